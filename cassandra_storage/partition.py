@@ -1,0 +1,20 @@
+"""PartitionUpdate (org.apache.cassandra.db.partitions): what one mutation writes to one partition of one table."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cassandra_storage.deletion import LIVE, DeletionTime, RangeTombstone
+from cassandra_storage.rows import Row
+from cassandra_storage.schema import TableMetadata
+
+
+class PartitionUpdate(NamedTuple):
+    """PartitionUpdate: `range_tombstones` and `rows` in clustering order, as serialized."""
+
+    table: TableMetadata
+    partition_key: bytes
+    deletion: DeletionTime = LIVE
+    static_row: Row | None = None
+    rows: tuple[Row, ...] = ()
+    range_tombstones: tuple[RangeTombstone, ...] = ()

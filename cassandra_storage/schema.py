@@ -1,0 +1,68 @@
+"""Tables and their columns (org.apache.cassandra.schema: TableMetadata, ColumnMetadata, DroppedColumn)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from uuid import UUID
+
+from cassandra_storage.marshal import CqlType
+
+
+class ColumnKind(StrEnum):
+    """ColumnMetadata.Kind, spelled as in system_schema.columns.kind."""
+
+    PARTITION_KEY = "partition_key"
+    CLUSTERING = "clustering"
+    STATIC = "static"
+    REGULAR = "regular"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMetadata:
+    """ColumnMetadata: `position` counts within the key's kind and is -1 for others, as in system_schema."""
+
+    name: str
+    type: CqlType
+    kind: ColumnKind
+    position: int = -1
+    is_reversed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedColumn:
+    """DroppedColumn: a cell of it written at or before `dropped_time` (µs) is not there any more."""
+
+    column: ColumnMetadata
+    dropped_time: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableMetadata:
+    """TableMetadata: columns in Cassandra's order: keys by position; statics and regulars simple before complex,
+    then by the bytes of the name (Columns, ColumnMetadata.comparisonOrder)."""
+
+    keyspace: str
+    name: str
+    id: UUID
+    partition_key: tuple[ColumnMetadata, ...]
+    clustering: tuple[ColumnMetadata, ...] = ()
+    static_columns: tuple[ColumnMetadata, ...] = ()
+    regular_columns: tuple[ColumnMetadata, ...] = ()
+    dropped_columns: Mapping[str, DroppedColumn] = field(default_factory=lambda: MappingProxyType({}))
+    flags: frozenset[str] = frozenset({"compound"})
+    gc_grace_seconds: int = 864_000
+
+    @property
+    def is_counter(self) -> bool:
+        return "counter" in self.flags
+
+    @property
+    def qualified_name(self) -> str:
+        return f"{self.keyspace}.{self.name}"
+
+    @property
+    def columns(self) -> tuple[ColumnMetadata, ...]:
+        return self.partition_key + self.clustering + self.static_columns + self.regular_columns

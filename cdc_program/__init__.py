@@ -1,0 +1,1 @@
+"""What every program has: settings, error codes, logging and the command line's common parts."""

@@ -1,0 +1,70 @@
+"""Every error and alert has a code (`CDC-012`) that opens its paragraph of the runbook, docs/runbook.md.
+
+A code names one situation for ever: numbers are never reused. CI fails if a code has no paragraph.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Code(Enum):
+    """The situations that a program reports; the value is (number, exit status)."""
+
+    CONFIG_UNKNOWN_KEY = (1, 2)
+    CONFIG_INVALID = (2, 2)
+    CONFIG_FILE = (3, 2)
+    PORT_IN_USE = (4, 2)
+    STACK_MISSING = (5, 2)
+    CASSANDRA_UNREACHABLE = (10, 3)
+    CASSANDRA_AUTH = (11, 3)
+    CDC_DISABLED = (12, 3)
+    CDC_RAW_MISSING = (13, 3)
+    CASSANDRA_QUERY = (14, 3)
+    KAFKA_UNREACHABLE = (20, 3)
+    KAFKA_REFUSED = (21, 3)
+    TOPIC_SETTINGS = (22, 3)
+    TOPIC_NAMES_COLLIDE = (23, 3)
+    REGISTRY_UNREACHABLE = (30, 3)
+    REGISTRY_REFUSED = (31, 3)
+    REGISTRY_DATABASE = (32, 3)
+    SEGMENT_CORRUPT = (40, 4)
+    SEGMENT_UNSUPPORTED = (41, 4)
+    POSITION_FILE = (42, 4)
+    SCHEMA_UNKNOWN = (43, 4)
+    RAW_SKIPPED = (50, 4)
+    STATE_MISMATCH = (51, 4)
+    STATE_DAMAGED = (52, 4)
+    STATE_FORMAT = (53, 4)
+    PARTITIONS_CHANGED = (54, 4)
+    CLOCK_JUMP = (55, 4)
+    SPARK_SETTING = (56, 2)
+    SPARK_FAILED = (57, 4)
+    RAW_MESSAGE = (58, 4)
+    NOT_SUPPORTED = (59, 4)
+    SERVER_FAILED = (70, 5)
+
+    @property
+    def text(self) -> str:
+        return f"CDC-{self.value[0]:03d}"
+
+    @property
+    def exit_status(self) -> int:
+        return self.value[1]
+
+
+class CdcError(Exception):
+    """A situation with a code: `problem` says what is wrong and where, `fix` what to do about it.
+
+    The command line prints it as one error without a stack trace and exits with the code's status.
+    """
+
+    def __init__(self, code: Code, problem: str, fix: str) -> None:
+        super().__init__(f"{code.text} {problem} {fix}")
+        self.code = code
+        self.problem = problem
+        self.fix = fix
+
+    def __reduce__(self) -> tuple[type[CdcError], tuple[Code, str, str]]:
+        """Spark carries it from worker to driver by pickle."""
+        return CdcError, (self.code, self.problem, self.fix)
