@@ -1,0 +1,41 @@
+"""What the fold emits for a row: a RowChange, still in Cassandra's serialized values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, TypeAlias
+
+from cassandra_storage.clustering import Clustering
+
+# A visible row without its key: column name -> serialized value of a simple column, or the (path, value) pairs of a
+# complex column in path order, never empty. A column that is null is absent.
+ColumnImage: TypeAlias = bytes | tuple[tuple[bytes, bytes], ...]
+RowImage: TypeAlias = Mapping[str, ColumnImage]
+
+Op: TypeAlias = Literal["c", "u", "d"]
+Cause: TypeAlias = Literal["write", "expiry"]
+
+
+class Source(NamedTuple):
+    """Where a change comes from: the message's largest write timestamp (µs) and its place in a node's commit log."""
+
+    ts_us: int
+    host: bytes
+    file: str
+    position: int
+    cause: Cause = "write"
+
+
+class RowChange(NamedTuple):
+    """One change of one visible row; `clustering` is None for the row of a partition that has only statics.
+
+    `row_sequence` is one more with each change of the row.
+    """
+
+    partition_key: bytes
+    clustering: Clustering | None
+    op: Op
+    before: RowImage | None
+    after: RowImage | None
+    row_sequence: int
+    source: Source
