@@ -6,8 +6,9 @@ cells of their own. A clustering's reversed order is the column's (`ColumnMetada
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +65,74 @@ class CustomType:
 
 
 CqlType: TypeAlias = NativeType | ListType | SetType | MapType | TupleType | UserType | VectorType | CustomType
+
+
+class BigDecimal(NamedTuple):
+    """java.math.BigDecimal: `unscaled` * 10 ** -`scale`."""
+
+    unscaled: int
+    scale: int
+
+
+class Duration(NamedTuple):
+    """org.apache.cassandra.cql3.Duration: all three have one sign."""
+
+    months: int
+    days: int
+    nanoseconds: int
+
+
+_FIXED_LENGTHS = {
+    "boolean": 1,
+    "int": 4,
+    "bigint": 8,
+    "float": 4,
+    "double": 8,
+    "timestamp": 8,
+    "uuid": 16,
+    "timeuuid": 16,
+    "empty": 0,
+}
+
+
+def fixed_length(type_: CqlType) -> int | None:
+    """AbstractType.valueLengthIfFixed: the bytes of every value where a value is written without its length, else None
+    (date, time, smallint, tinyint, counter and inet among them)."""
+    match type_:
+        case NativeType(name):
+            return _FIXED_LENGTHS.get(name)
+        case VectorType(elements, dimension):
+            length = fixed_length(elements)
+            return None if length is None else length * dimension
+        case _:
+            return None
+
+
+def decoder(type_: CqlType) -> Callable[[bytes], object]:
+    """The function that turns serialized values of the type into Python's; build it once for a column."""
+    raise NotImplementedError
+
+
+def decode(type_: CqlType, value: bytes) -> object:
+    """decoder(type_)(value)."""
+    return decoder(type_)(value)
+
+
+def elements(value: bytes) -> list[bytes]:
+    """The serialized elements of a frozen list or set."""
+    raise NotImplementedError
+
+
+def pairs(value: bytes) -> list[tuple[bytes, bytes]]:
+    """The serialized entries of a frozen map."""
+    raise NotImplementedError
+
+
+def fields(value: bytes, count: int) -> list[bytes | None]:
+    """The serialized fields of a tuple or user type of `count` fields; None for null and for missing ones."""
+    raise NotImplementedError
+
+
+def vector_elements(type_: VectorType, value: bytes) -> list[bytes]:
+    """The serialized elements of a vector."""
+    raise NotImplementedError

@@ -54,6 +54,7 @@ class TableMetadata:
     dropped_columns: Mapping[str, DroppedColumn] = field(default_factory=lambda: MappingProxyType({}))
     flags: frozenset[str] = frozenset({"compound"})
     gc_grace_seconds: int = 864_000
+    cdc: bool = False
 
     @property
     def is_counter(self) -> bool:
