@@ -7,15 +7,26 @@ from it.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationInfo, field_validator
 
 
 class Table(BaseModel):
     """One table of cdc.toml; an unknown key is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _from_text(cls, value: object, info: ValidationInfo) -> object:
+        """Environment and flags have only text: `a,b` is a list, and nothing is None where None is allowed."""
+        field = cls.model_fields[info.field_name or ""]
+        if value == "" and field.default is None:
+            return None
+        if isinstance(value, str) and get_origin(field.annotation) is list:
+            return [item.strip() for item in value.split(",") if item.strip()]
+        return value
 
 
 class CassandraSettings(Table):
@@ -33,9 +44,9 @@ class KafkaSettings(Table):
     bootstrap_servers: Annotated[str, Field(description="Brokers to connect to first, host:port, by commas.")] = (
         "127.0.0.1:9092"
     )
-    topic_prefix: Annotated[str, Field(description="First part of every topic's name.", pattern=r"^[a-zA-Z0-9_-]+$")] = (
-        "cdc"
-    )
+    topic_prefix: Annotated[
+        str, Field(description="First part of every topic's name.", pattern=r"^[a-zA-Z0-9_-]+$")
+    ] = "cdc"
     security_protocol: Annotated[
         Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"], Field(description="Kafka's security.protocol.")
     ] = "PLAINTEXT"
@@ -44,11 +55,19 @@ class KafkaSettings(Table):
     sasl_password: Annotated[SecretStr, Field(description="SASL password.")] = SecretStr("")
     sasl_password_file: Annotated[Path | None, Field(description="A file that holds the SASL password.")] = None
     ssl_ca_file: Annotated[Path | None, Field(description="Certificates of the authorities to trust (PEM).")] = None
-    replication_factor: Annotated[int, Field(description="Replicas of each topic that is made; -1 for the broker's default.")] = -1
-    raw_partitions: Annotated[int, Field(description="Partitions of each raw topic that is made; fixed for its life.", ge=1)] = 8
-    change_partitions: Annotated[int, Field(description="Partitions of each change topic that is made; fixed for its life.", ge=1)] = 8
+    replication_factor: Annotated[
+        int, Field(description="Replicas of each topic that is made; -1 for the broker's default.")
+    ] = -1
+    raw_partitions: Annotated[
+        int, Field(description="Partitions of each raw topic that is made; fixed for its life.", ge=1)
+    ] = 8
+    change_partitions: Annotated[
+        int, Field(description="Partitions of each change topic that is made; fixed for its life.", ge=1)
+    ] = 8
     raw_retention_hours: Annotated[int, Field(description="How long raw messages are kept.", ge=1)] = 14 * 24
-    min_compaction_lag_hours: Annotated[int, Field(description="How long every change is kept before compaction.", ge=0)] = 7 * 24
+    min_compaction_lag_hours: Annotated[
+        int, Field(description="How long every change is kept before compaction.", ge=0)
+    ] = 7 * 24
     connect_timeout_seconds: Annotated[float, Field(description="How long to wait for a broker at start.", gt=0)] = 15.0
 
 
@@ -60,18 +79,28 @@ class RegistrySettings(Table):
 
 
 class PublisherSettings(Table):
-    cdc_raw_directory: Annotated[Path, Field(description="The node's cdc_raw_directory.")] = Path("/var/lib/cassandra/cdc_raw")
-    state_directory: Annotated[Path, Field(description="Where the position, the schemas and the registry ids are kept.")] = Path(
-        "/var/lib/cassandra-publisher"
+    cdc_raw_directory: Annotated[Path, Field(description="The node's cdc_raw_directory.")] = Path(
+        "/var/lib/cassandra/cdc_raw"
     )
-    poll_interval_ms: Annotated[int, Field(description="How often cdc_raw is looked at when nothing is new.", ge=1)] = 50
+    state_directory: Annotated[
+        Path, Field(description="Where the position, the schemas and the registry ids are kept.")
+    ] = Path("/var/lib/cassandra-publisher")
+    poll_interval_ms: Annotated[int, Field(description="How often cdc_raw is looked at when nothing is new.", ge=1)] = (
+        50
+    )
     schema_poll_seconds: Annotated[float, Field(description="How often the schema is read again.", gt=0)] = 1.0
-    heartbeat_seconds: Annotated[float, Field(description="A raw partition quiet for this long gets a heartbeat; 0 for none.", ge=0)] = 10.0
-    delete_finished_segments: Annotated[bool, Field(description="Delete a segment once it is complete and wholly acknowledged.")] = True
+    heartbeat_seconds: Annotated[
+        float, Field(description="A raw partition quiet for this long gets a heartbeat; 0 for none.", ge=0)
+    ] = 10.0
+    delete_finished_segments: Annotated[
+        bool, Field(description="Delete a segment once it is complete and wholly acknowledged.")
+    ] = True
 
 
 class FillerSettings(Table):
-    keyspace: Annotated[str, Field(description="The filler's own keyspace.", pattern=r"^[a-z][a-z0-9_]*$")] = "cdc_filler"
+    keyspace: Annotated[str, Field(description="The filler's own keyspace.", pattern=r"^[a-z][a-z0-9_]*$")] = (
+        "cdc_filler"
+    )
     table: Annotated[str, Field(description="The filler's own table.", pattern=r"^[a-z][a-z0-9_]*$")] = "filler"
     bytes_per_second: Annotated[int, Field(description="How much it writes to each node's log.", ge=1)] = 55_000
     write_bytes: Annotated[int, Field(description="Size of one write.", ge=1, le=100_000)] = 50_000
@@ -79,27 +108,43 @@ class FillerSettings(Table):
 
 
 class MaterializerSettings(Table):
-    group_id: Annotated[str, Field(description="Consumer group whose offsets are the position.")] = "cassandra-materializer"
-    checkpoint_location: Annotated[str, Field(description="Folder or URI of changelogs and snapshots; all workers reach it.")] = (
-        "/var/lib/cassandra-materializer/checkpoint"
+    group_id: Annotated[str, Field(description="Consumer group whose offsets are the position.")] = (
+        "cassandra-materializer"
     )
+    checkpoint_location: Annotated[
+        str, Field(description="Folder or URI of changelogs and snapshots; all workers reach it.")
+    ] = "/var/lib/cassandra-materializer/checkpoint"
     state_directory: Annotated[Path, Field(description="Local folder of the RocksDB states of a worker.")] = Path(
         "/var/lib/cassandra-materializer/state"
     )
-    spark_master: Annotated[str, Field(description="Spark's master, when not set by spark-submit.")] = "local-cluster[2,1,1024]"
-    spark_packages: Annotated[str, Field(description="Maven coordinate of Spark's Kafka connector; empty if it is on the class path.")] = (
-        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
+    spark_master: Annotated[str, Field(description="Spark's master, when not set by spark-submit.")] = (
+        "local-cluster[2,1,1024]"
     )
+    spark_packages: Annotated[
+        str, Field(description="Maven coordinate of Spark's Kafka connector; empty if it is on the class path.")
+    ] = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
     trigger_interval_ms: Annotated[int, Field(description="Least time between two micro-batches.", ge=0)] = 100
     max_offsets_per_trigger: Annotated[int, Field(description="Most raw messages of a micro-batch.", ge=1)] = 200_000
-    chunk_max_bytes: Annotated[int, Field(description="Most bytes of raw messages in one transaction.", ge=1)] = 16 * 1024 * 1024
+    chunk_max_bytes: Annotated[int, Field(description="Most bytes of raw messages in one transaction.", ge=1)] = (
+        16 * 1024 * 1024
+    )
     chunk_max_rows: Annotated[int, Field(description="Most raw messages in one transaction.", ge=1)] = 20_000
     chunk_max_seconds: Annotated[float, Field(description="Longest a chunk is collected for.", gt=0)] = 10.0
-    snapshot_every_versions: Annotated[int, Field(description="A snapshot is uploaded when the state is this many versions past the last one.", ge=1)] = 50
-    changelogs_kept_versions: Annotated[int, Field(description="Changelogs of at least this many versions are kept.", ge=1)] = 100
-    max_clock_jump_hours: Annotated[float, Field(description="A raw partition whose time leaps by more stops.", gt=0)] = 24.0
-    tombstones: Annotated[bool, Field(description="Follow each delete by a message without a value, for compaction.")] = True
-    schema_wait_seconds: Annotated[float, Field(description="How long to wait for an unknown table schema before stopping.", gt=0)] = 30.0
+    snapshot_every_versions: Annotated[
+        int, Field(description="A snapshot is uploaded when the state is this many versions past the last one.", ge=1)
+    ] = 50
+    changelogs_kept_versions: Annotated[
+        int, Field(description="Changelogs of at least this many versions are kept.", ge=1)
+    ] = 100
+    max_clock_jump_hours: Annotated[
+        float, Field(description="A raw partition whose time leaps by more stops.", gt=0)
+    ] = 24.0
+    tombstones: Annotated[
+        bool, Field(description="Follow each delete by a message without a value, for compaction.")
+    ] = True
+    schema_wait_seconds: Annotated[
+        float, Field(description="How long to wait for an unknown table schema before stopping.", gt=0)
+    ] = 30.0
 
 
 class SchematizerSettings(Table):
@@ -111,8 +156,12 @@ class SchematizerSettings(Table):
 
 
 class LogSettings(Table):
-    format: Annotated[Literal["auto", "console", "json"], Field(description="auto: readable on a terminal, else JSON.")] = "auto"
-    level: Annotated[Literal["debug", "info", "warning", "error"], Field(description="Least level that is logged.")] = "info"
+    format: Annotated[
+        Literal["auto", "console", "json"], Field(description="auto: readable on a terminal, else JSON.")
+    ] = "auto"
+    level: Annotated[Literal["debug", "info", "warning", "error"], Field(description="Least level that is logged.")] = (
+        "info"
+    )
 
 
 class Settings(Table):

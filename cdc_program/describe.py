@@ -1,0 +1,133 @@
+"""What is known of each setting, from the types of cdc_program/settings.py: for help, errors and documentation."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+
+import annotated_types
+from pydantic import BaseModel, SecretStr
+
+from cdc_program.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pydantic.fields import FieldInfo
+
+ENVIRONMENT_PREFIX = "CDC_"
+_TYPE_NAMES = {str: "string", int: "integer", float: "number", bool: "true or false", Path: "path", SecretStr: "secret"}
+_BOUNDS: tuple[tuple[type, str, str], ...] = (
+    (annotated_types.Ge, "ge", "≥"),
+    (annotated_types.Gt, "gt", ">"),
+    (annotated_types.Le, "le", "≤"),
+    (annotated_types.Lt, "lt", "<"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key of one table; `name` is `table.key`, `default` what settings.py gives (a secret is never shown)."""
+
+    table: str
+    key: str
+    type_text: str
+    default: object
+    description: str
+    secret: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.table}.{self.key}"
+
+    @property
+    def environment_name(self) -> str:
+        return f"{ENVIRONMENT_PREFIX}{self.table}__{self.key}".upper()
+
+    @property
+    def metavar(self) -> str:
+        """The type as help shows it: INTEGER, [auto|json]."""
+        first = self.type_text.partition(",")[0]
+        return (
+            f"[{first.replace(' or ', '|')}]".replace('"', "") if " or " in first else first.upper().replace(" ", "_")
+        )
+
+    @property
+    def default_text(self) -> str:
+        return value_text(self.default)
+
+
+def value_text(value: object) -> str:
+    """A value as cdc.toml would have it; secrets masked; none where there is none."""
+    match value:
+        case SecretStr():
+            return '"***"' if value.get_secret_value() else '""'
+        case bool():
+            return str(value).lower()
+        case str() | Path():
+            return f'"{value}"'
+        case list():
+            return "[" + ", ".join(value_text(item) for item in value) + "]"
+        case None:
+            return "none"
+        case _:
+            return str(value)
+
+
+def table_model(table: str) -> type[BaseModel]:
+    """The class of one table of Settings."""
+    model = Settings.model_fields[table].annotation
+    assert isinstance(model, type)
+    assert issubclass(model, BaseModel)
+    return model
+
+
+def settings_of(table: str) -> list[Setting]:
+    return [_setting(table, key, field) for key, field in table_model(table).model_fields.items()]
+
+
+def all_settings() -> Iterator[Setting]:
+    for table in Settings.model_fields:
+        yield from settings_of(table)
+
+
+def setting(name: str) -> Setting:
+    """The setting `table.key`; KeyError if there is none."""
+    return {known.name: known for known in all_settings()}[name]
+
+
+def _setting(table: str, key: str, field: FieldInfo) -> Setting:
+    return Setting(
+        table=table,
+        key=key,
+        type_text=_type_text(field),
+        default=field.get_default(call_default_factory=True, validated_data={}),
+        description=field.description or "",
+        secret=field.annotation is SecretStr,
+    )
+
+
+def _type_text(field: FieldInfo) -> str:
+    bounds = [
+        f"{sign} {getattr(constraint, attribute)}"
+        for constraint in field.metadata
+        for kind, attribute, sign in _BOUNDS
+        if isinstance(constraint, kind)
+    ]
+    pattern = next((found for item in field.metadata if (found := getattr(item, "pattern", None))), None)
+    if pattern is not None:
+        bounds.append(f"like {pattern}")
+    return ", ".join([_annotation_text(field.annotation), *bounds])
+
+
+def _annotation_text(annotation: Any) -> str:  # noqa: ANN401 - a type or a special form, which has no common type
+    origin = get_origin(annotation)
+    if origin is Literal:
+        return " or ".join(f'"{value}"' for value in get_args(annotation))
+    if origin in (Union, types.UnionType):
+        return _annotation_text(next(part for part in get_args(annotation) if part is not type(None)))
+    if origin is list:
+        return f"list of {_annotation_text(get_args(annotation)[0])}s"
+    return _TYPE_NAMES[annotation]

@@ -1,0 +1,243 @@
+"""Reads the settings: the defaults, cdc.toml over them, the environment over it, flags over the environment.
+
+Each layer is checked by itself, so that an error names the file, the variable or the flag that it stands in.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import SecretStr, ValidationError
+from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from cdc_program.describe import ENVIRONMENT_PREFIX, Setting, all_settings, setting, settings_of
+from cdc_program.errors import CdcError, Code
+from cdc_program.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT_FILE = Path("cdc.toml")
+FILE_VARIABLE = "CDC_CONFIG"
+DEFAULT_ORIGIN = "default"
+
+Values = dict[str, Any]
+"""Table → key → value, as a source gave them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings, the file they came from, and the origin of each value by its name `table.key`."""
+
+    settings: Settings
+    origins: dict[str, str]
+    file: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """What one source gave; `origin_names` tells where `table.key` stands in it, else `origin` does."""
+
+    values: Values
+    origin: str
+    origin_names: Mapping[str, str]
+
+    def origin_of(self, name: str) -> str:
+        return self.origin_names.get(name, self.origin)
+
+
+class _Sources(BaseSettings, Settings):
+    """Settings as the sources of pydantic-settings want to see them; never made into an object."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENVIRONMENT_PREFIX, env_nested_delimiter="__", enable_decoding=False, extra="forbid"
+    )
+
+
+def load_settings(
+    file: Path | None, overrides: Mapping[str, object], flag_names: Mapping[str, str] | None = None
+) -> Loaded:
+    """The settings of file (None: CDC_CONFIG, else ./cdc.toml if it is there), environment and overrides.
+
+    `overrides` maps `table.key` to what a flag gave, `flag_names` `table.key` to the flag. Raises CdcError: CONFIG_FILE
+    for a file that cannot be read, CONFIG_UNKNOWN_KEY and CONFIG_INVALID for what stands in a source.
+    """
+    path = _settings_file(file)
+    layers = [_environment_layer(), _flags_layer(overrides, flag_names or {})]
+    if path is not None:
+        layers.insert(0, _file_layer(path))
+    merged: Values = {}
+    origins = {known.name: DEFAULT_ORIGIN for known in all_settings()}
+    for layer in layers:
+        _check_names(layer)
+        _check_values(layer)
+        for table, values in layer.values.items():
+            merged.setdefault(table, {}).update(values)
+            origins.update({f"{table}.{key}": layer.origin_of(f"{table}.{key}") for key in values})
+    settings = _with_secret_files(Settings.model_validate(merged), origins)
+    return Loaded(settings, origins, path)
+
+
+def _settings_file(given: Path | None) -> Path | None:
+    from_environment = os.environ.get(FILE_VARIABLE)
+    path = given or (Path(from_environment) if from_environment else None)
+    if path is None:
+        return DEFAULT_FILE if DEFAULT_FILE.is_file() else None
+    if not path.is_file():
+        named_by = "--config" if given else FILE_VARIABLE
+        raise CdcError(
+            Code.CONFIG_FILE,
+            f"The settings file {path}, named by {named_by}, is not there or not a file.",
+            f"Correct {named_by}, or leave it away to use ./{DEFAULT_FILE} or the defaults.",
+        )
+    return path
+
+
+def _file_layer(path: Path) -> _Layer:
+    try:
+        source = TomlConfigSettingsSource(_Sources, path)
+    except tomllib.TOMLDecodeError as error:
+        raise CdcError(Code.CONFIG_FILE, f"{path} is not TOML: {error}.", "Correct that line.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise CdcError(
+            Code.CONFIG_FILE, f"{path} cannot be read: {error}.", "It must be a readable UTF-8 file."
+        ) from error
+    return _Layer(source.toml_data, str(path), {})
+
+
+def _environment_layer() -> _Layer:
+    variables = {
+        variable: tuple(variable[len(ENVIRONMENT_PREFIX) :].lower().split("__", 1))
+        for variable in os.environ
+        if variable.startswith(ENVIRONMENT_PREFIX) and "__" in variable
+    }
+    names = {f"{table}.{key}": f"environment {variable}" for variable, (table, key) in variables.items()}
+    values: Values = EnvSettingsSource(_Sources)()
+    for variable, (table, key) in variables.items():
+        # The source leaves unknown tables out; here they are kept, to be refused by name.
+        values.setdefault(table, {}).setdefault(key, os.environ[variable])
+    return _Layer({table: found for table, found in values.items() if isinstance(found, dict)}, "environment", names)
+
+
+def _flags_layer(overrides: Mapping[str, object], flag_names: Mapping[str, str]) -> _Layer:
+    values: Values = {}
+    for name, value in overrides.items():
+        table, _, key = name.partition(".")
+        values.setdefault(table, {})[key] = value
+    return _Layer(values, "--set", flag_names)
+
+
+def _check_names(layer: _Layer) -> None:
+    for table, values in layer.values.items():
+        if table not in Settings.model_fields:
+            keys = list(values) if isinstance(values, dict) else []
+            raise _unknown(layer, table, keys[0] if keys else "")
+        if not isinstance(values, dict):
+            raise CdcError(
+                Code.CONFIG_INVALID,
+                f"{table} in {layer.origin} is a single value, but it is a table of settings.",
+                f"Write its keys below a line [{table}].",
+            )
+        known = {each.key for each in settings_of(table)}
+        for key in values:
+            if key not in known:
+                raise _unknown(layer, table, key)
+
+
+def _unknown(layer: _Layer, table: str, key: str) -> CdcError:
+    name = f"{table}.{key}" if key else table
+    origin = layer.origin_of(name)
+    nearest = _nearest(table, key)
+    if nearest is None:
+        fix = f"Remove it; the tables are {', '.join(Settings.model_fields)} (see docs/configuration.md)."
+    elif origin.startswith("environment"):
+        fix = f"Did you mean {nearest.environment_name}? Rename or remove it."
+    else:
+        fix = f"Did you mean {nearest.name}? Rename or remove it."
+    return CdcError(Code.CONFIG_UNKNOWN_KEY, f"Unknown setting {name} in {origin}.", fix)
+
+
+def _nearest(table: str, key: str) -> Setting | None:
+    """The valid setting that is most like table.key: in its table, else of its name elsewhere, else anywhere."""
+    names = {each.name: each for each in all_settings()}
+    close_tables = difflib.get_close_matches(table, Settings.model_fields, n=1, cutoff=0.7)
+    if close_tables:
+        keys = [each.key for each in settings_of(close_tables[0])]
+        begins = [known for known in keys if key and known.startswith(key)]
+        close_keys = begins or difflib.get_close_matches(key, keys, n=1, cutoff=0.5)
+        if close_keys:
+            return names[f"{close_tables[0]}.{close_keys[0]}"]
+    elsewhere = [each for each in names.values() if each.key == key]
+    close_names = difflib.get_close_matches(f"{table}.{key}", names, n=1, cutoff=0.6)
+    return elsewhere[0] if elsewhere else names[close_names[0]] if close_names else None
+
+
+def _check_values(layer: _Layer) -> None:
+    """A file has types, so it is read strictly; variables and flags are text and are converted."""
+    try:
+        if layer.origin in ("environment", "--set"):
+            Settings.model_validate(layer.values)
+        else:
+            Settings.model_validate_json(json.dumps(layer.values, default=lambda _: {}), strict=True)
+    except ValidationError as error:
+        # Without the cause: pydantic's own text repeats the input, which may be a secret.
+        raise _invalid(layer, error) from None
+
+
+def _invalid(layer: _Layer, error: ValidationError) -> CdcError:
+    first = error.errors(include_url=False)[0]
+    table, key = str(first["loc"][0]), str(first["loc"][1])
+    known = setting(f"{table}.{key}")
+    shown = "" if known.secret else f" {layer.values[table][key]!r}"
+    reason = str(first["msg"])
+    return CdcError(
+        Code.CONFIG_INVALID,
+        f"The value{shown} of {known.name} in {layer.origin_of(known.name)} is not valid: {reason}.",
+        f"It takes: {known.type_text}. {known.description}",
+    )
+
+
+def _with_secret_files(settings: Settings, origins: dict[str, str]) -> Settings:
+    """The settings with each `x_file` of a secret `x` read into `x`."""
+    updates: dict[str, Any] = {}
+    for secret in all_settings():
+        file_name = f"{secret.name}_file"
+        if not secret.secret or file_name not in origins:
+            continue
+        table = updates.get(secret.table, getattr(settings, secret.table))
+        path: Path | None = getattr(table, f"{secret.key}_file")
+        if path is None:
+            continue
+        if origins[secret.name] != DEFAULT_ORIGIN:
+            raise CdcError(
+                Code.CONFIG_INVALID,
+                f"Both {secret.name} ({origins[secret.name]}) and {file_name} ({origins[file_name]}) are given.",
+                "Keep one of them.",
+            )
+        value = SecretStr(_read_secret(path, file_name, origins[file_name]))
+        updates[secret.table] = table.model_copy(update={secret.key: value})
+        origins[secret.name] = f"{path}, by {file_name}"
+    return settings.model_copy(update=updates)
+
+
+def _read_secret(path: Path, name: str, origin: str) -> str:
+    try:
+        value = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise CdcError(
+            Code.CONFIG_FILE,
+            f"The file {path}, named by {name} in {origin}, cannot be read: {reason}.",
+            "Correct the path, or let the program's user read the file.",
+        ) from None
+    if not value:
+        raise CdcError(
+            Code.CONFIG_INVALID, f"The file {path}, named by {name} in {origin}, is empty.", "Write the secret into it."
+        )
+    return value

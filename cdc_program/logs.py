@@ -1,0 +1,78 @@
+"""Logging of all programs: structlog, readable on a terminal, else one JSON object a line, to stderr.
+
+Row values and secrets are never logged: events carry names, positions, counts and codes. Other libraries' std-logging
+goes the same way.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+import structlog
+
+if TYPE_CHECKING:
+    from structlog.typing import Processor
+
+    from cdc_program.settings import LogSettings
+
+_LEAST_LEVELS = {
+    # At debug these print what they send and receive, row values included.
+    "cassandra": logging.WARNING,
+    "py4j": logging.WARNING,
+    "pyspark": logging.INFO,
+    "sqlalchemy": logging.WARNING,
+    "httpx": logging.WARNING,
+    "httpcore": logging.WARNING,
+    "httpx2": logging.WARNING,
+    "httpcore2": logging.WARNING,
+    "urllib3": logging.WARNING,
+}
+_SHARED: list[Processor] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+]
+
+
+def configure(settings: LogSettings, stream: TextIO | None = None) -> None:
+    """Sends structlog's and logging's records of at least the level to the stream (stderr), as the format says."""
+    output = stream or sys.stderr
+    terminal = output.isatty()
+    console = settings.format == "console" or (settings.format == "auto" and terminal)
+    handler = logging.StreamHandler(output)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*_SHARED, structlog.stdlib.ExtraAdder()],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_renderers(console=console, colors=terminal),
+            ],
+        )
+    )
+    level = logging.getLevelNamesMapping()[settings.level.upper()]
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level)
+    for name, least in _LEAST_LEVELS.items():
+        logging.getLogger(name).setLevel(max(level, least))
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_SHARED,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+
+def _renderers(*, console: bool, colors: bool) -> list[Processor]:
+    """The last processors; a traceback is always plain, as rich ones show local variables, hence row values."""
+    if console:
+        plain = structlog.dev.plain_traceback
+        return [structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain)]
+    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
