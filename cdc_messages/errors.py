@@ -1,0 +1,22 @@
+"""The one exception of this package."""
+
+from __future__ import annotations
+
+
+class MessageError(Exception):
+    """A message that is not what this build can read or write: `reason` says what is wrong and holds no row values.
+
+    Reading: another wire format, a format version that is neither this build's nor the one before, damaged bytes.
+    Writing: a value that its column's type cannot have. Nothing of the message may be used.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def check_version(version: object, readable: range, what: str) -> None:
+    """Raise MessageError unless this build reads format `version` of `what`: its own or the one before."""
+    if not isinstance(version, int) or version not in readable:
+        known = " and ".join(str(number) for number in readable)
+        raise MessageError(f"{what} has format version {version}; this build reads {known}")

@@ -1,0 +1,127 @@
+"""Raw messages: what publishers send, one for each row's update, and heartbeats and gaps between them.
+
+Avro in the Confluent wire format. The first field is the format version, which alone says how the rest is laid out:
+a reader needs no registry, and takes its own version and the one before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any, Literal, TypeAlias, get_args
+
+from fastavro import parse_schema, schemaless_reader, schemaless_writer
+
+from cdc_messages import wire
+from cdc_messages.errors import MessageError, check_version
+
+FORMAT_VERSION = 1
+READABLE_VERSIONS = range(1, FORMAT_VERSION + 1)  # version 1 has none before it
+
+Kind: TypeAlias = Literal["row", "static", "partition_deletion", "range_deletion", "gap", "heartbeat"]
+
+
+@dataclass(frozen=True, slots=True)
+class RawMessage:
+    """What a raw message says.
+
+    kind: row, static, partition_deletion or range_deletion: `update` is a PartitionUpdate of that one thing, in
+        Cassandra's serialization of `messaging_version`. gap: a quarantined mutation, `update` is what is known of it.
+        heartbeat: `update` is empty, nothing about rows is said.
+    table_id, host_id: UUIDs, 16 bytes. schema_digest: 16 bytes (cdc_messages.tables.digest).
+    truncation_epoch: the number of truncations of the table that this host's log has passed.
+    segment, position, index: the CommitLogPosition of the mutation and the place in it; `file` the segment's name.
+    published_up_to_segment, published_up_to_position: all of the host's log up to there has been acknowledged
+        (heartbeats; 0 elsewhere). clock: the host's time in µs when the message was made.
+    """
+
+    kind: Kind
+    update: bytes
+    messaging_version: int
+    table_id: bytes
+    schema_digest: bytes
+    truncation_epoch: int
+    host_id: bytes
+    segment: int
+    file: str
+    position: int
+    index: int
+    published_up_to_segment: int = 0
+    published_up_to_position: int = 0
+    clock: int = 0
+
+
+def _bytes16(name: str, doc: str) -> dict[str, Any]:
+    """A field of 16 bytes: Avro's fixed would need a named type for each and tells readers no more."""
+    return {"name": name, "type": "bytes", "doc": doc}
+
+
+RAW_SCHEMA: dict[str, Any] = {
+    "type": "record",
+    "name": "RawMessage",
+    "namespace": "cassandra_cdc",
+    "doc": "One row's update from one node's commit log, in Cassandra's own serialization.",
+    "fields": [
+        {"name": "format_version", "type": "int", "doc": "layout of what follows"},
+        {
+            "name": "kind",
+            "type": {
+                "type": "enum",
+                "name": "Kind",
+                "symbols": list(get_args(Kind)),
+            },
+        },
+        {"name": "update", "type": "bytes", "doc": "a serialized PartitionUpdate"},
+        {"name": "messaging_version", "type": "int", "doc": "of the serialization of update"},
+        _bytes16("table_id", "UUID"),
+        _bytes16("schema_digest", "with table_id the key in the topic of table schemas"),
+        {"name": "truncation_epoch", "type": "long", "doc": "truncations of the table that this log has passed"},
+        _bytes16("host_id", "UUID of the node"),
+        {"name": "segment", "type": "long", "doc": "commit log segment id"},
+        {"name": "file", "type": "string", "doc": "file name of the segment"},
+        {"name": "position", "type": "long", "doc": "of the mutation in the segment"},
+        {"name": "index", "type": "int", "doc": "in the mutation"},
+        {"name": "published_up_to_segment", "type": "long", "doc": "heartbeats: all before is acknowledged"},
+        {"name": "published_up_to_position", "type": "long"},
+        {"name": "clock", "type": "long", "doc": "the node's clock, µs since the epoch"},
+    ],
+}
+_PARSED = parse_schema(RAW_SCHEMA)
+_FIELDS = RawMessage.__slots__
+_VERSION_BYTE = FORMAT_VERSION << 1  # Avro's zigzag; one byte up to version 63
+
+
+def encode(message: RawMessage, schema_id: int) -> bytes:
+    """The message in the Confluent wire format under the registry's `schema_id` of RAW_SCHEMA."""
+    record: dict[str, Any] = {name: getattr(message, name) for name in _FIELDS}
+    record["format_version"] = FORMAT_VERSION
+    out = BytesIO()
+    out.write(wire.header(schema_id))
+    schemaless_writer(out, _PARSED, record)
+    return out.getvalue()
+
+
+def decode(data: bytes) -> RawMessage:
+    """The message in `data`; MessageError if it is damaged or of a format version that this build does not read."""
+    wire.schema_id(data)
+    _check_version(data)
+    stream = BytesIO(data)
+    stream.seek(wire.HEADER_SIZE)
+    try:
+        record: Any = schemaless_reader(stream, _PARSED, None)
+        del record["format_version"]
+        message = RawMessage(**record)
+    except Exception as error:  # fastavro raises whatever it stumbles over: EOFError, IndexError, ValueError, ...
+        raise MessageError(f"damaged raw message: {type(error).__name__}") from error
+    if stream.tell() != len(data):
+        raise MessageError("damaged raw message: bytes after its end")
+    return message
+
+
+def _check_version(data: bytes) -> None:
+    """The first byte of the Avro part is the version: it stays below 64."""
+    if len(data) <= wire.HEADER_SIZE:
+        raise MessageError("damaged raw message: empty")
+    if data[wire.HEADER_SIZE] != _VERSION_BYTE:
+        first = data[wire.HEADER_SIZE]
+        check_version((first >> 1) ^ -(first & 1), READABLE_VERSIONS, "raw message")

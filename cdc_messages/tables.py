@@ -1,0 +1,129 @@
+"""Table schemas as messages of the compacted topic `<prefix>.tables`.
+
+key: the table's id (16 bytes) and the digest (16 bytes). Value: JSON, `{"format_version", "gc_grace_seconds",
+"table"}`. The digest is of `table` alone, in a canonical form that is the same whichever version of Cassandra the
+schema was read from: what decoding and the Avro schemas need and nothing else. A changed gc_grace_seconds is thus a new
+value under the same key.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
+from cdc_messages.errors import MessageError, check_version
+from cdc_messages.types_json import type_from_json, type_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+FORMAT_VERSION = 1
+READABLE_VERSIONS = range(1, FORMAT_VERSION + 1)  # version 1 has none before it
+DIGEST_SIZE = 16
+
+
+def canonical(table: TableMetadata) -> bytes:
+    """What the digest is made of: compact JSON in UTF-8 with sorted keys, statics and regulars in Cassandra's order."""
+    return _dump(_table_to_json(table))
+
+
+def digest(canonical_json: bytes) -> bytes:
+    """The first 16 bytes of the SHA-256 of a table's canonical form."""
+    return sha256(canonical_json).digest()[:DIGEST_SIZE]
+
+
+def message_key(table: TableMetadata) -> bytes:
+    """The key in the topic of table schemas: table id and digest, 32 bytes."""
+    return table.id.bytes + digest(canonical(table))
+
+
+def to_json(table: TableMetadata) -> bytes:
+    """The value in the topic of table schemas."""
+    return _dump(
+        {
+            "format_version": FORMAT_VERSION,
+            "gc_grace_seconds": table.gc_grace_seconds,
+            "table": _table_to_json(table),
+        }
+    )
+
+
+def from_json(value: bytes) -> TableMetadata:
+    """The table of a message's value; MessageError if it is damaged or of a version that this build does not read."""
+    try:
+        message = json.loads(value)
+        check_version(message["format_version"], READABLE_VERSIONS, "table schema")
+        return _table_from_json(message["table"], int(message["gc_grace_seconds"]))
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+        raise MessageError(f"damaged table schema: {type(error).__name__}: {error}") from error
+
+
+def _dump(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _table_to_json(table: TableMetadata) -> dict[str, Any]:
+    return {
+        "id": str(table.id),
+        "keyspace": table.keyspace,
+        "name": table.name,
+        "partition_key": [_column_to_json(column) for column in table.partition_key],
+        "clustering": [_column_to_json(column) for column in table.clustering],
+        "static": [_column_to_json(column) for column in _in_order(table.static_columns)],
+        "regular": [_column_to_json(column) for column in _in_order(table.regular_columns)],
+        "dropped": {
+            name: {**_column_to_json(dropped.column), "kind": dropped.column.kind, "time_us": dropped.dropped_time}
+            for name, dropped in table.dropped_columns.items()
+        },
+        "flags": sorted(table.flags),
+    }
+
+
+def _table_from_json(value: Mapping[str, Any], gc_grace_seconds: int) -> TableMetadata:
+    return TableMetadata(
+        keyspace=value["keyspace"],
+        name=value["name"],
+        id=UUID(value["id"]),
+        partition_key=_columns_from_json(value["partition_key"], ColumnKind.PARTITION_KEY),
+        clustering=_columns_from_json(value["clustering"], ColumnKind.CLUSTERING),
+        static_columns=_columns_from_json(value["static"], ColumnKind.STATIC),
+        regular_columns=_columns_from_json(value["regular"], ColumnKind.REGULAR),
+        dropped_columns=MappingProxyType(
+            {name: _dropped_from_json(dropped) for name, dropped in value["dropped"].items()}
+        ),
+        flags=frozenset(value["flags"]),
+        gc_grace_seconds=gc_grace_seconds,
+    )
+
+
+def _in_order(columns: Iterable[ColumnMetadata]) -> list[ColumnMetadata]:
+    """ColumnMetadata.comparisonOrder within a kind without positions: simple before complex, then by name."""
+    return sorted(columns, key=lambda column: (_is_complex(column), column.name.encode()))
+
+
+def _is_complex(column: ColumnMetadata) -> bool:
+    return bool(getattr(column.type, "is_multi_cell", False))
+
+
+def _column_to_json(column: ColumnMetadata) -> dict[str, Any]:
+    value: dict[str, Any] = {"name": column.name, "type": type_to_json(column.type)}
+    if column.is_reversed:
+        value["reversed"] = True
+    return value
+
+
+def _columns_from_json(values: Iterable[Mapping[str, Any]], kind: ColumnKind) -> tuple[ColumnMetadata, ...]:
+    has_position = kind in (ColumnKind.PARTITION_KEY, ColumnKind.CLUSTERING)
+    return tuple(_column_from_json(value, kind, index if has_position else -1) for index, value in enumerate(values))
+
+
+def _column_from_json(value: Mapping[str, Any], kind: ColumnKind, position: int) -> ColumnMetadata:
+    return ColumnMetadata(value["name"], type_from_json(value["type"]), kind, position, value.get("reversed", False))
+
+
+def _dropped_from_json(value: Mapping[str, Any]) -> DroppedColumn:
+    return DroppedColumn(_column_from_json(value, ColumnKind(value["kind"]), -1), int(value["time_us"]))

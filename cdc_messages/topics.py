@@ -1,0 +1,88 @@
+"""Names of topics, and the partition of a key, as Kafka's own Java clients compute it."""
+
+from __future__ import annotations
+
+from struct import unpack_from
+from typing import TYPE_CHECKING, NamedTuple
+
+from cdc_messages.errors import MessageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+MAX_TOPIC_LENGTH = 249  # org.apache.kafka.common.internals.Topic.MAX_NAME_LENGTH
+
+
+def raw_topic(prefix: str, keyspace: str, table: str) -> str:
+    return f"{prefix}.raw.{keyspace}.{table}"
+
+
+def change_topic(prefix: str, keyspace: str, table: str) -> str:
+    return f"{prefix}.{keyspace}.{table}"
+
+
+def tables_topic(prefix: str) -> str:
+    """The compacted topic of table schemas."""
+    return f"{prefix}.tables"
+
+
+class TopicCollision(NamedTuple):
+    """Two topics whose names Kafka takes for one, and what each of them is for (`keyspace.table`, or `schemas`)."""
+
+    owner: str
+    topic: str
+    other_owner: str
+    other_topic: str
+
+
+def collisions(prefix: str, tables: Iterable[tuple[str, str]]) -> list[TopicCollision]:
+    """The pairs of topics of the (keyspace, table) given that Kafka cannot tell apart.
+
+    Kafka maps both '.' and '_' to '_' in its metrics and refuses the second of two such names, so that `a_b.c` and
+    `a.b_c` collide; so do the raw topic of `a.b` and the change topic of `raw.a_b`.
+    """
+    seen: dict[str, tuple[str, str]] = {}
+    found: list[TopicCollision] = []
+    for owner, topic in _topics(prefix, tables):
+        other_owner, other_topic = seen.setdefault(topic.replace(".", "_"), (owner, topic))
+        if (other_owner, other_topic) != (owner, topic):
+            found.append(TopicCollision(owner, topic, other_owner, other_topic))
+    return found
+
+
+def check_length(topic: str) -> str:
+    """The topic's name, or MessageError if Kafka refuses one so long."""
+    if len(topic) > MAX_TOPIC_LENGTH:
+        raise MessageError(f"topic name {topic} has {len(topic)} characters; Kafka allows {MAX_TOPIC_LENGTH}")
+    return topic
+
+
+def _topics(prefix: str, tables: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    yield "schemas", tables_topic(prefix)
+    for keyspace, table in sorted(set(tables)):
+        owner = f"{keyspace}.{table}"
+        yield owner, raw_topic(prefix, keyspace, table)
+        yield owner, change_topic(prefix, keyspace, table)
+
+
+def partition_for(key: bytes, count: int) -> int:
+    """The partition of a serialized partition key in a topic of `count` partitions (BuiltInPartitioner).
+
+    librdkafka's `partitioner=murmur2` gives the same.
+    """
+    return (murmur2(key) & 0x7FFFFFFF) % count
+
+
+def murmur2(data: bytes) -> int:
+    """org.apache.kafka.common.utils.Utils.murmur2 as an unsigned 32-bit integer."""
+    length = len(data)
+    words = length >> 2
+    hashed = 0x9747B28C ^ length
+    for word in unpack_from(f"<{words}I", data):
+        mixed = (word * 0x5BD1E995) & 0xFFFFFFFF
+        mixed = ((mixed ^ (mixed >> 24)) * 0x5BD1E995) & 0xFFFFFFFF
+        hashed = ((hashed * 0x5BD1E995) & 0xFFFFFFFF) ^ mixed
+    if length & 3:
+        hashed = ((hashed ^ int.from_bytes(data[words << 2 :], "little")) * 0x5BD1E995) & 0xFFFFFFFF
+    hashed = ((hashed ^ (hashed >> 13)) * 0x5BD1E995) & 0xFFFFFFFF
+    return hashed ^ (hashed >> 15)

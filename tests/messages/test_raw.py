@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import asdict
+from io import BytesIO
+
+import pytest
+from avro.schema import parse as avro_parse
+from fastavro import schemaless_reader
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc_messages import raw, wire
+from cdc_messages.errors import MessageError
+from cdc_messages.raw import RawMessage
+
+LONG = st.integers(-(2**63), 2**63 - 1)
+INT = st.integers(-(2**31), 2**31 - 1)
+SIXTEEN = st.binary(min_size=16, max_size=16)
+MESSAGES = st.builds(
+    RawMessage,
+    kind=st.sampled_from(["row", "static", "partition_deletion", "range_deletion", "gap", "heartbeat"]),
+    update=st.binary(),
+    messaging_version=INT,
+    table_id=SIXTEEN,
+    schema_digest=SIXTEEN,
+    truncation_epoch=LONG,
+    host_id=SIXTEEN,
+    segment=LONG,
+    file=st.text(),
+    position=LONG,
+    index=INT,
+    published_up_to_segment=LONG,
+    published_up_to_position=LONG,
+    clock=LONG,
+)
+EXAMPLE = RawMessage(
+    "row", b"update", 12, b"t" * 16, b"d" * 16, 0, b"h" * 16, 1_700_000_000_000, "CommitLog-7-1.log", 4096, 0
+)
+
+
+@given(MESSAGES, st.integers(0, 2**32 - 1))
+def test_round_trip(message: RawMessage, schema_id: int) -> None:
+    data = raw.encode(message, schema_id)
+    assert raw.decode(data) == message
+    assert wire.schema_id(data) == schema_id
+
+
+@given(MESSAGES, st.data())
+def test_truncated(message: RawMessage, data: st.DataObject) -> None:
+    encoded = raw.encode(message, 1)
+    size = data.draw(st.integers(0, len(encoded) - 1))
+    with pytest.raises(MessageError):
+        raw.decode(encoded[:size])
+
+
+@given(MESSAGES, st.data())
+def test_damaged_bytes_raise_message_error_or_give_a_message(message: RawMessage, data: st.DataObject) -> None:
+    encoded = bytearray(raw.encode(message, 1))
+    encoded[data.draw(st.integers(0, len(encoded) - 1))] ^= data.draw(st.integers(1, 255))
+    with contextlib.suppress(MessageError):
+        assert isinstance(raw.decode(bytes(encoded)), RawMessage)
+
+
+@given(st.binary())
+def test_arbitrary_bytes(data: bytes) -> None:
+    with pytest.raises(MessageError):
+        raw.decode(data)
+
+
+def test_bytes_after_the_end() -> None:
+    with pytest.raises(MessageError, match="after its end"):
+        raw.decode(raw.encode(EXAMPLE, 1) + b"x")
+
+
+def test_unknown_format_version() -> None:
+    data = bytearray(raw.encode(EXAMPLE, 1))
+    data[wire.HEADER_SIZE] = 2 << 1
+    with pytest.raises(MessageError, match="raw message has format version 2; this build reads 1"):
+        raw.decode(bytes(data))
+
+
+def test_any_avro_reader_reads_it() -> None:
+    avro_parse(json.dumps(raw.RAW_SCHEMA))
+    record = schemaless_reader(BytesIO(raw.encode(EXAMPLE, 1)[wire.HEADER_SIZE :]), raw.RAW_SCHEMA, None)
+    assert record == {**asdict(EXAMPLE), "format_version": 1}
