@@ -13,12 +13,14 @@ from cassandra_storage.clustering import ClusteringBound  # noqa: TC001  NamedTu
 NO_TIMESTAMP = -(2**63)  # LivenessInfo.NO_TIMESTAMP, Long.MIN_VALUE
 NO_TTL = 0  # Cell.NO_TTL
 NO_DELETION_TIME = 2**63 - 1  # Cell.NO_DELETION_TIME of 5.0; older versions' Integer.MAX_VALUE is read as this
+EXPIRED_LIVENESS_TTL = 2**31 - 1  # LivenessInfo.EXPIRED_LIVENESS_TTL
 NO_EXPIRATION_TIME = NO_DELETION_TIME  # LivenessInfo.NO_EXPIRATION_TIME
 
 
 class DeletionTime(NamedTuple):
     """DeletionTime: all writes up to `marked_for_delete_at` (µs) are dead; the tombstone was made at
-    `local_deletion_time` (s since the epoch)."""
+    `local_deletion_time` (s since the epoch).
+    """
 
     marked_for_delete_at: int
     local_deletion_time: int
@@ -44,7 +46,8 @@ LIVE = DeletionTime(NO_TIMESTAMP, NO_DELETION_TIME)
 
 class LivenessInfo(NamedTuple):
     """LivenessInfo: the primary key's own liveness, given by INSERT and not by UPDATE. `timestamp` in µs, `ttl` in s,
-    `local_expiration_time` in s since the epoch."""
+    `local_expiration_time` in s since the epoch.
+    """
 
     timestamp: int
     ttl: int = NO_TTL
@@ -53,6 +56,12 @@ class LivenessInfo(NamedTuple):
     @property
     def is_empty(self) -> bool:
         return self.timestamp == NO_TIMESTAMP
+
+    def is_live(self, now: int) -> bool:
+        """LivenessInfo.isLive at `now` (s since the epoch)."""
+        if self.timestamp == NO_TIMESTAMP or self.ttl == EXPIRED_LIVENESS_TTL:
+            return False
+        return self.ttl == NO_TTL or now < self.local_expiration_time
 
 
 NO_LIVENESS = LivenessInfo(NO_TIMESTAMP)  # LivenessInfo.EMPTY

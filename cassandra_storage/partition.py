@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.deletion import LIVE, DeletionTime, RangeTombstone
-from cassandra_storage.rows import Row
-from cassandra_storage.schema import TableMetadata
+
+if TYPE_CHECKING:
+    from cassandra_storage.rows import Row
+    from cassandra_storage.schema import TableMetadata
 
 
 class PartitionUpdate(NamedTuple):

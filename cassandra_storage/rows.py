@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from cassandra_storage.clustering import Clustering
 from cassandra_storage.deletion import (
-    LIVE,
     NO_DELETION_TIME,
     NO_LIVENESS,
     NO_ROW_DELETION,
@@ -16,6 +13,11 @@ from cassandra_storage.deletion import (
     LivenessInfo,
     RowDeletion,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cassandra_storage.clustering import Clustering
 
 
 class Cell(NamedTuple):
@@ -43,9 +45,7 @@ class Cell(NamedTuple):
 
     def is_live(self, now: int) -> bool:
         """AbstractCell.isLive at `now` (s since the epoch)."""
-        return self.local_deletion_time == NO_DELETION_TIME or (
-            self.ttl != NO_TTL and now < self.local_deletion_time
-        )
+        return self.local_deletion_time == NO_DELETION_TIME or (self.ttl != NO_TTL and now < self.local_deletion_time)
 
 
 class ComplexColumnData(NamedTuple):
@@ -69,4 +69,4 @@ class Row(NamedTuple):
     @property
     def is_empty(self) -> bool:
         """Row.isEmpty: nothing is said about the row at all."""
-        return self.liveness.is_empty and self.deletion.time is LIVE and not self.columns
+        return self.liveness.is_empty and self.deletion.time.is_live and not self.columns

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from cassandra_storage.clustering import Clustering
+if TYPE_CHECKING:
+    from cassandra_storage.clustering import Clustering
 
 # A visible row without its key: column name -> serialized value of a simple column, or the (path, value) pairs of a
 # complex column in path order, never empty. A column that is null is absent.

@@ -1,0 +1,73 @@
+"""What `SELECT` shows of a merged row at a moment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cassandra_storage import counter
+from cassandra_storage.deletion import NO_DELETION_TIME
+from cassandra_storage.rows import Cell
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cassandra_storage.rows import ColumnData, Row
+    from cassandra_storage.schema import TableMetadata
+    from cdc_messages.changes import ColumnImage, RowImage
+
+
+class RowImager:
+    """Makes the images of one table's rows, with the columns of its newest schema."""
+
+    __slots__ = ("_dropped", "_is_counter", "_names")
+
+    def __init__(self, table: TableMetadata) -> None:
+        self._names = frozenset(column.name for column in table.static_columns + table.regular_columns)
+        self._dropped: Mapping[str, int] = {
+            name: dropped.dropped_time for name, dropped in table.dropped_columns.items() if name in self._names
+        }
+        self._is_counter = table.is_counter
+
+    def image(self, row: Row, now: int) -> RowImage | None:
+        """The visible columns of a regular row at `now` (s); None if the row is not there.
+
+        As Row.hasLiveData: there if its own liveness is, or any cell.
+        """
+        columns = self.columns(row, now)
+        return columns if columns or row.liveness.is_live(now) else None
+
+    def columns(self, row: Row, now: int) -> dict[str, ColumnImage]:
+        """The visible columns at `now` (s), of a static row too."""
+        visible: dict[str, ColumnImage] = {}
+        for name, data in row.columns.items():
+            if name in self._names:
+                image = self._column(data, now, self._dropped.get(name))
+                if image is not None:
+                    visible[name] = image
+        return visible
+
+    def _column(self, data: ColumnData, now: int, dropped_time: int | None) -> ColumnImage | None:
+        if isinstance(data, Cell):
+            return self._value(data) if _is_visible(data, now, dropped_time) else None
+        # A path is there: the cells of a complex column have one.
+        pairs = tuple((cell.path or b"", cell.value) for cell in data.cells if _is_visible(cell, now, dropped_time))
+        return pairs or None
+
+    def _value(self, cell: Cell) -> bytes:
+        if self._is_counter:
+            return counter.total(cell.value).to_bytes(8, "big", signed=True)
+        return cell.value
+
+
+def _is_visible(cell: Cell, now: int, dropped_time: int | None) -> bool:
+    return cell.is_live(now) and (dropped_time is None or cell.timestamp > dropped_time)
+
+
+def next_expiry(row: Row, now: int) -> int | None:
+    """The second at which the first of what is live at `now` expires; None if nothing does."""
+    ends = [row.liveness.local_expiration_time] if row.liveness.is_live(now) else []
+    for data in row.columns.values():
+        cells = (data,) if isinstance(data, Cell) else data.cells
+        ends += [cell.local_deletion_time for cell in cells if cell.is_expiring and cell.is_live(now)]
+    earliest = min(ends, default=NO_DELETION_TIME)
+    return None if earliest == NO_DELETION_TIME else earliest

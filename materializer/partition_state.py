@@ -1,0 +1,190 @@
+"""What is held of a partition, and how it is stored: PartitionState and the values behind materializer.state_keys.
+
+Every value begins with the format version; a reader takes its own and the one before (version 1 has none before it).
+Rows are in Cassandra's own serialization under a header made from a table schema, to which the value refers by number.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from cassandra_storage.deletion import LIVE, DeletionTime
+from cassandra_storage.errors import FormatError
+from cassandra_storage.header import SerializationHeader
+from cassandra_storage.unfiltered import read_row, write_row
+from cassandra_storage.vint import read_unsigned_vint, write_unsigned_vint
+from cdc_program.errors import CdcError, Code
+from materializer.ranges import DeletedRange
+from materializer.state_keys import (
+    FACTS_SECTION,
+    RANGES_SECTION,
+    STATIC_SECTION,
+    partition_prefix,
+    schema_key,
+)
+
+if TYPE_CHECKING:
+    from cassandra_storage.rows import Row
+    from materializer.catalog import TableCatalog
+    from materializer.overlay import Overlay
+
+FORMAT_VERSION = 1
+_VERSION = bytes([FORMAT_VERSION])
+_FACTS = struct.Struct(">BqqQQ?")
+_RANGE = struct.Struct(">Bqq")
+
+
+class StoredRow(NamedTuple):
+    """A merged row and the number of changes that have been emitted for it."""
+
+    row: Row
+    row_sequence: int
+
+
+class PartitionFacts(NamedTuple):
+    """A partition's own facts: its deletion; of a table with statics, how many of its rows are visible, and the
+    row_sequence of the row that stands for it when none is; whether it holds range tombstones.
+    """
+
+    deletion: DeletionTime = LIVE
+    visible_rows: int = 0
+    static_sequence: int = 0
+    has_ranges: bool = False
+
+
+class RowCodec:
+    """Rows to stored values and back, for one chunk of one raw partition."""
+
+    __slots__ = ("_catalog", "_headers", "_newest", "_number", "_overlay", "_table_id")
+
+    def __init__(self, overlay: Overlay, catalog: TableCatalog, table_id: bytes) -> None:
+        self._overlay = overlay
+        self._catalog = catalog
+        self._table_id = table_id
+        self._headers: dict[int, SerializationHeader] = {}
+        self._newest, _ = catalog.newest_of(table_id)
+        self._number: int | None = None
+
+    def encode(self, stored: StoredRow, *, is_static: bool) -> bytes:
+        number = self._newest_number()
+        row = write_row(stored.row, self._header(number), is_static=is_static)
+        return _VERSION + write_unsigned_vint(stored.row_sequence) + write_unsigned_vint(number) + row
+
+    def decode(self, value: bytes, *, is_static: bool) -> StoredRow:
+        check_version(value)
+        try:
+            row_sequence, position = read_unsigned_vint(value, 1)
+            number, position = read_unsigned_vint(value, position)
+            row, _ = read_row(value, position, self._header(number), is_static=is_static)
+        except FormatError as error:
+            raise CdcError(
+                Code.STATE_DAMAGED,
+                f"A stored row of table id {self._table_id.hex()} can't be read: {error}.",
+                "Delete the local state of this raw partition: it is restored from the checkpoint location.",
+            ) from error
+        return StoredRow(row, row_sequence)
+
+    def _header(self, number: int) -> SerializationHeader:
+        header = self._headers.get(number)
+        if header is None:
+            digest = self._overlay.get(schema_key(number))
+            assert digest is not None, f"state refers to schema {number}, which it does not hold"
+            header = SerializationHeader.of_table(self._catalog.schema(self._table_id, digest[1:]))
+            self._headers[number] = header
+        return header
+
+    def _newest_number(self) -> int:
+        """The number of the newest schema; it is given one when first used."""
+        if self._number is None:
+            number = 0
+            while (stored := self._overlay.get(schema_key(number))) is not None and stored[1:] != self._newest:
+                number += 1
+            if stored is None:
+                self._overlay.put(schema_key(number), _VERSION + self._newest)
+            self._number = number
+        return self._number
+
+
+class PartitionState:
+    """PartitionState: a partition's facts, range tombstones and static row as a chunk reads and changes them.
+
+    Its rows are not held here: each is read and written by itself, so that the cost of an update does not grow with
+    the partition.
+    """
+
+    __slots__ = ("_codec", "_overlay", "_prefix", "_ranges", "facts", "static")
+
+    def __init__(self, overlay: Overlay, codec: RowCodec, partition_key: bytes) -> None:
+        self._overlay = overlay
+        self._codec = codec
+        self._prefix = partition_prefix(partition_key)
+        facts = overlay.get(self._prefix + FACTS_SECTION)
+        self.facts = PartitionFacts() if facts is None else decode_facts(facts)
+        static = overlay.get(self._prefix + STATIC_SECTION)
+        self.static = None if static is None else codec.decode(static, is_static=True).row
+        self._ranges: list[DeletedRange] | None = None
+
+    @property
+    def ranges(self) -> list[DeletedRange]:
+        """The range tombstones, disjoint and in order."""
+        if not self.facts.has_ranges:
+            return []
+        if self._ranges is None:
+            start, end = self._prefix + RANGES_SECTION, self._prefix + STATIC_SECTION
+            self._ranges = [decode_range(key[len(start) :], value) for key, value in self._overlay.scan(start, end)]
+        return self._ranges
+
+    def put_facts(self, facts: PartitionFacts) -> None:
+        if facts != self.facts:
+            self.facts = facts
+            self._overlay.put(self._prefix + FACTS_SECTION, encode_facts(facts))
+
+    def put_static(self, row: Row) -> None:
+        self.static = row
+        value = self._codec.encode(StoredRow(row, 0), is_static=True)
+        self._overlay.put(self._prefix + STATIC_SECTION, value)
+
+    def put_ranges(self, ranges: list[DeletedRange]) -> None:
+        """Store the difference to what is there."""
+        before, after = set(self.ranges), set(ranges)
+        kept = {piece.first for piece in after}
+        for piece in before - after:
+            if piece.first not in kept:
+                self._overlay.put(self._prefix + RANGES_SECTION + piece.first, None)
+        for piece in after - before:
+            self._overlay.put(self._prefix + RANGES_SECTION + piece.first, encode_range(piece))
+        self._ranges = ranges
+        self.put_facts(self.facts._replace(has_ranges=bool(ranges)))
+
+
+def check_version(value: bytes) -> None:
+    """CdcError(STATE_FORMAT) for a value of a newer build."""
+    if value[:1] != _VERSION:
+        raise CdcError(
+            Code.STATE_FORMAT,
+            f"The state holds a value of format version {value[0] if value else 'none'}; this build reads version "
+            f"{FORMAT_VERSION}.",
+            "Run the newer version of the materializer that wrote it.",
+        )
+
+
+def encode_facts(facts: PartitionFacts) -> bytes:
+    return _FACTS.pack(FORMAT_VERSION, *facts.deletion, *facts[1:])
+
+
+def decode_facts(value: bytes) -> PartitionFacts:
+    check_version(value)
+    _, marked, local, *rest = _FACTS.unpack(value)
+    return PartitionFacts(DeletionTime(marked, local), *rest)
+
+
+def encode_range(piece: DeletedRange) -> bytes:
+    """The value of a range tombstone; its first clustering is in the key."""
+    return _RANGE.pack(FORMAT_VERSION, *piece.deletion) + piece.last
+
+
+def decode_range(first: bytes, value: bytes) -> DeletedRange:
+    check_version(value)
+    _, marked, local = _RANGE.unpack_from(value)
+    return DeletedRange(first, value[_RANGE.size :], DeletionTime(marked, local))

@@ -1,0 +1,115 @@
+"""Raw messages decoded: RowUpdate, and the order in which a chunk's are folded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cassandra_storage.deletion import LIVE, DeletionTime, RangeTombstone
+from cassandra_storage.errors import FormatError
+from cassandra_storage.merge import largest_timestamp
+from cassandra_storage.partition_update import read_partition_update
+from cdc_messages.changes import Source
+from cdc_messages.errors import MessageError
+from cdc_messages.raw import RawMessage, decode
+from cdc_program.errors import CdcError, Code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cassandra_storage.partition import PartitionUpdate
+    from cassandra_storage.rows import Row
+    from materializer.catalog import TableCatalog
+
+
+class RawRecord(NamedTuple):
+    """A Kafka record of one raw partition; `timestamp_ms` is the broker's (LogAppendTime)."""
+
+    key: bytes
+    value: bytes
+    offset: int
+    timestamp_ms: int
+
+
+class RowUpdate(NamedTuple):
+    """RowUpdate: what one raw message writes to one partition: exactly one of row, static, range and deletion.
+
+    `order` is the message's order key: its largest write timestamp, then where it stood in which log.
+    """
+
+    order: tuple[int, bytes, int, int, int]
+    partition_key: bytes
+    source: Source
+    row: Row | None = None
+    static: Row | None = None
+    range: RangeTombstone | None = None
+    deletion: DeletionTime = LIVE
+
+
+def decode_records(records: Iterable[RawRecord]) -> list[tuple[RawRecord, RawMessage]]:
+    """Each record with its message; CdcError(RAW_MESSAGE) for one that can't be read."""
+    return [(record, _decode(record)) for record in records]
+
+
+def row_updates(messages: Iterable[tuple[RawRecord, RawMessage]], catalog: TableCatalog) -> list[RowUpdate]:
+    """The updates of the messages in the order in which they are folded; heartbeats say nothing about rows."""
+    updates = []
+    for record, message in messages:
+        if message.kind == "heartbeat":
+            continue
+        if message.kind == "gap":
+            raise CdcError(
+                Code.NOT_SUPPORTED,
+                f"The raw message at offset {record.offset} reports a mutation that was not decoded ({message.file}, "
+                f"position {message.position}); folding past it would be inexact.",
+                "Replay the quarantined mutation with the publisher, or rebuild the table.",
+            )
+        updates.append(_update(message, _read_partition_update(message, record, catalog)))
+    updates.sort(key=lambda update: update.order)
+    return updates
+
+
+def _decode(record: RawRecord) -> RawMessage:
+    try:
+        return decode(record.value)
+    except MessageError as error:
+        raise _unreadable(record, str(error)) from error
+
+
+def _read_partition_update(message: RawMessage, record: RawRecord, catalog: TableCatalog) -> PartitionUpdate:
+    table = catalog.schema(message.table_id, message.schema_digest)
+    try:
+        update, _ = read_partition_update(message.update, 0, message.messaging_version, {message.table_id: table})
+    except FormatError as error:
+        raise _unreadable(record, str(error)) from error
+    return update
+
+
+def _unreadable(record: RawRecord, reason: str) -> CdcError:
+    return CdcError(
+        Code.RAW_MESSAGE,
+        f"The raw message at offset {record.offset} can't be read: {reason}.",
+        "See who else writes to the raw topic; a publisher's messages are readable by a materializer of its version.",
+    )
+
+
+def _update(message: RawMessage, update: PartitionUpdate) -> RowUpdate:
+    row = update.rows[0] if message.kind == "row" else None
+    static = update.static_row if message.kind == "static" else None
+    tombstone = update.range_tombstones[0] if message.kind == "range_deletion" else None
+    if row is not None:
+        timestamp = largest_timestamp(row)
+    elif static is not None:
+        timestamp = largest_timestamp(static)
+    elif tombstone is not None:
+        timestamp = tombstone.deletion.marked_for_delete_at
+    else:
+        timestamp = update.deletion.marked_for_delete_at
+    return RowUpdate(
+        order=(timestamp, message.host_id, message.segment, message.position, message.index),
+        partition_key=update.partition_key,
+        source=Source(timestamp, message.host_id, message.file, message.position),
+        row=row,
+        static=static,
+        range=tombstone,
+        deletion=update.deletion if message.kind == "partition_deletion" else LIVE,
+    )
