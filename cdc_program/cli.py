@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import structlog
 
-from cdc_program.describe import setting, settings_of, value_text
+from cdc_program.describe import mask_url, setting, settings_of, value_text
 from cdc_program.errors import CdcError, Code
 from cdc_program.load import DEFAULT_ORIGIN, Loaded, load_settings
 from cdc_program.logs import configure
@@ -239,7 +239,11 @@ def _values_as_json(loaded: Loaded, tables: Sequence[str]) -> dict[str, dict[str
     for table in tables:
         values = getattr(loaded.settings, table).model_dump(mode="json")
         for known in settings_of(table):
-            value = "***" if known.secret and values[known.key] else values[known.key]
+            value = values[known.key]
+            if known.secret and value:
+                value = "***"
+            elif isinstance(value, str):
+                value = mask_url(value)
             result[known.name] = {"value": value, "origin": loaded.origins[known.name]}
     return result
 

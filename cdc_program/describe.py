@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 ENVIRONMENT_PREFIX = "CDC_"
+_URL_PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@/\s]+@")
 _TYPE_NAMES = {str: "string", int: "integer", float: "number", bool: "true or false", Path: "path", SecretStr: "secret"}
 _BOUNDS: tuple[tuple[type, str, str], ...] = (
     (annotated_types.Ge, "ge", "≥"),
@@ -67,13 +69,18 @@ def value_text(value: object) -> str:
         case bool():
             return str(value).lower()
         case str() | Path():
-            return f'"{value}"'
+            return f'"{mask_url(str(value))}"'
         case list():
             return "[" + ", ".join(value_text(item) for item in value) + "]"
         case None:
             return "none"
         case _:
             return str(value)
+
+
+def mask_url(url: str) -> str:
+    """The text with the password of each URL in it masked."""
+    return _URL_PASSWORD.sub(r"\1***@", url)
 
 
 def table_model(table: str) -> type[BaseModel]:

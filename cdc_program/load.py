@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr, ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
-from cdc_program.describe import ENVIRONMENT_PREFIX, Setting, all_settings, setting, settings_of
+from cdc_program.describe import ENVIRONMENT_PREFIX, Setting, all_settings, mask_url, setting, settings_of
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import Settings
 
@@ -194,7 +194,7 @@ def _invalid(layer: _Layer, error: ValidationError) -> CdcError:
     first = error.errors(include_url=False)[0]
     table, key = str(first["loc"][0]), str(first["loc"][1])
     known = setting(f"{table}.{key}")
-    shown = "" if known.secret else f" {layer.values[table][key]!r}"
+    shown = "" if known.secret else f" {mask_url(repr(layer.values[table][key]))}"
     reason = str(first["msg"])
     return CdcError(
         Code.CONFIG_INVALID,

@@ -72,7 +72,9 @@ class KafkaSettings(Table):
 
 
 class RegistrySettings(Table):
-    url: Annotated[str, Field(description="A schema registry with Confluent's API.")] = "http://127.0.0.1:8081"
+    url: Annotated[str, Field(description="A schema registry with Confluent's API.", pattern="^https?://")] = (
+        "http://127.0.0.1:8081"
+    )
     username: Annotated[str, Field(description="User of HTTP basic authentication; empty for none.")] = ""
     password: Annotated[SecretStr, Field(description="Its password.")] = SecretStr("")
     password_file: Annotated[Path | None, Field(description="A file that holds the password.")] = None

@@ -1,0 +1,39 @@
+"""How every program reaches Kafka through librdkafka."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cdc_program.settings import KafkaSettings
+
+LIBRDKAFKA_LOGGER = logging.getLogger("librdkafka")
+"""For a client's `logger` argument: librdkafka's own lines then go where the program's do (on the client's poll)."""
+
+_SECRET_KEYS = frozenset({"sasl.password"})
+
+
+class ClientConfig(dict[str, object]):
+    """Properties of a librdkafka client; its repr masks the secrets, so that a logged or traced one tells nothing."""
+
+    def __repr__(self) -> str:
+        return repr({key: "***" if key in _SECRET_KEYS else value for key, value in self.items()})
+
+
+def client_config(settings: KafkaSettings) -> dict[str, object]:
+    """The properties that every client of these brokers has; add the client's own to it."""
+    config = ClientConfig(
+        {
+            "bootstrap.servers": settings.bootstrap_servers,
+            "security.protocol": settings.security_protocol,
+            "socket.connection.setup.timeout.ms": max(1000, int(settings.connect_timeout_seconds * 1000)),
+        }
+    )
+    if settings.security_protocol.startswith("SASL"):
+        config["sasl.mechanism"] = settings.sasl_mechanism
+        config["sasl.username"] = settings.sasl_username
+        config["sasl.password"] = settings.sasl_password.get_secret_value()
+    if settings.security_protocol.endswith("SSL") and settings.ssl_ca_file is not None:
+        config["ssl.ca.location"] = str(settings.ssl_ca_file)
+    return config

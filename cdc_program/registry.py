@@ -1,0 +1,124 @@
+"""Questions to a schema registry with Confluent's API, ours or another."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry.error import SchemaRegistryError
+
+from cdc_program.describe import mask_url
+from cdc_program.errors import CdcError, Code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cdc_program.settings import RegistrySettings
+
+_SUBJECT_NOT_FOUND = 40401
+_SCHEMA_NOT_FOUND = 40403
+_INCOMPATIBLE = 409
+_RETRIES = 2
+_RETRY_WAIT_MS = 200
+
+
+class RegistryClient:
+    """Registers and looks up Avro schemas, given and returned as their JSON dicts; ids are the registry's for ever.
+
+    Raises CdcError: REGISTRY_UNREACHABLE when there is no answer or the registry itself has failed (worth another
+    try), REGISTRY_REFUSED with the registry's message when it says no. Safe to use from several threads.
+    """
+
+    def __init__(self, settings: RegistrySettings, timeout: float = 10.0) -> None:
+        """`timeout` in seconds is for one request; a failed one is tried three times in all."""
+        self._url = mask_url(settings.url)
+        self._client = SchemaRegistryClient(_client_config(settings, timeout))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._client.close()
+
+    def register(self, subject: str, schema: dict[str, Any]) -> int:
+        """The id of the schema, which is a version of the subject from now on."""
+        with self._errors(f"register a schema under {subject}"):
+            return self._client.register_schema(subject, _avro(schema))
+
+    def lookup(self, subject: str, schema: dict[str, Any]) -> int | None:
+        """The id of the schema if it is registered under the subject."""
+        with self._errors(f"look up a schema of {subject}"):
+            try:
+                return self._client.lookup_schema(subject, _avro(schema)).schema_id
+            except SchemaRegistryError as error:
+                if error.error_code in (_SUBJECT_NOT_FOUND, _SCHEMA_NOT_FOUND):
+                    return None
+                raise
+
+    def get(self, schema_id: int) -> dict[str, Any]:
+        """The schema of an id."""
+        with self._errors(f"get schema {schema_id}"):
+            text = self._client.get_schema(schema_id).schema_str
+        schema: dict[str, Any] = json.loads(text or "")
+        return schema
+
+    @contextmanager
+    def _errors(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except SchemaRegistryError as error:
+            raise self._answered(error, doing) from error
+        except _transport_errors() as error:
+            raise CdcError(
+                Code.REGISTRY_UNREACHABLE,
+                f"The schema registry at {self._url} does not answer: cannot {doing}: "
+                f"{str(error) or type(error).__name__}.",
+                "Start it (cassandra-schematizer serve), or correct registry.url.",
+            ) from error
+
+    def _answered(self, error: SchemaRegistryError, doing: str) -> CdcError:
+        status = error.http_status_code
+        said = f"HTTP {status}, {error.error_code}: {error.error_message}"
+        if status in (408, 429) or status >= 500:
+            return CdcError(
+                Code.REGISTRY_UNREACHABLE,
+                f"The schema registry at {self._url} has failed: cannot {doing}: {said}.",
+                "See the registry's own log; try again when it is well.",
+            )
+        if status in (401, 403):
+            fix = "Correct registry.username and registry.password, or grant that user the right."
+        elif _INCOMPATIBLE in (error.error_code, status):
+            fix = "Compare the schema with the subject's versions, or set another compatibility level for the subject."
+        else:
+            fix = "Is registry.url a registry with Confluent's API? If so, its message says what it minds."
+        return CdcError(Code.REGISTRY_REFUSED, f"The schema registry at {self._url} refuses to {doing}: {said}.", fix)
+
+
+def _client_config(settings: RegistrySettings, timeout: float) -> dict[str, Any]:
+    config: dict[str, Any] = {
+        "url": settings.url,
+        "timeout": timeout,
+        "max.retries": _RETRIES,
+        "retries.wait.ms": _RETRY_WAIT_MS,
+        "retries.max.wait.ms": _RETRY_WAIT_MS * 4,
+    }
+    if settings.username:
+        config["basic.auth.user.info"] = f"{settings.username}:{settings.password.get_secret_value()}"
+    return config
+
+
+def _avro(schema: dict[str, Any]) -> Schema:
+    return Schema(json.dumps(schema, ensure_ascii=False, separators=(",", ":")), "AVRO")
+
+
+def _transport_errors() -> tuple[type[Exception], ...]:
+    """What confluent_kafka lets through when there is no HTTP answer: the errors of httpx, or of its successor."""
+    names = [name for name in ("httpx", "httpx2") if importlib.util.find_spec(name)]
+    return (OSError, *(importlib.import_module(name).HTTPError for name in names))
