@@ -6,9 +6,35 @@ cells of their own. A clustering's reversed order is the column's (`ColumnMetada
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+from cassandra_storage.errors import FormatError
+from cassandra_storage.serializers import NATIVE_DECODERS, BigDecimal, Decoder, Duration
+from cassandra_storage.vint import read_unsigned_vint
+
+__all__ = [
+    "LEXICAL_UUID_TYPE",
+    "BigDecimal",
+    "CqlType",
+    "CustomType",
+    "Decoder",
+    "Duration",
+    "ListType",
+    "MapType",
+    "NativeType",
+    "SetType",
+    "TupleType",
+    "UserType",
+    "VectorType",
+    "decode",
+    "decoder",
+    "elements",
+    "fields",
+    "fixed_length",
+    "pairs",
+    "vector_elements",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +90,9 @@ class CustomType:
     class_name: str
 
 
+LEXICAL_UUID_TYPE = "org.apache.cassandra.db.marshal.LexicalUUIDType"  # a uuid that is ordered by its bytes
+
 CqlType: TypeAlias = NativeType | ListType | SetType | MapType | TupleType | UserType | VectorType | CustomType
-
-
-class BigDecimal(NamedTuple):
-    """java.math.BigDecimal: `unscaled` * 10 ** -`scale`."""
-
-    unscaled: int
-    scale: int
-
-
-class Duration(NamedTuple):
-    """org.apache.cassandra.cql3.Duration: all three have one sign."""
-
-    months: int
-    days: int
-    nanoseconds: int
 
 
 _FIXED_LENGTHS = {
@@ -97,10 +110,13 @@ _FIXED_LENGTHS = {
 
 def fixed_length(type_: CqlType) -> int | None:
     """AbstractType.valueLengthIfFixed: the bytes of every value where a value is written without its length, else None
-    (date, time, smallint, tinyint, counter and inet among them)."""
+    (date, time, smallint, tinyint, counter and inet among them).
+    """
     match type_:
         case NativeType(name):
             return _FIXED_LENGTHS.get(name)
+        case CustomType(class_name):
+            return 16 if class_name == LEXICAL_UUID_TYPE else None
         case VectorType(elements, dimension):
             length = fixed_length(elements)
             return None if length is None else length * dimension
@@ -108,31 +124,134 @@ def fixed_length(type_: CqlType) -> int | None:
             return None
 
 
-def decoder(type_: CqlType) -> Callable[[bytes], object]:
-    """The function that turns serialized values of the type into Python's; build it once for a column."""
-    raise NotImplementedError
-
-
 def decode(type_: CqlType, value: bytes) -> object:
     """decoder(type_)(value)."""
     return decoder(type_)(value)
 
 
+def decoder(type_: CqlType) -> Decoder:  # noqa: PLR0911  one for each kind of type
+    """The function that turns a type's serialized values into Python's; build it once for a column.
+
+    int for all integers, timestamp (ms), time (ns), date (days since 1970-01-01) and counter; str, bytes, bool, float,
+    UUID, IPv4Address or IPv6Address, BigDecimal, Duration; list for list, set and vector; a list of pairs for map;
+    a tuple for tuple and user type, with None for null and for fields that the value does not have; bytes for a custom
+    type. None for an empty value of a type that allows it. FormatError for what is malformed.
+    """
+    match type_:
+        case NativeType(name):
+            return NATIVE_DECODERS[name]
+        case ListType(of, _) | SetType(of, _):
+            return _list_decoder(of)
+        case MapType(keys, values, _):
+            return _map_decoder(keys, values)
+        case TupleType(types):
+            return _tuple_decoder(types)
+        case UserType():
+            return _tuple_decoder(type_.field_types)
+        case VectorType():
+            return _vector_decoder(type_)
+        case CustomType():
+            return NATIVE_DECODERS["blob"]
+
+
+def _list_decoder(of: CqlType) -> Decoder:
+    decode_element = decoder(of)
+    return lambda value: [decode_element(element) for element in elements(value)]
+
+
+def _map_decoder(keys: CqlType, values: CqlType) -> Decoder:
+    decode_key, decode_value = decoder(keys), decoder(values)
+    return lambda value: [(decode_key(key), decode_value(mapped)) for key, mapped in pairs(value)]
+
+
+def _tuple_decoder(types: tuple[CqlType, ...]) -> Decoder:
+    decoders = tuple(map(decoder, types))
+
+    def decode_tuple(value: bytes) -> tuple[object, ...] | None:
+        if not value:
+            return None
+        split = fields(value, len(decoders))
+        return tuple(
+            None if field is None else decode_field(field) for decode_field, field in zip(decoders, split, strict=True)
+        )
+
+    return decode_tuple
+
+
+def _vector_decoder(type_: VectorType) -> Decoder:
+    decode_element = decoder(type_.elements)
+    return lambda value: [decode_element(element) for element in vector_elements(type_, value)]
+
+
 def elements(value: bytes) -> list[bytes]:
-    """The serialized elements of a frozen list or set."""
-    raise NotImplementedError
+    """The serialized elements of a frozen list or set (CollectionSerializer): a count, then each with its size."""
+    return _sized_values(value, 1)
 
 
 def pairs(value: bytes) -> list[tuple[bytes, bytes]]:
-    """The serialized entries of a frozen map."""
-    raise NotImplementedError
+    """The serialized entries of a frozen map, in the order written, which is its keys'."""
+    flat = _sized_values(value, 2)
+    return list(zip(flat[::2], flat[1::2], strict=True))
+
+
+def _sized_values(value: bytes, per_element: int) -> list[bytes]:
+    if len(value) < 4:
+        raise FormatError(f"a collection of {len(value)} bytes")
+    count = int.from_bytes(value[:4], "big", signed=True)
+    if count < 0:
+        raise FormatError(f"a collection of {count} elements")
+    values = []
+    position = 4
+    for _ in range(count * per_element):  # a count that is too large ends at the first missing size
+        size = int.from_bytes(value[position : position + 4], "big", signed=True)
+        start = position + 4
+        position = start + size
+        if size < 0 or start > len(value) or position > len(value):
+            raise FormatError(f"an element of {size} bytes in a collection", position=start)
+        values.append(value[start:position])
+    if position != len(value):
+        raise FormatError("bytes after a collection's last element", position=position)
+    return values
 
 
 def fields(value: bytes, count: int) -> list[bytes | None]:
-    """The serialized fields of a tuple or user type of `count` fields; None for null and for missing ones."""
-    raise NotImplementedError
+    """The serialized fields of a tuple or user type of `count` fields (TupleType.split); None for null and for the
+    last ones where the value, written before they were added, does not have them.
+    """
+    split: list[bytes | None] = []
+    position = 0
+    while position < len(value):
+        if len(split) == count:
+            raise FormatError(f"a tuple of more than {count} fields", position=position)
+        size = int.from_bytes(value[position : position + 4], "big", signed=True)
+        start = position + 4
+        position = start + max(size, 0)
+        if start > len(value) or position > len(value):
+            raise FormatError(f"a field of {size} bytes in a tuple", position=start)
+        split.append(None if size < 0 else value[start:position])
+    split.extend([None] * (count - len(split)))
+    return split
 
 
 def vector_elements(type_: VectorType, value: bytes) -> list[bytes]:
-    """The serialized elements of a vector."""
-    raise NotImplementedError
+    """The serialized elements of a vector: side by side where their length is fixed, else each after its length."""
+    length = fixed_length(type_.elements)
+    if length is None:
+        return _variable_vector(type_.dimension, value)
+    if not value or len(value) != length * type_.dimension:
+        raise FormatError(f"a vector of {type_.dimension} elements in {len(value)} bytes")
+    return [value[position : position + length] for position in range(0, len(value), length)]
+
+
+def _variable_vector(dimension: int, value: bytes) -> list[bytes]:
+    split = []
+    position = 0
+    for _ in range(dimension):
+        size, start = read_unsigned_vint(value, position)
+        position = start + size
+        if position > len(value):
+            raise FormatError(f"an element of {size} bytes in a vector", position=start)
+        split.append(value[start:position])
+    if position != len(value):
+        raise FormatError("bytes after a vector's last element", position=position)
+    return split
