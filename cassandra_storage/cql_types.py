@@ -1,11 +1,54 @@
-"""The text of CQL types as system_schema holds it (org.apache.cassandra.cql3.CQL3Type, schema.CQLTypeParser)."""
+"""The text of CQL types as system_schema holds it (org.apache.cassandra.cql3.CQL3Type, schema.CQLTypeParser).
+
+Only a column's own type can be multi-cell: all that is inside another type is frozen, whether the text says so (as
+Cassandra writes it) or not (as it is in a user type's fields).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from cassandra_storage.marshal import CqlType
+from cassandra_storage.errors import FormatError
+from cassandra_storage.marshal import (
+    CqlType,
+    CustomType,
+    ListType,
+    MapType,
+    NativeType,
+    SetType,
+    TupleType,
+    UserType,
+    VectorType,
+)
+from cassandra_storage.serializers import NATIVE_DECODERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<name>[A-Za-z][A-Za-z0-9_]*)
+      | "(?P<quoted>(?:[^"]|"")+)"
+      | '(?P<custom>(?:[^']|'')*)'
+      | (?P<number>[0-9]+)
+      | (?P<mark>[<>,.])
+    )""",
+    re.VERBOSE,
+)
+_UNQUOTED = re.compile(r"[a-z][a-z0-9_]*")  # ColumnIdentifier.UNQUOTED_IDENTIFIER
+_EMPTY_TYPE = "org.apache.cassandra.db.marshal.EmptyType"
+_NATIVE_NAMES = frozenset(NATIVE_DECODERS) | {"varchar"}
+# org/apache/cassandra/cql3/reserved_keywords.txt
+_RESERVED = frozenset(
+    """
+    add allow alter and apply asc authorize batch begin by columnfamily create delete desc describe drop entries execute
+    from full grant if in index infinity insert into is keyspace limit materialized modify nan norecursive not null of
+    on or order primary rename revoke schema select set table to token truncate unlogged update use using view where
+    with
+    """.split()  # noqa: SIM905  a line for each word would hide what it is
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +62,175 @@ class UserTypeDefinition:
 
 
 def parse_type(text: str, keyspace: str, user_types: Mapping[str, UserTypeDefinition]) -> CqlType:
-    """The type that the text stands for in the keyspace; FormatError if it is none."""
-    raise NotImplementedError
+    """The type that the text stands for in the keyspace, whose user types are given by their names; FormatError if it
+    is none, or names a user type that is not there.
+    """
+    return _parse(text, keyspace, user_types, ())
 
 
 def type_text(type_: CqlType) -> str:
-    """The canonical text: parse_type's inverse."""
-    raise NotImplementedError
+    """The canonical text, Cassandra's own: parse_type's inverse (a user type is only named)."""
+    match type_:
+        case NativeType(name):
+            return name
+        case VectorType(of, dimension):
+            return f"vector<{type_text(of)}, {dimension}>"
+        case CustomType(class_name):
+            return "'" + class_name.replace("'", "''") + "'"
+        case TupleType(types):
+            return f"frozen<tuple<{', '.join(map(type_text, types))}>>"
+        case UserType():
+            text = quoted_if_needed(type_.name)
+        case ListType(of, _):
+            text = f"list<{type_text(of)}>"
+        case SetType(of, _):
+            text = f"set<{type_text(of)}>"
+        case MapType(keys, values, _):
+            text = f"map<{type_text(keys)}, {type_text(values)}>"
+    return text if type_.is_multi_cell else f"frozen<{text}>"
+
+
+def quoted_if_needed(name: str) -> str:
+    """ColumnIdentifier.maybeQuote; the names of native types are quoted too."""
+    if _UNQUOTED.fullmatch(name) and name not in _RESERVED and name not in _NATIVE_NAMES:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _parse(text: str, keyspace: str, user_types: Mapping[str, UserTypeDefinition], within: tuple[str, ...]) -> CqlType:
+    parser = _Parser(text, keyspace, user_types, within)
+    type_ = parser.read_type()
+    parser.expect_end()
+    return type_
+
+
+def _frozen(type_: CqlType) -> CqlType:
+    match type_:
+        case ListType() | SetType() | MapType() | UserType():
+            return replace(type_, is_multi_cell=False)
+    return type_
+
+
+class _Parser:
+    """CqlParser.comparatorType over the tokens of one text; `within` are the user types being resolved."""
+
+    def __init__(
+        self, text: str, keyspace: str, user_types: Mapping[str, UserTypeDefinition], within: tuple[str, ...]
+    ) -> None:
+        self._text = text
+        self._keyspace = keyspace
+        self._user_types = user_types
+        self._within = within
+        self._tokens = _tokens(text)
+        self._at = 0
+
+    def read_type(self) -> CqlType:
+        kind, token = self._next()
+        if kind == "custom":
+            return NativeType("empty") if token == _EMPTY_TYPE else CustomType(token)
+        if kind == "name":
+            lower = token.lower()
+            if self._follows("<"):
+                return self._read_parametric(lower)
+            if lower in _NATIVE_NAMES:
+                return NativeType("text" if lower == "varchar" else lower)
+            return self._read_user_type(lower)
+        if kind == "quoted":
+            return self._read_user_type(token)
+        raise self._error()
+
+    def expect_end(self) -> None:
+        if self._at != len(self._tokens):
+            raise self._error()
+
+    def _read_parametric(self, name: str) -> CqlType:
+        self._expect("<")
+        first = self.read_type()
+        match name:
+            case "frozen":
+                if isinstance(first, NativeType | CustomType):
+                    raise self._error()
+                type_ = _frozen(first)
+            case "list":
+                type_ = ListType(_frozen(first), is_multi_cell=True)
+            case "set":
+                type_ = SetType(_frozen(first), is_multi_cell=True)
+            case "map":
+                self._expect(",")
+                type_ = MapType(_frozen(first), _frozen(self.read_type()), is_multi_cell=True)
+            case "tuple":
+                type_ = self._read_tuple(first)
+            case "vector":
+                self._expect(",")
+                type_ = VectorType(_frozen(first), self._read_dimension())
+            case _:
+                raise self._error()
+        self._expect(">")
+        return type_
+
+    def _read_tuple(self, first: CqlType) -> TupleType:
+        types = [_frozen(first)]
+        while self._follows(","):
+            self._expect(",")
+            types.append(_frozen(self.read_type()))
+        return TupleType(tuple(types))
+
+    def _read_dimension(self) -> int:
+        kind, token = self._next()
+        if kind != "number" or int(token) == 0:
+            raise self._error()
+        return int(token)
+
+    def _read_user_type(self, name: str) -> UserType:
+        if self._follows("."):
+            if name != self._keyspace:
+                raise self._error()
+            self._expect(".")
+            kind, token = self._next()
+            name = token.lower() if kind == "name" else token
+        definition = self._user_types.get(name)
+        if definition is None:
+            raise FormatError(f"unknown user type {self._keyspace}.{name} in {self._text!r}")
+        if name in self._within:
+            raise FormatError(f"user type {self._keyspace}.{name} contains itself")
+        within = (*self._within, name)
+        field_types = (_parse(text, self._keyspace, self._user_types, within) for text in definition.field_types)
+        return UserType(
+            self._keyspace, name, definition.field_names, tuple(map(_frozen, field_types)), is_multi_cell=True
+        )
+
+    def _next(self) -> tuple[str, str]:
+        if self._at == len(self._tokens):
+            raise self._error()
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _follows(self, mark: str) -> bool:
+        return self._at < len(self._tokens) and self._tokens[self._at] == ("mark", mark)
+
+    def _expect(self, mark: str) -> None:
+        if not self._follows(mark):
+            raise self._error()
+        self._at += 1
+
+    def _error(self) -> FormatError:
+        return FormatError(f"no CQL type: {self._text!r}")
+
+
+def _tokens(text: str) -> list[tuple[str, str]]:
+    """(kind, content) of each token, quotes taken off."""
+    tokens = []
+    text = text.rstrip()
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None or match.lastgroup is None:
+            raise FormatError(f"no CQL type: {text!r}", position=position)
+        content = match[match.lastgroup]
+        if match.lastgroup == "quoted":
+            content = content.replace('""', '"')
+        elif match.lastgroup == "custom":
+            content = content.replace("''", "'")
+        tokens.append((match.lastgroup, content))
+        position = match.end()
+    return tokens

@@ -1,14 +1,31 @@
-"""Tables from the rows of system_schema (org.apache.cassandra.schema.SchemaKeyspace)."""
+"""Tables from the rows of system_schema (org.apache.cassandra.schema.SchemaKeyspace).
+
+A row is a mapping from column names to values as the Python driver's dict_factory gives them: UUID for id, a set or
+None for flags, a naive datetime in UTC for dropped_time. Columns that a version does not have may be missing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
-from uuid import UUID
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cassandra_storage.schema import TableMetadata
+from cassandra_storage.cql_types import UserTypeDefinition, parse_type
+from cassandra_storage.errors import FormatError
+from cassandra_storage.marshal import CqlType, ListType, MapType, SetType, UserType
+from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 SchemaRow: TypeAlias = Mapping[str, Any]
+_TableName: TypeAlias = tuple[str, str]
+_TypeParser: TypeAlias = Callable[[str, str], CqlType]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def tables_from_rows(
@@ -18,5 +35,107 @@ def tables_from_rows(
     dropped_columns: Iterable[SchemaRow],
     views: Iterable[SchemaRow] = (),
 ) -> dict[UUID, TableMetadata]:
-    """The tables (and views) that rows of system_schema's tables of these names, of 3.11 to 5.0, describe."""
-    raise NotImplementedError
+    """The tables (and views) that rows of system_schema's tables of these names, of 3.11 to 5.0, describe.
+
+    FormatError names a table without a partition key (its rows were read while it was made or dropped), a type that
+    cannot be parsed, or a user type that is not there.
+    """
+    parse = _type_parser(types)
+    columns_of = _by_table(columns)
+    dropped_of = _by_table(dropped_columns)
+    found = {}
+    for row in tables:
+        name = (row["keyspace_name"], row["table_name"])
+        found[row["id"]] = _table(name, row, columns_of[name], dropped_of[name], parse)
+    for row in views:
+        name = (row["keyspace_name"], row["view_name"])
+        found[row["id"]] = _table(name, row, columns_of[name], dropped_of[name], parse)
+    return found
+
+
+def _type_parser(rows: Iterable[SchemaRow]) -> _TypeParser:
+    """(keyspace, text) -> type, each parsed once."""
+    user_types: defaultdict[str, dict[str, UserTypeDefinition]] = defaultdict(dict)
+    for row in rows:
+        keyspace, name = row["keyspace_name"], row["type_name"]
+        user_types[keyspace][name] = UserTypeDefinition(
+            keyspace, name, tuple(row["field_names"] or ()), tuple(row["field_types"] or ())
+        )
+
+    @cache
+    def parse(keyspace: str, text: str) -> CqlType:
+        return parse_type(text, keyspace, user_types[keyspace])
+
+    return parse
+
+
+def _by_table(rows: Iterable[SchemaRow]) -> defaultdict[_TableName, list[SchemaRow]]:
+    grouped: defaultdict[_TableName, list[SchemaRow]] = defaultdict(list)
+    for row in rows:
+        grouped[row["keyspace_name"], row["table_name"]].append(row)
+    return grouped
+
+
+def _table(
+    name: _TableName,
+    row: SchemaRow,
+    column_rows: list[SchemaRow],
+    dropped_rows: list[SchemaRow],
+    parse: _TypeParser,
+) -> TableMetadata:
+    """SchemaKeyspace.fetchTable, fetchView; a view has no flags of its own and is a compound table."""
+    columns = [_column(column_row, parse) for column_row in sorted(column_rows, key=_name_bytes)]
+    by_kind = {kind: tuple(sorted((c for c in columns if c.kind is kind), key=_order)) for kind in ColumnKind}
+    if not by_kind[ColumnKind.PARTITION_KEY]:
+        raise FormatError(f"no partition key among the columns of {'.'.join(name)}")
+    dropped = {dropped.column.name: dropped for dropped in (_dropped_column(r) for r in dropped_rows)}
+    return TableMetadata(
+        *name,
+        id=row["id"],
+        partition_key=by_kind[ColumnKind.PARTITION_KEY],
+        clustering=by_kind[ColumnKind.CLUSTERING],
+        static_columns=by_kind[ColumnKind.STATIC],
+        regular_columns=by_kind[ColumnKind.REGULAR],
+        dropped_columns=MappingProxyType(dropped),
+        flags=frozenset(row.get("flags", ("compound",)) or ()),
+        gc_grace_seconds=row["gc_grace_seconds"],
+        cdc=bool(row.get("cdc")),
+    )
+
+
+def _name_bytes(row: SchemaRow) -> bytes:
+    name = row.get("column_name_bytes")
+    return bytes(name) if name is not None else row["column_name"].encode()
+
+
+def _column(row: SchemaRow, parse: _TypeParser) -> ColumnMetadata:
+    """SchemaKeyspace.createColumnFromRow."""
+    return ColumnMetadata(
+        row["column_name"],
+        parse(row["keyspace_name"], row["type"]),
+        ColumnKind(row["kind"].lower()),
+        row["position"],
+        is_reversed=row["clustering_order"].lower() == "desc",
+    )
+
+
+def _order(column: ColumnMetadata) -> tuple[bool, int]:
+    """ColumnMetadata.comparisonOrder within a kind, for columns that are in the order of their names' bytes."""
+    return _is_complex(column), max(column.position, 0)
+
+
+def _is_complex(column: ColumnMetadata) -> bool:
+    """ColumnMetadata.isComplex: its elements are cells of their own."""
+    return isinstance(column.type, ListType | SetType | MapType | UserType) and column.type.is_multi_cell
+
+
+def _dropped_column(row: SchemaRow) -> DroppedColumn:
+    """SchemaKeyspace.createDroppedColumnFromRow: user types were written out as tuples when it was dropped."""
+    kind = ColumnKind((row.get("kind") or ColumnKind.REGULAR).lower())
+    column = ColumnMetadata(row["column_name"], parse_type(row["type"], row["keyspace_name"], {}), kind)
+    return DroppedColumn(column, _microseconds(row["dropped_time"]))
+
+
+def _microseconds(time: datetime) -> int:
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(microseconds=1)
