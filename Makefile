@@ -1,0 +1,65 @@
+# Everything is installed into this folder (.local, .run); nothing outside it changes. `make help` explains.
+PYTHON ?= python3
+VENV := .local/venv
+PY := $(VENV)/bin/python
+PYTEST_ARGS ?=
+FOLLOW_ARGS := $(if $(TABLE),--table $(TABLE)) $(if $(JSON),--json)
+
+.DEFAULT_GOAL := help
+.PHONY: help preflight install demo stack follow cqlsh test unit lint format bench clean distclean
+
+help: ## Show this help
+	@echo "Usage: make TARGET [VARIABLE=value]"
+	@echo
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@echo
+	@echo "Variables:"
+	@echo "  PYTHON      the Python to install with, 3.11 or newer (default: python3)"
+	@echo "  TABLE       the table to follow, KEYSPACE.TABLE (make follow; default: every table)"
+	@echo "  JSON        1 for one JSON object a line (make -s follow; for pipes)"
+	@echo "  PYTEST_ARGS more arguments for pytest (make test PYTEST_ARGS='-k merge')"
+	@echo "  SERVERS     local or containers: how the tests start Cassandra and Kafka (default: local)"
+
+preflight: ## Say what is missing on this machine, and the command that mends it
+	@$(PYTHON) -m local_stack.preflight
+
+install: ## Install Python packages, a Java runtime and the servers' jars into .local (demo and test do it too)
+	@$(PYTHON) -m local_stack.bootstrap
+
+demo: install ## Story, load and comparison on a real Cassandra, Kafka and Spark; about 90 s once installed
+	@$(PY) -m local_stack.demo
+
+stack: install ## Start the same and stay until Ctrl-C, to try things by hand
+	@$(PY) -m local_stack.stack_command
+
+follow: install ## Print the changes of the running stack, before and after: make follow TABLE=shop.orders
+	@$(PY) -m local_stack.follow $(FOLLOW_ARGS)
+
+cqlsh: install ## Open a CQL shell on the running stack
+	@$(PY) -m local_stack.shell
+
+test: install ## Run all tests; those that need servers start them
+	@$(PY) -m pytest $(PYTEST_ARGS)
+
+unit: install ## Run the tests that need no server
+	@$(PY) -m pytest -m "not servers" $(PYTEST_ARGS)
+
+lint: install ## Check style, format, types and the direction of dependencies
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports --no-cache
+
+format: install ## Format the code and mend what ruff can
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+bench: install ## Run the benchmarks (none is there yet)
+	@echo "There is no benchmark yet; see the end of CHANGELOG.md."
+
+clean: ## Remove what running leaves behind (.run and caches); what is installed stays
+	rm -rf .run .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	find . -path ./.local -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+distclean: clean ## Remove what was installed too (.local)
+	rm -rf .local *.egg-info

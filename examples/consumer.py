@@ -1,0 +1,20 @@
+"""Read the changes of one table with nothing but confluent-kafka: consumer.py BOOTSTRAP REGISTRY_URL TOPIC"""
+
+import sys
+
+from confluent_kafka import Consumer
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+bootstrap, registry, topic = sys.argv[1:]
+decode = AvroDeserializer(SchemaRegistryClient({"url": registry}))
+settings = {"bootstrap.servers": bootstrap, "group.id": "example", "isolation.level": "read_committed"}
+consumer = Consumer(settings | {"auto.offset.reset": "earliest", "enable.auto.commit": False})
+consumer.subscribe([topic])
+while True:
+    message = consumer.poll(1.0)
+    if message is not None and not message.error():
+        key = decode(message.key(), SerializationContext(topic, MessageField.KEY))
+        value = decode(message.value(), SerializationContext(topic, MessageField.VALUE))
+        print(key, value, flush=True)

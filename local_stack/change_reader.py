@@ -1,0 +1,158 @@
+"""Reads change topics as any client would: confluent-kafka and its AvroDeserializer, nothing of the programs'.
+
+This is the one module of local_stack that imports confluent_kafka.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+Record: TypeAlias = dict[str, Any]
+Wanted: TypeAlias = Callable[[str, str], bool]
+
+LOOK_FOR_TOPICS_SECONDS = 0.5
+BATCH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One message of a change topic; `value` is None for a tombstone, `seen` is time.time() when it had arrived."""
+
+    keyspace: str
+    table: str
+    partition: int
+    offset: int
+    key: Record
+    value: Record | None
+    seen: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.keyspace}.{self.table}"
+
+
+class ChangeReader:
+    """Follows the change topics of the tables that `wanted(keyspace, table)` accepts, those made later too.
+
+    Reads committed messages only, from the beginning or (`new_only`) from the end of the topics that are there at the
+    start. Commits nothing. Raises KafkaException and SerializationError.
+    """
+
+    def __init__(
+        self, bootstrap: str, registry_url: str, prefix: str, wanted: Wanted, *, new_only: bool = False
+    ) -> None:
+        self._prefix = prefix
+        self._wanted = wanted
+        self._assigned: set[str] = set()
+        self._next_look = 0.0
+        self._start = OFFSET_END if new_only else OFFSET_BEGINNING
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "change-reader",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+                "allow.auto.create.topics": False,
+            }
+        )
+        self._decode = AvroDeserializer(SchemaRegistryClient({"url": registry_url}))
+        self._look_for_topics()
+        self._start = OFFSET_BEGINNING
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def poll(self, seconds: float) -> list[Change]:
+        """What has come; waits up to `seconds` for the first message and for none after it."""
+        self._look_for_topics()
+        first = self._consumer.poll(seconds)
+        if first is None:
+            return []
+        messages = [first, *self._consumer.consume(BATCH, 0)]
+        seen = time.time()
+        return [self._change(message, seen) for message in messages if _is_good(message)]
+
+    def _look_for_topics(self) -> None:
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + LOOK_FOR_TOPICS_SECONDS
+        topics = self._consumer.list_topics(timeout=10).topics
+        fresh = {name for name in topics if name not in self._assigned and self._is_wanted(name)}
+        partitions = [
+            TopicPartition(name, partition, self._start)
+            for name in sorted(fresh)
+            for partition in topics[name].partitions
+        ]
+        if partitions:
+            self._consumer.incremental_assign(partitions)
+            self._assigned |= fresh
+
+    def _is_wanted(self, topic: str) -> bool:
+        for keyspace, table in self._names(topic):
+            return self._wanted(keyspace, table)
+        return False
+
+    def _names(self, topic: str) -> Iterator[tuple[str, str]]:
+        """(keyspace, table) of a change topic; raw topics have one part more, the topic of schemas one less."""
+        parts = topic.removeprefix(self._prefix + ".").split(".")
+        if topic.startswith(self._prefix + ".") and len(parts) == 2:
+            yield parts[0], parts[1]
+
+    def _change(self, message: Message, seen: float) -> Change:
+        topic = message.topic()
+        partition, offset = message.partition(), message.offset()
+        assert topic is not None
+        assert partition is not None
+        assert offset is not None
+        [(keyspace, table)] = self._names(topic)
+        key: Any = self._decode(message.key(), SerializationContext(topic, MessageField.KEY))
+        value: Any = self._decode(message.value(), SerializationContext(topic, MessageField.VALUE))
+        return Change(keyspace, table, partition, offset, key, value, seen)
+
+
+def _is_good(message: Message) -> bool:
+    """Raises KafkaException for what does not mend itself."""
+    error = message.error()
+    if error is None:
+        return True
+    if error.retriable() or error.name() in {
+        "UNKNOWN_TOPIC_OR_PART",
+        "_UNKNOWN_TOPIC",
+        "_TRANSPORT",
+        "_ALL_BROKERS_DOWN",
+    }:
+        return False
+    raise KafkaException(error)
+
+
+def partition_count(bootstrap: str, topic: str) -> int:
+    """Partitions of a topic; 0 if it is not there."""
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "change-reader", "allow.auto.create.topics": False}
+    )
+    try:
+        found = consumer.list_topics(timeout=10).topics.get(topic)
+        return len(found.partitions) if found else 0
+    finally:
+        consumer.close()

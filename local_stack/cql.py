@@ -1,0 +1,116 @@
+"""A CQL client for the demo, the comparison and the tests: the one module of local_stack that imports the driver."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from cassandra import ConsistencyLevel, DriverException
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
+from cassandra.policies import WhiteListRoundRobinPolicy
+from cassandra.query import SimpleStatement, dict_factory
+
+from cdc_program.errors import CdcError, Code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from cassandra.cluster import ResponseFuture, Session
+
+Row: TypeAlias = dict[str, Any]
+Errors = (DriverException, NoHostAvailable, OSError)
+
+FETCH_SIZE = 2000
+TIMEOUT_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """Names of the primary key's columns, in its order, and the driver's type class of every column."""
+
+    key: tuple[str, ...]
+    types: dict[str, Any]
+
+
+class CqlClient:
+    """One connection. Errors come as CdcError(CASSANDRA_QUERY); writes take the client's time as their timestamp."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def run(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
+        """Execute one statement; parameters stand as %s in it."""
+        try:
+            return list(self._session.execute(statement, parameters or None))
+        except Errors as error:
+            raise CdcError(
+                Code.CASSANDRA_QUERY, f"Cassandra refuses: {statement} ({error}).", "See its log."
+            ) from error
+
+    def prepare(self, statement: str) -> Any:  # noqa: ANN401 - the driver's PreparedStatement
+        return self._session.prepare(statement)
+
+    def submit(self, prepared: Any, parameters: Sequence[object], done: Callable[[Exception | None], None]) -> None:  # noqa: ANN401
+        """Execute without waiting; `done(error)` is called by a thread of the driver."""
+        future: ResponseFuture = self._session.execute_async(prepared, parameters)
+        future.add_callbacks(lambda _rows: done(None), done)
+
+    def cdc_tables(self) -> list[tuple[str, str]]:
+        """(keyspace, table) of every table with `cdc = true`, in order."""
+        found = self.run("SELECT keyspace_name, table_name, cdc FROM system_schema.tables")
+        return sorted((row["keyspace_name"], row["table_name"]) for row in found if row["cdc"])
+
+    def columns(self, keyspace: str, table: str) -> TableColumns:
+        """Key and types of a table, as the server describes them."""
+        found = self.run(
+            "SELECT column_name, kind, position FROM system_schema.columns WHERE keyspace_name = %s"
+            " AND table_name = %s",
+            (keyspace, table),
+        )
+        keys = [row for row in found if row["kind"] in {"partition_key", "clustering"}]
+        keys.sort(key=lambda row: (row["kind"] != "partition_key", row["position"]))
+        answer = self._session.execute(f'SELECT * FROM "{keyspace}"."{table}" LIMIT 1')  # noqa: S608 - names, quoted
+        types = dict(zip(answer.column_names, answer.column_types, strict=True))
+        return TableColumns(tuple(row["column_name"] for row in keys), types)
+
+    def rows(self, keyspace: str, table: str) -> Iterator[Row]:
+        """Every row, read at consistency ALL, page by page."""
+        statement = SimpleStatement(
+            f'SELECT * FROM "{keyspace}"."{table}"',  # noqa: S608 - names, quoted
+            fetch_size=FETCH_SIZE,
+            consistency_level=ConsistencyLevel.ALL,
+        )
+        yield from self._session.execute(statement)
+
+
+@contextmanager
+def connect(hosts: Sequence[str], port: int) -> Iterator[CqlClient]:
+    """A client of the nodes at these addresses. Raises CdcError(CASSANDRA_UNREACHABLE)."""
+    logging.getLogger("cassandra").setLevel(logging.CRITICAL)
+    profile = ExecutionProfile(
+        row_factory=dict_factory,
+        request_timeout=TIMEOUT_SECONDS,
+        load_balancing_policy=WhiteListRoundRobinPolicy(list(hosts)),
+    )
+    cluster = Cluster(
+        list(hosts),
+        port=port,
+        execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+        connect_timeout=TIMEOUT_SECONDS,
+        schema_metadata_enabled=False,
+        token_metadata_enabled=False,
+        compression=False,
+    )
+    try:
+        try:
+            session = cluster.connect()
+        except Errors as error:
+            where = ", ".join(f"{host}:{port}" for host in hosts)
+            raise CdcError(
+                Code.CASSANDRA_UNREACHABLE, f"Cassandra at {where} does not answer ({error}).", "Is the stack running?"
+            ) from error
+        yield CqlClient(session)
+    finally:
+        cluster.shutdown()
