@@ -1,0 +1,129 @@
+"""Serialized cells (org.apache.cassandra.db.rows.Cell.Serializer).
+
+Layout: flags, timestamp, local deletion time, TTL, path (cells of complex columns), value; each but the flags may be
+absent. Functions may raise IndexError at the buffer's end; unfiltered's callers turn it into FormatError.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cassandra_storage.clustering_prefix import read_value, skip_value, write_value
+from cassandra_storage.deletion import NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL, LivenessInfo
+from cassandra_storage.errors import FormatError
+from cassandra_storage.header import (
+    decode_local_deletion_time,
+    read_deletion_delta,
+    read_timestamp,
+    read_ttl,
+    write_local_deletion_time,
+    write_timestamp,
+    write_ttl,
+)
+from cassandra_storage.rows import Cell
+from cassandra_storage.vint import SIZES, read_sized, write_sized
+
+if TYPE_CHECKING:
+    from cassandra_storage.header import ColumnLayout, SerializationHeader
+
+_IS_DELETED = 0x01
+_IS_EXPIRING = 0x02
+_HAS_EMPTY_VALUE = 0x04
+_USE_ROW_TIMESTAMP = 0x08
+_USE_ROW_TTL = 0x10
+
+# The flags that a writer can set: deleted excludes expiring, and the row's TTL is used by expiring cells only.
+_VALID = frozenset(
+    flags
+    for flags in range(0x20)
+    if not (flags & _IS_DELETED and flags & _IS_EXPIRING) and (flags & _IS_EXPIRING or not flags & _USE_ROW_TTL)
+)
+_HAS_OWN_DELETION_TIME = frozenset(f for f in _VALID if f & (_IS_DELETED | _IS_EXPIRING) and not f & _USE_ROW_TTL)
+
+
+def read_cell(
+    buf: bytes, pos: int, header: SerializationHeader, liveness: LivenessInfo, column: ColumnLayout
+) -> tuple[Cell, int]:
+    """Cell.Serializer.deserialize; `liveness` is that of the cell's row."""
+    flags = buf[pos]
+    _check_flags(flags, pos, liveness)
+    pos += 1
+    if flags & _USE_ROW_TIMESTAMP:
+        timestamp = liveness.timestamp
+    else:
+        timestamp, pos = read_timestamp(buf, pos, header.stats)
+    local_deletion_time, ttl = NO_DELETION_TIME, NO_TTL
+    if flags & _USE_ROW_TTL:
+        local_deletion_time, ttl = liveness.local_expiration_time, liveness.ttl
+    elif flags & (_IS_DELETED | _IS_EXPIRING):
+        local_deletion_time, pos = read_deletion_delta(buf, pos, header)
+        if flags & _IS_EXPIRING:
+            ttl, pos = read_ttl(buf, pos, header.stats)
+        local_deletion_time = decode_local_deletion_time(local_deletion_time, ttl, header)
+    path = None
+    if column.is_complex:
+        path, pos = read_sized(buf, pos)
+    value = b""
+    if not flags & _HAS_EMPTY_VALUE:
+        value, pos = read_value(buf, pos, column.length)
+    return Cell(timestamp, value, local_deletion_time, ttl, path), pos
+
+
+def skip_cell(buf: bytes, pos: int, liveness_flags: int, column: ColumnLayout) -> int:
+    """Cell.Serializer.skip: the position behind the cell, which may lie past the buffer's end. `liveness_flags`: the
+    bits _USE_ROW_TIMESTAMP and _USE_ROW_TTL that the row's liveness does not allow.
+    """
+    flags = buf[pos]
+    if flags not in _VALID or flags & liveness_flags:
+        raise FormatError(f"cell with invalid flags {flags:#04x}", position=pos)
+    pos += 1
+    if not flags & _USE_ROW_TIMESTAMP:
+        pos += SIZES[buf[pos]]
+    if flags in _HAS_OWN_DELETION_TIME:
+        pos += SIZES[buf[pos]]
+        if flags & _IS_EXPIRING:
+            pos += SIZES[buf[pos]]
+    if column.is_complex:
+        pos = skip_value(buf, pos, -1)
+    if flags & _HAS_EMPTY_VALUE:
+        return pos
+    return skip_value(buf, pos, column.length)
+
+
+def write_cell(cell: Cell, header: SerializationHeader, liveness: LivenessInfo, column: ColumnLayout) -> bytes:
+    """Cell.Serializer.serialize."""
+    is_deleted, is_expiring = cell.is_tombstone, cell.is_expiring
+    flags = 0 if cell.value else _HAS_EMPTY_VALUE
+    if is_deleted:
+        flags |= _IS_DELETED
+    elif is_expiring:
+        flags |= _IS_EXPIRING
+        if cell.ttl == liveness.ttl and cell.local_deletion_time == liveness.local_expiration_time:
+            flags |= _USE_ROW_TTL
+    parts = []
+    if liveness.timestamp != NO_TIMESTAMP and cell.timestamp == liveness.timestamp:
+        flags |= _USE_ROW_TIMESTAMP
+    else:
+        parts.append(write_timestamp(cell.timestamp, header.stats))
+    if flags in _HAS_OWN_DELETION_TIME:
+        parts.append(write_local_deletion_time(cell.local_deletion_time, header.stats))
+        if is_expiring:
+            parts.append(write_ttl(cell.ttl, header.stats))
+    if column.is_complex:
+        assert cell.path is not None
+        parts.append(write_sized(cell.path))
+    if cell.value:
+        parts.append(write_value(cell.value, column.length))
+    return bytes((flags,)) + b"".join(parts)
+
+
+def forbidden_flags(liveness: LivenessInfo) -> int:
+    """The flags that refer to what the row's liveness does not have."""
+    if liveness.timestamp == NO_TIMESTAMP:
+        return _USE_ROW_TIMESTAMP | _USE_ROW_TTL
+    return 0 if liveness.ttl else _USE_ROW_TTL
+
+
+def _check_flags(flags: int, pos: int, liveness: LivenessInfo) -> None:
+    if flags not in _VALID or flags & forbidden_flags(liveness):
+        raise FormatError(f"cell with invalid flags {flags:#04x}", position=pos)

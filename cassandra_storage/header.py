@@ -1,0 +1,318 @@
+"""What an update says once for all its rows (org.apache.cassandra.db.SerializationHeader, Columns, rows.EncodingStats).
+
+Layout for messaging: timestamp, local deletion time and TTL that the rows' values are deltas of, then the names of the
+static columns (only if there is a static row) and of the regular columns. Names are resolved in the table at hand.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cassandra_storage.clustering_prefix import VARIABLE
+from cassandra_storage.deletion import LIVE, NO_DELETION_TIME, NO_TIMESTAMP, DeletionTime
+from cassandra_storage.errors import FormatError, UnknownColumnError
+from cassandra_storage.marshal import ListType, MapType, SetType, UserType, fixed_length
+from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.versions import VERSION_50, messaging_format
+from cassandra_storage.vint import (
+    SIZES,
+    read_int,
+    read_sized,
+    read_unsigned_vint,
+    write_int,
+    write_sized,
+    write_unsigned_vint,
+)
+
+_TIMESTAMP_EPOCH = 1_442_880_000_000_000  # EncodingStats: 2015-09-22 00:00 UTC, µs
+_DELETION_TIME_EPOCH = 1_442_880_000  # the same, s
+_INVALID_DELETION_TIME = 2**32 - 2  # Cell.INVALID_DELETION_TIME, s
+_LEGACY_NO_DELETION_TIME = 2**31 - 1  # Cell.NO_DELETION_TIME before 5.0
+_UNSIGNED_NO_DELETION_TIME = 2**32 - 1  # Cell.NO_DELETION_TIME_UNSIGNED_INTEGER
+_LONG = 1 << 64
+_CACHED_SUBSETS = 1024
+_LARGE = 64  # from so many columns on a subset is written as a list of indexes
+
+
+class EncodingStats(NamedTuple):
+    """EncodingStats: what timestamps (µs), local deletion times (s) and TTLs (s) are written as deltas of."""
+
+    min_timestamp: int = _TIMESTAMP_EPOCH
+    min_local_deletion_time: int = _DELETION_TIME_EPOCH
+    min_ttl: int = 0
+
+
+NO_STATS = EncodingStats()
+
+
+class ColumnLayout(NamedTuple):
+    """What reading a column's cells needs: `length` of its values if fixed, else VARIABLE; cells written at or before
+    `dropped_time` (µs) are not there any more.
+    """
+
+    name: str
+    is_complex: bool
+    length: int
+    dropped_time: int
+
+
+class Columns:
+    """Columns: the columns that an update's rows may hold, in the order of the header; made once, kept by tables."""
+
+    __slots__ = ("_subsets", "index", "layouts", "raw")
+
+    def __init__(self, layouts: tuple[ColumnLayout, ...]) -> None:
+        self.layouts = layouts
+        self.index = {layout.name: index for index, layout in enumerate(layouts)}
+        self.raw = write_unsigned_vint(len(layouts)) + b"".join(write_sized(c.name.encode()) for c in layouts)
+        self._subsets: dict[int, tuple[ColumnLayout, ...]] = {0: layouts}
+
+    def read_subset(self, buf: bytes, pos: int) -> tuple[tuple[ColumnLayout, ...], int]:
+        """Columns.Serializer.deserializeSubset: a row's columns, in order."""
+        encoded, end = read_unsigned_vint(buf, pos)
+        known = self._subsets.get(encoded)
+        count = len(self.layouts)
+        if encoded and count >= _LARGE:
+            return self._read_large(buf, end, count - encoded)
+        if known is None:
+            if encoded >> count:
+                raise FormatError("columns marked as missing that the header does not have", position=pos)
+            known = tuple(c for i, c in enumerate(self.layouts) if not encoded >> i & 1)
+            if len(self._subsets) >= _CACHED_SUBSETS:
+                self._subsets.clear()
+            self._subsets[encoded] = known
+        return known, end
+
+    def _read_large(self, buf: bytes, pos: int, present: int) -> tuple[tuple[ColumnLayout, ...], int]:
+        """deserializeLargeSubset: indexes of the present columns if they are few, else of the missing ones."""
+        count = len(self.layouts)
+        if present < 0:
+            raise FormatError("more columns missing than the header has", position=pos)
+        lists_present = present < count // 2
+        listed: list[int] = []
+        for _ in range(present if lists_present else count - present):
+            index, pos = read_unsigned_vint(buf, pos)
+            if index >= count or (listed and index <= listed[-1]):
+                raise FormatError(f"column index {index} out of order or range", position=pos)
+            listed.append(index)
+        if lists_present:
+            return tuple(self.layouts[index] for index in listed), pos
+        missing = frozenset(listed)
+        return tuple(c for i, c in enumerate(self.layouts) if i not in missing), pos
+
+    def write_subset(self, present: list[int]) -> bytes:
+        """Columns.Serializer.serializeSubset of columns given by rising index."""
+        count = len(self.layouts)
+        if len(present) == count:
+            return b"\x00"
+        if count < _LARGE:
+            bitmap = (1 << count) - 1
+            for index in present:
+                bitmap ^= 1 << index
+            return write_unsigned_vint(bitmap)
+        listed = present if len(present) < count // 2 else sorted(set(range(count)).difference(present))
+        return write_unsigned_vint(count - len(present)) + b"".join(map(write_unsigned_vint, listed))
+
+
+NO_COLUMNS = Columns(())
+
+
+class SerializationHeader(NamedTuple):
+    """SerializationHeader: what is needed to read or write the rows of one update. `clustering_lengths`: see
+    clustering_prefix.
+    """
+
+    clustering_lengths: tuple[int, ...]
+    static_columns: Columns
+    regular_columns: Columns
+    stats: EncodingStats = NO_STATS
+    has_unsigned_deletion_time: bool = True
+
+    @classmethod
+    def of_table(
+        cls, table: TableMetadata, stats: EncodingStats = NO_STATS, messaging_version: int = VERSION_50
+    ) -> SerializationHeader:
+        """A header of all the table's columns, in the table's order."""
+        codec = table_codec(table)
+        return cls(
+            codec.clustering_lengths,
+            Columns(tuple(codec.layout(column) for column in table.static_columns)),
+            Columns(tuple(codec.layout(column) for column in table.regular_columns)),
+            stats,
+            messaging_format(messaging_version).has_unsigned_deletion_time,
+        )
+
+
+class TableCodec:
+    """A table as updates' headers refer to it; it remembers the column lists it has met."""
+
+    __slots__ = ("_known", "_layouts", "clustering_lengths", "table")
+
+    def __init__(self, table: TableMetadata) -> None:
+        self.table = table
+        self.clustering_lengths = tuple(_length(column) for column in table.clustering)
+        columns = {name: dropped.column for name, dropped in table.dropped_columns.items()}
+        columns.update((column.name, column) for column in table.static_columns + table.regular_columns)
+        self._layouts = {
+            name.encode(): (column.kind is ColumnKind.STATIC, self.layout(column)) for name, column in columns.items()
+        }
+        self._known: tuple[list[Columns], list[Columns]] = ([], [])
+
+    def layout(self, column: ColumnMetadata) -> ColumnLayout:
+        dropped = self.table.dropped_columns.get(column.name)
+        is_complex = isinstance(column.type, ListType | SetType | MapType | UserType) and column.type.is_multi_cell
+        return ColumnLayout(
+            column.name, is_complex, _length(column), NO_TIMESTAMP if dropped is None else dropped.dropped_time
+        )
+
+    def read_columns(self, buf: bytes, pos: int, *, is_static: bool) -> tuple[Columns, int]:
+        """Columns.Serializer.deserialize. The bytes end themselves, so a known list that fits is the one."""
+        known = self._known[is_static]
+        for columns in known:
+            if buf.startswith(columns.raw, pos):
+                return columns, pos + len(columns.raw)
+        columns, pos = self._resolve(buf, pos, is_static=is_static)
+        if len(known) >= 16:
+            known.pop()
+        known.insert(0, columns)
+        return columns, pos
+
+    def _resolve(self, buf: bytes, pos: int, *, is_static: bool) -> tuple[Columns, int]:
+        count, pos = read_unsigned_vint(buf, pos)
+        layouts: dict[str, ColumnLayout] = {}
+        for _ in range(count):
+            start = pos
+            name, pos = read_sized(buf, pos)
+            kind_is_static, layout = self._layouts.get(name, (not is_static, None))
+            if layout is None or kind_is_static is not is_static or layout.name in layouts:
+                shown = name.decode(errors="replace")
+                raise UnknownColumnError(f"unknown column {shown!r} of {self.table.qualified_name}", position=start)
+            layouts[layout.name] = layout
+        return Columns(tuple(layouts.values())), pos
+
+
+_CODECS: dict[int, TableCodec] = {}
+_CACHED_CODECS = 4096
+
+
+def table_codec(table: TableMetadata) -> TableCodec:
+    """The codec of the table, made once for each TableMetadata object."""
+    codec = _CODECS.get(id(table))
+    if codec is None:  # the codec keeps its table alive, so no other table can take its id
+        if len(_CODECS) >= _CACHED_CODECS:
+            _CODECS.clear()
+        codec = _CODECS[id(table)] = TableCodec(table)
+    return codec
+
+
+def _length(column: ColumnMetadata) -> int:
+    length = fixed_length(column.type)
+    return VARIABLE if length is None else length
+
+
+def read_stats(buf: bytes, pos: int) -> tuple[EncodingStats, int]:
+    """EncodingStats.Serializer.deserialize."""
+    timestamp, pos = read_unsigned_vint(buf, pos)
+    timestamp = _to_long(timestamp + _TIMESTAMP_EPOCH)
+    deletion_time, pos = read_int(buf, pos)
+    ttl, pos = read_int(buf, pos)
+    if timestamp == NO_TIMESTAMP:
+        timestamp = _TIMESTAMP_EPOCH
+    return EncodingStats(timestamp, _to_int(deletion_time + _DELETION_TIME_EPOCH), ttl), pos
+
+
+def skip_stats(buf: bytes, pos: int) -> int:
+    pos += SIZES[buf[pos]]
+    pos += SIZES[buf[pos]]
+    return pos + SIZES[buf[pos]]
+
+
+def write_stats(stats: EncodingStats) -> bytes:
+    """EncodingStats.Serializer.serialize."""
+    timestamp = (stats.min_timestamp - _TIMESTAMP_EPOCH) % _LONG
+    return (
+        write_unsigned_vint(timestamp)
+        + write_int(stats.min_local_deletion_time - _DELETION_TIME_EPOCH)
+        + write_int(stats.min_ttl)
+    )
+
+
+def read_timestamp(buf: bytes, pos: int, stats: EncodingStats) -> tuple[int, int]:
+    """SerializationHeader.readTimestamp: µs; deltas wrap as signed 64-bit numbers."""
+    delta, pos = read_unsigned_vint(buf, pos)
+    return _to_long(delta + stats.min_timestamp), pos
+
+
+def write_timestamp(timestamp: int, stats: EncodingStats) -> bytes:
+    return write_unsigned_vint((timestamp - stats.min_timestamp) % _LONG)
+
+
+def read_ttl(buf: bytes, pos: int, stats: EncodingStats) -> tuple[int, int]:
+    """SerializationHeader.readTTL: s."""
+    delta, end = read_int(buf, pos)
+    ttl = delta + stats.min_ttl
+    if not 0 <= ttl <= 0x7FFFFFFF:
+        raise FormatError(f"invalid TTL {ttl}", position=pos)
+    return ttl, end
+
+
+def write_ttl(ttl: int, stats: EncodingStats) -> bytes:
+    return write_int(ttl - stats.min_ttl)
+
+
+def read_deletion_delta(buf: bytes, pos: int, header: SerializationHeader) -> tuple[int, int]:
+    """SerializationHeader.readLocalDeletionTime, not yet decoded: negative where the version's range was exceeded."""
+    delta, pos = read_int(buf, pos)
+    return delta + header.stats.min_local_deletion_time, pos
+
+
+def decode_local_deletion_time(value: int, ttl: int, header: SerializationHeader) -> int:
+    """Cell.decodeLocalDeletionTime: of a tombstone, an expiring cell or an expiring row liveness."""
+    if value < 0:
+        return value & 0xFFFFFFFF if header.has_unsigned_deletion_time else _INVALID_DELETION_TIME
+    if value >= ttl or ttl == 0x7FFFFFFF:  # LivenessInfo.EXPIRED_LIVENESS_TTL
+        return value
+    return _INVALID_DELETION_TIME
+
+
+def write_local_deletion_time(local_deletion_time: int, stats: EncodingStats) -> bytes:
+    """SerializationHeader.writeLocalDeletionTime of 5.0; NO_DELETION_TIME's lower 32 bits are all set."""
+    return write_int(local_deletion_time - stats.min_local_deletion_time)
+
+
+def read_deletion_time(buf: bytes, pos: int, header: SerializationHeader) -> tuple[DeletionTime, int]:
+    """SerializationHeader.readDeletionTime. What deletes nothing is LIVE, however its local deletion time is written:
+    4.x writes Integer.MAX_VALUE, 5.0 all bits set, which it does not read back as LIVE itself.
+    """
+    timestamp, pos = read_timestamp(buf, pos, header.stats)
+    value, pos = read_deletion_delta(buf, pos, header)
+    if timestamp == NO_TIMESTAMP:
+        return LIVE, pos
+    if header.has_unsigned_deletion_time:
+        value &= 0xFFFFFFFF
+        return DeletionTime(timestamp, NO_DELETION_TIME if value == _UNSIGNED_NO_DELETION_TIME else value), pos
+    if value == _LEGACY_NO_DELETION_TIME:
+        return DeletionTime(timestamp, NO_DELETION_TIME), pos
+    return DeletionTime(timestamp, _INVALID_DELETION_TIME if value < 0 else value), pos
+
+
+def skip_deletion_time(buf: bytes, pos: int) -> int:
+    pos += SIZES[buf[pos]]
+    return pos + SIZES[buf[pos]]
+
+
+def write_deletion_time(deletion: DeletionTime, stats: EncodingStats) -> bytes:
+    """SerializationHeader.writeDeletionTime."""
+    return write_timestamp(deletion.marked_for_delete_at, stats) + write_local_deletion_time(
+        deletion.local_deletion_time, stats
+    )
+
+
+def _to_long(value: int) -> int:
+    """The value as a signed 64-bit number, wrapped once."""
+    return value - _LONG if value >= 1 << 63 else value
+
+
+def _to_int(value: int) -> int:
+    """The value as a signed 32-bit number."""
+    return ((value + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)

@@ -1,0 +1,60 @@
+"""Serialized mutations (org.apache.cassandra.db.Mutation.MutationSerializer): a count of partition updates, then they.
+
+All updates of a mutation are of one keyspace and one partition key, each of another table.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cassandra_storage.errors import FormatError
+from cassandra_storage.partition_update import SingleRowUpdate, read_partition_update, split_partition_update
+from cassandra_storage.vint import read_int
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cassandra_storage.partition import PartitionUpdate
+    from cassandra_storage.schema import TableMetadata
+
+
+def read_mutation(
+    buf: bytes, messaging_version: int, tables: Mapping[bytes, TableMetadata]
+) -> tuple[PartitionUpdate, ...]:
+    """The updates of the mutation that `buf` wholly is; errors as read_partition_update."""
+    count, pos = _read_count(buf)
+    updates = []
+    for _ in range(count):
+        update, pos = read_partition_update(buf, pos, messaging_version, tables)
+        updates.append(update)
+    _check_end(buf, pos)
+    return tuple(updates)
+
+
+def split_mutation(
+    buf: bytes, messaging_version: int, tables: Mapping[bytes, TableMetadata]
+) -> list[tuple[TableMetadata, list[SingleRowUpdate]]]:
+    """The single-row parts of the mutation that `buf` wholly is, by update; errors as read_partition_update.
+
+    Rows carry no size: an update of an unknown table or column cannot be stepped over, and makes the whole mutation
+    raise. Nothing of it is given out before all of it is read.
+    """
+    count, pos = _read_count(buf)
+    updates = []
+    for _ in range(count):
+        parts, table, pos = split_partition_update(buf, pos, messaging_version, tables)
+        updates.append((table, parts))
+    _check_end(buf, pos)
+    return updates
+
+
+def _read_count(buf: bytes) -> tuple[int, int]:
+    count, pos = read_int(buf, 0)
+    if count <= 0:
+        raise FormatError(f"mutation of {count} updates", position=0)
+    return count, pos
+
+
+def _check_end(buf: bytes, pos: int) -> None:
+    if pos != len(buf):
+        raise FormatError("bytes behind a mutation's end", position=pos)
