@@ -1,0 +1,26 @@
+"""The folder of one server in `.run`: fresh, and gone afterwards unless something failed."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from local_stack.paths import run_folder
+
+
+class ServerFolder:
+    """`path` is `given`, which is nobody's to remove here, or a fresh folder in `.run`."""
+
+    def __init__(self, name: str, given: Path | None = None) -> None:
+        self._is_own = given is None
+        if given is None:
+            run_folder().mkdir(parents=True, exist_ok=True)
+            given = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=run_folder()))
+        self.path = given.resolve()
+        self.path.mkdir(parents=True, exist_ok=True)
+
+    def close(self, *, keep: bool = False) -> None:
+        """Remove it, if it is ours and not to be kept."""
+        if self._is_own and not keep:
+            shutil.rmtree(self.path, ignore_errors=True)
