@@ -21,6 +21,7 @@ class History:
         self.count = 0
         self.tombstones = 0
         self.latencies: list[float] = []
+        self.newest_write = 0.0  # time.time() of the newest write whose change has come
 
     def add(self, changes: Iterable[Change]) -> None:
         for change in changes:
@@ -30,6 +31,7 @@ class History:
             self.count += 1
             self.changes[key_of(change)].append(change)
             self.latencies.append(latency(change))
+            self.newest_write = max(self.newest_write, change.seen - self.latencies[-1])
 
     def tables(self) -> set[str]:
         return {table for table, _ in self.changes}

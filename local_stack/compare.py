@@ -1,0 +1,151 @@
+"""Compares what came out of Kafka with `SELECT *`: every key both ways, every column by value.
+
+Both sides are brought to one plain form, guided by the driver's type of each column, by code that shares nothing with
+cdc_messages: the rules of docs/formats/change-messages.md, written a second time.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+import math
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeAlias
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Mapping
+
+    from local_stack.cql import CqlClient, TableColumns
+    from local_stack.history import History
+
+Plain: TypeAlias = "Hashable"
+Scalar: TypeAlias = "Callable[[Any], Plain]"
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass(slots=True)
+class Comparison:
+    """`rows`: keys looked at on either side; `tables`: rows in Cassandra of each; `differences`: a line for each."""
+
+    rows: int = 0
+    tables: dict[str, int] = field(default_factory=dict)
+    differences: list[str] = field(default_factory=list)
+
+
+def compare(client: CqlClient, history: History, tables: Iterable[tuple[str, str]]) -> Comparison:
+    """The latest change of every key of these tables against every row that they hold."""
+    result = Comparison()
+    for keyspace, table in tables:
+        name = f"{keyspace}.{table}"
+        columns = client.columns(keyspace, table)
+        stored = {
+            key_of(columns, row, from_driver): plain_row(columns, row, from_driver)
+            for row in client.rows(keyspace, table)
+        }
+        latest = {
+            key_of(columns, key, from_avro): plain_row(columns, {**after, **key}, from_avro)
+            for key, after in history.latest(name)
+        }
+        result.tables[name] = len(stored)
+        result.rows += len(stored.keys() | latest.keys())
+        result.differences += [f"{name} {line}" for line in _differences(stored, latest)]
+    return result
+
+
+def _differences(stored: dict[Plain, dict[str, Plain]], latest: dict[Plain, dict[str, Plain]]) -> Iterable[str]:
+    for key in stored.keys() | latest.keys():
+        if key not in latest:
+            yield f"{key}: in Cassandra, but not in Kafka"
+        elif key not in stored:
+            yield f"{key}: in Kafka, but not in Cassandra"
+        elif stored[key] != latest[key]:
+            names = [name for name in stored[key] if stored[key][name] != latest[key].get(name)]
+            names += [name for name in latest[key] if name not in stored[key]]
+            told = (f"{name}: Cassandra {stored[key].get(name)!r}, Kafka {latest[key].get(name)!r}" for name in names)
+            yield f"{key}: " + "; ".join(told)
+
+
+def key_of(columns: TableColumns, row: dict[str, Any], plain: Callable[[Any, Any], Plain]) -> Plain:
+    return tuple(plain(columns.types[name], row[name]) for name in columns.key)
+
+
+def plain_row(columns: TableColumns, row: dict[str, Any], plain: Callable[[Any, Any], Plain]) -> dict[str, Plain]:
+    """Every column of the row; one that the table does not have keeps its value as text, and so differs."""
+    return {
+        name: plain(columns.types[name], value) if name in columns.types else repr(value) for name, value in row.items()
+    }
+
+
+def from_driver(kind: Any, value: Any) -> Plain:  # noqa: ANN401 - the driver's type class and value
+    """The plain form of a value as the driver gives it."""
+    if value is not None and kind.typename == "map":
+        value = value.items()
+    return _plain(kind, value, from_driver, DRIVER)
+
+
+def from_avro(kind: Any, value: Any) -> Plain:  # noqa: ANN401 - the driver's type class, a decoded Avro value
+    """The plain form of a value as AvroDeserializer gives it."""
+    if isinstance(value, dict) and is_record(kind):
+        value = list(value.values())
+    elif isinstance(value, dict) and kind.typename == "map":
+        value = value.items()
+    elif isinstance(value, list) and kind.typename == "map":
+        value = [tuple(entry.values()) for entry in value]
+    return _plain(kind, value, from_avro, AVRO)
+
+
+def is_record(kind: Any) -> bool:  # noqa: ANN401 - the driver's type class
+    """Whether it is a user type or a tuple."""
+    return hasattr(kind, "fieldnames") or kind.typename == "tuple"
+
+
+def _plain(kind: Any, value: Any, plain: Callable[[Any, Any], Plain], scalars: Mapping[str, Scalar]) -> Plain:  # noqa: ANN401
+    """Maps come as pairs, user types and tuples as sequences."""
+    if value is None:
+        return None
+    if is_record(kind):
+        return tuple(plain(part, item) for part, item in zip(kind.subtypes, value, strict=True))
+    match kind.typename:
+        case "list":
+            return tuple(plain(kind.subtypes[0], item) for item in value)
+        case "set":
+            return frozenset(plain(kind.subtypes[0], item) for item in value)
+        case "map":
+            return frozenset((plain(kind.subtypes[0], key), plain(kind.subtypes[1], item)) for key, item in value)
+    return scalars.get(kind.typename, _same)(value)
+
+
+def _same(value: Any) -> Plain:  # noqa: ANN401
+    """Integers, texts, bytes and booleans; NaN as a text that equals itself."""
+    hashable: Plain = "NaN" if isinstance(value, float) and math.isnan(value) else value
+    return hashable
+
+
+def _milliseconds(value: dt.datetime) -> int:
+    aware = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
+    return (aware - EPOCH) // dt.timedelta(milliseconds=1)
+
+
+def _decimal(record: dict[str, Any]) -> Plain:
+    return Decimal(int.from_bytes(record["unscaled"], "big", signed=True)).scaleb(-record["scale"]).as_tuple()
+
+
+DRIVER: Mapping[str, Scalar] = {
+    "timestamp": _milliseconds,
+    "date": lambda value: value.days_from_epoch,
+    "time": lambda value: value.nanosecond_time,
+    "duration": lambda value: (value.months, value.days, value.nanoseconds),
+    "inet": ipaddress.ip_address,
+    "decimal": lambda value: value.as_tuple(),
+}
+AVRO: Mapping[str, Scalar] = {
+    "timestamp": _milliseconds,
+    "date": lambda value: (value - EPOCH.date()).days,
+    "duration": lambda value: (value["months"], value["days"], value["nanos"]),
+    "inet": ipaddress.ip_address,
+    "decimal": _decimal,
+    "uuid": UUID,
+    "timeuuid": UUID,
+}

@@ -1,0 +1,102 @@
+"""The comparison can fail: each kind of difference is planted and must be named."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+import pytest
+
+from local_stack.change_reader import Change
+from local_stack.compare import compare, from_avro, from_driver
+from local_stack.cql import TableColumns
+from local_stack.history import History
+
+if TYPE_CHECKING:
+    from local_stack.cql import CqlClient
+
+
+def kind(name: str, *parts: Any, fields: tuple[str, ...] | None = None) -> Any:  # noqa: ANN401
+    named = {} if fields is None else {"fieldnames": fields}
+    return SimpleNamespace(typename=name, subtypes=parts, **named)
+
+
+INT, TEXT = kind("int"), kind("text")
+ROWS = [{"id": 1, "a": "x", "tags": {"p", "q"}}, {"id": 2, "a": None, "tags": None}]
+
+
+class FakeClient:
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self._rows = rows
+
+    def columns(self, _keyspace: str, _table: str) -> TableColumns:
+        return TableColumns(("id",), {"id": INT, "a": TEXT, "tags": kind("set", TEXT)})
+
+    def rows(self, _keyspace: str, _table: str) -> list[dict[str, Any]]:
+        return self._rows
+
+
+def differences(afters: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[str]:
+    history = History()
+    for after in afters:
+        value = {"op": "c", "before": None, "after": after, "source": {"row_sequence": 1, "ts_us": 0}}
+        history.add([Change("ks", "t", 0, 0, {"id": after["id"]}, value, 0.0)])
+    result = compare(cast("CqlClient", FakeClient(rows)), history, [("ks", "t")])
+    assert result.tables == {"ks.t": len(rows)}
+    return result.differences
+
+
+def afters() -> list[dict[str, Any]]:
+    return [{"id": 1, "a": "x", "tags": ["p", "q"]}, {"id": 2, "a": None, "tags": None}]
+
+
+def test_equal_tables_have_no_difference() -> None:
+    assert differences(afters(), ROWS) == []
+
+
+def test_a_key_that_only_one_side_has_is_named() -> None:
+    assert differences(afters()[:1], ROWS) == ["ks.t (2,): in Cassandra, but not in Kafka"]
+    assert differences(afters(), ROWS[1:]) == ["ks.t (1,): in Kafka, but not in Cassandra"]
+
+
+@pytest.mark.parametrize(("column", "value"), [("a", "y"), ("a", None), ("tags", ["p"]), ("tags", None), ("other", 1)])
+def test_a_column_that_differs_is_named(column: str, value: object) -> None:
+    [line] = differences([afters()[0] | {column: value}, afters()[1]], ROWS)
+    assert f"{column}: Cassandra" in line
+
+
+UDT = kind("pair", INT, TEXT, fields=("n", "t"))
+MOMENT = dt.datetime(2026, 1, 2, 3, 4, 5, 678000, dt.UTC)
+IDENTIFIER = UUID("12345678-1234-5678-1234-567812345678")
+
+
+@pytest.mark.parametrize(
+    ("of", "driver", "avro", "other"),
+    [
+        (kind("timestamp"), MOMENT.replace(tzinfo=None), MOMENT, MOMENT + dt.timedelta(milliseconds=1)),
+        (kind("date"), SimpleNamespace(days_from_epoch=1), dt.date(1970, 1, 2), dt.date(1970, 1, 3)),
+        (kind("time"), SimpleNamespace(nanosecond_time=5), 5, 6),
+        (
+            kind("duration"),
+            SimpleNamespace(months=1, days=2, nanoseconds=3),
+            {"months": 1, "days": 2, "nanos": 3},
+            {"months": 1, "days": 2, "nanos": 4},
+        ),
+        (kind("decimal"), Decimal("1.50"), {"unscaled": b"\x00\x96", "scale": 2}, {"unscaled": b"\x0f", "scale": 1}),
+        (kind("inet"), "::1", "0:0:0:0:0:0:0:1", "::2"),
+        (kind("uuid"), IDENTIFIER, str(IDENTIFIER), str(UUID(int=1))),
+        (kind("double"), float("nan"), float("nan"), 0.0),
+        (kind("list", INT), [1, 2], [1, 2], [2, 1]),
+        (kind("map", TEXT, INT), {"a": 1}, {"a": 1}, {"a": 2}),
+        (kind("map", INT, TEXT), {1: "a"}, [{"key": 1, "value": "a"}], [{"key": 2, "value": "a"}]),
+        (UDT, (1, None), {"n": 1, "t": None}, {"n": None, "t": None}),
+        (kind("tuple", INT, TEXT), (1, "a"), {"f0": 1, "f1": "a"}, {"f0": 1, "f1": "b"}),
+    ],
+    ids=lambda value: getattr(value, "typename", None),
+)
+def test_both_sides_of_a_type_meet_in_one_form(of: Any, driver: object, avro: object, other: object) -> None:  # noqa: ANN401
+    assert from_driver(of, driver) == from_avro(of, avro)
+    assert from_driver(of, driver) != from_avro(of, other)
