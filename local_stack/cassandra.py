@@ -45,6 +45,7 @@ FAST_START = {
     "cassandra.skip_wait_for_gossip_to_settle": "0",
     "cassandra.consistent.rangemovement": "false",
     "cassandra.superuser_setup_delay_ms": "0",
+    "cassandra.shutdown_announce_in_ms": "100",
 }
 
 
@@ -100,18 +101,17 @@ class CassandraNode:
     def is_running(self) -> bool:
         return self.process is not None and self.process.is_running
 
-    def start(self, *, wait: bool = True) -> None:
-        """Start it, or start it again on its data; with `wait`, return when clients and its peers see it up.
+    def start(self) -> None:
+        """Start it, or start it again on its data; returns when clients and its peers see it up.
 
         Raises CdcError(SERVER_FAILED) with the log's end, at once when it dies.
         """
         assert not self.is_running
         self.write_configuration()
         self.process = ChildProcess(self.name, self.command(), log=self.log, cwd=self.folder)
-        if wait:
-            self.wait_ready()
+        self._wait_ready(START_SECONDS)
 
-    def wait_ready(self, timeout_seconds: float = START_SECONDS) -> None:
+    def _wait_ready(self, timeout_seconds: float) -> None:
         process = self._running()
         process.wait_ready(lambda: speaks_cql(self.address, self.port), "it answered clients", timeout_seconds)
         for peer in self.cluster.nodes:
@@ -288,6 +288,10 @@ class CassandraCluster:
         return self._java
 
     @property
+    def release(self) -> str:
+        return self.version.release
+
+    @property
     def contact_points(self) -> list[str]:
         """Addresses of the nodes with CDC: the datacenter that our programs connect to."""
         return [node.address for node in self.cdc_nodes]
@@ -325,7 +329,7 @@ class CassandraCluster:
             node.kill()
 
     def close(self, *, keep: bool = False) -> None:
-        """Kill every node; remove the files unless `keep`."""
+        """Kill every node; remove the files, with `keep` all but the logs and settings."""
         self.kill()
         self.folder.close(keep=keep)
 

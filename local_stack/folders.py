@@ -8,6 +8,9 @@ from pathlib import Path
 
 from local_stack.paths import run_folder
 
+# What is removed even where the rest is kept to be read.
+BULKY = ("data", "commitlog", "cdc_raw", "hints", "saved_caches")
+
 
 class ServerFolder:
     """`path` is `given`, which is nobody's to remove here, or a fresh folder in `.run`."""
@@ -21,6 +24,9 @@ class ServerFolder:
         self.path.mkdir(parents=True, exist_ok=True)
 
     def close(self, *, keep: bool = False) -> None:
-        """Remove it, if it is ours and not to be kept."""
-        if self._is_own and not keep:
-            shutil.rmtree(self.path, ignore_errors=True)
+        """Remove it if it is ours; with `keep` the logs and settings stay."""
+        if not self._is_own:
+            return
+        doomed = [found for name in BULKY for found in self.path.rglob(name)] if keep else [self.path]
+        for folder in doomed:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -82,16 +82,16 @@ class KafkaBroker:
     def is_running(self) -> bool:
         return self.process is not None and self.process.is_running
 
-    def start(self, *, wait: bool = True) -> Self:
+    def start(self) -> Self:
         """Install what is missing, format the data folder the first time, start. Raises CdcError."""
         install(KAFKA, self.report)
         if (self.folder.path / "data").exists():
-            self._launch(wait=wait)
+            self._launch()
             return self
         for attempt in range(START_TRIES):
             try:
                 self._format()
-                self._launch(wait=wait)
+                self._launch()
             except CdcError:
                 self.kill()
                 if attempt == START_TRIES - 1 or not (self.process and PORT_TAKEN.search(self.process.output())):
@@ -101,7 +101,7 @@ class KafkaBroker:
                 break
         return self
 
-    def wait_ready(self, timeout_seconds: float = START_SECONDS) -> None:
+    def _wait_ready(self, timeout_seconds: float) -> None:
         assert self.process is not None
         process = self.process
         process.wait_ready(
@@ -131,7 +131,7 @@ class KafkaBroker:
         self.process.resume()
 
     def close(self, *, keep: bool = False) -> None:
-        """Kill it; remove its files unless `keep`."""
+        """Kill it; remove its files, with `keep` all but the log and settings."""
         self.kill()
         self.folder.close(keep=keep)
 
@@ -192,13 +192,12 @@ class KafkaBroker:
                 f"Its settings are in {properties}.",
             )
 
-    def _launch(self, *, wait: bool) -> None:
+    def _launch(self) -> None:
         assert not self.is_running
         properties = self._write_configuration()
         command = self._jvm(self.heap_mib, "kafka.Kafka", str(properties))
         self.process = ChildProcess("kafka", command, log=self.log, cwd=self.folder.path)
-        if wait:
-            self.wait_ready()
+        self._wait_ready(START_SECONDS)
 
     def _jvm(self, heap_mib: int, *arguments: str) -> list[str]:
         return [

@@ -1,0 +1,32 @@
+"""The fixtures of all tests, and the header that says what they run against."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+from importlib.metadata import version
+
+from local_stack.jars import KAFKA
+from local_stack.java import installed_jre, pypi_is_forced, system_java
+from local_stack.versions import VERSIONS
+
+pytest_plugins = ["tests.fix_servers"]
+
+
+def pytest_report_header() -> list[str]:
+    java = (None if pypi_is_forced() else system_java(17)[0]) or installed_jre(17)
+    servers = "containers" if os.environ.get("SERVERS") == "containers" else "child processes"
+    return [
+        (
+            f"servers: Cassandra {VERSIONS['5.0'].release}, Kafka {KAFKA.name.partition('-')[2]} ({servers}), "
+            f"Spark {version('pyspark')}, {java.describe() if java else 'Java 17 from PyPI, not installed yet'}"
+        ),
+        f"python: {platform.python_version()}, cassandra_storage {_implementation()}",
+    ]
+
+
+def _implementation() -> str:
+    spec = importlib.util.find_spec("cassandra_storage.vint")
+    compiled = spec is not None and not str(spec.origin).endswith(".py")
+    return "compiled" if compiled else "in plain Python"
