@@ -1,7 +1,8 @@
 """Tables from the rows of system_schema (org.apache.cassandra.schema.SchemaKeyspace).
 
 A row is a mapping from column names to values as the Python driver's dict_factory gives them: UUID for id, a set or
-None for flags, a naive datetime in UTC for dropped_time. Columns that a version does not have may be missing.
+None for flags, a naive datetime in UTC or (some are beyond it) the milliseconds for dropped_time. Columns that a
+version does not have may be missing.
 """
 
 from __future__ import annotations
@@ -136,6 +137,8 @@ def _dropped_column(row: SchemaRow) -> DroppedColumn:
     return DroppedColumn(column, _microseconds(row["dropped_time"]))
 
 
-def _microseconds(time: datetime) -> int:
+def _microseconds(time: datetime | int) -> int:
+    if isinstance(time, int):
+        return time * 1000
     aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
     return (aware - _EPOCH) // timedelta(microseconds=1)
