@@ -1,0 +1,173 @@
+"""Questions to Cassandra over CQL: the only module that imports the driver."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from cassandra import (
+    AuthenticationFailed,
+    DriverException,
+    OperationTimedOut,
+    RequestExecutionException,
+    Timeout,
+    Unauthorized,
+    Unavailable,
+)
+from cassandra.auth import PlainTextAuthProvider
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
+from cassandra.connection import ConnectionException
+from cassandra.policies import WhiteListRoundRobinPolicy
+from cassandra.query import dict_factory
+
+from cdc_program.errors import CdcError, Code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from uuid import UUID
+
+    from cdc_program.settings import CassandraSettings
+
+_UNREACHABLE = (NoHostAvailable, ConnectionException, OperationTimedOut, Timeout, Unavailable, OSError)
+_AUTH = (AuthenticationFailed, Unauthorized)
+
+
+class Node(NamedTuple):
+    """The node that answers."""
+
+    host_id: UUID
+    cluster: str
+    datacenter: str
+    release: str
+
+
+class CassandraClient:
+    """A connection: rows come as dicts, errors as CdcError CASSANDRA_UNREACHABLE, _AUTH or _QUERY."""
+
+    def __init__(self, session: Session, where: str) -> None:
+        self._session = session
+        self._where = where
+        self._prepared: dict[str, Any] = {}
+
+    def rows(self, query: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
+        """All rows of the answer; parameters stand as %s in the query."""
+        try:
+            return list(self._session.execute(query, parameters or None))
+        except (DriverException, NoHostAvailable, OSError) as error:
+            raise_cdc_error(error, self._where, query)
+
+    def write(self, query: str, parameters: Sequence[object] = ()) -> None:
+        """Run a statement often: it is prepared once; parameters stand as ? in the query."""
+        try:
+            if query not in self._prepared:
+                self._prepared[query] = self._session.prepare(query)
+            self._session.execute(self._prepared[query], parameters)
+        except (DriverException, NoHostAvailable, OSError) as error:
+            raise_cdc_error(error, self._where, query)
+
+
+@contextmanager
+def connect(settings: CassandraSettings, only: str | None = None) -> Iterator[CassandraClient]:
+    """A client of the cluster or, with `only`, of the one node at that address and no other."""
+    _quiet()
+    contact_points = [only] if only else settings.contact_points
+    where = ", ".join(f"{host}:{settings.port}" for host in contact_points)
+    cluster = _cluster(settings, contact_points, pinned=bool(only))
+    try:
+        yield CassandraClient(_session(cluster, settings, where), where)
+    finally:
+        cluster.shutdown()
+
+
+def read_node(client: CassandraClient) -> Node:
+    """Who answers; with a connection to one node, that node."""
+    row = client.rows(
+        "SELECT host_id, cluster_name, data_center, release_version FROM system.local WHERE key = 'local'"
+    )[0]
+    return Node(row["host_id"], row["cluster_name"], row["data_center"], row["release_version"])
+
+
+def check_cdc_enabled(client: CassandraClient) -> None:
+    """CdcError CDC_DISABLED if the node says that it keeps no CDC log; 3.11 does not say, nor without the grant."""
+    try:
+        rows = client.rows("SELECT value FROM system_views.settings WHERE name = 'cdc_enabled'")
+    except CdcError as error:
+        if error.code is Code.CASSANDRA_UNREACHABLE:
+            raise
+        return
+    if rows and rows[0]["value"] != "true":
+        raise CdcError(
+            Code.CDC_DISABLED,
+            "The node runs with cdc_enabled: false.",
+            "Set cdc_enabled: true in its cassandra.yaml and restart the node.",
+        )
+
+
+def _cluster(settings: CassandraSettings, contact_points: list[str], *, pinned: bool) -> Cluster:
+    profile = ExecutionProfile(row_factory=dict_factory, request_timeout=settings.connect_timeout_seconds)
+    if pinned:
+        profile.load_balancing_policy = WhiteListRoundRobinPolicy(contact_points)
+    auth = None
+    if settings.username:
+        auth = PlainTextAuthProvider(settings.username, settings.password.get_secret_value())
+    return Cluster(
+        contact_points,
+        port=settings.port,
+        auth_provider=auth,
+        execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+        connect_timeout=settings.connect_timeout_seconds,
+        control_connection_timeout=settings.connect_timeout_seconds,
+        # The programs read system_schema themselves: the driver's own copy costs memory and time.
+        schema_metadata_enabled=False,
+        token_metadata_enabled=False,
+        compression=False,
+    )
+
+
+def _session(cluster: Cluster, settings: CassandraSettings, where: str) -> Session:
+    try:
+        return cluster.connect()
+    except (DriverException, NoHostAvailable, OSError) as error:
+        inner = list(error.errors.values()) if isinstance(error, NoHostAvailable) and error.errors else [error]
+        cause = next((cause for cause in inner if isinstance(cause, _AUTH)), inner[0])
+        if isinstance(cause, _AUTH) or "authentication" in str(cause).lower():
+            role = f"as {settings.username}" if settings.username else "without a role"
+            raise CdcError(
+                Code.CASSANDRA_AUTH,
+                f"Cassandra at {where} refuses the login {role}.",
+                "Set cassandra.username and cassandra.password (or password_file) to a role that may log in.",
+            ) from error
+        raise_cdc_error(error, where, "connect")
+
+
+def raise_cdc_error(error: Exception, where: str, query: str) -> NoReturn:
+    """Raise the driver's error as one with a code."""
+    if isinstance(error, _AUTH):
+        raise CdcError(
+            Code.CASSANDRA_AUTH,
+            f"Cassandra at {where} does not allow: {query} ({_first_line(error)}).",
+            "Grant the role what docs/security.md lists.",
+        ) from error
+    if isinstance(error, _UNREACHABLE) or not isinstance(error, RequestExecutionException | DriverException):
+        raise CdcError(
+            Code.CASSANDRA_UNREACHABLE,
+            f"Cassandra at {where} does not answer ({_first_line(error)}).",
+            "Check that the node is up (nodetool status), and cassandra.contact_points and cassandra.port.",
+        ) from error
+    raise CdcError(
+        Code.CASSANDRA_QUERY,
+        f"Cassandra at {where} refuses: {query} ({_first_line(error)}).",
+        "See the node's log; this build knows Cassandra 3.11 to 5.0.",
+    ) from error
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, NoHostAvailable) and isinstance(error.errors, dict) and error.errors:
+        error = next(iter(error.errors.values()))
+    return (str(error).splitlines() or [""])[0][:200] or type(error).__name__
+
+
+def _quiet() -> None:
+    """The driver logs what it then raises, and every lost connection several times."""
+    logging.getLogger("cassandra").setLevel(logging.CRITICAL)

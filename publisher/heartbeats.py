@@ -1,0 +1,34 @@
+"""Which raw partitions have received nothing for so long that a heartbeat is due."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from publisher.channels import Channel
+
+
+class Heartbeats:
+    """A partition is quiet from when it is first seen, or from its last message or heartbeat."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._since: dict[tuple[str, int], float] = {}
+
+    def due(
+        self, channels: Iterable[Channel], last_sent: Mapping[tuple[str, int], float], now: float
+    ) -> Iterator[tuple[Channel, int]]:
+        """The partitions that get one now. `last_sent`: when each (topic, partition) last had a message; `now`: the
+        same clock.
+        """
+        if not self._seconds:
+            return
+        for channel in channels:
+            for partition in range(channel.partitions):
+                place = channel.topic, partition
+                since = max(last_sent.get(place, 0.0), self._since.setdefault(place, now))
+                if now - since >= self._seconds:
+                    self._since[place] = now
+                    yield channel, partition

@@ -1,0 +1,253 @@
+"""Kafka as the publisher uses it: makes and checks topics, and sends. The only module that imports confluent_kafka."""
+
+from __future__ import annotations
+
+from functools import partial
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, Protocol
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs do not say that it exports them
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from cdc_program.errors import CdcError, Code
+from cdc_program.kafka import LIBRDKAFKA_LOGGER, client_config
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from confluent_kafka import Message
+
+    from cdc_program.settings import KafkaSettings
+
+MAX_MESSAGE_BYTES = 32 * 1024 * 1024  # a mutation is at most half a segment, 16 MiB by default
+QUEUE_KBYTES = 24 * 1024
+QUEUE_MESSAGES = 100_000
+_TABLES_PARTITION = 0
+_UNREACHABLE = frozenset(
+    {"_TRANSPORT", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_ALL_BROKERS_DOWN", "_RESOLVE", "REQUEST_TIMED_OUT"}
+)
+
+
+class Acknowledged(Protocol):
+    """Who waits for a message."""
+
+    def acknowledge(self) -> None: ...
+
+
+class Topics:
+    """The topics that the publisher makes, and checks where they are there already."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._admin = AdminClient(_client(settings, {"log_level": 0}))
+
+    def check_reachable(self) -> None:
+        """CdcError KAFKA_UNREACHABLE unless a broker answers."""
+        self._metadata()
+
+    def ensure_raw(self, topic: str) -> int:
+        """Make the raw topic, or check it: LogAppendTime, and no compaction. Returns its number of partitions."""
+        wanted = {
+            "message.timestamp.type": "LogAppendTime",
+            "cleanup.policy": "delete",
+        }
+        made_with = {
+            "retention.ms": str(self._settings.raw_retention_hours * 3_600_000),
+            "max.message.bytes": str(MAX_MESSAGE_BYTES),
+        }
+        return self._ensure(topic, self._settings.raw_partitions, wanted, made_with)
+
+    def ensure_tables(self, topic: str) -> None:
+        """Make the compacted topic of table schemas, or check it."""
+        partitions = self._ensure(topic, 1, {"cleanup.policy": "compact"}, {})
+        if partitions != 1:
+            raise _wrong_settings(topic, f"has {partitions} partitions; it must have one")
+
+    def _ensure(self, topic: str, partitions: int, wanted: Mapping[str, str], made_with: Mapping[str, str]) -> int:
+        known = self._metadata().get(topic)
+        if known is None:
+            self._create(topic, partitions, {**wanted, **made_with})
+            known = self._metadata().get(topic, partitions)
+        actual = self._config(topic)
+        for name, value in wanted.items():
+            if actual.get(name) != value:
+                raise _wrong_settings(topic, f"has {name}={actual.get(name)}; it must be {value}")
+        return known
+
+    def _metadata(self) -> dict[str, int]:
+        """Topic → number of partitions."""
+        try:
+            topics = self._admin.list_topics(timeout=self._settings.connect_timeout_seconds).topics
+        except KafkaException as error:
+            raise kafka_error(error.args[0], self._settings) from error
+        return {name: len(topic.partitions) for name, topic in topics.items()}
+
+    def _create(self, topic: str, partitions: int, config: dict[str, str]) -> None:
+        new = NewTopic(
+            topic,
+            num_partitions=partitions,
+            replication_factor=self._settings.replication_factor,
+            config=config,
+        )
+        try:
+            self._admin.create_topics([new])[topic].result(self._settings.connect_timeout_seconds)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise kafka_error(error.args[0], self._settings, topic) from error
+
+    def _config(self, topic: str) -> dict[str, str]:
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        deadline = monotonic() + self._settings.connect_timeout_seconds
+        while True:
+            try:
+                answer = self._admin.describe_configs([resource])[resource]
+                entries = answer.result(self._settings.connect_timeout_seconds)
+                return {name: entry.value for name, entry in entries.items()}
+            except KafkaException as error:
+                is_new = error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART  # not on every broker yet
+                if not is_new or monotonic() > deadline:
+                    raise kafka_error(error.args[0], self._settings, topic) from error
+            sleep(0.1)
+
+    def read_keys(self, topic: str) -> set[bytes]:
+        """The keys in the one partition of a topic, up to its end now."""
+        keys: set[bytes] = set()
+        consumer = Consumer(
+            _client(
+                self._settings,
+                {"group.id": "unused", "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 0},
+            )
+        )
+        try:
+            consumer.assign([TopicPartition(topic, _TABLES_PARTITION, 0)])
+            while True:
+                message = consumer.poll(self._settings.connect_timeout_seconds)
+                if message is None:
+                    raise _unreachable(self._settings, f" (topic {topic})", "timed out")
+                error = message.error()
+                if error is None:
+                    keys.add(message.key() or b"")
+                elif error.name() == "_PARTITION_EOF":
+                    return keys
+                else:
+                    raise kafka_error(error, self._settings, topic)
+        finally:
+            consumer.close()
+
+
+class Sender:
+    """An idempotent producer whose queue is bounded.
+
+    `acknowledged`: how many messages; `last_sent`: the monotonic time of the last one of each (topic, partition).
+    """
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._failure: CdcError | None = None
+        self._now = monotonic()
+        self.acknowledged = 0
+        self.last_sent: dict[tuple[str, int], float] = {}
+        self._producer = Producer(
+            _client(
+                settings,
+                {
+                    "enable.idempotence": True,
+                    "acks": "all",
+                    "compression.type": "lz4",
+                    "linger.ms": 5,
+                    "partitioner": "murmur2",  # of the key, as Kafka's own clients
+                    "message.max.bytes": MAX_MESSAGE_BYTES,
+                    "message.timeout.ms": 0,  # nothing is given up while Kafka is away
+                    "queue.buffering.max.kbytes": QUEUE_KBYTES,
+                    "queue.buffering.max.messages": QUEUE_MESSAGES,
+                    "log.connection.close": False,
+                    "error_cb": self._on_error,
+                    "logger": LIBRDKAFKA_LOGGER,
+                },
+            )
+        )
+
+    def __len__(self) -> int:
+        """The number of messages that are not acknowledged."""
+        return len(self._producer)
+
+    def send(self, topic: str, key: bytes, value: bytes, waiting: Acknowledged) -> bool:
+        """Queue a message; False if the queue is full: then `poll` and try again."""
+        try:
+            self._producer.produce(topic, value, key, on_delivery=partial(self._delivered, waiting))
+        except BufferError:
+            return False
+        except KafkaException as error:
+            raise kafka_error(error.args[0], self._settings, topic) from error
+        return True
+
+    def send_to_partition(self, topic: str, partition: int, value: bytes) -> None:
+        """Queue a message without a key, unless the queue is full."""
+        try:
+            self._producer.produce(topic, value, partition=partition, on_delivery=partial(self._delivered, None))
+        except BufferError:
+            return
+        except KafkaException as error:
+            raise kafka_error(error.args[0], self._settings, topic) from error
+
+    def poll(self, seconds: float) -> None:
+        """Take acknowledgements for up to so long, returning at the first; CdcError if a message was refused."""
+        self._now = monotonic()
+        self._producer.poll(seconds)
+        if self._failure is not None:
+            raise self._failure
+
+    def flush(self, seconds: float) -> None:
+        """Wait for all acknowledgements, at most so long."""
+        self._producer.flush(seconds)
+
+    def _delivered(self, waiting: Acknowledged | None, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._failure = self._failure or kafka_error(error, self._settings, message.topic() or "")
+            return
+        self.acknowledged += 1
+        self.last_sent[message.topic() or "", message.partition() or 0] = self._now
+        if waiting is not None:
+            waiting.acknowledge()
+
+    def _on_error(self, error: KafkaError) -> None:
+        """librdkafka goes on after all but fatal errors."""
+        if error.fatal():
+            self._failure = self._failure or kafka_error(error, self._settings)
+
+
+def _client(settings: KafkaSettings, own: Mapping[str, object]) -> dict[str, Any]:
+    return {**client_config(settings), **own}
+
+
+def _wrong_settings(topic: str, problem: str) -> CdcError:
+    return CdcError(
+        Code.TOPIC_SETTINGS,
+        f"The topic {topic} {problem}.",
+        "Alter the topic (kafka-configs.sh), or delete it if it is empty: the publisher makes it as it should be.",
+    )
+
+
+def kafka_error(error: KafkaError, settings: KafkaSettings, topic: str = "") -> CdcError:
+    """The error with its code: KAFKA_UNREACHABLE if there is no broker to talk to, else KAFKA_REFUSED."""
+    about = f" (topic {topic})" if topic else ""
+    if error.name() in _UNREACHABLE:
+        return _unreachable(settings, about, error.str())
+    return CdcError(
+        Code.KAFKA_REFUSED,
+        f"Kafka at {settings.bootstrap_servers} refuses{about}: {error.name()}, {error.str()}.",
+        "Mend the cause and start the publisher again: its position has not moved past what was refused.",
+    )
+
+
+def _unreachable(settings: KafkaSettings, about: str, reason: str) -> CdcError:
+    return CdcError(
+        Code.KAFKA_UNREACHABLE,
+        f"Kafka at {settings.bootstrap_servers} does not answer{about}: {reason}.",
+        "Start it, or correct kafka.bootstrap_servers and kafka.security_protocol.",
+    )

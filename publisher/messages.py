@@ -1,0 +1,112 @@
+"""From a mutation to the raw messages of it. Pure: no I/O."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cassandra_storage.mutation import split_mutation
+from cassandra_storage.partition_update import read_partition_update
+from cdc_messages.raw import RawMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cassandra_storage.partition_update import SingleRowUpdate
+    from cassandra_storage.schema import TableMetadata
+    from publisher.schema import PublishedTable, Schema
+
+TRUNCATION_EPOCH = 0  # truncations are not followed yet: every update is of the first epoch
+NO_DIGEST = bytes(16)
+
+
+class Origin(NamedTuple):
+    """Where a mutation stands in a node's log."""
+
+    host_id: bytes
+    segment: int
+    file: str
+    messaging_version: int
+    position: int
+
+
+class Outgoing(NamedTuple):
+    """A message of a published table, its key being the partition key."""
+
+    table_id: bytes
+    key: bytes
+    message: RawMessage
+
+
+class Outcome(NamedTuple):
+    """What a mutation gives: messages, and when the filler wrote it (µs) if it did."""
+
+    messages: list[Outgoing]
+    filler_written_at: int | None = None
+
+
+def raw_messages(mutation: bytes, origin: Origin, schema: Schema) -> Outcome:
+    """The messages of the published tables in a serialized mutation, numbered in its order.
+
+    FormatError if it is not one, UnknownTableError or UnknownColumnError if the schema at hand does not fit: then none
+    of it may be sent.
+    """
+    messages: list[Outgoing] = []
+    written_at = None
+    for table, updates in split_mutation(mutation, origin.messaging_version, schema.tables):
+        table_id = table.id.bytes
+        published = schema.published.get(table_id)
+        if published is not None:
+            messages += [
+                Outgoing(table_id, update.partition_key, _message(update, published, origin, len(messages) + place))
+                for place, update in enumerate(updates)
+            ]
+        elif table_id in schema.filler_ids:
+            written_at = _written_at(updates, origin, schema.tables)
+    return Outcome(messages, written_at)
+
+
+def heartbeat(table: PublishedTable, origin: Origin, clock: int) -> RawMessage:
+    """Nothing about rows: all of the log before `origin` is acknowledged, and all that was durable in it at `clock`
+    (µs).
+    """
+    return RawMessage(
+        kind="heartbeat",
+        update=b"",
+        messaging_version=origin.messaging_version,
+        table_id=table.table.id.bytes,
+        schema_digest=table.digest,
+        truncation_epoch=TRUNCATION_EPOCH,
+        host_id=origin.host_id,
+        segment=origin.segment,
+        file=origin.file,
+        position=origin.position,
+        index=0,
+        published_up_to_segment=origin.segment,
+        published_up_to_position=origin.position,
+        clock=clock,
+    )
+
+
+def _message(update: SingleRowUpdate, published: PublishedTable, origin: Origin, index: int) -> RawMessage:
+    return RawMessage(
+        kind=update.kind,
+        update=update.update,
+        messaging_version=origin.messaging_version,
+        table_id=published.table.id.bytes,
+        schema_digest=published.digest,
+        truncation_epoch=TRUNCATION_EPOCH,
+        host_id=origin.host_id,
+        segment=origin.segment,
+        file=origin.file,
+        position=origin.position,
+        index=index,
+    )
+
+
+def _written_at(updates: list[SingleRowUpdate], origin: Origin, tables: Mapping[bytes, TableMetadata]) -> int | None:
+    """The timestamp of the row that the filler wrote."""
+    for update in updates:
+        parsed, _ = read_partition_update(update.update, 0, origin.messaging_version, tables)
+        for row in parsed.rows:
+            return row.liveness.timestamp
+    return None

@@ -1,0 +1,107 @@
+"""How far each segment has been published, in memory and in `position.json`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from cassandra_storage.commitlog import CommitLogPosition
+from cdc_program.errors import CdcError, Code
+from publisher import state_files
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from pathlib import Path
+
+    from publisher.inflight import Mark
+
+FINISHED_KEPT = 1000  # a node that crashed may bring a finished segment back
+
+
+class Positions:
+    """What is acknowledged: a position in each segment that was begun, and the segments that are finished.
+
+    published_up_to: the newest of these positions. clock: when all that was durable was acknowledged, in µs.
+    """
+
+    def __init__(self, file: Path, host_id: UUID) -> None:
+        self._file = file
+        self._host_id = host_id
+        self._begun: dict[int, int] = {}
+        self._finished: dict[int, None] = {}  # in the order in which they were finished
+        self._is_saved = True
+        self.published_up_to = CommitLogPosition(0, 0)
+        self.clock = 0
+
+    @classmethod
+    def load(cls, file: Path, host_id: UUID) -> Positions:
+        """The positions in the file, or none if there is no file; CdcError if it is another node's."""
+        positions = cls(file, host_id)
+        stored = state_files.read(file)
+        if stored is None:
+            return positions
+        try:
+            owner = UUID(stored["host_id"])
+            positions._begun = {int(segment): int(position) for segment, position in stored["begun"].items()}
+            positions._finished = {int(segment): None for segment in stored["finished"]}
+            positions.published_up_to = CommitLogPosition(*map(int, stored["published_up_to"]))
+            positions.clock = int(stored["clock"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise CdcError(
+                Code.POSITION_FILE,
+                f"The position file {file} is damaged.",
+                "Restore it or remove it: without it the publisher starts again at the oldest segment in cdc_raw,"
+                " which repeats messages and loses none.",
+            ) from error
+        if owner != host_id:
+            raise CdcError(
+                Code.POSITION_FILE,
+                f"The position file {file} belongs to the node {owner}; this one is {host_id}.",
+                "Give each node's publisher an empty publisher.state_directory of its own.",
+            )
+        return positions
+
+    def resume_at(self, segment: int) -> int:
+        """The position in the segment before which all is acknowledged; 0 if it was never begun."""
+        return self._begun.get(segment, 0)
+
+    def is_finished(self, segment: int) -> bool:
+        return segment in self._finished
+
+    def move(self, marks: Iterable[Mark]) -> None:
+        """Take marks that are wholly acknowledged, oldest first."""
+        for mark in marks:
+            self._is_saved = False
+            self._begun[mark.segment] = mark.position
+            self.published_up_to = max(self.published_up_to, CommitLogPosition(mark.segment, mark.position))
+            self.clock = mark.clock or self.clock
+            if mark.is_end:
+                del self._begun[mark.segment]
+                self._finished[mark.segment] = None
+
+    def forget(self, present: Collection[int]) -> None:
+        """Drop what is not in cdc_raw any more, but for the newest finished ones."""
+        gone = [segment for segment in self._begun if segment not in present]
+        for segment in gone:
+            del self._begun[segment]
+        surplus = len(self._finished) - FINISHED_KEPT
+        old = [segment for segment in list(self._finished)[: max(surplus, 0)] if segment not in present]
+        for segment in old:
+            del self._finished[segment]
+        self._is_saved = self._is_saved and not gone and not old
+
+    def save(self) -> None:
+        """Make them durable, if they have moved."""
+        if self._is_saved:
+            return
+        state_files.write(
+            self._file,
+            {
+                "host_id": str(self._host_id),
+                "begun": {str(segment): position for segment, position in self._begun.items()},
+                "finished": list(self._finished),
+                "published_up_to": list(self.published_up_to),
+                "clock": self.clock,
+            },
+        )
+        self._is_saved = True

@@ -1,0 +1,219 @@
+"""The loop: what is durable in cdc_raw is read, split, sent; the position follows the acknowledgements."""
+
+from __future__ import annotations
+
+from functools import partial
+from time import monotonic, time_ns
+from typing import TYPE_CHECKING, TypeVar
+
+import structlog
+
+from cassandra_storage.errors import FormatError, UnknownColumnError, UnknownTableError
+from cdc_messages import raw
+from cdc_program.errors import CdcError, Code
+from publisher.cdc_raw import segments
+from publisher.heartbeats import Heartbeats
+from publisher.inflight import InFlight, Mark
+from publisher.messages import Origin, Outcome, heartbeat, raw_messages
+from publisher.report import Every, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cassandra_storage.commitlog import CommitLogEntry
+    from cdc_program.settings import PublisherSettings
+    from publisher.channels import Channels
+    from publisher.kafka import Sender
+    from publisher.position import Positions
+    from publisher.schema import Schema
+    from publisher.tail import SegmentTail, Tails
+
+SAVE_SECONDS = 0.2
+SERVE_EVERY_MUTATIONS = 200
+SCHEMA_WAIT_SECONDS = 10.0
+RETRY_SECONDS = 0.5
+STOP_SECONDS = 5.0
+_WORTH_WAITING = frozenset({Code.CASSANDRA_UNREACHABLE, Code.KAFKA_UNREACHABLE, Code.REGISTRY_UNREACHABLE})
+
+T = TypeVar("T")
+log = structlog.get_logger(__name__)
+
+
+class Publisher:
+    """Publishes one node's log until it is interrupted, or raises CdcError."""
+
+    def __init__(  # noqa: PLR0913 - the parts that it drives
+        self,
+        *,
+        settings: PublisherSettings,
+        host_id: bytes,
+        schema: Schema,
+        channels: Channels,
+        sender: Sender,
+        positions: Positions,
+        tails: Tails,
+    ) -> None:
+        now = monotonic()
+        self._settings = settings
+        self._host_id = host_id
+        self._schema = schema
+        self._channels = channels
+        self._sender = sender
+        self._positions = positions
+        self._tails = tails
+        self._in_flight = InFlight()
+        self._report = Report(now)
+        self._heartbeats = Heartbeats(settings.heartbeat_seconds)
+        self._save_time = Every(SAVE_SECONDS, now)
+        self._second = Every(1.0, now)
+        self._schema_time = Every(settings.schema_poll_seconds, now)
+        self._has_finished = True
+
+    def run(self) -> None:
+        """Never returns; on the way out it waits a moment for what is in flight and saves the position."""
+        try:
+            while True:
+                if not self.read_new():
+                    self._serve(self._settings.poll_interval_ms / 1000)
+                if self._schema_time.is_due(monotonic()):
+                    self._patiently(self.follow_schema)
+        finally:
+            self._sender.flush(STOP_SECONDS)
+            self._take_acknowledged()
+            self._positions.save()
+
+    def follow_schema(self) -> bool:
+        """Read the schema if it has changed, and open the channels of the node's tables; True if it has."""
+        has_changed = self._schema.refresh()
+        for table in self._schema.current():
+            self._channels.get(table)
+        return has_changed
+
+    def read_new(self) -> bool:
+        """Send all that is durable now; False if there was nothing new."""
+        clock = time_ns() // 1000
+        tails = self._tails.poll()
+        if tails:
+            # After the durable offsets were read: what lies before them can be read by the schema as it is now.
+            self._patiently(self.follow_schema)
+        for tail in tails:
+            self._read(tail)
+        if not self._in_flight.tick(clock):
+            self._positions.clock = clock
+        return bool(tails)
+
+    def _read(self, tail: SegmentTail) -> None:
+        segment = tail.file.id
+        for count, entry in enumerate(tail.entries(), start=1):
+            self._publish(tail, entry)
+            if not count % SERVE_EVERY_MUTATIONS:
+                self._serve(0)
+        if tail.is_at_end:
+            self._in_flight.add(Mark(segment, tail.position, is_end=True))
+        elif tail.position:
+            self._in_flight.move(segment, tail.position)
+
+    def _publish(self, tail: SegmentTail, entry: CommitLogEntry) -> None:
+        origin = Origin(self._host_id, tail.file.id, tail.file.path.name, tail.messaging_version, entry.end_position)
+        outcome = self._decode(entry.mutation, origin)
+        self._report.mutations += 1
+        if not outcome.messages and outcome.filler_written_at is None:
+            self._in_flight.move(origin.segment, origin.position)
+            return
+        mark = Mark(origin.segment, origin.position, len(outcome.messages), written_at=outcome.filler_written_at)
+        self._in_flight.add(mark)
+        for table_id, key, message in outcome.messages:
+            channel = self._patiently(partial(self._channels.get, self._schema.published[table_id]))
+            value = raw.encode(message, channel.schema_id)
+            while not self._sender.send(channel.topic, key, value, mark):
+                self._serve(0.1)
+            self._report.messages += 1
+            self._report.bytes += len(value)
+
+    def _decode(self, mutation: bytes, origin: Origin) -> Outcome:
+        """The messages of a mutation; if the schema does not fit it is read again for a while."""
+        deadline = monotonic() + SCHEMA_WAIT_SECONDS
+        while True:
+            try:
+                return raw_messages(mutation, origin, self._schema)
+            except FormatError as error:
+                self._schema.forget_version()
+                if self._patiently(self.follow_schema):
+                    continue
+                if monotonic() > deadline or not isinstance(error, UnknownTableError | UnknownColumnError):
+                    raise _unreadable(error, origin) from error
+                self._serve(RETRY_SECONDS)
+
+    def _patiently(self, action: Callable[[], T]) -> T:
+        """Do it, again and again while one of the servers is away: reading waits and nothing is lost."""
+        while True:
+            try:
+                return action()
+            except CdcError as error:
+                if error.code not in _WORTH_WAITING:
+                    raise
+                self._report.complain(monotonic(), error)
+            self._serve(RETRY_SECONDS)
+
+    def _serve(self, seconds: float) -> None:
+        """Take acknowledgements for up to so long, and do what is due."""
+        self._sender.poll(seconds)
+        self._take_acknowledged()
+        now = monotonic()
+        if self._save_time.is_due(now):
+            self._positions.save()
+            self._delete_finished()
+        if self._second.is_due(now):
+            self._send_heartbeats(now)
+            self._report.stall(now, self._sender.acknowledged, len(self._sender))
+            self._report.progress(now, self._positions, len(self._sender))
+
+    def _take_acknowledged(self) -> None:
+        marks = self._in_flight.take_acknowledged()
+        self._positions.move(marks)
+        self._report.take(marks)
+        for mark in marks:
+            if mark.is_end:
+                self._has_finished = True
+                log.info("segment finished", segment=mark.segment, size=mark.position)
+
+    def _delete_finished(self) -> None:
+        """Only after the position is durable."""
+        if not self._has_finished:
+            return
+        self._has_finished = False
+        files = segments(self._settings.cdc_raw_directory)
+        if self._settings.delete_finished_segments:
+            for file in files:
+                if self._positions.is_finished(file.id):
+                    file.delete()
+        self._positions.forget({file.id for file in files})
+
+    def _send_heartbeats(self, now: float) -> None:
+        segment, position = self._positions.published_up_to
+        origin = Origin(self._host_id, segment, "", 0, position)
+        for channel, partition in self._heartbeats.due(self._channels.all(), self._sender.last_sent, now):
+            value = raw.encode(heartbeat(channel.table, origin, self._positions.clock), channel.schema_id)
+            self._sender.send_to_partition(channel.topic, partition, value)
+
+
+def _unreadable(error: FormatError, origin: Origin) -> CdcError:
+    where = f"{origin.file} before position {origin.position}"
+    if isinstance(error, UnknownTableError):
+        return CdcError(
+            Code.SCHEMA_UNKNOWN,
+            f"The mutation in {where} is of the table {error.table_id.hex()}, which the node does not know.",
+            "It was dropped before this publisher first saw it. Its mutations are not skipped by themselves: move the"
+            " segment away once no other table's changes in it are wanted.",
+        )
+    if isinstance(error, UnknownColumnError):
+        return CdcError(
+            Code.SCHEMA_UNKNOWN,
+            f"The mutation in {where} has a column that its table never had ({error.reason}).",
+            "Restore the schema history, or move the segment away once its changes are not wanted.",
+        )
+    return CdcError(
+        Code.SEGMENT_CORRUPT,
+        f"The mutation in {where} cannot be read: {error.reason}.",
+        "Keep the segment and report it; the publisher stays before it.",
+    )

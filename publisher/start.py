@@ -1,0 +1,84 @@
+"""Checks what the publisher needs, one clear error for each thing missing, and puts its parts together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from cdc_program.cassandra import check_cdc_enabled, connect, read_node
+from cdc_program.errors import CdcError, Code
+from cdc_program.registry import RegistryClient
+from publisher import cdc_raw, state_files
+from publisher.channels import Channels, RegistryIds
+from publisher.kafka import Sender, Topics
+from publisher.position import Positions
+from publisher.publish import Publisher
+from publisher.schema import Schema
+from publisher.tail import Tails
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cdc_program.cassandra import CassandraClient
+    from cdc_program.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+
+def run(settings: Settings) -> None:
+    """Publish until interrupted; CdcError if it cannot begin or go on."""
+    own = settings.publisher
+    with connect(settings.cassandra, only=settings.cassandra.contact_points[0]) as client:
+        node = read_node(client)
+        check_cdc_enabled(client)
+        _check_cdc_raw(own.cdc_raw_directory, client)
+        state_files.make_folder(own.state_directory)
+        with state_files.locked(own.state_directory), RegistryClient(settings.registry) as registry:
+            positions = Positions.load(own.state_directory / "position.json", node.host_id)
+            schema = Schema(
+                own.state_directory / "schema.json", client.rows, (settings.filler.keyspace, settings.filler.table)
+            )
+            schema.load()
+            sender = Sender(settings.kafka)
+            channels = Channels(
+                settings.kafka.topic_prefix,
+                Topics(settings.kafka),
+                sender,
+                RegistryIds(own.state_directory / "registry.json", registry),
+            )
+            channels.start()
+            tails = Tails(own.cdc_raw_directory, positions)
+            publisher = Publisher(
+                settings=own,
+                host_id=node.host_id.bytes,
+                schema=schema,
+                channels=channels,
+                sender=sender,
+                positions=positions,
+                tails=tails,
+            )
+            publisher.follow_schema()
+            log.info(
+                "ready",
+                host_id=str(node.host_id),
+                cluster=node.cluster,
+                cassandra=node.release,
+                tables=len(schema.current()),
+                published_up_to=list(positions.published_up_to),
+            )
+            publisher.run()
+
+
+def _check_cdc_raw(folder: Path, client: CassandraClient) -> None:
+    """The folder is there and is the node's."""
+    cdc_raw.segments(folder)
+    cdc_raw.remove_orphaned_indexes(folder)
+    try:
+        rows = client.rows("SELECT value FROM system_views.settings WHERE name = 'cdc_raw_directory'")
+    except CdcError as error:
+        if error.code is Code.CASSANDRA_UNREACHABLE:
+            raise
+        return
+    if rows and rows[0]["value"] != str(folder):
+        log.warning("the node names another cdc_raw directory", node=rows[0]["value"], ours=str(folder))

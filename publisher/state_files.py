@@ -1,0 +1,95 @@
+"""The publisher's files: JSON with a format version, written whole or not at all, for its own user only."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from cdc_program.errors import CdcError, Code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+FORMAT_VERSION = 1
+READABLE_VERSIONS = range(1, FORMAT_VERSION + 1)  # version 1 has none before it
+
+
+def make_folder(folder: Path) -> None:
+    """Make the state directory (0700) where it is missing."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _error(folder, error.strerror or str(error)) from error
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the state directory: two publishers must not share one."""
+    try:
+        handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+    except OSError as error:
+        raise _error(folder, error.strerror or str(error)) from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise CdcError(
+                Code.POSITION_FILE,
+                f"Another publisher is using the state directory {folder}.",
+                "Run one publisher for each node, each with a publisher.state_directory of its own.",
+            ) from error
+        yield
+    finally:
+        os.close(handle)
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    """What `write` wrote, or None if there is no such file; CdcError POSITION_FILE if it cannot be used."""
+    try:
+        value = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise _error(path, f"it is not readable: {type(error).__name__}") from error
+    version = value.get("format_version") if isinstance(value, dict) else None
+    if version not in READABLE_VERSIONS:
+        raise _error(path, f"its format version is {version}, this build reads {FORMAT_VERSION}")
+    assert isinstance(value, dict)
+    return value
+
+
+def write(path: Path, value: Mapping[str, Any]) -> None:
+    """Replace the file by one that is durable before it is seen: a crash leaves the old content or the new."""
+    content = json.dumps({"format_version": FORMAT_VERSION, **value}, separators=(",", ":"))
+    temporary = path.with_suffix(".tmp")
+    try:
+        handle = os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+        with open(handle, "w") as file:  # noqa: PTH123  Path.open takes no descriptor, which carries the mode
+            file.write(content)
+            file.flush()
+            os.fsync(handle)
+        temporary.replace(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise _error(path, f"it cannot be written: {error.strerror}") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _error(path: Path, reason: str) -> CdcError:
+    return CdcError(
+        Code.POSITION_FILE,
+        f"The publisher's state {path} cannot be used: {reason}.",
+        "Give the publisher's user this folder (mode 0700) and a file from this build or the one before; without the"
+        " file it starts again at the oldest segment in cdc_raw, which repeats messages and loses none.",
+    )
