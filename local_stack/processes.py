@@ -80,7 +80,7 @@ class ChildProcess:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> None:
-        """Start `command`; `env` is added to this process's environment, output is appended to `log`."""
+        """Start `command`; `env` is its whole environment (None: this process's); output is appended to `log`."""
         self.name = name
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ class ChildProcess:
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **(env or {})},
+                env=env,
                 cwd=cwd,
                 start_new_session=True,
             )
