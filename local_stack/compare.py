@@ -108,8 +108,9 @@ def _plain(kind: Any, value: Any, plain: Callable[[Any, Any], Plain], scalars: M
     if is_record(kind):
         return tuple(plain(part, item) for part, item in zip(kind.subtypes, value, strict=True))
     match kind.typename:
-        case "list":
-            return tuple(plain(kind.subtypes[0], item) for item in value)
+        case "list" | "org.apache.cassandra.db.marshal.VectorType":
+            [element] = kind.subtypes or [kind.subtype]
+            return tuple(plain(element, item) for item in value)
         case "set":
             return frozenset(plain(kind.subtypes[0], item) for item in value)
         case "map":
@@ -146,6 +147,7 @@ AVRO: Mapping[str, Scalar] = {
     "duration": lambda value: (value["months"], value["days"], value["nanos"]),
     "inet": ipaddress.ip_address,
     "decimal": _decimal,
-    "uuid": UUID,
-    "timeuuid": UUID,
+    "varint": lambda value: int.from_bytes(value, "big", signed=True),
+    "uuid": lambda value: UUID(str(value)),
+    "timeuuid": lambda value: UUID(str(value)),
 }

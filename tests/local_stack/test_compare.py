@@ -68,6 +68,7 @@ def test_a_column_that_differs_is_named(column: str, value: object) -> None:
     assert f"{column}: Cassandra" in line
 
 
+VECTOR = SimpleNamespace(typename="org.apache.cassandra.db.marshal.VectorType", subtypes=(), subtype=INT)
 UDT = kind("pair", INT, TEXT, fields=("n", "t"))
 MOMENT = dt.datetime(2026, 1, 2, 3, 4, 5, 678000, dt.UTC)
 IDENTIFIER = UUID("12345678-1234-5678-1234-567812345678")
@@ -87,7 +88,9 @@ IDENTIFIER = UUID("12345678-1234-5678-1234-567812345678")
         ),
         (kind("decimal"), Decimal("1.50"), {"unscaled": b"\x00\x96", "scale": 2}, {"unscaled": b"\x0f", "scale": 1}),
         (kind("inet"), "::1", "0:0:0:0:0:0:0:1", "::2"),
-        (kind("uuid"), IDENTIFIER, str(IDENTIFIER), str(UUID(int=1))),
+        (kind("uuid"), IDENTIFIER, IDENTIFIER, UUID(int=1)),
+        (kind("varint"), -129, b"\xff\x7f", b"\x7f"),
+        (VECTOR, [1, 2], [1, 2], [2, 1]),
         (kind("double"), float("nan"), float("nan"), 0.0),
         (kind("list", INT), [1, 2], [1, 2], [2, 1]),
         (kind("map", TEXT, INT), {"a": 1}, {"a": 1}, {"a": 2}),
