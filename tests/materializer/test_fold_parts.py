@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.materializer.memory_state import MemoryState
 
 from cassandra_storage.deletion import LIVE, DeletionTime
 from materializer.overlay import Overlay
 from materializer.ranges import DeletedRange, add_range, covering
+from tests.materializer.memory_state import MemoryState
 
 SPACE = [bytes([byte]) for byte in range(12)]
 
@@ -24,7 +26,7 @@ def test_each_point_is_covered_by_the_superseding_range(added: list[DeletedRange
     ranges: list[DeletedRange] = []
     for new in added:
         ranges = add_range(ranges, new)
-    assert all(left.last <= right.first for left, right in zip(ranges, ranges[1:], strict=False))
+    assert all(left.last <= right.first for left, right in itertools.pairwise(ranges))
     for point in SPACE:
         expected = max((one.deletion for one in added if one.first <= point < one.last), default=LIVE)
         assert covering(ranges, point) == expected

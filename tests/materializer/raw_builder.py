@@ -1,0 +1,103 @@
+"""Raw messages made by hand, for tests of the pure fold: one table, one write, one record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from cassandra_storage.clustering_prefix import write_bound
+from cassandra_storage.deletion import DeletionTime, RangeTombstone
+from cassandra_storage.header import (
+    SerializationHeader,
+    write_deletion_time,
+    write_stats,
+)
+from cassandra_storage.marshal import NativeType, SetType
+from cassandra_storage.rows import Row
+from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.unfiltered import write_row
+from cassandra_storage.versions import VERSION_50
+from cassandra_storage.vint import write_sized
+from cdc_messages.raw import RawMessage, encode
+from cdc_messages.tables import canonical, digest
+from materializer.catalog import TableCatalog
+from materializer.row_updates import RawRecord
+
+if TYPE_CHECKING:
+    from cdc_messages.raw import Kind
+
+TEXT, INT = NativeType("text"), NativeType("int")
+
+
+def column(name: str, type_: NativeType | SetType, kind: ColumnKind, position: int = -1) -> ColumnMetadata:
+    return ColumnMetadata(name, type_, kind, position)
+
+
+TABLE = TableMetadata(
+    keyspace="shop",
+    name="orders",
+    id=UUID(int=7),
+    partition_key=(column("k", INT, ColumnKind.PARTITION_KEY, 0),),
+    clustering=(column("c", INT, ColumnKind.CLUSTERING, 0),),
+    static_columns=(column("st", TEXT, ColumnKind.STATIC),),
+    regular_columns=(
+        column("a", TEXT, ColumnKind.REGULAR),
+        column("b", TEXT, ColumnKind.REGULAR),
+        column("s", SetType(TEXT, is_multi_cell=True), ColumnKind.REGULAR),
+    ),
+)
+DIGEST = digest(canonical(TABLE))
+CATALOG = TableCatalog({(TABLE.id.bytes, DIGEST): TABLE}, {TABLE.id.bytes: DIGEST})
+HEADER = SerializationHeader.of_table(TABLE)
+
+_PARTITION_DELETION, _STATIC_ROW, _ESTIMATE, _MARKER, _END = 0x04, 0x08, 0x10, b"\x02", b"\x01"
+
+
+def int_bytes(value: int) -> bytes:
+    return value.to_bytes(4, "big", signed=True)
+
+
+def partition_update(partition_key: bytes, kind: Kind, write: object) -> bytes:
+    """A serialized PartitionUpdate of one row, static row, range or partition deletion."""
+    flags = _ESTIMATE
+    columns = HEADER.regular_columns.raw
+    body = b""
+    if kind == "row":
+        assert isinstance(write, Row)
+        body = b"\x01" + write_row(write, HEADER)
+    elif kind == "static":
+        assert isinstance(write, Row)
+        flags |= _STATIC_ROW
+        columns = HEADER.static_columns.raw + columns
+        body = write_row(write, HEADER, is_static=True) + b"\x00"
+    elif kind == "range_deletion":
+        assert isinstance(write, RangeTombstone)
+        deletion = write_deletion_time(write.deletion, HEADER.stats)
+        bounds = (write_bound(bound, HEADER.clustering_lengths) for bound in (write.start, write.end))
+        body = b"\x00" + b"".join(_MARKER + bound + deletion for bound in bounds)
+    else:
+        assert isinstance(write, DeletionTime)
+        flags |= _PARTITION_DELETION
+        body = write_deletion_time(write, HEADER.stats) + b"\x00"
+    start = TABLE.id.bytes + write_sized(partition_key) + bytes([flags]) + write_stats(HEADER.stats)
+    return start + columns + body + _END
+
+
+def raw_record(
+    partition_key: bytes, kind: Kind, write: object, *, offset: int = 0, timestamp_ms: int = 0, host: int = 1
+) -> RawRecord:
+    update = b"" if kind == "heartbeat" else partition_update(partition_key, kind, write)
+    message = RawMessage(
+        kind=kind,
+        update=update,
+        messaging_version=VERSION_50,
+        table_id=TABLE.id.bytes,
+        schema_digest=DIGEST,
+        truncation_epoch=0,
+        host_id=bytes([host]) * 16,
+        segment=1,
+        file="CommitLog-7-1.log",
+        position=offset,
+        index=0,
+    )
+    return RawRecord(partition_key, encode(message, 1), offset, timestamp_ms)
