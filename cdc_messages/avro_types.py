@@ -1,0 +1,212 @@
+"""The Avro type of each CQL type (docs/formats/messages.md has the table), which loses nothing but empty values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from cassandra_storage.cql_types import type_text
+from cassandra_storage.marshal import (
+    CqlType,
+    CustomType,
+    ListType,
+    MapType,
+    NativeType,
+    SetType,
+    TupleType,
+    UserType,
+    VectorType,
+)
+from cdc_messages import avro_values
+from cdc_messages.errors import MessageError
+from cdc_messages.names import avro_name, avro_names, namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cdc_messages.avro_values import Converter
+
+AvroSchema: TypeAlias = "str | dict[str, Any] | list[Any]"
+
+SHARED_NAMESPACE = "cassandra_cdc"
+_DECIMAL = {
+    "type": "record",
+    "name": "Decimal",
+    "namespace": SHARED_NAMESPACE,
+    "doc": "unscaled * 10 ** -scale",
+    "cqlType": "decimal",
+    "fields": [
+        {"name": "unscaled", "type": "bytes", "doc": "two's complement, big-endian"},
+        {"name": "scale", "type": "int"},
+    ],
+}
+_DURATION = {
+    "type": "record",
+    "name": "Duration",
+    "namespace": SHARED_NAMESPACE,
+    "doc": "months, days and nanoseconds, which do not convert into each other; all of one sign",
+    "cqlType": "duration",
+    "fields": [
+        {"name": "months", "type": "int"},
+        {"name": "days", "type": "int"},
+        {"name": "nanos", "type": "long"},
+    ],
+}
+_NATIVE: dict[str, str | dict[str, Any]] = {
+    "ascii": {"type": "string", "cqlType": "ascii"},
+    "text": "string",
+    "tinyint": {"type": "int", "cqlType": "tinyint"},
+    "smallint": {"type": "int", "cqlType": "smallint"},
+    "int": "int",
+    "bigint": "long",
+    "counter": {"type": "long", "cqlType": "counter"},
+    "boolean": "boolean",
+    "float": "float",
+    "double": "double",
+    "blob": "bytes",
+    "varint": {"type": "bytes", "cqlType": "varint"},
+    "uuid": {"type": "string", "logicalType": "uuid"},
+    "timeuuid": {"type": "string", "logicalType": "uuid", "cqlType": "timeuuid"},
+    "timestamp": {"type": "long", "logicalType": "timestamp-millis"},
+    "date": {"type": "int", "logicalType": "date"},
+    "time": {"type": "long", "cqlType": "time"},
+    "decimal": _DECIMAL,
+    "duration": _DURATION,
+    "inet": {"type": "string", "cqlType": "inet"},
+    "empty": {"type": "bytes", "cqlType": "empty"},
+}
+_STRINGS = (NativeType("text"), NativeType("ascii"))
+
+
+class AvroType(NamedTuple):
+    """schema: as it stands at this place (a record that was defined before is its full name). branch: what fastavro
+    calls it in a union: writing (branch, value) spares it trying every branch. convert: a Converter.
+    """
+
+    schema: AvroSchema
+    branch: str
+    convert: Converter
+
+
+class AvroTypes:
+    """The types of one schema: named types are defined where they are first met and named after that.
+
+    Records are named so that no other column can change their names: a user type is `<namespace>.types.<name>`, a
+    tuple `<namespace>.columns.<path>.Tuple`, a map's entry `<namespace>.columns.<path>.Entry`, where the path is the
+    column and `element`, `key`, `value` or the field on the way down. Inside a user type the path starts at the type.
+    """
+
+    def __init__(self, of: str) -> None:
+        self._namespace = of
+        self._user_types: dict[str, UserType] = {}
+        self._defined: set[str] = set()
+
+    def column(self, name: str, cql_type: CqlType) -> AvroType:
+        """The type of a column, by its Avro name."""
+        return self._type(cql_type, namespace(self._namespace, "columns", name))
+
+    def _type(self, cql_type: CqlType, path: str) -> AvroType:
+        match cql_type:
+            case NativeType(name):
+                return self._native(name)
+            case CustomType(class_name):
+                schema = {"type": "bytes", "cqlType": f"'{class_name}'"}
+                return AvroType(schema, "bytes", avro_values.native_converter("blob"))
+            case TupleType(types):
+                return self._tuple(types, path)
+            case UserType():
+                return self._user_type(cql_type)
+            case MapType():
+                return self._map(cql_type, path)
+            case _:
+                return self._array(cql_type, path)
+
+    def _native(self, name: str) -> AvroType:
+        if name not in _NATIVE:
+            raise MessageError(f"CQL type {name} has no Avro type")
+        schema = _NATIVE[name]
+        convert = avro_values.native_converter(name)
+        if isinstance(schema, str):
+            return AvroType(schema, schema, convert)
+        if schema["type"] == "record":
+            return self._named(f"{schema['namespace']}.{schema['name']}", schema, convert)
+        return AvroType(schema, schema["type"], convert)
+
+    def _named(self, full_name: str, definition: dict[str, Any], convert: Converter) -> AvroType:
+        schema: AvroSchema = full_name if full_name in self._defined else definition
+        self._defined.add(full_name)
+        return AvroType(schema, full_name, convert)
+
+    def _array(self, cql_type: ListType | SetType | VectorType, path: str) -> AvroType:
+        element = self._type(cql_type.elements, f"{path}.element")
+        schema: dict[str, Any] = {"type": "array", "items": element.schema}
+        match cql_type:
+            case VectorType(_, dimension):
+                schema |= {"cqlType": "vector", "dimension": dimension}
+                convert = avro_values.vector_converter(cql_type, element.convert)
+            case ListType(_, is_multi_cell):
+                make = avro_values.cells_list_converter if is_multi_cell else avro_values.list_converter
+                convert = make(element.convert)
+            case SetType(_, is_multi_cell):
+                schema["cqlType"] = "set"
+                make = avro_values.cells_set_converter if is_multi_cell else avro_values.list_converter
+                convert = make(element.convert)
+        return AvroType(schema, "array", convert)
+
+    def _map(self, cql_type: MapType, path: str) -> AvroType:
+        key, value = self._type(cql_type.keys, f"{path}.key"), self._type(cql_type.values, f"{path}.value")
+        if cql_type.keys in _STRINGS:
+            make = avro_values.cells_map_converter if cql_type.is_multi_cell else avro_values.map_converter
+            return AvroType({"type": "map", "values": value.schema}, "map", make(key.convert, value.convert))
+        make = avro_values.cells_entries_converter if cql_type.is_multi_cell else avro_values.entries_converter
+        fields = [{"name": "key", "type": key.schema}, {"name": "value", "type": value.schema}]
+        entry = {"type": "record", "name": "Entry", "namespace": path, "fields": fields}
+        return AvroType({"type": "array", "items": entry, "cqlType": "map"}, "array", make(key.convert, value.convert))
+
+    def _tuple(self, types: tuple[CqlType, ...], path: str) -> AvroType:
+        schemas, converters = self._fields(((f"f{index}", of) for index, of in enumerate(types)), path)
+        definition = {"type": "record", "name": "Tuple", "namespace": path, "cqlType": "tuple", "fields": schemas}
+        return AvroType(definition, f"{path}.Tuple", avro_values.record_converter(converters))
+
+    def _user_type(self, cql_type: UserType) -> AvroType:
+        types = namespace(self._namespace, "types")
+        name = avro_name(cql_type.name)
+        full_name = f"{types}.{name}"
+        is_known = full_name in self._user_types
+        known = self._user_types.setdefault(full_name, cql_type)
+        if (known.name, known.field_names, known.field_types) != (
+            cql_type.name,
+            cql_type.field_names,
+            cql_type.field_types,
+        ):
+            raise MessageError(f"two user types {cql_type.name} that differ, in one table")
+        fields = zip(cql_type.field_names, cql_type.field_types, strict=True)
+        schemas, converters = self._fields(fields, full_name)
+        make = avro_values.cells_record_converter if cql_type.is_multi_cell else avro_values.record_converter
+        if is_known:
+            return AvroType(full_name, full_name, make(converters))
+        definition = {"type": "record", "name": name, "namespace": types, "cqlName": cql_type.name, "fields": schemas}
+        return AvroType(definition, full_name, make(converters))
+
+    def _fields(
+        self, fields: Iterable[tuple[str, CqlType]], path: str
+    ) -> tuple[list[dict[str, Any]], list[tuple[str, str, Converter]]]:
+        """The nullable fields of a tuple or user type: their schemas, and what a record converter needs."""
+        types = dict(fields)
+        names = avro_names(types)
+        schemas, converters = [], []
+        for cql_name, cql_type in types.items():
+            name = names[cql_name]
+            avro_type = self._type(cql_type, f"{path}.{name}")
+            schemas.append(field(cql_name, name, cql_type, avro_type.schema, is_nullable=True))
+            converters.append((name, avro_type.branch, avro_type.convert))
+        return schemas, converters
+
+
+def field(cql_name: str, name: str, cql_type: CqlType, schema: AvroSchema, *, is_nullable: bool) -> dict[str, Any]:
+    """A record's field of a column: a nullable one is null if a writer's schema does not have it."""
+    described: dict[str, Any] = {"name": name, "type": schema, "cqlType": type_text(cql_type)}
+    if is_nullable:
+        described |= {"type": ["null", schema], "default": None}
+    if name != cql_name:
+        described["cqlName"] = cql_name
+    return described
