@@ -28,6 +28,7 @@ _LEAST_LEVELS = {
     "httpx2": logging.WARNING,
     "httpcore2": logging.WARNING,
     "urllib3": logging.WARNING,
+    "uvicorn": logging.WARNING,
 }
 _SHARED: list[Processor] = [
     structlog.contextvars.merge_contextvars,

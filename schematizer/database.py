@@ -1,0 +1,180 @@
+"""The registry's tables and how its transactions run, on SQLite by default and on any database of SQLAlchemy."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Connection,
+    Engine,
+    ForeignKey,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    create_engine,
+    event,
+    insert,
+    select,
+)
+from sqlalchemy.dialects.mysql import LONGTEXT
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+
+from cdc_program.describe import mask_url
+from cdc_program.errors import CdcError, Code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BUSY_TIMEOUT_SECONDS = 30
+SUBJECT_LENGTH = 512
+GLOBAL = ""
+"""The subject of the settings that hold where a subject has none of its own."""
+_ATTEMPTS = 5
+T = TypeVar("T")
+
+_metadata = MetaData()
+
+schemas = Table(
+    "schemas",
+    _metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("digest", String(64), nullable=False, unique=True),
+    Column("text", Text().with_variant(LONGTEXT, "mysql", "mariadb"), nullable=False),
+    sqlite_autoincrement=True,
+)
+"""Each schema once. Rows are never deleted or changed: what was written with an id stays readable. digest: hex SHA-256
+of the canonical text."""
+
+versions = Table(
+    "versions",
+    _metadata,
+    Column("subject", String(SUBJECT_LENGTH), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("schema_id", Integer, ForeignKey("schemas.id"), nullable=False, index=True),
+    Column("deleted", Boolean, nullable=False, default=False),
+)
+
+subject_settings = Table(
+    "subject_settings",
+    _metadata,
+    Column("subject", String(SUBJECT_LENGTH), primary_key=True),
+    Column("compatibility", String(32)),
+    Column("mode", String(32)),
+)
+
+
+class Database:
+    """Transactions on the registry's database; those that write come one after the other, across processes too."""
+
+    def __init__(self, url: str) -> None:
+        """Opens the database and makes its tables; CdcError REGISTRY_DATABASE if that fails."""
+        parsed = _parsed(url)
+        try:
+            if parsed.get_backend_name() == "sqlite":
+                _prepare_file(parsed)
+            self._engine = _engine(parsed)
+            self._make_tables()
+        except (SQLAlchemyError, OSError, ImportError) as error:
+            raise _unusable(url, error) from error
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """What `work` returns, in one consistent view."""
+        with self._engine.begin() as connection:
+            return work(connection)
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """What `work` returns, committed. It may run again if another process was quicker."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._write_once(work)
+            except IntegrityError:
+                continue
+        return self._write_once(work)
+
+    def _write_once(self, work: Callable[[Connection], T]) -> T:
+        with self._engine.connect().execution_options(cdc_write=True) as connection, connection.begin():
+            # SQLite has its write lock by now; elsewhere this row is the lock.
+            connection.execute(select(subject_settings).where(subject_settings.c.subject == GLOBAL).with_for_update())
+            return work(connection)
+
+    def _make_tables(self) -> None:
+        with self._engine.connect().execution_options(cdc_write=True) as connection, connection.begin():
+            _metadata.create_all(connection)
+        try:
+            with self._engine.connect().execution_options(cdc_write=True) as connection, connection.begin():
+                found = connection.execute(select(subject_settings).where(subject_settings.c.subject == GLOBAL))
+                if found.first() is None:
+                    connection.execute(insert(subject_settings).values(subject=GLOBAL))
+        except IntegrityError:
+            pass  # another process has just made it
+
+
+def _parsed(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+        parsed.get_dialect()
+    except (ArgumentError, NoSuchModuleError, ImportError) as error:
+        raise CdcError(
+            Code.REGISTRY_DATABASE,
+            f"schematizer.database_url {mask_url(url)} is not a usable SQLAlchemy URL: {error}.",
+            "Write it as in sqlite:////var/lib/cassandra-schematizer/registry.db, and install the database's driver.",
+        ) from error
+    if parsed.get_backend_name() == "sqlite" and (parsed.database or ":memory:") == ":memory:":
+        raise CdcError(
+            Code.REGISTRY_DATABASE,
+            f"schematizer.database_url {url} names a database in memory, which would forget its ids.",
+            "Name a file: sqlite:////absolute/path/registry.db.",
+        )
+    return parsed
+
+
+def _unusable(url: str, error: Exception) -> CdcError:
+    reason = getattr(error, "orig", None) or error
+    if isinstance(error, ImportError):
+        fix = "Install that Python driver beside the registry, or use SQLite."
+    else:
+        fix = "Let the registry's user write that file and its folder, or correct schematizer.database_url."
+    return CdcError(Code.REGISTRY_DATABASE, f"The registry's database {mask_url(url)} cannot be used: {reason}.", fix)
+
+
+def _prepare_file(url: URL) -> None:
+    """Makes the file 0600, and its folder 0700 if it is not there."""
+    path = Path(url.database or "")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() != "sqlite":
+        return create_engine(url, pool_pre_ping=True)
+    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_SECONDS}, max_overflow=-1)
+    event.listen(engine, "connect", _set_up_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 - sqlite3's, as SQLAlchemy hands it out
+    """WAL: readers never wait. FULL: an id that was answered survives a power cut."""
+    connection.isolation_level = None  # the driver begins nothing by itself
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_SECONDS * 1000}")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """A writer takes the lock at once: a reader that turned writer would fail instead of waiting."""
+    writes = connection.get_execution_options().get("cdc_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,139 @@
+"""What the registry takes from a request: body and query, read as forgivingly as Confluent's registry does."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, Query, Request
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from schematizer import errors
+from schematizer.compatibility import Level
+from schematizer.database import SUBJECT_LENGTH
+from schematizer.store import MODES
+
+_IMPORTED = (None, -1, 0)
+"""What a request for a new schema may say for its id and version."""
+
+T = TypeVar("T")
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class SchemaRequest(BaseModel):
+    """The body of a registration, a lookup or a compatibility check."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    schema_text: Annotated[str | None, Field(alias="schema")] = None
+    schema_type: Annotated[str | None, Field(alias="schemaType")] = None
+    references: list[dict[str, Any]] | None = None
+    metadata: dict[str, Any] | None = None
+    rule_set: Annotated[dict[str, Any] | None, Field(alias="ruleSet")] = None
+    id: int | None = None
+    version: int | None = None
+
+
+class ConfigRequest(BaseModel):
+    """The body of PUT /config; what is not here is refused if it says something."""
+
+    model_config = ConfigDict(extra="allow", populate_by_name=True)
+
+    compatibility: str | None = None
+    compatibility_level: Annotated[str | None, Field(alias="compatibilityLevel")] = None
+
+
+class ModeRequest(BaseModel):
+    mode: str | None = None
+
+
+async def _body(request: Request) -> Any:  # noqa: ANN401 - JSON
+    """The body whatever its content type is, as clients send several."""
+    try:
+        return json.loads(await request.body() or b"{}")
+    except (ValueError, RecursionError) as error:
+        raise errors.RegistryError(400, f"The body is not JSON: {error}") from error
+
+
+def _subject(subject: str) -> str:
+    if not subject or len(subject) > SUBJECT_LENGTH or not subject.isprintable():
+        raise errors.invalid_subject(subject)
+    return subject
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list: from `offset`, at most `limit` items; a limit below 1 is none."""
+
+    offset: int = 0
+    limit: int = -1
+
+    def of(self, items: list[T]) -> list[T]:
+        rest = items[max(self.offset, 0) :]
+        return rest[: self.limit] if self.limit > 0 else rest
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """Are soft-deleted versions listed too, or nothing else?"""
+
+    too: Annotated[bool, Query(alias="deleted")] = False
+    only: Annotated[bool, Query(alias="deletedOnly")] = False
+    only_by_client: Annotated[bool, Query(alias="deleted_only")] = False
+    """confluent-kafka's client writes it so."""
+
+    @property
+    def nothing_else(self) -> bool:
+        return self.only or self.only_by_client
+
+
+PageQuery = Annotated[Page, Depends()]
+DeletedQuery = Annotated[Deleted, Depends()]
+Body = Annotated[Any, Depends(_body)]
+Subject = Annotated[str, Depends(_subject)]
+
+
+def schema_text(body: object) -> str:
+    """The Avro schema of a request, as text; what this registry does not keep is refused, not dropped."""
+    request = _read(SchemaRequest, body)
+    if request.schema_type not in (None, "", "AVRO"):
+        raise errors.unprocessable(f"The schema type {request.schema_type} is not supported; this registry keeps AVRO.")
+    if request.references:
+        raise errors.unprocessable("Schema references are not supported; write the referenced types into the schema.")
+    if request.metadata or request.rule_set:
+        raise errors.unprocessable("Metadata and rule sets are not supported.")
+    if request.id not in _IMPORTED or request.version not in _IMPORTED:
+        raise errors.operation_not_permitted("An id or a version is given, but this registry has no mode IMPORT")
+    if not request.schema_text:
+        raise errors.invalid_schema("it is empty")
+    return request.schema_text
+
+
+def level(body: object) -> Level:
+    """The compatibility level of a request."""
+    request = _read(ConfigRequest, body)
+    further = [key for key, value in (request.model_extra or {}).items() if value]
+    if further:
+        raise errors.unprocessable(f"Not supported in a configuration: {', '.join(further)}.")
+    name = request.compatibility or request.compatibility_level or ""
+    try:
+        return Level[name.upper()]
+    except KeyError:
+        raise errors.invalid_level(name) from None
+
+
+def mode(body: object) -> str:
+    name = _read(ModeRequest, body).mode
+    if name is None or name.upper() not in MODES:
+        raise errors.invalid_mode(name)
+    return name.upper()
+
+
+def _read(model: type[Model], body: object) -> Model:
+    try:
+        return model.model_validate(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "body"
+        raise errors.unprocessable(f"{where}: {first['msg']}") from error

@@ -1,0 +1,231 @@
+"""The paths of the API. Further query parameters of Confluent's API are accepted and mean nothing here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from schematizer import requests
+from schematizer.database import GLOBAL
+from schematizer.requests import Body, DeletedQuery, PageQuery, Subject  # noqa: TC001 - FastAPI reads annotations
+from schematizer.responses import SchemaResponse
+
+if TYPE_CHECKING:
+    from schematizer.store import Registered, Store
+
+Flag = Annotated[bool, Query()]
+MaxIdFlag = Annotated[bool, Query(alias="fetchMaxId")]
+PrefixText = Annotated[str, Query(alias="subjectPrefix")]
+GlobalFlag = Annotated[bool, Query(alias="defaultToGlobal")]
+
+
+def routers(store: Store) -> list[APIRouter]:
+    """In this order: a subject may contain slashes, so that its paths match the most."""
+    return [_root(), _schemas(store), _compatibility(store), _config(store), _mode(store), *_subjects(store)]
+
+
+def _root() -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/")
+    def root() -> dict[str, Any]:
+        return {}
+
+    @router.get("/contexts")
+    def contexts() -> list[str]:
+        return ["."]
+
+    @router.get("/schemas/types")
+    def types() -> list[str]:
+        return ["AVRO"]
+
+    return router
+
+
+def _schemas(store: Store) -> APIRouter:
+    router = APIRouter(prefix="/schemas")
+
+    @router.get("/ids/{schema_id}")
+    def schema(schema_id: int, *, max_id: MaxIdFlag = False) -> dict[str, Any]:
+        text, guid = store.schema(schema_id)
+        return {"schema": text, "guid": guid} | ({"maxId": store.max_id()} if max_id else {})
+
+    @router.get("/ids/{schema_id}/schema")
+    def schema_alone(schema_id: int) -> SchemaResponse:
+        return SchemaResponse(store.schema(schema_id)[0])
+
+    @router.get("/ids/{schema_id}/versions")
+    def uses(
+        schema_id: int, page: PageQuery, subject: str | None = None, *, deleted: Flag = False
+    ) -> list[dict[str, Any]]:
+        found = [
+            {"subject": name, "version": version}
+            for name, version in store.uses(schema_id, deleted=deleted)
+            if subject in (None, name)
+        ]
+        return page.of(found)
+
+    @router.get("/ids/{schema_id}/subjects")
+    def subjects(schema_id: int, page: PageQuery, subject: str | None = None, *, deleted: Flag = False) -> list[str]:
+        names = dict.fromkeys(name for name, _ in store.uses(schema_id, deleted=deleted))
+        return page.of([name for name in names if subject in (None, name)])
+
+    @router.get("/guids/{guid}")
+    def schema_of_guid(guid: str) -> dict[str, Any]:
+        return {"schema": store.schema_of_guid(guid), "guid": guid}
+
+    return router
+
+
+def _compatibility(store: Store) -> APIRouter:
+    router = APIRouter(prefix="/compatibility/subjects/{subject:path}/versions")
+
+    def check(subject: str, body: object, version: str | None, *, verbose: bool) -> dict[str, Any]:
+        messages = store.check(subject, requests.schema_text(body), version)
+        return {"is_compatible": not messages} | ({"messages": messages} if verbose else {})
+
+    @router.post("/{version}")
+    def with_version(subject: Subject, version: str, body: Body, *, verbose: Flag = False) -> dict[str, Any]:
+        return check(subject, body, version, verbose=verbose)
+
+    @router.post("")
+    def with_versions(subject: Subject, body: Body, *, verbose: Flag = False) -> dict[str, Any]:
+        return check(subject, body, None, verbose=verbose)
+
+    return router
+
+
+def _config(store: Store) -> APIRouter:
+    router = APIRouter(prefix="/config")
+
+    @router.get("")
+    def global_level() -> dict[str, str]:
+        return {"compatibilityLevel": store.level(GLOBAL, or_global=True).name}
+
+    @router.put("")
+    def set_global_level(body: Body) -> dict[str, str]:
+        level = requests.level(body)
+        store.set_level(GLOBAL, level)
+        return {"compatibility": level.name}
+
+    @router.delete("")
+    def delete_global_level() -> dict[str, str]:
+        return {"compatibilityLevel": store.delete_level(GLOBAL).name}
+
+    @router.get("/{subject:path}")
+    def level_of(subject: Subject, *, or_global: GlobalFlag = False) -> dict[str, str]:
+        return {"compatibilityLevel": store.level(subject, or_global=or_global).name}
+
+    @router.put("/{subject:path}")
+    def set_level(subject: Subject, body: Body) -> dict[str, str]:
+        level = requests.level(body)
+        store.set_level(subject, level)
+        return {"compatibility": level.name}
+
+    @router.delete("/{subject:path}")
+    def delete_level(subject: Subject) -> dict[str, str]:
+        return {"compatibilityLevel": store.delete_level(subject).name}
+
+    return router
+
+
+def _mode(store: Store) -> APIRouter:
+    router = APIRouter(prefix="/mode")
+
+    @router.get("")
+    def global_mode() -> dict[str, str]:
+        return {"mode": store.mode(GLOBAL, or_global=True)}
+
+    @router.put("")
+    def set_global_mode(body: Body) -> dict[str, str]:
+        mode = requests.mode(body)
+        store.set_mode(GLOBAL, mode)
+        return {"mode": mode}
+
+    @router.get("/{subject:path}")
+    def mode_of(subject: Subject, *, or_global: GlobalFlag = False) -> dict[str, str]:
+        return {"mode": store.mode(subject, or_global=or_global)}
+
+    @router.put("/{subject:path}")
+    def set_mode(subject: Subject, body: Body) -> dict[str, str]:
+        mode = requests.mode(body)
+        store.set_mode(subject, mode)
+        return {"mode": mode}
+
+    @router.delete("/{subject:path}")
+    def delete_mode(subject: Subject) -> dict[str, str]:
+        return {"mode": store.delete_mode(subject)}
+
+    return router
+
+
+def _subjects(store: Store) -> list[APIRouter]:
+    return [_subject_list(store), _versions(store), _subject(store)]
+
+
+def _subject_list(store: Store) -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/subjects")
+    def subjects(deleted: DeletedQuery, page: PageQuery, prefix: PrefixText = "") -> list[str]:
+        return page.of(store.subjects(prefix, deleted=deleted.too, only_deleted=deleted.nothing_else))
+
+    return router
+
+
+def _versions(store: Store) -> APIRouter:
+    router = APIRouter(prefix="/subjects/{subject:path}/versions")
+
+    @router.get("/{version}/schema")
+    def schema(subject: Subject, version: str, *, deleted: Flag = False) -> SchemaResponse:
+        return SchemaResponse(store.version(subject, version, deleted=deleted).text)
+
+    @router.get("/{version}/referencedby")
+    def referenced_by(subject: Subject, version: str) -> list[int]:
+        """Nothing refers to a schema here."""
+        store.version(subject, version, deleted=True)
+        return []
+
+    @router.get("/{version}")
+    def version(subject: Subject, version: str, *, deleted: Flag = False) -> dict[str, Any]:
+        return _as_json(store.version(subject, version, deleted=deleted))
+
+    @router.delete("/{version}")
+    def delete(subject: Subject, version: str, *, permanent: Flag = False) -> int:
+        return store.delete_version(subject, version, permanent=permanent)
+
+    @router.get("")
+    def numbers(subject: Subject, deleted: DeletedQuery, page: PageQuery) -> list[int]:
+        return page.of(store.versions(subject, deleted=deleted.too, only_deleted=deleted.nothing_else))
+
+    @router.post("")
+    def register(subject: Subject, body: Body) -> dict[str, Any]:
+        registered = store.register(subject, requests.schema_text(body))
+        return {"id": registered.schema_id, "version": registered.version, "guid": registered.guid}
+
+    return router
+
+
+def _subject(store: Store) -> APIRouter:
+    router = APIRouter(prefix="/subjects/{subject:path}")
+
+    @router.post("")
+    def lookup(subject: Subject, body: Body, *, deleted: Flag = False) -> dict[str, Any]:
+        return _as_json(store.lookup(subject, requests.schema_text(body), deleted=deleted))
+
+    @router.delete("")
+    def delete(subject: Subject, *, permanent: Flag = False) -> list[int]:
+        return store.delete_subject(subject, permanent=permanent)
+
+    return router
+
+
+def _as_json(registered: Registered) -> dict[str, Any]:
+    return {
+        "subject": registered.subject,
+        "version": registered.version,
+        "id": registered.schema_id,
+        "guid": registered.guid,
+        "schema": registered.text,
+    }

@@ -1,0 +1,61 @@
+"""Runs the registry's HTTP service in this process."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import TYPE_CHECKING
+
+import structlog
+import uvicorn
+
+from cdc_program.describe import mask_url
+from cdc_program.errors import CdcError, Code
+from schematizer.api import application
+from schematizer.database import Database
+from schematizer.store import Store
+
+if TYPE_CHECKING:
+    from cdc_program.settings import SchematizerSettings
+
+_STOP_SECONDS = 5
+
+
+def serve(settings: SchematizerSettings) -> None:
+    """Answers until SIGTERM or SIGINT; CdcError PORT_IN_USE, CONFIG_INVALID or REGISTRY_DATABASE if it cannot start."""
+    listener = _listen(settings.host, settings.port)
+    database = Database(settings.database_url)
+    try:
+        config = uvicorn.Config(
+            application(Store(database)),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=_STOP_SECONDS,
+        )
+        host, port = listener.getsockname()[:2]
+        structlog.get_logger(__name__).info(
+            "listening", url=f"http://{host}:{port}", database=mask_url(settings.database_url)
+        )
+        uvicorn.Server(config).run(sockets=[listener])
+    finally:
+        listener.close()
+        database.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise CdcError(
+                Code.PORT_IN_USE,
+                f"The address {host}:{port} of schematizer.host and schematizer.port is in use.",
+                f"Set schematizer.port to a free port, or stop what uses it (ss -ltnp 'sport = :{port}').",
+            ) from error
+        raise CdcError(
+            Code.CONFIG_INVALID,
+            f"Cannot listen on {host}:{port}: {error.strerror or error}.",
+            "Set schematizer.host to an address of this machine, and schematizer.port to one that this user may use.",
+        ) from error

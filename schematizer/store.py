@@ -1,0 +1,346 @@
+"""What the registry knows and does, apart from HTTP: subjects, versions, ids, levels and modes."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import ColumnElement, Connection, and_, delete, false, func, insert, select, true, update
+
+from schematizer import errors
+from schematizer.avro_schema import AvroSchema, InvalidSchemaError, parse
+from schematizer.compatibility import Level, conflicts
+from schematizer.database import GLOBAL, Database, schemas, subject_settings, versions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DEFAULT_LEVEL = Level.BACKWARD
+DEFAULT_MODE = "READWRITE"
+MODES = ("READWRITE", "READONLY")
+MAX_VERSION = 2**31 - 1
+LATEST = None
+"""The version number of `latest`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """One version of a subject; `digest` is the schema's hex SHA-256."""
+
+    subject: str
+    version: int
+    schema_id: int
+    text: str
+    digest: str
+
+    @property
+    def guid(self) -> str:
+        return guid_of(self.digest)
+
+
+def guid_of(digest: str) -> str:
+    """A name of the schema that is the same in every registry like this one."""
+    return str(uuid.UUID(digest[:32]))
+
+
+def read_schema(text: str) -> AvroSchema:
+    try:
+        return parse(text)
+    except InvalidSchemaError as error:
+        raise errors.invalid_schema(str(error)) from error
+
+
+class Store:
+    """The registry's operations, each one transaction; RegistryError when the answer is no."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def register(self, subject: str, text: str) -> Registered:
+        """The version that has the schema, or a new one if none has it and the subject's level allows it."""
+        schema = read_schema(text)
+        digest = _digest(schema)
+        known = self._database.read(lambda connection: _find(connection, subject, digest, deleted=False))
+        return known or self._database.write(lambda connection: _register(connection, subject, schema, digest))
+
+    def lookup(self, subject: str, text: str, *, deleted: bool) -> Registered:
+        digest = _digest(read_schema(text))
+
+        def work(connection: Connection) -> Registered:
+            found = _find(connection, subject, digest, deleted=deleted)
+            if found is None:
+                _versions(connection, subject, deleted=deleted)
+                raise errors.schema_not_found()
+            return found
+
+        return self._database.read(work)
+
+    def subjects(self, prefix: str, *, deleted: bool, only_deleted: bool) -> list[str]:
+        query = select(versions.c.subject).distinct().order_by(versions.c.subject)
+        alive = select(versions.c.subject).where(versions.c.deleted == false())
+        if only_deleted:
+            query = query.where(versions.c.subject.not_in(alive))
+        elif not deleted:
+            query = query.where(versions.c.deleted == false())
+        rows = self._database.read(lambda connection: connection.execute(query).scalars().all())
+        return [subject for subject in rows if subject.startswith(prefix)]
+
+    def versions(self, subject: str, *, deleted: bool, only_deleted: bool) -> list[int]:
+        def work(connection: Connection) -> list[int]:
+            found = _versions(connection, subject, deleted=deleted or only_deleted)
+            if only_deleted:
+                alive = set(_version_numbers(connection, subject, deleted=False))
+                return [each.version for each in found if each.version not in alive]
+            return [each.version for each in found]
+
+        return self._database.read(work)
+
+    def version(self, subject: str, version: str, *, deleted: bool) -> Registered:
+        """`version` as the URL has it: a number, -1 or latest."""
+        number = version_number(version)
+        return self._database.read(lambda connection: _version(connection, subject, number, deleted=deleted))
+
+    def schema(self, schema_id: int) -> tuple[str, str]:
+        """(text, guid) of an id; that its versions are deleted does not matter."""
+        query = select(schemas.c.text, schemas.c.digest).where(schemas.c.id == schema_id)
+        row = self._database.read(lambda connection: connection.execute(query).first())
+        if row is None:
+            raise errors.schema_not_found(schema_id)
+        return row.text, guid_of(row.digest)
+
+    def schema_of_guid(self, guid: str) -> str:
+        try:
+            digest = uuid.UUID(guid).hex
+        except ValueError:
+            raise errors.schema_not_found(guid) from None
+        query = select(schemas.c.text).where(schemas.c.digest.startswith(digest))
+        text = self._database.read(lambda connection: connection.execute(query).scalar())
+        if text is None:
+            raise errors.schema_not_found(guid)
+        return str(text)
+
+    def max_id(self) -> int:
+        query = select(func.max(schemas.c.id))
+        return self._database.read(lambda connection: connection.execute(query).scalar()) or 0
+
+    def uses(self, schema_id: int, *, deleted: bool) -> list[tuple[str, int]]:
+        """The (subject, version)s of an id."""
+        self.schema(schema_id)
+        query = (
+            select(versions.c.subject, versions.c.version)
+            .where(versions.c.schema_id == schema_id, _alive(deleted=deleted))
+            .order_by(versions.c.subject, versions.c.version)
+        )
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        return [(row.subject, row.version) for row in rows]
+
+    def check(self, subject: str, text: str, version: str | None) -> list[str]:
+        """Why the subject's level forbids the schema, after one version or (None) after those the level asks for."""
+        schema = read_schema(text)
+        number = None if version is None else version_number(version)
+
+        def work(connection: Connection) -> list[str]:
+            level = _level(connection, subject)
+            if number is None:
+                earlier = _found(connection, subject, deleted=False)
+            elif number is LATEST:
+                earlier = _found(connection, subject, deleted=False)[-1:]
+            else:
+                earlier = [_version(connection, subject, number, deleted=False)]
+            return conflicts(level, schema, _parsed(earlier, level))
+
+        return self._database.read(work)
+
+    def delete_subject(self, subject: str, *, permanent: bool) -> list[int]:
+        """The versions deleted. Schemas stay readable by their ids even if permanent."""
+
+        def work(connection: Connection) -> list[int]:
+            _require_writable(connection, subject)
+            every = _versions(connection, subject, deleted=True)
+            alive = _version_numbers(connection, subject, deleted=False)
+            if permanent:
+                if alive:
+                    raise errors.subject_not_soft_deleted(subject)
+                connection.execute(delete(versions).where(versions.c.subject == subject))
+                return [each.version for each in every]
+            if not alive:
+                raise errors.subject_soft_deleted(subject)
+            connection.execute(update(versions).where(versions.c.subject == subject).values(deleted=True))
+            connection.execute(delete(subject_settings).where(subject_settings.c.subject == subject))
+            return alive
+
+        return self._database.write(work)
+
+    def delete_version(self, subject: str, version: str, *, permanent: bool) -> int:
+        wanted = version_number(version)
+
+        def work(connection: Connection) -> int:
+            _require_writable(connection, subject)
+            alive = _version_numbers(connection, subject, deleted=False)
+            number = _version(connection, subject, wanted, deleted=wanted is not LATEST).version
+            this = and_(versions.c.subject == subject, versions.c.version == number)
+            if permanent:
+                if number in alive:
+                    raise errors.version_not_soft_deleted(subject, number)
+                connection.execute(delete(versions).where(this))
+            else:
+                if number not in alive:
+                    raise errors.version_soft_deleted(subject, number)
+                connection.execute(update(versions).where(this).values(deleted=True))
+            return number
+
+        return self._database.write(work)
+
+    def level(self, subject: str, *, or_global: bool) -> Level:
+        """The level set for the subject (GLOBAL: for all others)."""
+
+        def work(connection: Connection) -> Level:
+            own = _setting(connection, subject, "compatibility")
+            if own is None and subject != GLOBAL and not or_global:
+                raise errors.no_compatibility_of_subject(subject)
+            return _level(connection, subject)
+
+        return self._database.read(work)
+
+    def set_level(self, subject: str, level: Level) -> None:
+        self._database.write(lambda connection: _set(connection, subject, "compatibility", level.name))
+
+    def delete_level(self, subject: str) -> Level:
+        """Back to the global level, or of the global one to the default; returns what was set."""
+
+        def work(connection: Connection) -> Level:
+            own = _setting(connection, subject, "compatibility")
+            if own is None and subject != GLOBAL:
+                raise errors.subject_not_found(subject)
+            _set(connection, subject, "compatibility", None)
+            return DEFAULT_LEVEL if own is None else Level[own]
+
+        return self._database.write(work)
+
+    def mode(self, subject: str, *, or_global: bool) -> str:
+        def work(connection: Connection) -> str:
+            own = _setting(connection, subject, "mode")
+            if own is None and subject != GLOBAL and not or_global:
+                raise errors.no_mode_of_subject(subject)
+            return _mode(connection, subject)
+
+        return self._database.read(work)
+
+    def set_mode(self, subject: str, mode: str) -> None:
+        self._database.write(lambda connection: _set(connection, subject, "mode", mode))
+
+    def delete_mode(self, subject: str) -> str:
+        def work(connection: Connection) -> str:
+            own = _setting(connection, subject, "mode")
+            if own is None and subject != GLOBAL:
+                raise errors.subject_not_found(subject)
+            _set(connection, subject, "mode", None)
+            return own or DEFAULT_MODE
+
+        return self._database.write(work)
+
+
+def version_number(text: str) -> int | None:
+    if text in ("latest", "-1"):
+        return LATEST
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:20]) <= MAX_VERSION:
+        raise errors.invalid_version(text)
+    return int(text)
+
+
+def _digest(schema: AvroSchema) -> str:
+    return hashlib.sha256(schema.canonical.encode()).hexdigest()
+
+
+def _alive(*, deleted: bool) -> ColumnElement[bool]:
+    return true() if deleted else versions.c.deleted == false()
+
+
+def _found(connection: Connection, subject: str, *conditions: ColumnElement[bool], deleted: bool) -> list[Registered]:
+    query = (
+        select(versions.c.subject, versions.c.version, versions.c.schema_id, schemas.c.text, schemas.c.digest)
+        .join(schemas, schemas.c.id == versions.c.schema_id)
+        .where(versions.c.subject == subject, _alive(deleted=deleted), *conditions)
+        .order_by(versions.c.version)
+    )
+    return [Registered(*row) for row in connection.execute(query)]
+
+
+def _find(connection: Connection, subject: str, digest: str, *, deleted: bool) -> Registered | None:
+    found = _found(connection, subject, schemas.c.digest == digest, deleted=deleted)
+    return found[-1] if found else None
+
+
+def _versions(connection: Connection, subject: str, *, deleted: bool) -> list[Registered]:
+    found = _found(connection, subject, deleted=deleted)
+    if not found:
+        raise errors.subject_not_found(subject)
+    return found
+
+
+def _version_numbers(connection: Connection, subject: str, *, deleted: bool) -> list[int]:
+    return [each.version for each in _found(connection, subject, deleted=deleted)]
+
+
+def _version(connection: Connection, subject: str, number: int | None, *, deleted: bool) -> Registered:
+    found = _versions(connection, subject, deleted=deleted)
+    if number is LATEST:
+        return found[-1]
+    match = next((each for each in found if each.version == number), None)
+    if match is None:
+        raise errors.version_not_found(number)
+    return match
+
+
+def _register(connection: Connection, subject: str, schema: AvroSchema, digest: str) -> Registered:
+    known = _find(connection, subject, digest, deleted=False)
+    if known is not None:
+        return known
+    _require_writable(connection, subject)
+    level = _level(connection, subject)
+    messages = conflicts(level, schema, _parsed(_found(connection, subject, deleted=False), level))
+    if messages:
+        raise errors.incompatible(subject, [*messages, f"level: {level.name}"])
+    schema_id = connection.execute(select(schemas.c.id).where(schemas.c.digest == digest)).scalar()
+    if schema_id is None:
+        inserted = connection.execute(insert(schemas).values(digest=digest, text=schema.canonical))
+        assert inserted.inserted_primary_key is not None
+        schema_id = inserted.inserted_primary_key[0]
+    last = connection.execute(select(func.max(versions.c.version)).where(versions.c.subject == subject)).scalar()
+    version = (last or 0) + 1
+    connection.execute(insert(versions).values(subject=subject, version=version, schema_id=schema_id, deleted=False))
+    return Registered(subject, version, schema_id, schema.canonical, digest)
+
+
+def _parsed(earlier: Sequence[Registered], level: Level) -> list[tuple[int, AvroSchema]]:
+    """Only what the level looks at is parsed."""
+    return [(each.version, parse(each.text)) for each in (earlier if level.transitive else earlier[-1:])]
+
+
+def _require_writable(connection: Connection, subject: str) -> None:
+    if _mode(connection, subject) == "READONLY":
+        raise errors.operation_not_permitted(f"Subject {subject} is in read-only mode")
+
+
+def _level(connection: Connection, subject: str) -> Level:
+    name = _setting(connection, subject, "compatibility") or _setting(connection, GLOBAL, "compatibility")
+    return Level[name] if name else DEFAULT_LEVEL
+
+
+def _mode(connection: Connection, subject: str) -> str:
+    return _setting(connection, subject, "mode") or _setting(connection, GLOBAL, "mode") or DEFAULT_MODE
+
+
+def _setting(connection: Connection, subject: str, name: str) -> str | None:
+    query = select(subject_settings.c[name]).where(subject_settings.c.subject == subject)
+    value: str | None = connection.execute(query).scalar()
+    return value
+
+
+def _set(connection: Connection, subject: str, name: str, value: str | None) -> None:
+    this = subject_settings.c.subject == subject
+    if connection.execute(select(subject_settings.c.subject).where(this)).first() is None:
+        connection.execute(insert(subject_settings).values(subject=subject))
+    connection.execute(update(subject_settings).where(this).values({name: value}))
