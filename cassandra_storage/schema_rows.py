@@ -85,8 +85,8 @@ def _table(
     parse: _TypeParser,
 ) -> TableMetadata:
     """SchemaKeyspace.fetchTable, fetchView; a view has no flags of its own and is a compound table."""
-    columns = [_column(column_row, parse) for column_row in sorted(column_rows, key=_name_bytes)]
-    by_kind = {kind: tuple(sorted((c for c in columns if c.kind is kind), key=_order)) for kind in ColumnKind}
+    columns = [_column(column_row, parse) for column_row in column_rows]
+    by_kind = {kind: in_order(column for column in columns if column.kind is kind) for kind in ColumnKind}
     if not by_kind[ColumnKind.PARTITION_KEY]:
         raise FormatError(f"no partition key among the columns of {'.'.join(name)}")
     dropped = {dropped.column.name: dropped for dropped in (_dropped_column(r) for r in dropped_rows)}
@@ -104,11 +104,6 @@ def _table(
     )
 
 
-def _name_bytes(row: SchemaRow) -> bytes:
-    name = row.get("column_name_bytes")
-    return bytes(name) if name is not None else row["column_name"].encode()
-
-
 def _column(row: SchemaRow, parse: _TypeParser) -> ColumnMetadata:
     """SchemaKeyspace.createColumnFromRow."""
     return ColumnMetadata(
@@ -120,9 +115,18 @@ def _column(row: SchemaRow, parse: _TypeParser) -> ColumnMetadata:
     )
 
 
-def _order(column: ColumnMetadata) -> tuple[bool, int]:
-    """ColumnMetadata.comparisonOrder within a kind, for columns that are in the order of their names' bytes."""
-    return _is_complex(column), max(column.position, 0)
+def in_order(columns: Iterable[ColumnMetadata]) -> tuple[ColumnMetadata, ...]:
+    """Columns of one kind in ColumnMetadata's order, in which headers, rows and Columns have them."""
+    return tuple(sorted(columns, key=_order))
+
+
+def _order(column: ColumnMetadata) -> tuple[bool, int, bytes, bytes]:
+    """ColumnMetadata.comparisonOrder within a kind: it compares the first six bytes of the name with the top bit of
+    the first turned round, so that a name that begins outside ASCII comes before those within; then the name.
+    """
+    name = column.name.encode()
+    prefix = name[:6].ljust(6, b"\x00")
+    return _is_complex(column), max(column.position, 0), bytes([prefix[0] ^ 0x80]) + prefix[1:], name
 
 
 def _is_complex(column: ColumnMetadata) -> bool:
