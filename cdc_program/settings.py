@@ -30,6 +30,8 @@ class Table(BaseModel):
 
 
 class CassandraSettings(Table):
+    """How to reach Cassandra; the publisher and the filler use it."""
+
     contact_points: Annotated[list[str], Field(description="Nodes of the CDC datacenter to connect to first.")] = [
         "127.0.0.1"
     ]
@@ -41,6 +43,8 @@ class CassandraSettings(Table):
 
 
 class KafkaSettings(Table):
+    """How to reach Kafka, and how the topics are made that are not there yet."""
+
     bootstrap_servers: Annotated[str, Field(description="Brokers to connect to first, host:port, by commas.")] = (
         "127.0.0.1:9092"
     )
@@ -72,6 +76,8 @@ class KafkaSettings(Table):
 
 
 class RegistrySettings(Table):
+    """Where the schema registry answers: ours (`cassandra-schematizer`) or any other with Confluent's API."""
+
     url: Annotated[str, Field(description="A schema registry with Confluent's API.", pattern="^https?://")] = (
         "http://127.0.0.1:8081"
     )
@@ -81,6 +87,8 @@ class RegistrySettings(Table):
 
 
 class PublisherSettings(Table):
+    """The sidecar of a Cassandra node, `cassandra-publisher`."""
+
     cdc_raw_directory: Annotated[Path, Field(description="The node's cdc_raw_directory.")] = Path(
         "/var/lib/cassandra/cdc_raw"
     )
@@ -100,6 +108,8 @@ class PublisherSettings(Table):
 
 
 class FillerSettings(Table):
+    """The program that bounds the latency of quiet clusters, `cassandra-filler`."""
+
     keyspace: Annotated[str, Field(description="The filler's own keyspace.", pattern=r"^[a-z][a-z0-9_]*$")] = (
         "cdc_filler"
     )
@@ -110,6 +120,8 @@ class FillerSettings(Table):
 
 
 class MaterializerSettings(Table):
+    """The Spark job, `cassandra-materializer`."""
+
     group_id: Annotated[str, Field(description="Consumer group whose offsets are the position.")] = (
         "cassandra-materializer"
     )
@@ -125,6 +137,9 @@ class MaterializerSettings(Table):
     spark_packages: Annotated[
         str, Field(description="Maven coordinate of Spark's Kafka connector; empty if it is on the class path.")
     ] = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
+    spark_jars_directory: Annotated[
+        Path | None, Field(description="A folder with the connector's jars, taken instead of spark_packages.")
+    ] = None
     trigger_interval_ms: Annotated[int, Field(description="Least time between two micro-batches.", ge=0)] = 100
     max_offsets_per_trigger: Annotated[int, Field(description="Most raw messages of a micro-batch.", ge=1)] = 200_000
     chunk_max_bytes: Annotated[int, Field(description="Most bytes of raw messages in one transaction.", ge=1)] = (
@@ -150,6 +165,8 @@ class MaterializerSettings(Table):
 
 
 class SchematizerSettings(Table):
+    """Our schema registry, `cassandra-schematizer`."""
+
     host: Annotated[str, Field(description="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, Field(description="Port to listen on.", ge=0, le=65535)] = 8081
     database_url: Annotated[str, Field(description="SQLAlchemy URL of the database; SQLite is embedded.")] = (
@@ -158,6 +175,8 @@ class SchematizerSettings(Table):
 
 
 class LogSettings(Table):
+    """What every program logs to stderr."""
+
     format: Annotated[
         Literal["auto", "console", "json"], Field(description="auto: readable on a terminal, else JSON.")
     ] = "auto"

@@ -1,0 +1,74 @@
+"""The position of a raw partition: a committed offset of the consumer group and the metadata string beside it.
+
+The metadata is JSON: format, state version, the offset again (a tool that moves the offset leaves other metadata) and
+the raw topic's number of partitions.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from cdc_program.errors import CdcError, Code
+
+FORMAT_VERSION = 1
+
+
+class RawPartition(NamedTuple):
+    """A partition of a raw topic: the unit of state."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Position(NamedTuple):
+    """All raw messages before `offset` are folded into the state `version`; `partitions` is the raw topic's count."""
+
+    offset: int
+    version: str
+    partitions: int
+
+
+def encode(position: Position) -> str:
+    """The metadata of a committed offset."""
+    return json.dumps({"format": FORMAT_VERSION, **position._asdict()}, separators=(",", ":"))
+
+
+def decode(offset: int, metadata: str | None, where: RawPartition) -> Position:
+    """The position of a committed offset.
+
+    CdcError: STATE_MISMATCH where the metadata is missing, not ours or for another offset; STATE_FORMAT where it is of
+    a newer build.
+    """
+    try:
+        fields = json.loads(metadata or "null")
+        found = int(fields["format"])
+        if not 1 <= found <= FORMAT_VERSION:
+            raise newer_format(f"The position of {where}", found, FORMAT_VERSION)
+        position = Position(int(fields["offset"]), str(fields["version"]), int(fields["partitions"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise _foreign(where, offset, "has no metadata of this program") from error
+    if position.offset != offset:
+        raise _foreign(where, offset, f"has the metadata of offset {position.offset}")
+    return position
+
+
+def newer_format(what: str, found: int, own: int) -> CdcError:
+    """CdcError(STATE_FORMAT) for data of a format version that this build does not read."""
+    return CdcError(
+        Code.STATE_FORMAT,
+        f"{what} has format version {found}; this build reads up to {own}.",
+        "Run the version of the materializer that wrote it, or a later one.",
+    )
+
+
+def _foreign(where: RawPartition, offset: int, problem: str) -> CdcError:
+    return CdcError(
+        Code.STATE_MISMATCH,
+        f"The group's committed offset {offset} of {where} {problem}: another program or an operator has set it.",
+        "The state cannot be moved to an offset by hand. Use another group_id for other readers; to go on, commit the "
+        "offset and the metadata that the partition's newest changelog names.",
+    )

@@ -1,0 +1,78 @@
+"""The options of the Spark session, as far as they are ours to choose."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cdc_program.errors import CdcError, Code
+
+if TYPE_CHECKING:
+    from cdc_program.settings import MaterializerSettings
+
+_JAVA = 17
+# The connector needs none of these that PySpark does not ship.
+_EXCLUDED = (
+    "org.apache.hadoop:hadoop-client-runtime,org.apache.hadoop:hadoop-client-api,"
+    "org.scala-lang.modules:scala-parallel-collections_2.13"
+)
+
+
+def session_options(settings: MaterializerSettings) -> dict[str, str]:
+    """CdcError where Java or the jars are missing. Under spark-submit its options stand."""
+    options = {
+        "spark.app.name": settings.group_id,
+        "spark.executor.cores": "1",  # so a partition stays in one process, which keeps its state open
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return options
+    check_java()
+    log_option = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
+    options |= {
+        "spark.master": settings.spark_master,
+        "spark.driver.extraJavaOptions": log_option,
+        "spark.executor.extraJavaOptions": log_option,
+    }
+    if settings.spark_master.startswith("local"):
+        options |= {
+            "spark.ui.enabled": "false",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+        }
+    if settings.spark_jars_directory is not None:
+        options["spark.jars"] = ",".join(_jars(settings.spark_jars_directory))
+    elif settings.spark_packages:
+        options |= {"spark.jars.packages": settings.spark_packages, "spark.jars.excludes": _EXCLUDED}
+    return options
+
+
+def check_java() -> None:
+    """CdcError unless the Java that Spark will start, of JAVA_HOME or the PATH, is 17 or later."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    fix = f"Install Java {_JAVA}, or point JAVA_HOME at one."
+    if java is None:
+        raise CdcError(Code.SPARK_SETTING, "Spark needs Java, and there is none on the PATH.", fix)
+    try:
+        shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=30).stderr
+    except (OSError, subprocess.SubprocessError) as error:
+        raise CdcError(Code.SPARK_SETTING, f"Spark needs Java, but {java} does not run: {error}.", fix) from error
+    found = re.search(r'version "(\d+)', shown)
+    if found is None or int(found[1]) < _JAVA:
+        raise CdcError(Code.SPARK_SETTING, f"Spark needs Java {_JAVA}, but {java} is {found and found[1]}.", fix)
+
+
+def _jars(folder: Path) -> list[str]:
+    jars = sorted(str(jar.resolve()) for jar in folder.glob("*.jar"))
+    if not jars:
+        raise CdcError(
+            Code.CONFIG_INVALID,
+            f"The folder {folder}, named by materializer.spark_jars_directory, holds no jars.",
+            "Put Spark's Kafka connector and what it needs there, or leave the setting away for spark_packages.",
+        )
+    return jars

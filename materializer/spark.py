@@ -1,0 +1,241 @@
+"""Spark Structured Streaming: it plans the batches, spreads them, runs failed tasks again; positions are the group's.
+
+Its own checkpoint is a temporary folder, made anew at each start: see docs/decisions/0003.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from cdc_program.errors import CdcError, Code
+from cdc_program.registry import RegistryClient
+from materializer.java_client import source_options
+from materializer.session import session_options
+from materializer.tables import Planner, raw_topic_pattern
+from materializer.worker import INPUT_COLUMNS, REPORT_SCHEMA, BatchTask, TaskResult, read_result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from cdc_program.settings import Settings
+    from materializer.plan import BatchPlan
+    from materializer.task import Work
+
+_logger = structlog.get_logger(__name__)
+_RETRY_SECONDS = 2.0
+_LOOK_SECONDS = 0.1
+_LAST_BATCH_SECONDS = 60.0
+_MAY_GO_AWAY = {Code.REGISTRY_UNREACHABLE, Code.KAFKA_UNREACHABLE}
+_INPUT = {"timestamp_ms": "unix_millis(timestamp)", "key": "coalesce(key, x'')", "value": "coalesce(value, x'')"}
+
+
+def run(settings: Settings, make_work: Callable[[BatchPlan, str], Work] | None = None) -> None:
+    """Materialize until SIGTERM or SIGINT; CdcError where it cannot go on."""
+    stop = threading.Event()
+    with _stop_signals(stop), _session(settings) as session, RegistryClient(settings.registry) as registry:
+        batches = Batches(settings, Planner(settings, registry), stop, make_work)
+        with tempfile.TemporaryDirectory(prefix="cassandra-materializer-") as checkpoint:
+            _follow(batches, _start(session, settings, batches, checkpoint))
+
+
+class Batches:
+    """What is done with each micro-batch; `failure` is what ended it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        planner: Planner,
+        stop: threading.Event,
+        make_work: Callable[[BatchPlan, str], Work] | None,
+    ) -> None:
+        self.planner = planner
+        self.stop = stop
+        self.failure: CdcError | None = None
+        self._schema_wait = settings.materializer.schema_wait_seconds
+        self._make_work = make_work
+        self._idle = threading.Condition()
+        self._is_busy = False
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """For foreachBatch. When it is to stop, a batch counts as done though it is not: positions are the group's."""
+        with self._idle:
+            if self.stop.is_set() or self.failure:
+                return
+            self._is_busy = True
+        try:
+            self._process(frame, batch)
+        except CdcError as error:
+            self.failure = error
+        except Exception as error:  # noqa: BLE001 - whatever Spark or Python raise ends in one error
+            self.failure = spark_failed(error)
+        finally:
+            with self._idle:
+                self._is_busy = False
+                self._idle.notify_all()
+
+    def wait_until_idle(self) -> None:
+        with self._idle:
+            self._idle.wait_for(lambda: not self._is_busy, _LAST_BATCH_SECONDS)
+
+    def _process(self, frame: DataFrame, batch: int) -> None:
+        """Run the tasks, again while a schema that they need is not known yet."""
+        deadline = time.monotonic() + self._schema_wait
+        while (plan := self._plan()) is not None:
+            started = time.monotonic()
+            results = self._run(frame, plan)
+            errors = [result.error for result in results if result.error is not None]
+            _log_batch(batch, results, time.monotonic() - started)
+            if not errors:
+                return
+            if any(error.code is not Code.SCHEMA_UNKNOWN for error in errors) or time.monotonic() > deadline:
+                raise next((error for error in errors if error.code is not Code.SCHEMA_UNKNOWN), errors[0])
+            _logger.warning("waiting for a table's schema", problem=errors[0].problem)
+            self.stop.wait(min(_RETRY_SECONDS, self._schema_wait / 4))
+
+    def _plan(self) -> BatchPlan | None:
+        """The batch's plan; waits while registry or Kafka are down. None if it is to stop."""
+        while not self.stop.is_set():
+            try:
+                return self.planner.plan()
+            except CdcError as error:
+                if error.code not in _MAY_GO_AWAY:
+                    raise
+                _logger.warning("waiting", code=error.code.text, problem=error.problem, fix=error.fix)
+            self.stop.wait(_RETRY_SECONDS)
+        return None
+
+    def _run(self, frame: DataFrame, plan: BatchPlan) -> list[TaskResult]:
+        columns = (f"{_INPUT.get(name, name)} AS {name}" for name in INPUT_COLUMNS)
+        task = BatchTask(plan, self._make_work)
+        rows = frame.selectExpr(*columns).mapInArrow(task, REPORT_SCHEMA).collect()
+        return [read_result(*row) for row in rows]
+
+
+def spark_failed(error: BaseException) -> CdcError:
+    """CdcError(SPARK_FAILED) with the line of Spark's message that says most."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    raised = [line for line in lines if "Error" in line.partition(":")[0] or "Exception" in line.partition(":")[0]]
+    python = [line for line in raised if not line.startswith(("org.apache.spark", "java.", "at ", "File "))]
+    reason = (python or raised or lines or [type(error).__name__])[-1]
+    return CdcError(
+        Code.SPARK_FAILED,
+        f"Spark has given up after its retries: {reason[:500]}",
+        "Start the materializer again: it goes on where it stood. If it ends so again, see the executors' logs.",
+    )
+
+
+def _log_batch(batch: int, results: list[TaskResult], seconds: float) -> None:
+    reports = [result.report for result in results if result.report is not None]
+    _logger.debug(
+        "batch",
+        batch=batch,
+        partitions=len(results),
+        messages=sum(report.messages for report in reports),
+        changes=sum(report.changes for report in reports),
+        slowest_ms=round(1000 * max((report.seconds for report in reports), default=0.0)),
+        ms=round(1000 * seconds),
+    )
+
+
+def _start(session: SparkSession, settings: Settings, batches: Batches, checkpoint: str) -> StreamingQuery:
+    starting = batches.planner.starting_offsets()
+    reader = (
+        session.readStream.format("kafka")
+        .options(**source_options(settings.kafka))
+        .option("subscribePattern", raw_topic_pattern(settings.kafka.topic_prefix))
+        .option("startingOffsets", json.dumps(starting))
+        .option("maxOffsetsPerTrigger", settings.materializer.max_offsets_per_trigger)
+        # What retention has deleted is missing in a task's offsets, which says more than Spark would.
+        .option("failOnDataLoss", "false")
+    )
+    return (
+        reader.load()
+        .writeStream.foreachBatch(batches)
+        .trigger(processingTime=f"{settings.materializer.trigger_interval_ms} milliseconds")
+        .option("checkpointLocation", Path(checkpoint).as_uri())
+        .start()
+    )
+
+
+def _follow(batches: Batches, query: StreamingQuery) -> None:
+    """Until the query ends or is to be stopped."""
+    is_ready = False
+    try:
+        while not batches.stop.is_set() and batches.failure is None:
+            if query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]  # it takes fractions
+                break
+            if not is_ready and "nitializing" not in query.status["message"]:
+                _logger.info("ready")
+                is_ready = True
+    except PySparkException as error:
+        raise batches.failure or spark_failed(error) from error
+    batches.wait_until_idle()
+    query.stop()
+    if batches.failure is not None:
+        raise batches.failure
+
+
+@contextmanager
+def _stop_signals(stop: threading.Event) -> Iterator[None]:
+    """SIGTERM and SIGINT only set the event: an exception in the midst of a call to the JVM would break that."""
+
+    def request(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        for number in before:
+            signal.signal(number, request)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _session(settings: Settings) -> Iterator[SparkSession]:
+    """A session whose context's own SIGINT handler is put aside."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    handler = signal.getsignal(signal.SIGINT)
+    builder: SparkSession.Builder = SparkSession.builder
+    for name, value in session_options(settings.materializer).items():
+        builder = builder.config(name, value)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:
+        raise spark_failed(error) from error
+    signal.signal(signal.SIGINT, handler)
+    try:
+        _refuse(session)
+        yield session
+    finally:
+        application = session.sparkContext.applicationId
+        session.stop()
+        shutil.rmtree(Path(os.environ.get("SPARK_HOME", "")) / "work" / application, ignore_errors=True)
+
+
+def _refuse(session: SparkSession) -> None:
+    if session.conf.get("spark.speculation", "false") == "true":
+        raise CdcError(
+            Code.SPARK_SETTING,
+            "spark.speculation is on: two attempts of a task would fence each other for ever.",
+            "Set spark.speculation=false for this job.",
+        )

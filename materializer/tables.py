@@ -1,0 +1,172 @@
+"""The driver's side of a micro-batch: which raw topics there are, with which schemas, published to which topics.
+
+The tables topic is read to its end before each batch: a schema is acknowledged before the first raw message that uses
+it, so what a batch needs is there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Protocol
+
+from cdc_messages.envelope import key_schema, value_schema
+from cdc_messages.errors import MessageError
+from cdc_messages.tables import DIGEST_SIZE, from_json
+from cdc_messages.topics import change_topic, collisions, tables_topic
+from cdc_program.errors import CdcError, Code
+from materializer.kafka import GroupPositions, TopicReader, Topics, driver_errors
+from materializer.plan import BatchPlan, TableSchema, TopicPlan
+from materializer.position import Position, RawPartition
+from materializer.task import partitions_changed, skipped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from cdc_program.settings import Settings
+
+_TABLE_ID_SIZE = 16
+EARLIEST = -2  # in Spark's JSON of starting offsets
+
+TableName = tuple[str, str]
+
+
+class Registry(Protocol):
+    """cdc_program.registry.RegistryClient."""
+
+    def register(self, subject: str, schema: dict[str, Any]) -> int: ...
+
+
+class Tables:
+    """The schemas of the tables topic by (keyspace, table), each list in the order of first appearance.
+
+    So a publisher that sends an older schema again does not make it the newest.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._schemas: dict[TableName, dict[tuple[bytes, bytes], TableSchema]] = {}
+
+    def add(self, messages: Iterable[tuple[bytes, bytes]]) -> None:
+        """Messages of the topic, (key, value); CdcError for one that is not readable or that names a colliding table."""
+        before = len(self._schemas)
+        for key, value in messages:
+            schema = TableSchema(key[:_TABLE_ID_SIZE], key[_TABLE_ID_SIZE:], value)
+            try:
+                table = from_json(value)
+            except MessageError as error:
+                raise self._unreadable(key, error.reason) from error
+            if len(schema.digest) != DIGEST_SIZE or table.id.bytes != schema.table_id:
+                raise self._unreadable(key, "its key is not of the table in its value")
+            schemas = self._schemas.setdefault((table.keyspace, table.name), {})
+            schemas[schema.table_id, schema.digest] = schema  # keeps its place if it is known
+        if len(self._schemas) != before:
+            self._check_names()
+
+    def schemas(self, table: TableName) -> tuple[TableSchema, ...]:
+        return tuple(self._schemas.get(table, {}).values())
+
+    def _check_names(self) -> None:
+        for collision in collisions(self._prefix, self._schemas):
+            raise CdcError(
+                Code.TOPIC_NAMES_COLLIDE,
+                f"Kafka cannot tell the topics {collision.topic} (of {collision.owner}) and {collision.other_topic} "
+                f"(of {collision.other_owner}) apart: it takes '.' and '_' for the same.",
+                "Publish one of the two with another kafka.topic_prefix.",
+            )
+
+    def _unreadable(self, key: bytes, reason: str) -> CdcError:
+        return CdcError(
+            Code.RAW_MESSAGE,
+            f"A message of {tables_topic(self._prefix)} with the key {key.hex()} cannot be read: {reason}.",
+            "Run a materializer of the publisher's version or a later one; let nobody else write to that topic.",
+        )
+
+
+class Planner:
+    """Makes the plan of each batch; asks the registry and makes topics only when something is new."""
+
+    def __init__(self, settings: Settings, registry: Registry) -> None:
+        self._kafka = settings.kafka
+        self._materializer = settings.materializer
+        self._prefix = settings.kafka.topic_prefix
+        self._raw = re.compile(raw_topic_pattern(self._prefix))
+        self._registry = registry
+        self._topics = Topics(settings.kafka)
+        self._reader = TopicReader(settings.kafka, tables_topic(self._prefix))
+        self._tables = Tables(self._prefix)
+        self._counts: dict[str, int] = {}
+        self._plans: dict[str, TopicPlan] = {}
+
+    def plan(self) -> BatchPlan:
+        """CdcError; REGISTRY_UNREACHABLE and KAFKA_UNREACHABLE may go away."""
+        self._tables.add(self._reader.read_to_end())
+        for topic, count in self._raw_topics().items():
+            self._check_topic(topic, count)
+            schemas = self._tables.schemas(self._table(topic))
+            known = self._plans.get(topic)
+            if schemas and (known is None or known.schemas != schemas):
+                self._plans[topic] = self._plan(topic, count, schemas)
+        return BatchPlan(dict(self._plans), self._kafka, self._materializer)
+
+    def starting_offsets(self) -> dict[str, dict[str, int]]:
+        """Where the group stands in each partition of the raw topics, as Spark's startingOffsets.
+
+        CdcError: RAW_SKIPPED, STATE_MISMATCH, PARTITIONS_CHANGED where it cannot go on from there.
+        """
+        counts = self._raw_topics()
+        partitions = [RawPartition(topic, each) for topic, count in counts.items() for each in range(count)]
+        with driver_errors(f"read the offsets of the group {self._materializer.group_id}"):
+            positions = GroupPositions(self._kafka, self._materializer.group_id).read(partitions)
+        bounds = self._topics.bounds(partitions)
+        starting: dict[str, dict[str, int]] = {topic: {} for topic in counts}
+        for partition, position in positions.items():
+            if position is not None:
+                _check_position(partition, position, counts[partition.topic], bounds[partition])
+            starting[partition.topic][str(partition.partition)] = EARLIEST if position is None else position.offset
+        return starting
+
+    def _raw_topics(self) -> dict[str, int]:
+        return {name: count for name, count in self._topics.partition_counts().items() if self._raw.match(name)}
+
+    def _check_topic(self, topic: str, count: int) -> None:
+        before = self._counts.get(topic)
+        if before is None:
+            self._topics.check_raw_topic(topic)
+            self._counts[topic] = count
+        elif before != count:
+            raise partitions_changed(topic, before, count)
+
+    def _table(self, topic: str) -> TableName:
+        keyspace, table = topic.split(".")[-2:]
+        return keyspace, table
+
+    def _plan(self, topic: str, count: int, schemas: tuple[TableSchema, ...]) -> TopicPlan:
+        newest = from_json(schemas[-1].json)
+        changes = change_topic(self._prefix, newest.keyspace, newest.name)
+        key_id = self._registry.register(f"{changes}-key", key_schema(newest, self._prefix))
+        value_id = self._registry.register(f"{changes}-value", value_schema(newest, self._prefix))
+        return TopicPlan(count, changes, self._topics.make_change_topic(changes), schemas, key_id, value_id)
+
+
+def raw_topic_pattern(prefix: str) -> str:
+    """The regular expression of the names of raw topics, for Java and Python.
+
+    It leaves out the change topic of a keyspace called raw.
+    """
+    return rf"^{re.escape(prefix)}\.raw\.[^.]+\.[^.]+$"
+
+
+def _check_position(partition: RawPartition, position: Position, count: int, bounds: tuple[int, int]) -> None:
+    first, following = bounds
+    if position.partitions != count:
+        raise partitions_changed(partition.topic, position.partitions, count)
+    if position.offset < first:
+        raise skipped(partition, position.offset, first)
+    if position.offset > following:
+        raise CdcError(
+            Code.STATE_MISMATCH,
+            f"The group's offset of {partition} is {position.offset}, but the topic ends at {following}: it has been "
+            "made anew, or has lost messages.",
+            "Rebuild the table in the CDC datacenter, and start it with another group_id and checkpoint_location.",
+        )

@@ -1,0 +1,268 @@
+"""The protocol of one raw partition: every message folded and its changes published exactly once.
+
+The truth is in Kafka: the group's committed offset and its metadata name the state version. The order of steps makes
+a crash at any point leave the old truth or the new one:
+
+1. make the transactional producer, which fences an older attempt, and only then read the committed position;
+2. bring the local state to that version;
+3. for each chunk: fold in memory, produce; 4. store the changelog; 5. commit messages and position together;
+6. apply the changelog to the local state; now and then store a snapshot.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import structlog
+
+from cdc_program.errors import CdcError, Code
+from materializer.changelog import Changelog, Head
+from materializer.chunks import chunks
+from materializer.fault_points import FaultPoint, reach
+from materializer.position import Position, RawPartition
+from materializer.restore import restore
+from materializer.versions import NOTHING, next_version, sequence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from cdc_messages.changes import RowChange
+    from materializer.chunks import ChunkBounds
+    from materializer.fold import ChunkResult
+    from materializer.history import Manifest, PartitionHistory
+    from materializer.overlay import StateReader
+    from materializer.row_updates import RawRecord
+    from materializer.state import State
+
+_logger = structlog.get_logger(__name__)
+
+
+class Message(NamedTuple):
+    """A change message on its way; `value` None is a tombstone."""
+
+    topic: str
+    partition: int
+    key: bytes
+    value: bytes | None
+
+
+class Transactions(Protocol):
+    """materializer.kafka.PartitionProducer."""
+
+    def begin(self) -> None: ...
+    def send(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None: ...
+    def send_position(self, position: Position) -> None: ...
+    def commit(self) -> None: ...
+    def abandon(self) -> None: ...
+
+
+class Limits(NamedTuple):
+    """The settings that the protocol goes by."""
+
+    chunk: ChunkBounds
+    max_clock_jump_ms: float
+    snapshot_every_versions: int
+    changelogs_kept_versions: int
+
+
+class Work(NamedTuple):
+    """What is done with the messages of one raw partition, whose topic has `partitions` of them."""
+
+    fold: Callable[[StateReader, Sequence[RawRecord]], ChunkResult]
+    emit: Callable[[Iterable[RowChange]], Iterator[Message]]
+    partitions: int
+
+
+class Report(NamedTuple):
+    """What a task did: offsets [first, end) were folded, in so many messages, chunks and seconds."""
+
+    first: int
+    end: int
+    messages: int
+    changes: int
+    chunks: int
+    seconds: float
+
+
+class NotOwnerError(Exception):
+    """Another process has committed since this one did: its producer is the newest."""
+
+
+class Resources(NamedTuple):
+    """What a process holds of a raw partition; `transactions` has fenced whoever else could commit."""
+
+    transactions: Transactions
+    read_position: Callable[[], Position | None]
+    state: State
+    history: PartitionHistory
+
+
+class PartitionTask:
+    """What a process keeps open of a raw partition; after any exception it is closed and made anew."""
+
+    def __init__(self, partition: RawPartition, resources: Resources, limits: Limits) -> None:
+        reach(FaultPoint.AFTER_INIT)
+        self._partition = partition
+        self._transactions, self._read_position, self._state, self._history = resources
+        self._limits = limits
+        self._committed: Position | None = None
+        self._snapshot: Manifest | None = None
+        self._snapshots_listed = False
+
+    def run(self, records: Iterable[RawRecord], work: Work) -> Report:
+        """Fold the records, in the order of their offsets, from the committed position on.
+
+        CdcError stops the partition; NotOwnerError, raised before a record is taken, asks for a new PartitionTask; any
+        other exception may go away when the task runs again.
+        """
+        started = time.monotonic()
+        position = self._read_position()
+        if self._committed not in (None, position):
+            raise NotOwnerError
+        reach(FaultPoint.AFTER_POSITION)
+        report = Report(-1, -1, 0, 0, 0, 0.0)
+        for chunk in chunks(records, self._limits.chunk):
+            self._check_contiguous(chunk)
+            position = position or self._adopt(chunk[0].offset, work)
+            self._check_position(position, chunk[0].offset, work)
+            todo = chunk[max(0, position.offset - chunk[0].offset) :]
+            if todo:
+                position, changes = self._fold(position, todo, work)
+                report = Report(
+                    todo[0].offset if report.chunks == 0 else report.first,
+                    position.offset,
+                    report.messages + len(todo),
+                    report.changes + changes,
+                    report.chunks + 1,
+                    time.monotonic() - started,
+                )
+        if report.chunks and position is not None:
+            self._keep_snapshots(position.version)
+        return report
+
+    def close(self) -> None:
+        self._transactions.abandon()
+        self._state.close()
+
+    def _adopt(self, first: int, work: Work) -> Position:
+        """The position of a partition that the group has never committed, committed before anything is stored.
+
+        So a group that was lost later can be told from one that never was: then there are changelogs.
+        """
+        if self._history.parents():
+            raise CdcError(
+                Code.STATE_MISMATCH,
+                f"The group has no committed offset of {self._partition}, but the checkpoint location holds its state: "
+                "the group was deleted, has expired, or is not the one that this state belongs to.",
+                "Set group_id and checkpoint_location as they were; or commit the offset and the metadata that the "
+                "newest changelog names; or, to start anew, delete the change topic and the partition's folder.",
+            )
+        if first != 0:
+            raise skipped(self._partition, 0, first)
+        position = Position(first, NOTHING, work.partitions)
+        self._transactions.begin()
+        self._transactions.send_position(position)
+        self._transactions.commit()
+        self._committed = position
+        reach(FaultPoint.AFTER_ADOPT)
+        return position
+
+    def _fold(self, position: Position, records: list[RawRecord], work: Work) -> tuple[Position, int]:
+        """Steps 2 to 6 for one chunk; the new position and the number of changes."""
+        before = self._restore(position)
+        result = work.fold(self._state, records)
+        reach(FaultPoint.AFTER_FOLD)
+        self._check_clock(before, result.now_ms)
+        after = Position(records[-1].offset + 1, next_version(position.version), work.partitions)
+        head = Head(after.version, after.offset, result.now_ms, work.partitions)
+        changelog = Changelog(head, position.version, position.offset, result.writes)
+        self._transactions.begin()
+        for message in work.emit(result.changes):
+            self._transactions.send(*message)
+        reach(FaultPoint.AFTER_PRODUCE)
+        self._history.write_changelog(changelog)
+        reach(FaultPoint.AFTER_CHANGELOG)
+        self._transactions.send_position(after)
+        reach(FaultPoint.AFTER_SEND_OFFSETS)
+        self._transactions.commit()
+        self._committed = after
+        reach(FaultPoint.AFTER_COMMIT)
+        self._state.apply(changelog)
+        reach(FaultPoint.AFTER_APPLY)
+        return after, len(result.changes)
+
+    def _restore(self, position: Position) -> Head | None:
+        restore(self._state, self._history, position.version)
+        head = self._state.head
+        if head is not None and head.offset != position.offset:
+            raise CdcError(
+                Code.STATE_MISMATCH,
+                f"{self._partition}: the group's offset is {position.offset}, but its state {head.version} ends at "
+                f"{head.offset}.",
+                "Set the group's offset and metadata back as they were.",
+            )
+        return head
+
+    def _check_contiguous(self, chunk: list[RawRecord]) -> None:
+        first, last = chunk[0].offset, chunk[-1].offset
+        if last - first + 1 != len(chunk):
+            gap = next(a.offset for a, b in pairwise(chunk) if b.offset != a.offset + 1)
+            raise skipped(self._partition, gap + 1, chunk[gap - first + 1].offset)
+
+    def _check_position(self, position: Position, first: int, work: Work) -> None:
+        if position.partitions != work.partitions:
+            raise partitions_changed(self._partition.topic, position.partitions, work.partitions)
+        if first > position.offset:
+            raise skipped(self._partition, position.offset, first)
+
+    def _check_clock(self, before: Head | None, now_ms: int) -> None:
+        jump = now_ms - before.now_ms if before is not None else 0
+        if jump > self._limits.max_clock_jump_ms:
+            raise CdcError(
+                Code.CLOCK_JUMP,
+                f"The time of {self._partition} would leap by {jump / 3_600_000:.1f} h: the raw messages' timestamps "
+                "are the brokers'.",
+                "If a broker's clock was wrong, correct it: going on would let rows expire early. "
+                "If the partition really was quiet for so long, start once with a larger "
+                "materializer.max_clock_jump_hours.",
+            )
+
+    def _keep_snapshots(self, version: str) -> None:
+        """A snapshot that cannot be stored now is stored later: the changelogs are kept until then."""
+        try:
+            if not self._snapshots_listed:
+                stored = self._history.snapshots()
+                self._snapshot = self._history.read_manifest(stored[-1]) if stored else None
+                self._snapshots_listed = True
+            last = self._snapshot.version if self._snapshot else NOTHING
+            if sequence(version) - sequence(last) >= self._limits.snapshot_every_versions:
+                self._state.checkpoint(lambda files: self._store_snapshot(version, files))
+                reach(FaultPoint.AFTER_SNAPSHOT)
+                self._history.clean_up(version, self._limits.changelogs_kept_versions)
+        except (OSError, CdcError) as error:
+            _logger.warning("no snapshot stored", partition=str(self._partition), error=str(error))
+
+    def _store_snapshot(self, version: str, files: dict[Path, str]) -> None:
+        self._snapshot = self._history.write_snapshot(version, files, self._snapshot)
+
+
+def skipped(partition: RawPartition, expected: int, found: int) -> CdcError:
+    """CdcError(RAW_SKIPPED)."""
+    return CdcError(
+        Code.RAW_SKIPPED,
+        f"Raw messages of {partition} are missing: the next one should have offset {expected}, but it has {found}.",
+        "They were deleted before they were read (see retention.ms of the raw topic). Rebuild the table in the CDC "
+        "datacenter into a new raw topic; the changes in between are lost.",
+    )
+
+
+def partitions_changed(topic: str, before: int, now: int) -> CdcError:
+    """CdcError(PARTITIONS_CHANGED)."""
+    return CdcError(
+        Code.PARTITIONS_CHANGED,
+        f"The raw topic {topic} has {now} partitions, but its state was made with {before}: keys have moved.",
+        "Stop the publishers and make a new raw topic with that number of partitions, or bring the old number back.",
+    )

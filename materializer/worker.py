@@ -1,0 +1,215 @@
+"""A Spark task: Arrow batches of raw messages in, a report for each raw partition out.
+
+A Python worker lives as long as its executor, which has one core: what PartitionTask keeps open is kept here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import zipimport
+from collections import OrderedDict
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from cdc_messages.envelope import ChangeEncoder
+from cdc_messages.tables import from_json
+from cdc_program.errors import CdcError, Code
+from materializer.catalog import TableCatalog
+from materializer.chunks import ChunkBounds
+from materializer.emit import Emitter
+from materializer.file_store import FileStore
+from materializer.fold import fold_chunk
+from materializer.history import PartitionHistory
+from materializer.kafka import GroupPositions, PartitionProducer
+from materializer.position import RawPartition
+from materializer.row_updates import RawRecord
+from materializer.state import open_state
+from materializer.task import Limits, NotOwnerError, PartitionTask, Report, Resources, Work
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from cassandra_storage.schema import TableMetadata
+    from cdc_program.settings import KafkaSettings
+    from materializer.plan import BatchPlan, TopicPlan
+
+
+def _keep_caches(_importer: zipimport.zipimporter) -> None:
+    """PySpark calls importlib.invalidate_caches() for each task, which makes Python 3.11 read the directories of the
+    zip files on its path again: 200 ms of CPU a task (measured).
+    """
+
+
+zipimport.zipimporter.invalidate_caches = _keep_caches  # type: ignore[method-assign,assignment]
+
+INPUT_COLUMNS = ("topic", "partition", "offset", "timestamp_ms", "key", "value")
+REPORT_SCHEMA = "topic string, partition int, error string, report string"
+_MAX_OPEN = 64  # raw partitions of which a process keeps clients and state open
+
+_open: OrderedDict[RawPartition, PartitionTask] = OrderedDict()
+
+
+class TaskResult(NamedTuple):
+    """What became of a raw partition in a micro-batch: exactly one of the two is there."""
+
+    partition: RawPartition
+    report: Report | None
+    error: CdcError | None
+
+
+class BatchTask:
+    """The function that mapInArrow runs in the workers, with `make_work` for what is done with a topic's messages."""
+
+    def __init__(self, plan: BatchPlan, make_work: Callable[[BatchPlan, str], Work] | None = None) -> None:
+        self._plan = plan
+        self._make_work = make_work or table_work
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        os.umask(0o077)
+        slices = (each for batch in batches for each in _by_partition(batch))
+        for partition, group in itertools.groupby(slices, lambda each: each[0]):
+            records = (record for _, batch in group for record in _records(batch))
+            yield _to_arrow(self._run(partition, records))
+
+    def _run(self, partition: RawPartition, records: Iterator[RawRecord]) -> TaskResult:
+        try:
+            work = self._make_work(self._plan, partition.topic)
+            return TaskResult(partition, run_partition(self._plan, partition, records, work), None)
+        except CdcError as error:
+            return TaskResult(partition, None, error)
+        finally:
+            for _ in records:  # Spark wants its input read
+                pass
+
+
+def run_partition(plan: BatchPlan, partition: RawPartition, records: Iterable[RawRecord], work: Work) -> Report:
+    """Run the partition's task with what this process keeps of it."""
+    task = _open.pop(partition, None)
+    try:
+        if task is not None:
+            try:
+                report = task.run(records, work)
+            except NotOwnerError:
+                task.close()
+                task = None
+        if task is None:
+            task = _open_task(plan, partition)
+            report = task.run(records, work)
+    except BaseException:
+        if task is not None:
+            task.close()
+        raise
+    _open[partition] = task
+    while len(_open) > _MAX_OPEN:
+        _open.popitem(last=False)[1].close()
+    return report
+
+
+def close_all() -> None:
+    while _open:
+        _open.popitem()[1].close()
+
+
+def _open_task(plan: BatchPlan, partition: RawPartition) -> PartitionTask:
+    settings = plan.materializer
+    positions = _positions(plan.kafka, settings.group_id)
+    # The producer first: it fences the partition's former task, whose last commit is then seen.
+    producer = PartitionProducer(plan.kafka, settings.group_id, partition, positions.consumer)
+    return PartitionTask(
+        partition,
+        Resources(
+            producer,
+            lambda: positions.read([partition])[partition],
+            open_state(settings.state_directory / settings.group_id / str(partition)),
+            PartitionHistory(_store(settings.checkpoint_location), settings.group_id, partition),
+        ),
+        Limits(
+            ChunkBounds(settings.chunk_max_bytes, settings.chunk_max_rows, settings.chunk_max_seconds),
+            settings.max_clock_jump_hours * 3_600_000,
+            settings.snapshot_every_versions,
+            settings.changelogs_kept_versions,
+        ),
+    )
+
+
+def table_work(plan: BatchPlan, topic: str) -> Work:
+    """Folding a raw topic's messages by Cassandra's rules, and publishing envelopes."""
+    found = plan.topics.get(topic)
+    if found is None:
+        raise CdcError(
+            Code.SCHEMA_UNKNOWN,
+            f"The tables topic holds no schema of the table of {topic}.",
+            "Start the publisher that wrote these raw messages again: it sends the schemas it knows.",
+        )
+    return _table_work(found, plan.kafka.topic_prefix, plan.materializer.tombstones)
+
+
+@lru_cache(maxsize=1024)
+def _table_work(plan: TopicPlan, prefix: str, tombstones: bool) -> Work:  # noqa: FBT001 - a cache's key
+    newest = plan.schemas[-1]
+    catalog = TableCatalog(
+        {(each.table_id, each.digest): _table(each.json) for each in plan.schemas},
+        {each.table_id: each.digest for each in plan.schemas},
+    )
+    encoder = ChangeEncoder(_table(newest.json), prefix, plan.key_schema_id, plan.value_schema_id)
+    return Work(
+        fold=lambda reader, records: fold_chunk(reader, records, catalog),
+        emit=Emitter(plan.change_topic, plan.change_partitions, encoder, tombstones=tombstones),
+        partitions=plan.raw_partitions,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _table(value: bytes) -> TableMetadata:
+    return from_json(value)
+
+
+@lru_cache(maxsize=4)
+def _positions(settings: KafkaSettings, group: str) -> GroupPositions:
+    """One consumer a process and group."""
+    return GroupPositions(settings, group)
+
+
+@lru_cache(maxsize=4)
+def _store(location: str) -> FileStore:
+    return FileStore(location)
+
+
+def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[RawPartition, pa.RecordBatch]]:
+    """The batch, cut where topic or partition changes; a task may have several partitions, one after the other."""
+    if batch.num_rows == 0:
+        return
+    topics = batch.column("topic").dictionary_encode()
+    partitions = batch.column("partition").to_numpy()
+    changes = (np.diff(topics.indices.to_numpy()) != 0) | (np.diff(partitions) != 0)
+    bounds = [0, *(int(at) + 1 for at in np.flatnonzero(changes)), batch.num_rows]
+    for start, end in itertools.pairwise(bounds):
+        yield RawPartition(topics[start].as_py(), int(partitions[start])), batch.slice(start, end - start)
+
+
+def _records(batch: pa.RecordBatch) -> Iterator[RawRecord]:
+    columns = (batch.column(name).to_pylist() for name in ("key", "value", "offset", "timestamp_ms"))
+    return map(RawRecord, *columns)
+
+
+def _to_arrow(result: TaskResult) -> pa.RecordBatch:
+    error = result.error and json.dumps([result.error.code.name, result.error.problem, result.error.fix])
+    report = result.report and json.dumps(result.report)
+    columns = [[result.partition.topic], [result.partition.partition], [error], [report]]
+    types = [pa.string(), pa.int32(), pa.string(), pa.string()]
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=["topic", "partition", "error", "report"])
+
+
+def read_result(topic: str, partition: int, error: str | None, report: str | None) -> TaskResult:
+    """A row of REPORT_SCHEMA."""
+    raised = None
+    if error is not None:
+        name, problem, fix = json.loads(error)
+        raised = CdcError(Code[name], problem, fix)
+    return TaskResult(RawPartition(topic, partition), Report(*json.loads(report)) if report else None, raised)

@@ -1,0 +1,50 @@
+"""A trivial fold, to try the protocol with: it counts each key's messages and emits each count."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+from cdc_messages.changes import RowChange, Source
+from cdc_messages.topics import partition_for
+from materializer.fold import ChunkResult
+from materializer.task import Message, Work
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from materializer.overlay import StateReader
+    from materializer.plan import BatchPlan
+    from materializer.row_updates import RawRecord
+
+RAW_PARTITIONS = "COUNTING_RAW_PARTITIONS"
+CHANGE_PARTITIONS = 3
+
+
+def change_topic_of(raw_topic: str) -> str:
+    return raw_topic.replace(".raw.", ".")
+
+
+def counting(_plan: BatchPlan, topic: str) -> Work:
+    """For BatchTask's make_work; the environment tells the number of raw partitions."""
+    changes = change_topic_of(topic)
+
+    def emit(rows: Iterable[RowChange]) -> Iterator[Message]:
+        for row in rows:
+            count = json.dumps([row.row_sequence - 1, row.row_sequence]).encode()
+            yield Message(changes, partition_for(row.partition_key, CHANGE_PARTITIONS), row.partition_key, count)
+
+    return Work(count_chunk, emit, int(os.environ.get(RAW_PARTITIONS, "1")))
+
+
+def count_chunk(reader: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
+    keys = sorted({record.key for record in records})
+    stored = reader.get_many([b"p" + key for key in keys])
+    counts = {key: int.from_bytes(value or b"", "big") for key, value in zip(keys, stored, strict=True)}
+    changes = []
+    for record in records:
+        counts[record.key] += 1
+        changes.append(RowChange(record.key, None, "u", None, None, counts[record.key], Source(0, b"", "", 0)))
+    writes: dict[bytes, bytes | None] = {b"p" + key: count.to_bytes(8, "big") for key, count in counts.items()}
+    return ChunkResult(writes, changes, max(record.timestamp_ms for record in records))

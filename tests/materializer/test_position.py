@@ -1,0 +1,32 @@
+"""A committed offset's metadata: only what this program wrote, for that very offset, is taken."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_program.errors import CdcError, Code
+from materializer.position import Position, RawPartition, decode, encode
+
+WHERE = RawPartition("cdc.raw.shop.orders", 3)
+POSITION = Position(77, "0000000004-0badcafe", 8)
+
+
+def test_is_read_as_it_was_written() -> None:
+    assert decode(77, encode(POSITION), WHERE) == POSITION
+
+
+@pytest.mark.parametrize(
+    ("offset", "metadata"),
+    [(77, ""), (77, None), (78, encode(POSITION)), (77, "other"), (77, "[1]"), (77, '{"format":1}'), (77, "7")],
+)
+def test_an_offset_set_by_others_stops(offset: int, metadata: str | None) -> None:
+    with pytest.raises(CdcError) as raised:
+        decode(offset, metadata, WHERE)
+    assert raised.value.code is Code.STATE_MISMATCH
+    assert "cdc.raw.shop.orders-3" in raised.value.problem
+
+
+def test_a_newer_format_is_refused_by_name() -> None:
+    with pytest.raises(CdcError) as raised:
+        decode(77, encode(POSITION).replace('"format":1', '"format":2'), WHERE)
+    assert raised.value.code is Code.STATE_FORMAT
