@@ -48,6 +48,12 @@ def split_mutation(
     return updates
 
 
+def only_table(buf: bytes) -> bytes | None:
+    """The id of the one table that a mutation is of, found without reading it; None if it is of several."""
+    count, pos = _read_count(buf)
+    return buf[pos : pos + 16] if count == 1 else None
+
+
 def _read_count(buf: bytes) -> tuple[int, int]:
     count, pos = read_int(buf, 0)
     if count <= 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
@@ -14,17 +16,17 @@ from publisher import state_files
 from publisher.inflight import Mark
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
-    from typing import Any, Protocol
+    from typing import Any, TypeAlias
 
     from publisher.kafka import Sender, Topics
     from publisher.schema import PublishedTable
 
-    class Registry(Protocol):
-        """What cdc_program.registry has."""
+    # Registers a schema under a subject and returns its id; CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED.
+    Register: TypeAlias = Callable[[str, dict[str, Any]], int]
 
-        def register(self, subject: str, schema: dict[str, Any]) -> int: ...
-
+SCHEMA_SECONDS = 10.0
 
 log = structlog.get_logger(__name__)
 
@@ -39,19 +41,21 @@ class Channel(NamedTuple):
 
 
 class RegistryIds:
-    """The ids of the raw schema by subject, remembered in `registry.json`: with it the registry may be down."""
+    """The ids of the raw schema by subject, remembered in a file: with it the registry at `url` may be down."""
 
-    def __init__(self, file: Path, registry: Registry) -> None:
+    def __init__(self, file: Path, url: str, register: Register) -> None:
         self._file = file
-        self._registry = registry
+        self._register = register
+        self._source = {"schema": RAW_SCHEMA, "registry": sha256(url.encode()).hexdigest()}  # a URL may hold secrets
         stored = state_files.read(file) or {}
-        self._ids: dict[str, int] = stored.get("ids", {}) if stored.get("schema") == RAW_SCHEMA else {}
+        is_ours = {name: stored.get(name) for name in self._source} == self._source
+        self._ids: dict[str, int] = stored["ids"] if is_ours else {}
 
     def get(self, subject: str) -> int:
         """The id, registering the schema if this has not been done; CdcError REGISTRY_UNREACHABLE or _REFUSED."""
         if subject not in self._ids:
-            self._ids[subject] = self._registry.register(subject, RAW_SCHEMA)
-            state_files.write(self._file, {"schema": RAW_SCHEMA, "ids": self._ids})
+            self._ids[subject] = self._register(subject, RAW_SCHEMA)
+            state_files.write(self._file, {**self._source, "ids": self._ids})
         return self._ids[subject]
 
 
@@ -65,36 +69,38 @@ class Channels:
         self._ids = ids
         self._tables_topic = names.tables_topic(prefix)
         self._open: dict[bytes, Channel] = {}
-        self._sent_schemas: set[bytes] = set()
+        self._partitions: dict[str, int] = {}
+        self._sent_schemas: dict[bytes, bytes] = {}
 
     def start(self) -> None:
-        """Make or check the topic of table schemas, and see which it has."""
+        """Make or check the topic of table schemas, and see what it has."""
         self._topics.ensure_tables(self._tables_topic)
-        self._sent_schemas = self._topics.read_keys(self._tables_topic)
+        self._sent_schemas = self._topics.read_latest(self._tables_topic)
 
-    def all(self) -> list[Channel]:
-        return list(self._open.values())
+    def opened(self, table: PublishedTable) -> Channel | None:
+        """The table's channel, if it is open with this schema."""
+        channel = self._open.get(table.id)
+        return channel if channel is not None and channel.table is table else None
 
     def get(self, table: PublishedTable) -> Channel:
-        """The table's channel, opening it if needed: this may wait for Kafka and the registry."""
-        channel = self._open.get(table.table.id.bytes)
-        if channel is None or channel.table is not table:
-            channel = self._open_channel(table)
-            self._open[table.table.id.bytes] = channel
+        """The table's channel, opening it if needed: CdcError if Kafka or the registry is away or refuses."""
+        channel = self.opened(table)
+        if channel is None:
+            channel = self._open[table.id] = self._open_channel(table)
         return channel
 
     def _open_channel(self, table: PublishedTable) -> Channel:
-        keyspace, name = table.table.keyspace, table.table.name
-        self._check_names(keyspace, name)
-        topic = names.raw_topic(self._prefix, keyspace, name)
-        partitions = self._topics.ensure_raw(topic)
+        topic = names.raw_topic(self._prefix, table.table.keyspace, table.table.name)
+        if topic not in self._partitions:
+            self._check_names(table.table.keyspace, table.table.name)
+            self._partitions[topic] = self._topics.ensure_raw(topic)
         schema_id = self._ids.get(f"{topic}-value")
-        self._send_schema(table)
-        log.info("table published", table=table.table.qualified_name, topic=topic, partitions=partitions)
-        return Channel(table, topic, partitions, schema_id)
+        if self._send_schema(table):
+            log.info("table schema sent", table=table.table.qualified_name, topic=topic, digest=table.digest.hex())
+        return Channel(table, topic, self._partitions[topic], schema_id)
 
     def _check_names(self, keyspace: str, name: str) -> None:
-        tables = {(channel.table.table.keyspace, channel.table.table.name) for channel in self._open.values()}
+        tables = {(each.table.table.keyspace, each.table.table.name) for each in self._open.values()}
         for collision in names.collisions(self._prefix, tables | {(keyspace, name)}):
             raise CdcError(
                 Code.TOPIC_NAMES_COLLIDE,
@@ -103,14 +109,22 @@ class Channels:
                 "Set cdc = false on one of the two, or rename it; kafka.topic_prefix without '_' avoids some of these.",
             )
 
-    def _send_schema(self, table: PublishedTable) -> None:
-        """Send the table's schema unless the topic has it, and wait until it is acknowledged."""
-        key = table_messages.message_key(table.table)
-        if key in self._sent_schemas:
-            return
+    def _send_schema(self, table: PublishedTable) -> bool:
+        """Send the table's schema and wait until it is acknowledged; False if the topic has it already."""
+        key, value = table.id + table.digest, table_messages.to_json(table.table)
+        if self._sent_schemas.get(key) == value:
+            return False
         waiting = Mark(0, 0, outstanding=1)
-        while not self._sender.send(self._tables_topic, key, table_messages.to_json(table.table), waiting):
-            self._sender.poll(0.1)
+        deadline = monotonic() + SCHEMA_SECONDS
+        is_queued = False
         while waiting.outstanding:
-            self._sender.poll(0.1)
-        self._sent_schemas.add(key)
+            is_queued = is_queued or self._sender.send(self._tables_topic, key, value, waiting)
+            self._sender.poll(0.05)
+            if monotonic() > deadline:
+                raise CdcError(
+                    Code.KAFKA_UNREACHABLE,
+                    f"Kafka does not acknowledge the schema of {table.table.qualified_name} in {self._tables_topic}.",
+                    "See the brokers' logs and min.insync.replicas; it is tried again.",
+                )
+        self._sent_schemas[key] = value
+        return True

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from cdc_program.settings import KafkaSettings
 
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024  # a mutation is at most half a segment, 16 MiB by default
-QUEUE_KBYTES = 24 * 1024
-QUEUE_MESSAGES = 100_000
+QUEUE_KBYTES = 16 * 1024  # what waits for Kafka: these two bound the publisher's memory
+QUEUE_MESSAGES = 20_000
 _TABLES_PARTITION = 0
 _UNREACHABLE = frozenset(
     {"_TRANSPORT", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_ALL_BROKERS_DOWN", "_RESOLVE", "REQUEST_TIMED_OUT"}
@@ -114,9 +114,9 @@ class Topics:
                     raise kafka_error(error.args[0], self._settings, topic) from error
             sleep(0.1)
 
-    def read_keys(self, topic: str) -> set[bytes]:
-        """The keys in the one partition of a topic, up to its end now."""
-        keys: set[bytes] = set()
+    def read_latest(self, topic: str) -> dict[bytes, bytes]:
+        """The latest value of each key in a topic of one partition, up to its end now."""
+        latest: dict[bytes, bytes] = {}
         consumer = Consumer(
             _client(
                 self._settings,
@@ -131,9 +131,9 @@ class Topics:
                     raise _unreachable(self._settings, f" (topic {topic})", "timed out")
                 error = message.error()
                 if error is None:
-                    keys.add(message.key() or b"")
+                    latest[message.key() or b""] = message.value() or b""
                 elif error.name() == "_PARTITION_EOF":
-                    return keys
+                    return latest
                 else:
                     raise kafka_error(error, self._settings, topic)
         finally:

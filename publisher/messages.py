@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.mutation import split_mutation
+from cassandra_storage.mutation import only_table, split_mutation
 from cassandra_storage.partition_update import read_partition_update
 from cdc_messages.raw import RawMessage
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from publisher.schema import PublishedTable, Schema
 
 TRUNCATION_EPOCH = 0  # truncations are not followed yet: every update is of the first epoch
-NO_DIGEST = bytes(16)
 
 
 class Origin(NamedTuple):
@@ -44,12 +43,17 @@ class Outcome(NamedTuple):
     filler_written_at: int | None = None
 
 
+NOTHING = Outcome([])
+
+
 def raw_messages(mutation: bytes, origin: Origin, schema: Schema) -> Outcome:
     """The messages of the published tables in a serialized mutation, numbered in its order.
 
     FormatError if it is not one, UnknownTableError or UnknownColumnError if the schema at hand does not fit: then none
     of it may be sent.
     """
+    if only_table(mutation) in schema.ignored:
+        return NOTHING
     messages: list[Outgoing] = []
     written_at = None
     for table, updates in split_mutation(mutation, origin.messaging_version, schema.tables):
@@ -73,7 +77,7 @@ def heartbeat(table: PublishedTable, origin: Origin, clock: int) -> RawMessage:
         kind="heartbeat",
         update=b"",
         messaging_version=origin.messaging_version,
-        table_id=table.table.id.bytes,
+        table_id=table.id,
         schema_digest=table.digest,
         truncation_epoch=TRUNCATION_EPOCH,
         host_id=origin.host_id,
@@ -92,7 +96,7 @@ def _message(update: SingleRowUpdate, published: PublishedTable, origin: Origin,
         kind=update.kind,
         update=update.update,
         messaging_version=origin.messaging_version,
-        table_id=published.table.id.bytes,
+        table_id=published.id,
         schema_digest=published.digest,
         truncation_epoch=TRUNCATION_EPOCH,
         host_id=origin.host_id,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from publisher.tail import SegmentTail, Tails
 
 SAVE_SECONDS = 0.2
+SEGMENTS_AT_ONCE = 4
 SERVE_EVERY_MUTATIONS = 200
 SCHEMA_WAIT_SECONDS = 10.0
 RETRY_SECONDS = 0.5
@@ -73,10 +74,13 @@ class Publisher:
         """Never returns; on the way out it waits a moment for what is in flight and saves the position."""
         try:
             while True:
-                if not self.read_new():
-                    self._serve(self._settings.poll_interval_ms / 1000)
+                next_look = monotonic() + self._settings.poll_interval_ms / 1000
+                self.read_new()
+                self._serve(0)
                 if self._schema_time.is_due(monotonic()):
                     self._patiently(self.follow_schema)
+                while (rest := next_look - monotonic()) > 0:
+                    self._serve(rest)
         finally:
             self._sender.flush(STOP_SECONDS)
             self._take_acknowledged()
@@ -89,18 +93,17 @@ class Publisher:
             self._channels.get(table)
         return has_changed
 
-    def read_new(self) -> bool:
-        """Send all that is durable now; False if there was nothing new."""
+    def read_new(self) -> None:
+        """Send what is durable now; of a backlog the first few segments."""
         clock = time_ns() // 1000
         tails = self._tails.poll()
         if tails:
             # After the durable offsets were read: what lies before them can be read by the schema as it is now.
             self._patiently(self.follow_schema)
-        for tail in tails:
+        for tail in tails[:SEGMENTS_AT_ONCE]:
             self._read(tail)
-        if not self._in_flight.tick(clock):
+        if len(tails) <= SEGMENTS_AT_ONCE and not self._in_flight.tick(clock):
             self._positions.clock = clock
-        return bool(tails)
 
     def _read(self, tail: SegmentTail) -> None:
         segment = tail.file.id
@@ -123,7 +126,8 @@ class Publisher:
         mark = Mark(origin.segment, origin.position, len(outcome.messages), written_at=outcome.filler_written_at)
         self._in_flight.add(mark)
         for table_id, key, message in outcome.messages:
-            channel = self._patiently(partial(self._channels.get, self._schema.published[table_id]))
+            table = self._schema.published[table_id]
+            channel = self._channels.opened(table) or self._patiently(partial(self._channels.get, table))
             value = raw.encode(message, channel.schema_id)
             while not self._sender.send(channel.topic, key, value, mark):
                 self._serve(0.1)
@@ -192,7 +196,8 @@ class Publisher:
     def _send_heartbeats(self, now: float) -> None:
         segment, position = self._positions.published_up_to
         origin = Origin(self._host_id, segment, "", 0, position)
-        for channel, partition in self._heartbeats.due(self._channels.all(), self._sender.last_sent, now):
+        channels = [self._channels.opened(table) for table in self._schema.current()]
+        for channel, partition in self._heartbeats.due(filter(None, channels), self._sender.last_sent, now):
             value = raw.encode(heartbeat(channel.table, origin, self._positions.clock), channel.schema_id)
             self._sender.send_to_partition(channel.topic, partition, value)
 

@@ -32,9 +32,10 @@ VERSION_QUERY = "SELECT schema_version FROM system.local WHERE key = 'local'"
 
 
 class PublishedTable(NamedTuple):
-    """A table with `cdc = true`, and the digest of its schema."""
+    """A table with `cdc = true`: the bytes of its id, and the digest of its schema."""
 
     table: TableMetadata
+    id: bytes
     digest: bytes
 
 
@@ -52,6 +53,7 @@ class Schema:
         self.tables: dict[bytes, TableMetadata] = {}
         self.published: dict[bytes, PublishedTable] = {}
         self.filler_ids: set[bytes] = set()
+        self.ignored: set[bytes] = set()
 
     def load(self) -> None:
         """Take what earlier runs have seen."""
@@ -127,11 +129,17 @@ class Schema:
         self.filler_ids = {
             table_id for table_id, table in tables.items() if (table.keyspace, table.name) == self._filler
         }
-        self.published = {
-            table_id: PublishedTable(table, table_messages.digest(table_messages.canonical(table)))
+        published = {
+            table_id: PublishedTable(table, table_id, table_messages.digest(table_messages.canonical(table)))
             for table_id, table in tables.items()
             if table.cdc and table_id not in self.filler_ids
         }
+        # One object for each state of a table: what is unchanged stays the same.
+        self.published = {
+            table_id: known if (known := self.published.get(table_id)) == table else table
+            for table_id, table in published.items()
+        }
+        self.ignored = tables.keys() - self.published.keys() - self.filler_ids
 
 
 def _dropped_columns_query(columns: Iterable[Mapping[str, Any]]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from cdc_program.cassandra import check_cdc_enabled, connect, read_node
 from cdc_program.errors import CdcError, Code
-from cdc_program.registry import RegistryClient
 from publisher import cdc_raw, state_files
 from publisher.channels import Channels, RegistryIds
 from publisher.kafka import Sender, Topics
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdc_program.cassandra import CassandraClient
-    from cdc_program.settings import Settings
+    from cdc_program.settings import RegistrySettings, Settings
 
 log = structlog.get_logger(__name__)
 
@@ -34,29 +34,21 @@ def run(settings: Settings) -> None:
         check_cdc_enabled(client)
         _check_cdc_raw(own.cdc_raw_directory, client)
         state_files.make_folder(own.state_directory)
-        with state_files.locked(own.state_directory), RegistryClient(settings.registry) as registry:
-            positions = Positions.load(own.state_directory / "position.json", node.host_id)
+        with state_files.locked(own.state_directory):
             schema = Schema(
                 own.state_directory / "schema.json", client.rows, (settings.filler.keyspace, settings.filler.table)
             )
             schema.load()
+            positions = Positions.load(own.state_directory / "position.json", node.host_id)
             sender = Sender(settings.kafka)
-            channels = Channels(
-                settings.kafka.topic_prefix,
-                Topics(settings.kafka),
-                sender,
-                RegistryIds(own.state_directory / "registry.json", registry),
-            )
-            channels.start()
-            tails = Tails(own.cdc_raw_directory, positions)
             publisher = Publisher(
                 settings=own,
                 host_id=node.host_id.bytes,
                 schema=schema,
-                channels=channels,
+                channels=_channels(settings, sender),
                 sender=sender,
                 positions=positions,
-                tails=tails,
+                tails=Tails(own.cdc_raw_directory, positions),
             )
             publisher.follow_schema()
             log.info(
@@ -64,10 +56,26 @@ def run(settings: Settings) -> None:
                 host_id=str(node.host_id),
                 cluster=node.cluster,
                 cassandra=node.release,
-                tables=len(schema.current()),
+                tables=sorted(table.table.qualified_name for table in schema.current()),
                 published_up_to=list(positions.published_up_to),
             )
             publisher.run()
+
+
+def _channels(settings: Settings, sender: Sender) -> Channels:
+    registry = settings.registry
+    ids = RegistryIds(settings.publisher.state_directory / "registry.json", registry.url, partial(_register, registry))
+    channels = Channels(settings.kafka.topic_prefix, Topics(settings.kafka), sender, ids)
+    channels.start()
+    return channels
+
+
+def _register(settings: RegistrySettings, subject: str, schema: dict[str, Any]) -> int:
+    """Only when a subject's id is not known yet: then the registry's client, 15 MB of it, is imported."""
+    from cdc_program.registry import RegistryClient  # noqa: PLC0415 - see above
+
+    with RegistryClient(settings) as registry:
+        return registry.register(subject, schema)
 
 
 def _check_cdc_raw(folder: Path, client: CassandraClient) -> None:
