@@ -21,9 +21,9 @@ from cdc_messages.errors import MessageError
 from cdc_messages.names import avro_name, avro_names, namespace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
-    from cdc_messages.avro_values import Converter
+    from cdc_messages.avro_values import Encoder
 
 AvroSchema: TypeAlias = "str | dict[str, Any] | list[Any]"
 
@@ -78,13 +78,10 @@ _STRINGS = (NativeType("text"), NativeType("ascii"))
 
 
 class AvroType(NamedTuple):
-    """schema: as it stands at this place (a record that was defined before is its full name). branch: what fastavro
-    calls it in a union: writing (branch, value) spares it trying every branch. convert: a Converter.
-    """
+    """schema: as it stands at this place (a record that was defined before is its full name)."""
 
     schema: AvroSchema
-    branch: str
-    convert: Converter
+    encode: Encoder
 
 
 class AvroTypes:
@@ -97,8 +94,8 @@ class AvroTypes:
 
     def __init__(self, of: str) -> None:
         self._namespace = of
-        self._user_types: dict[str, UserType] = {}
-        self._defined: set[str] = set()
+        self._user_types: dict[str, tuple[str, tuple[str, ...], tuple[CqlType, ...]]] = {}
+        self._shared: set[str] = set()
 
     def column(self, name: str, cql_type: CqlType) -> AvroType:
         """The type of a column, by its Avro name."""
@@ -109,8 +106,7 @@ class AvroTypes:
             case NativeType(name):
                 return self._native(name)
             case CustomType(class_name):
-                schema = {"type": "bytes", "cqlType": f"'{class_name}'"}
-                return AvroType(schema, "bytes", avro_values.native_converter("blob"))
+                return AvroType({"type": "bytes", "cqlType": f"'{class_name}'"}, avro_values.NATIVE_ENCODERS["blob"])
             case TupleType(types):
                 return self._tuple(types, path)
             case UserType():
@@ -124,17 +120,11 @@ class AvroTypes:
         if name not in _NATIVE:
             raise MessageError(f"CQL type {name} has no Avro type")
         schema = _NATIVE[name]
-        convert = avro_values.native_converter(name)
-        if isinstance(schema, str):
-            return AvroType(schema, schema, convert)
-        if schema["type"] == "record":
-            return self._named(f"{schema['namespace']}.{schema['name']}", schema, convert)
-        return AvroType(schema, schema["type"], convert)
-
-    def _named(self, full_name: str, definition: dict[str, Any], convert: Converter) -> AvroType:
-        schema: AvroSchema = full_name if full_name in self._defined else definition
-        self._defined.add(full_name)
-        return AvroType(schema, full_name, convert)
+        if isinstance(schema, dict) and schema["type"] == "record":
+            full_name = f"{schema['namespace']}.{schema['name']}"
+            schema = full_name if full_name in self._shared else schema
+            self._shared.add(full_name)
+        return AvroType(schema, avro_values.NATIVE_ENCODERS[name])
 
     def _array(self, cql_type: ListType | SetType | VectorType, path: str) -> AvroType:
         element = self._type(cql_type.elements, f"{path}.element")
@@ -142,64 +132,52 @@ class AvroTypes:
         match cql_type:
             case VectorType(_, dimension):
                 schema |= {"cqlType": "vector", "dimension": dimension}
-                convert = avro_values.vector_converter(cql_type, element.convert)
+                return AvroType(schema, avro_values.vector(cql_type, element.encode))
             case ListType(_, is_multi_cell):
-                make = avro_values.cells_list_converter if is_multi_cell else avro_values.list_converter
-                convert = make(element.convert)
+                make = avro_values.list_cells if is_multi_cell else avro_values.frozen_list
             case SetType(_, is_multi_cell):
                 schema["cqlType"] = "set"
-                make = avro_values.cells_set_converter if is_multi_cell else avro_values.list_converter
-                convert = make(element.convert)
-        return AvroType(schema, "array", convert)
+                make = avro_values.set_cells if is_multi_cell else avro_values.frozen_list
+        return AvroType(schema, make(element.encode))
 
     def _map(self, cql_type: MapType, path: str) -> AvroType:
         key, value = self._type(cql_type.keys, f"{path}.key"), self._type(cql_type.values, f"{path}.value")
+        encode = (avro_values.map_cells if cql_type.is_multi_cell else avro_values.frozen_map)(key.encode, value.encode)
         if cql_type.keys in _STRINGS:
-            make = avro_values.cells_map_converter if cql_type.is_multi_cell else avro_values.map_converter
-            return AvroType({"type": "map", "values": value.schema}, "map", make(key.convert, value.convert))
-        make = avro_values.cells_entries_converter if cql_type.is_multi_cell else avro_values.entries_converter
+            return AvroType({"type": "map", "values": value.schema}, encode)
         fields = [{"name": "key", "type": key.schema}, {"name": "value", "type": value.schema}]
         entry = {"type": "record", "name": "Entry", "namespace": path, "fields": fields}
-        return AvroType({"type": "array", "items": entry, "cqlType": "map"}, "array", make(key.convert, value.convert))
+        return AvroType({"type": "array", "items": entry, "cqlType": "map"}, encode)
 
     def _tuple(self, types: tuple[CqlType, ...], path: str) -> AvroType:
-        schemas, converters = self._fields(((f"f{index}", of) for index, of in enumerate(types)), path)
-        definition = {"type": "record", "name": "Tuple", "namespace": path, "cqlType": "tuple", "fields": schemas}
-        return AvroType(definition, f"{path}.Tuple", avro_values.record_converter(converters))
+        schemas, encoders = self._fields({f"f{index}": of for index, of in enumerate(types)}, path)
+        schema = {"type": "record", "name": "Tuple", "namespace": path, "cqlType": "tuple", "fields": schemas}
+        return AvroType(schema, avro_values.frozen_record(encoders))
 
     def _user_type(self, cql_type: UserType) -> AvroType:
-        types = namespace(self._namespace, "types")
-        name = avro_name(cql_type.name)
+        types, name = namespace(self._namespace, "types"), avro_name(cql_type.name)
         full_name = f"{types}.{name}"
         is_known = full_name in self._user_types
-        known = self._user_types.setdefault(full_name, cql_type)
-        if (known.name, known.field_names, known.field_types) != (
-            cql_type.name,
-            cql_type.field_names,
-            cql_type.field_types,
-        ):
+        definition = (cql_type.name, cql_type.field_names, cql_type.field_types)
+        if self._user_types.setdefault(full_name, definition) != definition:
             raise MessageError(f"two user types {cql_type.name} that differ, in one table")
-        fields = zip(cql_type.field_names, cql_type.field_types, strict=True)
-        schemas, converters = self._fields(fields, full_name)
-        make = avro_values.cells_record_converter if cql_type.is_multi_cell else avro_values.record_converter
+        of = dict(zip(cql_type.field_names, cql_type.field_types, strict=True))
+        schemas, encoders = self._fields(of, full_name)
+        make = avro_values.record_cells if cql_type.is_multi_cell else avro_values.frozen_record
         if is_known:
-            return AvroType(full_name, full_name, make(converters))
-        definition = {"type": "record", "name": name, "namespace": types, "cqlName": cql_type.name, "fields": schemas}
-        return AvroType(definition, full_name, make(converters))
+            return AvroType(full_name, make(encoders))
+        schema = {"type": "record", "name": name, "namespace": types, "cqlName": cql_type.name, "fields": schemas}
+        return AvroType(schema, make(encoders))
 
-    def _fields(
-        self, fields: Iterable[tuple[str, CqlType]], path: str
-    ) -> tuple[list[dict[str, Any]], list[tuple[str, str, Converter]]]:
-        """The nullable fields of a tuple or user type: their schemas, and what a record converter needs."""
-        types = dict(fields)
+    def _fields(self, types: Mapping[str, CqlType], path: str) -> tuple[list[dict[str, Any]], list[Encoder]]:
+        """The nullable fields of a tuple or user type: their schemas and encoders."""
         names = avro_names(types)
-        schemas, converters = [], []
+        schemas, encoders = [], []
         for cql_name, cql_type in types.items():
-            name = names[cql_name]
-            avro_type = self._type(cql_type, f"{path}.{name}")
-            schemas.append(field(cql_name, name, cql_type, avro_type.schema, is_nullable=True))
-            converters.append((name, avro_type.branch, avro_type.convert))
-        return schemas, converters
+            avro_type = self._type(cql_type, f"{path}.{names[cql_name]}")
+            schemas.append(field(cql_name, names[cql_name], cql_type, avro_type.schema, is_nullable=True))
+            encoders.append(avro_type.encode)
+        return schemas, encoders
 
 
 def field(cql_name: str, name: str, cql_type: CqlType, schema: AvroSchema, *, is_nullable: bool) -> dict[str, Any]:

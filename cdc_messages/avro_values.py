@@ -1,4 +1,4 @@
-"""Serialized CQL values as fastavro writes them: no logical type is left to its conversions, which know fewer dates."""
+"""Serialized CQL values as Avro's binary encoding of the types in cdc_messages.avro_types."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from cassandra_storage import marshal
 from cassandra_storage.errors import FormatError
 from cassandra_storage.marshal import NativeType, VectorType
+from cdc_messages.avro_binary import NULL, VALUE, encode_array, encode_bytes, encode_long, encode_string
 from cdc_messages.errors import MessageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cassandra_storage.serializers import Duration
 
-Converter: TypeAlias = Callable[[Any], object]
+Encoder: TypeAlias = Callable[[Any], bytes]
 """From a serialized value; for a multi-cell type from its (path, value) pairs. Raises EmptyValueError, FormatError."""
 
 
@@ -22,76 +25,110 @@ class EmptyValueError(Exception):
     """An empty value (b"") of a type whose Avro type has none, in the value or anywhere inside it."""
 
 
-def _bytes(value: bytes) -> bytes:
-    return value
+def _wrong_length(name: str, value: bytes) -> Exception:
+    return FormatError(f"a {name} of {len(value)} bytes") if value else EmptyValueError()
+
+
+def _integer(name: str, size: int) -> Encoder:
+    def encode(value: bytes) -> bytes:
+        if len(value) != size:
+            raise _wrong_length(name, value)
+        return encode_long(int.from_bytes(value, "big", signed=True))
+
+    return encode
+
+
+def _floating(name: str, size: int) -> Encoder:
+    """Big-endian to little-endian: NaNs keep their bits."""
+
+    def encode(value: bytes) -> bytes:
+        if len(value) != size:
+            raise _wrong_length(name, value)
+        return value[::-1]
+
+    return encode
+
+
+def _date(value: bytes) -> bytes:
+    """Days since 1970-01-01; Cassandra's 2 ** 31 is that day."""
+    if len(value) != 4:
+        raise _wrong_length("date", value)
+    return encode_long(int.from_bytes(value, "big") - 2**31)
+
+
+def _boolean(value: bytes) -> bytes:
+    if len(value) != 1:
+        raise _wrong_length("boolean", value)
+    return b"\x00" if value == b"\x00" else b"\x01"
+
+
+def _text(encoding: str) -> Encoder:
+    def encode(value: bytes) -> bytes:
+        try:
+            value.decode(encoding)
+        except UnicodeDecodeError as error:
+            raise FormatError(f"text that is not {encoding}", position=error.start) from None
+        return encode_long(len(value)) + value
+
+    return encode
 
 
 def _varint(value: bytes) -> bytes:
     if not value:
         raise EmptyValueError
-    return value
+    return encode_bytes(value)
 
 
-def _uuid(value: bytes) -> str:
+def _uuid(value: bytes) -> bytes:
     if len(value) != 16:
-        if not value:
-            raise EmptyValueError
-        raise FormatError(f"a uuid of {len(value)} bytes")
+        raise _wrong_length("uuid", value)
     text = value.hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return f"\x48{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}".encode()  # 0x48: 36 characters
 
 
-def _decimal(value: bytes) -> dict[str, object]:
+def _decimal(value: bytes) -> bytes:
     if len(value) < 5:
-        if not value:
-            raise EmptyValueError
-        raise FormatError(f"a decimal of {len(value)} bytes")
-    return {"unscaled": value[4:], "scale": int.from_bytes(value[:4], "big", signed=True)}
+        raise _wrong_length("decimal", value)
+    return encode_bytes(value[4:]) + encode_long(int.from_bytes(value[:4], "big", signed=True))
 
 
-def _inet(value: bytes) -> str:
+def _inet(value: bytes) -> bytes:
     address = marshal.decode(NativeType("inet"), value)
     if address is None:
         raise EmptyValueError
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        return f"::ffff:{address.ipv4_mapped}"  # as Python 3.13 writes it; earlier ones write ::ffff:102:304
-    return str(address)
+        return encode_string(f"::ffff:{address.ipv4_mapped}")  # as Python 3.13 has it; before it was ::ffff:102:304
+    return encode_string(str(address))
 
 
-def _duration(value: bytes) -> dict[str, object]:
-    if not value:
-        raise EmptyValueError
-    duration = cast("Duration", marshal.decode(NativeType("duration"), value))
-    return {"months": duration.months, "days": duration.days, "nanos": duration.nanoseconds}
+def _duration(value: bytes) -> bytes:
+    duration = cast("Duration", marshal.decode(NativeType("duration"), _not_empty(value)))
+    return encode_long(duration.months) + encode_long(duration.days) + encode_long(duration.nanoseconds)
 
 
-_NATIVE: dict[str, Converter] = {
-    "blob": _bytes,
-    "empty": _bytes,
-    "varint": _varint,
-    "uuid": _uuid,
-    "timeuuid": _uuid,
+NATIVE_ENCODERS: dict[str, Encoder] = {
+    "ascii": _text("ascii"),
+    "bigint": _integer("bigint", 8),
+    "blob": encode_bytes,
+    "boolean": _boolean,
+    "counter": _integer("counter", 8),  # its total, as in RowImage
+    "date": _date,
     "decimal": _decimal,
-    "inet": _inet,
+    "double": _floating("double", 8),
     "duration": _duration,
+    "empty": encode_bytes,
+    "float": _floating("float", 4),
+    "inet": _inet,
+    "int": _integer("int", 4),
+    "smallint": _integer("smallint", 2),
+    "text": _text("utf-8"),
+    "time": _integer("time", 8),
+    "timestamp": _integer("timestamp", 8),
+    "timeuuid": _uuid,
+    "tinyint": _integer("tinyint", 1),
+    "uuid": _uuid,
+    "varint": _varint,
 }
-_EMPTY_IS_A_VALUE = {"text", "ascii"}
-
-
-def native_converter(name: str) -> Converter:
-    """The converter of a native type. A counter's value is its total, 8 bytes, as in RowImage."""
-    if name in _NATIVE:
-        return _NATIVE[name]
-    decode = marshal.decoder(NativeType("bigint" if name == "counter" else name))
-    if name in _EMPTY_IS_A_VALUE:
-        return decode
-
-    def convert(value: bytes) -> object:
-        if not value:
-            raise EmptyValueError
-        return decode(value)
-
-    return convert
 
 
 def _not_empty(value: bytes) -> bytes:
@@ -100,66 +137,57 @@ def _not_empty(value: bytes) -> bytes:
     return value
 
 
-def list_converter(element: Converter) -> Converter:
-    return lambda value: [element(item) for item in marshal.elements(_not_empty(value))]
+def frozen_list(element: Encoder) -> Encoder:
+    """Of a frozen list or set."""
+    return lambda value: encode_array([element(item) for item in marshal.elements(_not_empty(value))])
 
 
-def vector_converter(vector: VectorType, element: Converter) -> Converter:
-    return lambda value: [element(item) for item in marshal.vector_elements(vector, _not_empty(value))]
+def vector(of: VectorType, element: Encoder) -> Encoder:
+    return lambda value: encode_array([element(item) for item in marshal.vector_elements(of, _not_empty(value))])
 
 
-def map_converter(key: Converter, value: Converter) -> Converter:
-    return lambda image: {key(name): value(item) for name, item in marshal.pairs(_not_empty(image))}
+def frozen_map(key: Encoder, value: Encoder) -> Encoder:
+    """As a map, or as an array of entries: both are encoded alike."""
+    return lambda image: encode_array([key(name) + value(item) for name, item in marshal.pairs(_not_empty(image))])
 
 
-def entries_converter(key: Converter, value: Converter) -> Converter:
-    return lambda image: [{"key": key(name), "value": value(item)} for name, item in marshal.pairs(_not_empty(image))]
+def frozen_record(fields: Sequence[Encoder]) -> Encoder:
+    """Of a tuple or frozen user type, whose fields are nullable."""
+
+    def encode(value: bytes) -> bytes:
+        values = marshal.fields(_not_empty(value), len(fields))
+        return b"".join(
+            [NULL if item is None else VALUE + field(item) for field, item in zip(fields, values, strict=True)]
+        )
+
+    return encode
 
 
-def record_converter(fields: list[tuple[str, str, Converter]]) -> Converter:
-    """Of a tuple or frozen user type; a field is (Avro name, its branch of the union with null, converter)."""
-    count = len(fields)
-
-    def convert(value: bytes) -> dict[str, object]:
-        values = marshal.fields(_not_empty(value), count)
-        return {
-            name: (branch, of(item))
-            for (name, branch, of), item in zip(fields, values, strict=True)
-            if item is not None
-        }
-
-    return convert
-
-
-def cells_list_converter(element: Converter) -> Converter:
+def list_cells(element: Encoder) -> Encoder:
     """Of a multi-cell list: paths are timeuuids, values the elements."""
-    return lambda cells: [element(value) for _, value in cells]
+    return lambda cells: encode_array([element(value) for _, value in cells])
 
 
-def cells_set_converter(element: Converter) -> Converter:
+def set_cells(element: Encoder) -> Encoder:
     """Of a multi-cell set: paths are the elements."""
-    return lambda cells: [element(path) for path, _ in cells]
+    return lambda cells: encode_array([element(path) for path, _ in cells])
 
 
-def cells_map_converter(key: Converter, value: Converter) -> Converter:
-    return lambda cells: {key(path): value(item) for path, item in cells}
+def map_cells(key: Encoder, value: Encoder) -> Encoder:
+    """Of a multi-cell map: paths are the keys."""
+    return lambda cells: encode_array([key(path) + value(item) for path, item in cells])
 
 
-def cells_entries_converter(key: Converter, value: Converter) -> Converter:
-    return lambda cells: [{"key": key(path), "value": value(item)} for path, item in cells]
-
-
-def cells_record_converter(fields: list[tuple[str, str, Converter]]) -> Converter:
+def record_cells(fields: Sequence[Encoder]) -> Encoder:
     """Of a multi-cell user type: a path is a field's position, 2 bytes."""
 
-    def convert(cells: tuple[tuple[bytes, bytes], ...]) -> dict[str, object]:
-        record: dict[str, object] = {}
+    def encode(cells: tuple[tuple[bytes, bytes], ...]) -> bytes:
+        parts = [NULL] * len(fields)
         for path, value in cells:
             position = int.from_bytes(path, "big")
             if position >= len(fields):
                 raise MessageError(f"field {position} of a user type that has {len(fields)}")
-            name, branch, of = fields[position]
-            record[name] = (branch, of(value))
-        return record
+            parts[position] = VALUE + fields[position](value)
+        return b"".join(parts)
 
-    return convert
+    return encode

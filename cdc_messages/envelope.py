@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from importlib.metadata import PackageNotFoundError, version
-from io import BytesIO
+from time import time_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
-
-from fastavro import parse_schema, schemaless_writer
 
 from cassandra_storage.errors import FormatError
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from cdc_messages import wire
+from cdc_messages.avro_binary import NULL, VALUE, encode_array, encode_long, encode_string
 from cdc_messages.avro_types import AvroTypes, field
 from cdc_messages.avro_values import EmptyValueError
 from cdc_messages.errors import MessageError
@@ -21,7 +20,7 @@ from cdc_messages.names import avro_names, namespace
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cdc_messages.avro_values import Converter
+    from cdc_messages.avro_values import Encoder
     from cdc_messages.changes import RowChange, RowImage, Source
 
 CONNECTOR = "cassandra"
@@ -32,22 +31,32 @@ except PackageNotFoundError:  # run from a source tree that was not installed
 
 
 class _Column(NamedTuple):
-    """How a column is written: its field, the field's branch of a union with null (None: not a union)."""
+    """How a column is written: `name` is its field's."""
 
     cql_name: str
     name: str
-    branch: str | None
-    convert: Converter
+    is_nullable: bool
+    encode: Encoder
 
 
 def key_schema(table: TableMetadata, prefix: str) -> dict[str, Any]:
     """The key: a record of the primary key's columns. It does not depend on any other column."""
-    return _key(table, prefix)[0]
+    of = _namespace(table, prefix)
+    return _record("Key", of, _fields(table, of, table.partition_key + table.clustering)[0])
 
 
 def value_schema(table: TableMetadata, prefix: str) -> dict[str, Any]:
     """The value: the envelope with a record of all columns, the key's first."""
-    return _envelope(table, prefix)[0]
+    of = _namespace(table, prefix)
+    row = _record("Value", of, _fields(table, of, table.columns)[0])
+    fields: list[dict[str, Any]] = [
+        {"name": "before", "type": ["null", row], "default": None},
+        {"name": "after", "type": ["null", f"{of}.Value"], "default": None},
+        {"name": "source", "type": _source_schema(of)},
+        {"name": "op", "type": "string"},
+        {"name": "ts_ms", "type": ["null", "long"], "default": None},
+    ]
+    return _record("Envelope", of, fields)
 
 
 def schema_text(schema: dict[str, Any]) -> str:
@@ -78,102 +87,96 @@ def partition_key_values(table: TableMetadata, key: bytes) -> list[bytes]:
 class ChangeEncoder:
     """Encodes the changes of one table under one pair of registered schemas.
 
-    key_schema_id, value_schema_id: the registry's ids of schema_text(key_schema(…)), schema_text(value_schema(…)).
+    key_schema_id, value_schema_id: the registry's ids of key_schema(table, prefix) and value_schema(table, prefix).
+    cluster: the Cassandra cluster's name, for `source`.
     """
 
     def __init__(
-        self, table: TableMetadata, *, prefix: str, cluster: str, key_schema_id: int, value_schema_id: int
+        self, table: TableMetadata, prefix: str, key_schema_id: int, value_schema_id: int, cluster: str = ""
     ) -> None:
         self._table = table
         self._key_header, self._value_header = wire.header(key_schema_id), wire.header(value_schema_id)
-        key, self._key_columns = _key(table, prefix)
-        value, columns = _envelope(table, prefix)
-        self._key_schema, self._value_schema = parse_schema(key), parse_schema(value)
-        self._columns = {column.cql_name: column for column in columns}
-        self._row = f"{_namespace(table, prefix)}.Value"
-        self._source: dict[str, object] = {
-            "version": VERSION,
-            "connector": CONNECTOR,
-            "name": prefix,
-            "snapshot": "false",
-            "cluster": cluster,
-            "keyspace": table.keyspace,
-            "table": table.name,
-        }
+        columns = _fields(table, _namespace(table, prefix), table.columns)[1]
+        key_size = len(table.partition_key) + len(table.clustering)
+        self._key_columns, self._columns = columns[:key_size], columns[key_size:]
+        self._source_start = b"".join(map(encode_string, (VERSION, CONNECTOR, prefix)))
+        self._source_table = b"".join(map(encode_string, ("false", cluster, table.keyspace, table.name)))
+        self._file: tuple[bytes, str] = (b"", "")
+        self._source_file = b""
 
-    def encode(self, change: RowChange, ts_ms: int | None) -> tuple[bytes, bytes]:
-        """The change's message, key and value; `ts_ms` is when it was made.
+    def encode(self, change: RowChange, ts_ms: int | None = None) -> tuple[bytes, bytes]:
+        """The change's message, key and value; `ts_ms` is when it was made, now if not given.
 
         MessageError if a value is not one of its column's type, or if the key has an empty value that Avro cannot say.
         """
         key = self._key(change)
-        empty: list[str] = []
-        record: dict[str, object] = {
-            "before": self._image("before", change.before, key, empty),
-            "after": self._image("after", change.after, key, empty),
-            "source": self._source_record(change.source, change.row_sequence, empty),
-            "op": change.op,
-            "ts_ms": None if ts_ms is None else ("long", ts_ms),
-        }
-        return self._write_key(key), _write(self._value_header, self._value_schema, record)
+        empty: list[bytes] = []
+        value = (
+            self._value_header,
+            self._image("before", change.before, key, empty),
+            self._image("after", change.after, key, empty),
+            self._source(change.source, change.row_sequence, empty),
+            encode_string(change.op),
+            VALUE,
+            encode_long(time_ns() // 1_000_000 if ts_ms is None else ts_ms),
+        )
+        return self._key_header + key, b"".join(value)
 
     def tombstone(self, change: RowChange) -> tuple[bytes, None]:
         """What follows a delete: the same key without a value, which compaction takes as the end of the key."""
-        return self._write_key(self._key(change)), None
+        return self._key_header + self._key(change), None
 
-    def _write_key(self, key: dict[str, object]) -> bytes:
-        return _write(self._key_header, self._key_schema, key)
-
-    def _key(self, change: RowChange) -> dict[str, object]:
-        """The fields of the primary key, the same in the key and in the rows."""
+    def _key(self, change: RowChange) -> bytes:
+        """The fields of the primary key: the whole key, and the start of each row."""
         values: list[bytes | None] = [*_partition_key(self._table, change.partition_key)]
         values += change.clustering if change.clustering is not None else [None] * len(self._table.clustering)
         if len(values) != len(self._key_columns):
             raise MessageError(f"a clustering of {len(change.clustering or ())} values in {self._table.qualified_name}")
-        record: dict[str, object] = {}
-        for (cql_name, name, branch, convert), value in zip(self._key_columns, values, strict=True):
-            if value is not None:
-                converted = _key_value(cql_name, convert, value)
-                record[name] = converted if branch is None else (branch, converted)
-            elif branch is None:
-                raise MessageError(f"null in key column {cql_name}")
-        return record
+        return b"".join(map(_key_field, self._key_columns, values))
 
-    def _image(
-        self, which: str, image: RowImage | None, key: dict[str, object], empty: list[str]
-    ) -> tuple[str, dict[str, object]] | None:
+    def _image(self, which: str, image: RowImage | None, key: bytes, empty: list[bytes]) -> bytes:
+        """The union of null and the row; names of fields with an empty value go to `empty`."""
         if image is None:
-            return None
-        record = key.copy()
-        for cql_name, value in image.items():
+            return NULL
+        parts = [VALUE, key]
+        present = 0
+        for cql_name, name, _, encode in self._columns:
+            value = image.get(cql_name)
+            if value is None:
+                parts.append(NULL)
+                continue
+            present += 1
             try:
-                _, name, branch, convert = self._columns[cql_name]
-                record[name] = (branch, convert(value))
+                encoded = encode(value)
             except EmptyValueError:
-                empty.append(f"{which}.{name}")
-            except (KeyError, FormatError, MessageError) as error:
-                raise _bad_value(cql_name, error) from error
-        return self._row, record
+                parts.append(NULL)
+                empty.append(encode_string(f"{which}.{name}"))
+            except (FormatError, MessageError) as error:
+                raise MessageError(f"column {cql_name}: {error}") from error
+            else:
+                parts += (VALUE, encoded)
+        if present != len(image):
+            unknown = set(image) - {column.cql_name for column in self._columns}
+            raise MessageError(f"columns that {self._table.qualified_name} does not have: {sorted(unknown)}")
+        return b"".join(parts)
 
-    def _source_record(self, source: Source, row_sequence: int, empty: list[str]) -> dict[str, object]:
-        return {
-            **self._source,
-            "ts_ms": source.ts_us // 1000,
-            "ts_us": source.ts_us,
-            "host": str(UUID(bytes=source.host)),
-            "file": source.file,
-            "pos": source.position,
-            "cause": source.cause,
-            "row_sequence": row_sequence,
-            "empty": empty,
-        }
-
-
-def _write(header: bytes, schema: Any, record: dict[str, object]) -> bytes:  # noqa: ANN401  fastavro's parsed schema
-    out = BytesIO()
-    out.write(header)
-    schemaless_writer(out, schema, record)
-    return out.getvalue()
+    def _source(self, source: Source, row_sequence: int, empty: list[bytes]) -> bytes:
+        """The source record; what rarely changes is kept encoded."""
+        if self._file != (source.host, source.file):
+            self._file = (source.host, source.file)
+            self._source_file = encode_string(str(UUID(bytes=source.host))) + encode_string(source.file)
+        parts = (
+            self._source_start,
+            encode_long(source.ts_us // 1000),
+            encode_long(source.ts_us),
+            self._source_table,
+            self._source_file,
+            encode_long(source.position),
+            encode_string(source.cause),
+            encode_long(row_sequence),
+            encode_array(empty),
+        )
+        return b"".join(parts)
 
 
 def _partition_key(table: TableMetadata, key: bytes) -> list[bytes]:
@@ -183,41 +186,22 @@ def _partition_key(table: TableMetadata, key: bytes) -> list[bytes]:
         raise MessageError(f"{table.qualified_name}: {error}") from error
 
 
-def _key_value(cql_name: str, convert: Converter, value: bytes) -> object:
+def _key_field(column: _Column, value: bytes | None) -> bytes:
+    if value is None:
+        if not column.is_nullable:
+            raise MessageError(f"null in key column {column.cql_name}")
+        return NULL
     try:
-        return convert(value)
+        encoded = column.encode(value)
     except EmptyValueError:
-        raise MessageError(f"empty value in key column {cql_name}, whose Avro type has none") from None
+        raise MessageError(f"empty value in key column {column.cql_name}, whose Avro type has none") from None
     except (FormatError, MessageError) as error:
-        raise _bad_value(cql_name, error) from error
-
-
-def _bad_value(cql_name: str, error: Exception) -> MessageError:
-    reason = "no such column" if isinstance(error, KeyError) else str(error)
-    return MessageError(f"column {cql_name}: {reason}")
+        raise MessageError(f"key column {column.cql_name}: {error}") from error
+    return VALUE + encoded if column.is_nullable else encoded
 
 
 def _namespace(table: TableMetadata, prefix: str) -> str:
     return namespace(prefix, table.keyspace, table.name)
-
-
-def _key(table: TableMetadata, prefix: str) -> tuple[dict[str, Any], list[_Column]]:
-    fields, columns = _fields(table, _namespace(table, prefix), table.partition_key + table.clustering)
-    return _record("Key", _namespace(table, prefix), fields), columns
-
-
-def _envelope(table: TableMetadata, prefix: str) -> tuple[dict[str, Any], list[_Column]]:
-    of = _namespace(table, prefix)
-    fields, columns = _fields(table, of, table.columns)
-    row = _record("Value", of, fields)
-    envelope: list[dict[str, Any]] = [
-        {"name": "before", "type": ["null", row], "default": None},
-        {"name": "after", "type": ["null", f"{of}.Value"], "default": None},
-        {"name": "source", "type": _source_schema(of)},
-        {"name": "op", "type": "string"},
-        {"name": "ts_ms", "type": ["null", "long"], "default": None},
-    ]
-    return _record("Envelope", of, envelope), columns
 
 
 def _record(name: str, of: str, fields: list[dict[str, Any]]) -> dict[str, Any]:
@@ -231,12 +215,10 @@ def _fields(
     types = AvroTypes(of)
     schemas, described = [], []
     for column in columns:
-        name = names[column.name]
-        avro_type = types.column(name, column.type)
+        avro_type = types.column(names[column.name], column.type)
         is_nullable = _is_nullable(table, column)
-        schemas.append(field(column.name, name, column.type, avro_type.schema, is_nullable=is_nullable))
-        branch = avro_type.branch if is_nullable else None
-        described.append(_Column(column.name, name, branch, avro_type.convert))
+        schemas.append(field(column.name, names[column.name], column.type, avro_type.schema, is_nullable=is_nullable))
+        described.append(_Column(column.name, names[column.name], is_nullable, avro_type.encode))
     return schemas, described
 
 

@@ -14,6 +14,7 @@ from cassandra_storage.marshal import ListType, MapType, NativeType, UserType
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
 from cdc_messages import tables
 from cdc_messages.errors import MessageError
+from tests.messages.strategies import tables as table_metadata
 
 if TYPE_CHECKING:
     import random
@@ -37,12 +38,12 @@ ORDERS = TableMetadata(
 )
 
 
-@given(st.from_type(TableMetadata))
+@given(table_metadata())
 def test_round_trip(table: TableMetadata) -> None:
     assert tables.from_json(tables.to_json(table)) == table
 
 
-@given(st.from_type(TableMetadata), st.randoms(use_true_random=False))
+@given(table_metadata(), st.randoms(use_true_random=False))
 def test_order_in_memory_does_not_matter(table: TableMetadata, order: random.Random) -> None:
     regulars, dropped = list(table.regular_columns), list(table.dropped_columns.items())
     order.shuffle(regulars)

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for tables and their types, found by type: st.from_type(TableMetadata)."""
+"""Hypothesis strategies for tables and their types."""
 
 from __future__ import annotations
 
@@ -97,6 +97,3 @@ def tables(draw: st.DrawFn) -> TableMetadata:
         frozenset(draw(st.sets(st.sampled_from(["compound", "dense", "super", "counter"])))),
         draw(st.integers(0, 2**31 - 1)),
     )
-
-
-st.register_type_strategy(TableMetadata, tables())

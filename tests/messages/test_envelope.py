@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from io import BytesIO
+from typing import Any
+from uuid import UUID
+
+import pytest
+from fastavro import schemaless_reader
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cassandra_storage.errors import FormatError
+from cassandra_storage.marshal import ListType, NativeType, SetType, TupleType
+from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
+from cdc_messages import envelope, wire
+from cdc_messages.changes import RowChange, Source
+from cdc_messages.envelope import ChangeEncoder, key_schema, partition_key_values, value_schema
+from cdc_messages.errors import MessageError
+
+TEXT, INT = NativeType("text"), NativeType("int")
+HOST = UUID(int=7)
+SOURCE = Source(1_700_000_000_123_456, HOST.bytes, "CommitLog-7-1.log", 4096)
+
+
+def column(name: str, cql_type: Any, kind: ColumnKind, position: int = -1) -> ColumnMetadata:  # noqa: ANN401  a CqlType
+    return ColumnMetadata(name, cql_type, kind, position)
+
+
+ORDERS = TableMetadata(
+    "shop",
+    "orders",
+    UUID(int=1),
+    (column("shop", TEXT, ColumnKind.PARTITION_KEY, 0), column("day", INT, ColumnKind.PARTITION_KEY, 1)),
+    (column("line", INT, ColumnKind.CLUSTERING, 0),),
+    regular_columns=(
+        column("note", TEXT, ColumnKind.REGULAR),
+        column("qty", INT, ColumnKind.REGULAR),
+        column("tags", SetType(TEXT, is_multi_cell=True), ColumnKind.REGULAR),
+    ),
+)
+WITH_STATIC = replace(ORDERS, static_columns=(column("größe", INT, ColumnKind.STATIC),))
+KEY = b"\x00\x02s1\x00\x00\x04\x00\x00\x00\x05\x00"
+CREATED = RowChange(
+    KEY, (b"\x00\x00\x00\x01",), "c", None, {"note": b"hi", "tags": ((b"a", b""), (b"b", b""))}, 1, SOURCE
+)
+
+
+def encode(table: TableMetadata, change: RowChange) -> tuple[Any, Any]:
+    key, value = ChangeEncoder(table, "cdc", 3, 4, "main").encode(change, 1_700_000_000_999)
+    assert (wire.schema_id(key), wire.schema_id(value)) == (3, 4)
+    return read(key_schema(table, "cdc"), key), read(value_schema(table, "cdc"), value)
+
+
+def read(schema: Any, message: bytes) -> Any:  # noqa: ANN401  any value
+    stream = BytesIO(message[wire.HEADER_SIZE :])
+    value = schemaless_reader(stream, schema, None)
+    assert not stream.read()
+    return value
+
+
+def test_create() -> None:
+    key, value = encode(ORDERS, CREATED)
+    assert key == {"shop": "s1", "day": 5, "line": 1}
+    assert value == {
+        "before": None,
+        "after": {"shop": "s1", "day": 5, "line": 1, "note": "hi", "qty": None, "tags": ["a", "b"]},
+        "source": {
+            "version": envelope.VERSION,
+            "connector": "cassandra",
+            "name": "cdc",
+            "ts_ms": 1_700_000_000_123,
+            "ts_us": 1_700_000_000_123_456,
+            "snapshot": "false",
+            "cluster": "main",
+            "keyspace": "shop",
+            "table": "orders",
+            "host": str(HOST),
+            "file": "CommitLog-7-1.log",
+            "pos": 4096,
+            "cause": "write",
+            "row_sequence": 1,
+            "empty": [],
+        },
+        "op": "c",
+        "ts_ms": 1_700_000_000_999,
+    }
+
+
+def test_update_and_delete() -> None:
+    other = SOURCE._replace(file="CommitLog-7-2.log", cause="expiry", ts_us=-1)
+    updated = CREATED._replace(op="u", before=CREATED.after, after={"qty": b"\x7f\xff\xff\xff"}, source=other)
+    _, value = encode(ORDERS, updated)
+    assert (value["op"], value["before"]["note"], value["after"]["note"]) == ("u", "hi", None)
+    assert value["after"]["qty"] == 2**31 - 1
+    assert [value["source"][name] for name in ("file", "cause", "ts_us", "ts_ms")] == [
+        "CommitLog-7-2.log",
+        "expiry",
+        -1,
+        -1,
+    ]
+    _, value = encode(ORDERS, CREATED._replace(op="d", before=CREATED.after, after=None))
+    assert (value["op"], value["after"], value["before"]["tags"]) == ("d", None, ["a", "b"])
+
+
+def test_an_encoder_goes_from_file_to_file() -> None:
+    encoder = ChangeEncoder(ORDERS, "cdc", 3, 4)
+    for file in ("a", "b", "a"):
+        change = CREATED._replace(source=SOURCE._replace(file=file))
+        assert read(value_schema(ORDERS, "cdc"), encoder.encode(change)[1])["source"]["file"] == file
+
+
+def test_made_now_if_not_said_otherwise() -> None:
+    value = ChangeEncoder(ORDERS, "cdc", 3, 4).encode(CREATED)[1]
+    assert read(value_schema(ORDERS, "cdc"), value)["ts_ms"] > SOURCE.ts_us // 1000
+
+
+def test_tombstone_has_the_changes_key() -> None:
+    encoder = ChangeEncoder(ORDERS, "cdc", 3, 4)
+    assert encoder.tombstone(CREATED) == (encoder.encode(CREATED)[0], None)
+
+
+def test_the_row_of_a_partition_with_only_statics() -> None:
+    change = CREATED._replace(clustering=None, after={"größe": b"\x00\x00\x00\x02"})
+    key, value = encode(WITH_STATIC, change)
+    assert key == {"shop": "s1", "day": 5, "line": None}
+    assert value["after"]["gr_x00F6__x00DF_e"] == 2
+    (size,) = (
+        each for each in value_schema(WITH_STATIC, "cdc")["fields"][0]["type"][1]["fields"] if each.get("cqlName")
+    )
+    assert size == {
+        "name": "gr_x00F6__x00DF_e",
+        "type": ["null", "int"],
+        "default": None,
+        "cqlName": "größe",
+        "cqlType": "int",
+    }
+    assert encode(WITH_STATIC, CREATED)[0] == {"shop": "s1", "day": 5, "line": 1}
+
+
+def test_the_keys_are_nullable_only_where_a_row_can_be_without() -> None:
+    def types(table: TableMetadata) -> list[Any]:
+        return [each["type"] for each in key_schema(table, "cdc")["fields"]]
+
+    assert types(ORDERS) == ["string", "int", "int"]
+    assert types(WITH_STATIC) == ["string", "int", ["null", "int"]]
+
+
+def test_empty_values_are_null_and_named() -> None:
+    change = CREATED._replace(op="u", before={"qty": b"", "note": b""}, after={"qty": b"", "note": b"x"})
+    _, value = encode(ORDERS, change)
+    assert (value["before"]["qty"], value["before"]["note"]) == (None, "")
+    assert value["source"]["empty"] == ["before.qty", "after.qty"]
+
+
+@pytest.mark.parametrize(
+    ("cql_type", "value"),
+    [
+        (ListType(INT, is_multi_cell=True), ((UUID(int=1).bytes, b"\0\0\0\1"), (UUID(int=2).bytes, b""))),
+        (ListType(INT, is_multi_cell=False), struct.pack(">iii", 1, 0, 0)[:8]),
+        (TupleType((INT, TEXT)), struct.pack(">ii", 0, -1)),
+        (TupleType((INT, TEXT)), b""),
+    ],
+)
+def test_an_empty_value_inside_makes_the_whole_column_null(cql_type: Any, value: Any) -> None:  # noqa: ANN401
+    table = replace(ORDERS, regular_columns=(column("c", cql_type, ColumnKind.REGULAR),))
+    _, message = encode(table, CREATED._replace(after={"c": value}))
+    assert message["after"]["c"] is None
+    assert message["source"]["empty"] == ["after.c"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (CREATED._replace(clustering=(b"",)), "empty value in key column line"),
+        (CREATED._replace(clustering=(None,)), "null in key column line"),
+        (CREATED._replace(clustering=None), "null in key column line"),
+        (CREATED._replace(clustering=(b"\0\0\0",)), "key column line: a int of 3 bytes"),
+        (CREATED._replace(clustering=()), "a clustering of 0 values in shop.orders"),
+        (CREATED._replace(partition_key=KEY[:-1]), "shop.orders: a partition key that ends too early"),
+        (CREATED._replace(after={"qty": b"\0"}), "column qty: a int of 1 bytes"),
+        (CREATED._replace(after={"note": b"\xff"}), "column note: text that is not utf-8"),
+        (CREATED._replace(after={"other": b"x"}), r"columns that shop.orders does not have: \['other'\]"),
+    ],
+)
+def test_what_cannot_be_said_is_an_error(change: RowChange, reason: str) -> None:
+    with pytest.raises(MessageError, match=reason):
+        encode(ORDERS, change)
+
+
+def test_a_key_keeps_its_names_whatever_column_is_added() -> None:
+    quoted = replace(ORDERS, clustering=(column("a b", INT, ColumnKind.CLUSTERING, 0),))
+    added = replace(quoted, regular_columns=(column("a_x0020_b", INT, ColumnKind.REGULAR),))
+    assert key_schema(added, "cdc") == key_schema(quoted, "cdc")
+    fields = value_schema(added, "cdc")["fields"][0]["type"][1]["fields"]
+    assert [(each["name"], each.get("cqlName")) for each in fields[2:]] == [
+        ("a_x0020_b", "a b"),
+        ("a_x0020_b_", "a_x0020_b"),
+    ]
+
+
+def test_schema_text_is_stable() -> None:
+    assert envelope.schema_text(key_schema(ORDERS, "my-cdc")) == (
+        '{"type":"record","name":"Key","namespace":"my_x002D_cdc.shop.orders","fields":['
+        '{"name":"shop","type":"string","cqlType":"text"},{"name":"day","type":"int","cqlType":"int"},'
+        '{"name":"line","type":"int","cqlType":"int"}]}'
+    )
+
+
+def test_partition_key_of_one_column_is_the_value() -> None:
+    assert partition_key_values(replace(ORDERS, partition_key=ORDERS.partition_key[:1]), KEY) == [KEY]
+
+
+@given(st.binary(max_size=300), st.binary(max_size=300))
+def test_partition_key_of_several_columns(first: bytes, second: bytes) -> None:
+    key = b"".join(struct.pack(">H", len(value)) + value + b"\0" for value in (first, second))
+    assert partition_key_values(ORDERS, key) == [first, second]
+    for damaged in (key[:-1], key + b"\0", b""):
+        with pytest.raises(FormatError):
+            partition_key_values(ORDERS, damaged)
