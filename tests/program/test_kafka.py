@@ -1,0 +1,42 @@
+"""The properties that every Kafka client is given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from pydantic import SecretStr
+
+from cdc_program.kafka import LIBRDKAFKA_LOGGER, client_config
+from cdc_program.settings import KafkaSettings
+
+
+def test_plain_clients_are_given_no_credentials() -> None:
+    config = client_config(KafkaSettings(sasl_username="user", sasl_password=SecretStr("geheim")))
+    assert config["bootstrap.servers"] == "127.0.0.1:9092"
+    assert not any(key.startswith(("sasl", "ssl")) for key in config)
+
+
+@pytest.mark.parametrize(("protocol", "tls"), [("SASL_PLAINTEXT", False), ("SASL_SSL", True)])
+def test_credentials_are_given_but_not_shown(protocol: str, *, tls: bool) -> None:
+    settings = KafkaSettings.model_validate(
+        {
+            "security_protocol": protocol,
+            "sasl_username": "user",
+            "sasl_password": "geheim",
+            "ssl_ca_file": "/ca.pem",
+        }
+    )
+    config = client_config(settings)
+    assert config["sasl.password"] == "geheim"
+    assert config["sasl.username"] == "user"
+    assert config.get("ssl.ca.location") == (str(Path("/ca.pem")) if tls else None)
+    assert "geheim" not in repr(config)
+    assert "geheim" not in f"{config}"
+
+
+def test_librdkafka_takes_the_properties() -> None:
+    settings = KafkaSettings(security_protocol="SASL_PLAINTEXT", sasl_username="user", sasl_password=SecretStr("x"))
+    producer = Producer(client_config(settings), logger=LIBRDKAFKA_LOGGER)
+    assert producer.flush(0) == 0
