@@ -37,6 +37,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+_DEEPEST = 100
 _UNQUOTED = re.compile(r"[a-z][a-z0-9_]*")  # ColumnIdentifier.UNQUOTED_IDENTIFIER
 _EMPTY_TYPE = "org.apache.cassandra.db.marshal.EmptyType"
 _NATIVE_NAMES = frozenset(NATIVE_DECODERS) | {"varchar"}
@@ -219,6 +220,8 @@ class _Parser:
 
 def _tokens(text: str) -> list[tuple[str, str]]:
     """(kind, content) of each token, quotes taken off."""
+    if text.count("<") > _DEEPEST:
+        raise FormatError(f"a CQL type nested more than {_DEEPEST} deep")
     tokens = []
     text = text.rstrip()
     position = 0

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from cassandra_storage.errors import FormatError
 from cassandra_storage.serializers import NATIVE_DECODERS, BigDecimal, Decoder, Duration
-from cassandra_storage.vint import read_unsigned_vint
+from cassandra_storage.vint import read_unsigned_vint, write_unsigned_vint
 
 __all__ = [
     "LEXICAL_UUID_TYPE",
@@ -247,7 +247,8 @@ def _variable_vector(dimension: int, value: bytes) -> list[bytes]:
     split = []
     position = 0
     for _ in range(dimension):
-        size, start = read_unsigned_vint(value, position)
+        size, _ = read_unsigned_vint(value, position)
+        start = position + len(write_unsigned_vint(size))  # as Cassandra steps, whatever form the size is in
         position = start + size
         if position > len(value):
             raise FormatError(f"an element of {size} bytes in a vector", position=start)
