@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+import json
+import re
 import struct
 from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
 from fastavro import schemaless_reader
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +20,7 @@ from hypothesis import strategies as st
 from cassandra_storage.errors import FormatError
 from cassandra_storage.marshal import ListType, NativeType, SetType, TupleType
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
-from cdc_messages import envelope, wire
+from cdc_messages import envelope, tables, wire
 from cdc_messages.changes import RowChange, Source
 from cdc_messages.envelope import ChangeEncoder, key_schema, partition_key_values, value_schema
 from cdc_messages.errors import MessageError
@@ -219,3 +225,31 @@ def test_partition_key_of_several_columns(first: bytes, second: bytes) -> None:
     for damaged in (key[:-1], key + b"\0", b""):
         with pytest.raises(FormatError):
             partition_key_values(ORDERS, damaged)
+
+
+def test_confluents_own_deserializer_reads_both() -> None:
+    registry = SchemaRegistryClient.new_client({"url": "mock://"})
+    key_id, value_id = (
+        registry.register_schema(f"orders-{which}", Schema(envelope.schema_text(make(WITH_STATIC, "cdc")), "AVRO"))
+        for which, make in (("key", key_schema), ("value", value_schema))
+    )
+    key, value = ChangeEncoder(WITH_STATIC, "cdc", key_id, value_id).encode(CREATED)
+    deserialize = AvroDeserializer(registry)
+    context = SerializationContext("cdc.shop.orders", MessageField.VALUE)
+    assert deserialize(key, context) == {"shop": "s1", "day": 5, "line": 1}
+    assert deserialize(value, context)["after"]["tags"] == ["a", "b"]
+
+
+def test_the_documentations_messages_are_of_this_format() -> None:
+    page = Path(envelope.__file__).parents[1] / "docs" / "formats" / "messages.md"
+    schema, _key, created, updated, deleted = (
+        json.loads(each) for each in re.findall(r"```json\n(.*?)```", page.read_text(), re.DOTALL)
+    )
+    table = tables.from_json(json.dumps(schema).encode())
+    fields = [each["name"] for each in value_schema(table, "cdc")["fields"]]
+    source = [each["name"] for each in value_schema(table, "cdc")["fields"][2]["type"]["fields"]]
+    for message in (created, updated, deleted):
+        assert list(message) == fields
+        assert list(message["source"]) == source
+    assert updated["before"] == created["after"]
+    assert deleted["before"] == updated["after"]
