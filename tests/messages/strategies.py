@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from cassandra_storage.marshal import (
@@ -59,6 +60,10 @@ MULTI_CELL_TYPES: st.SearchStrategy[CqlType] = st.one_of(
     _user_types(FROZEN_TYPES, is_multi_cell=True),
 )
 TYPES: st.SearchStrategy[CqlType] = FROZEN_TYPES | MULTI_CELL_TYPES
+
+
+# For tests over whole tables, which take their time to make.
+whole_tables = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 
 def _in_order(columns: list[ColumnMetadata]) -> tuple[ColumnMetadata, ...]:

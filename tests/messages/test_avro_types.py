@@ -20,7 +20,7 @@ from cdc_messages.avro_types import AvroTypes
 from cdc_messages.envelope import key_schema, value_schema
 from cdc_messages.errors import MessageError
 from tests.messages.cql_values import NATIVE, values
-from tests.messages.strategies import TYPES
+from tests.messages.strategies import TYPES, whole_tables
 from tests.messages.strategies import tables as table_metadata
 
 TEXT, INT, DECIMAL = NativeType("text"), NativeType("int"), NativeType("decimal")
@@ -92,6 +92,7 @@ def test_fastavro_cannot_convert_dates_outside_pythons_years(name: str, number: 
     assert isinstance(read(avro_type.schema, data), int)
 
 
+@whole_tables
 @given(table_metadata())
 def test_schemas_are_valid(table: TableMetadata) -> None:
     for make in (key_schema, value_schema):

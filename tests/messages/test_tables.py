@@ -15,6 +15,7 @@ from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, 
 from cdc_messages import tables
 from cdc_messages.errors import MessageError
 from tests.messages.strategies import tables as table_metadata
+from tests.messages.strategies import whole_tables
 
 if TYPE_CHECKING:
     import random
@@ -38,11 +39,13 @@ ORDERS = TableMetadata(
 )
 
 
+@whole_tables
 @given(table_metadata())
 def test_round_trip(table: TableMetadata) -> None:
     assert tables.from_json(tables.to_json(table)) == table
 
 
+@whole_tables
 @given(table_metadata(), st.randoms(use_true_random=False))
 def test_order_in_memory_does_not_matter(table: TableMetadata, order: random.Random) -> None:
     regulars, dropped = list(table.regular_columns), list(table.dropped_columns.items())
