@@ -35,12 +35,13 @@ def _is_value_of(schema: dict[str, Any], value: object, namespace: str, lookup: 
                 is_valid_default(type_, each, namespace, lookup) for each in value.values()
             )
         case "record" | "error":
-            valid = isinstance(value, dict) and all(
-                _is_valid_field(field, value, namespace, lookup) for field in schema["fields"]
+            # A record that is not complete yet contains the field: such a default would contain itself for ever.
+            valid = (
+                isinstance(value, dict)
+                and "fields" in schema
+                and all(_is_valid_field(field, value, namespace, lookup) for field in schema["fields"])
             )
-        case "enum":
-            valid = value in schema["symbols"]
-        case "fixed":
+        case "enum" | "fixed":
             valid = isinstance(value, str)
         case primitive:
             valid = bool(_is_primitive_value(primitive, value))

@@ -11,9 +11,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from schematizer.avro_defaults import is_valid_default
+
+if TYPE_CHECKING:
+    from collections.abc import Container
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _NAMED = frozenset({"record", "error", "enum", "fixed"})
@@ -49,10 +52,8 @@ def parse(text: str) -> AvroSchema:
     """The schema of a JSON text; InvalidSchemaError for anything that is none."""
     try:
         tree = json.loads(text, parse_constant=_refuse_constant)
-        reader = _Reader()
-        canonical = reader.schema(tree, "", "")
-        reader.check_defaults()
-        return AvroSchema(json.dumps(canonical, separators=(",", ":")), reader.resolved(tree, ""))
+        canonical = _Reader().schema(tree, "", "")
+        return AvroSchema(json.dumps(canonical, separators=(",", ":")), _resolved(canonical, "", set()))
     except RecursionError:
         raise InvalidSchemaError("it is nested too deeply") from None
     except InvalidSchemaError:
@@ -74,7 +75,6 @@ class _Reader:
 
     def __init__(self) -> None:
         self.named: dict[str, dict[str, Any]] = {}
-        self._defaults: list[tuple[Node, str, Any, str]] = []
 
     def schema(self, node: object, namespace: str, where: str) -> Node:
         """The canonical form of the node; names it defines are known from then on."""
@@ -94,15 +94,11 @@ class _Reader:
     def _reference(self, name: str, namespace: str, where: str) -> str:
         if name in PRIMITIVES:
             return name
-        found = self.find(name, namespace)
+        found = _find(name, namespace, self.named)
         if found is None:
             _fail(where, f"{name!r} is neither a type of Avro nor defined before")
         space, _, short = found.rpartition(".")
         return short if space in ("", namespace) else found
-
-    def find(self, name: str, namespace: str) -> str | None:
-        """The full name that a reference means: in the namespace, else without one, as Avro for Java does."""
-        return next((full for full in (full_name(name, namespace), name) if full in self.named), None)
 
     def _union(self, branches: list[Any], namespace: str, where: str) -> list[Node]:
         result: list[Node] = []
@@ -120,7 +116,7 @@ class _Reader:
 
     def _branch_identity(self, branch: dict[str, Any] | str, namespace: str) -> str:
         if isinstance(branch, str):
-            return branch if branch in PRIMITIVES else self.find(branch, namespace) or branch
+            return branch if branch in PRIMITIVES else _find(branch, namespace, self.named) or branch
         if branch["type"] in _NAMED:
             return full_name(branch["name"], branch.get("namespace", namespace))
         return str(branch["type"])
@@ -153,7 +149,7 @@ class _Reader:
             _fail(where, f"{full} is a type of Avro itself")
         space, _, short = full.rpartition(".")
         result: dict[str, Any] = {"type": type_, "name": short}
-        self.named[full] = result
+        self.named[full] = result  # at once, as it may contain itself
         if space != namespace:
             result["namespace"] = space
         result |= _texts(node, where)
@@ -164,7 +160,8 @@ class _Reader:
                 result |= _enum(node, where)
             case _:
                 result["size"] = _size(node, where)
-        return result | _extra(node, ("type", *_TYPE_KEYS[type_]))
+        result |= _extra(node, ("type", *_TYPE_KEYS[type_]))
+        return result
 
     def _fields(self, node: dict[str, Any], namespace: str, where: str) -> list[dict[str, Any]]:
         fields = node.get("fields")
@@ -186,7 +183,8 @@ class _Reader:
         result = {"name": name, "type": type_, **_texts(field, where)}
         if "default" in field:
             result["default"] = field["default"]
-            self._defaults.append((type_, namespace, field["default"], where))
+            if not is_valid_default(type_, field["default"], namespace, self._lookup):
+                _fail(where, f"the default {_short(field['default'])} is not a value of its type")
         order = field.get("order", _ORDERS[0])
         if order not in _ORDERS:
             _fail(where, f"the order {_short(order)} is none of {', '.join(_ORDERS)}")
@@ -194,44 +192,44 @@ class _Reader:
             result["order"] = order
         return result | _extra(field, _FIELD_KEYS)
 
-    def check_defaults(self) -> None:
-        """After the walk, as a default may be of a record that was not complete yet."""
-        for type_, namespace, default, where in self._defaults:
-            if not is_valid_default(type_, default, namespace, self._lookup):
-                _fail(where, f"the default {_short(default)} is not a value of its type")
-
     def _lookup(self, name: str, namespace: str) -> tuple[dict[str, Any], str]:
-        full = self.find(name, namespace)
+        full = _find(name, namespace, self.named)
         assert full is not None
         return self.named[full], full.rpartition(".")[0]
 
-    def resolved(self, node: Any, namespace: str) -> Node:  # noqa: ANN401 - JSON that schema() has checked
-        """The bare structure: full names (`-` for no namespace), no documentation and no further properties."""
-        if isinstance(node, str):
-            return node if node in PRIMITIVES else _spaced(self.find(node, namespace) or node)
-        if isinstance(node, list):
-            return [self.resolved(branch, namespace) for branch in node]
-        type_ = node["type"]
-        if not isinstance(type_, str):
-            return self.resolved(type_, namespace)
-        if type_ in ("array", "map"):
-            key = _TYPE_KEYS[type_][0]
-            return {"type": type_, key: self.resolved(node[key], namespace)}
-        if type_ not in _NAMED:
-            return self.resolved(type_, namespace)
-        full = _defined_name(node, namespace, "")
-        space = full.rpartition(".")[0]
-        result: dict[str, Any] = {"type": "record" if type_ == "error" else type_, "name": _spaced(full)}
-        if "aliases" in node:
-            result["aliases"] = [_spaced(full_name(alias, space)) for alias in node["aliases"]]
-        result |= {key: node[key] for key in ("symbols", "size", "default") if key in _TYPE_KEYS[type_] and key in node}
-        if "fields" in node and type_ in ("record", "error"):
-            result["fields"] = [self._resolved_field(field, space) for field in node["fields"]]
-        return result
 
-    def _resolved_field(self, field: dict[str, Any], namespace: str) -> dict[str, Any]:
-        kept: dict[str, Any] = {key: field[key] for key in ("name", "aliases", "default") if key in field}
-        return {**kept, "type": self.resolved(field["type"], namespace)}
+def _resolved(node: Any, namespace: str, known: set[str]) -> Node:  # noqa: ANN401 - JSON
+    """The bare structure of a canonical schema, without documentation and further properties, and with full names."""
+    if isinstance(node, str):
+        return node if node in PRIMITIVES else _spaced(_find(node, namespace, known) or node)
+    if isinstance(node, list):
+        return [_resolved(branch, namespace, known) for branch in node]
+    type_ = node["type"]
+    if type_ in PRIMITIVES:
+        return str(type_)
+    if type_ in ("array", "map"):
+        key = _TYPE_KEYS[type_][0]
+        return {"type": type_, key: _resolved(node[key], namespace, known)}
+    space = node.get("namespace", namespace)
+    full = full_name(node["name"], space)
+    known.add(full)
+    result: dict[str, Any] = {"type": "record" if type_ == "error" else type_, "name": _spaced(full)}
+    if "aliases" in node:
+        result["aliases"] = [_spaced(full_name(alias, space)) for alias in node["aliases"]]
+    result |= {key: node[key] for key in ("symbols", "size", "default") if key in _TYPE_KEYS[type_] and key in node}
+    if "fields" in _TYPE_KEYS[type_]:
+        result["fields"] = [_resolved_field(field, space, known) for field in node["fields"]]
+    return result
+
+
+def _resolved_field(field: dict[str, Any], namespace: str, known: set[str]) -> dict[str, Any]:
+    kept: dict[str, Any] = {key: field[key] for key in ("name", "aliases", "default") if key in field}
+    return {**kept, "type": _resolved(field["type"], namespace, known)}
+
+
+def _find(name: str, namespace: str, known: Container[str]) -> str | None:
+    """The full name that a reference means: in the namespace, else without one, as Avro for Java does."""
+    return next((full for full in (full_name(name, namespace), name) if full in known), None)
 
 
 def _spaced(full: str) -> str:
