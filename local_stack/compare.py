@@ -98,7 +98,7 @@ def from_avro(kind: Any, value: Any) -> Plain:  # noqa: ANN401 - the driver's ty
 
 def is_record(kind: Any) -> bool:  # noqa: ANN401 - the driver's type class
     """Whether it is a user type or a tuple."""
-    return hasattr(kind, "fieldnames") or kind.typename == "tuple"
+    return kind.cassname in {"UserType", "TupleType"}
 
 
 def _plain(kind: Any, value: Any, plain: Callable[[Any, Any], Plain], scalars: Mapping[str, Scalar]) -> Plain:  # noqa: ANN401

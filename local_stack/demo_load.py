@@ -83,6 +83,10 @@ class Load:
     def is_running(self) -> bool:
         return self._thread.is_alive()
 
+    def wait(self) -> None:
+        """Returns when its time is over and every statement is answered."""
+        self._thread.join()
+
     def stop(self) -> None:
         """Ends it early; returns when every statement is answered."""
         self._stop.set()

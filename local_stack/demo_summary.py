@@ -60,7 +60,7 @@ class Summary:
         if self._live:
             self._live.update(self._table(), refresh=True)
         else:
-            self._console.print("  ".join(f"{name} {value}" for name, value in self._facts()), highlight=False)
+            self._console.print("  ".join(f"{name} {value}" for name, value in self._facts()), highlight=False, soft_wrap=True)
 
     def _table(self) -> Table:
         table = Table(show_header=False, box=None, padding=(0, 2))
@@ -76,8 +76,8 @@ class Summary:
             ("statements", f"{self._load.sent}"),
             ("changes out", f"{self._history.count}"),
             ("lag", f"{self._lag():.1f} s"),
-            ("p50", f"{percentile(latencies, 0.5):.2f} s"),
-            ("p99", f"{percentile(latencies, 0.99):.2f} s"),
+            ("p50", f"{percentile(latencies, 0.5):.2f} s" if latencies else "-"),
+            ("p99", f"{percentile(latencies, 0.99):.2f} s" if latencies else "-"),
         ]
 
     def _lag(self) -> float:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from local_stack.change_reader import Change, Record
 
 OPERATIONS = {"c": ("insert", "bold green"), "u": ("update", "bold yellow"), "d": ("delete", "bold red")}
+LATE_SECONDS = 600.0  # a write older than this was given its timestamp
 BEFORE_STYLE = "red"
 AFTER_STYLE = "green"
 

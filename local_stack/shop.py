@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from local_stack.cql import CqlClient
 
 KEYSPACE = "shop"
+TOPIC_SECONDS = 60.0
 SCHEMA = (
     "CREATE KEYSPACE IF NOT EXISTS shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
     "CREATE TYPE IF NOT EXISTS shop.address (street text, city text)",
@@ -104,9 +106,11 @@ class Markers:
     def _numbers(self, table: str) -> list[int]:
         """One number for each raw partition, such that its key falls there."""
         topic = raw_topic(self._prefix, KEYSPACE, table)
-        count = partition_count(self._bootstrap, topic)
-        if not count:
-            raise CdcError(Code.SERVER_FAILED, f"There is no topic {topic}.", "See the publisher's log in .run.")
+        deadline = time.monotonic() + TOPIC_SECONDS
+        while not (count := partition_count(self._bootstrap, topic)):
+            if time.monotonic() > deadline:
+                raise CdcError(Code.SERVER_FAILED, f"There is no topic {topic}.", "See the publisher's log in .run.")
+            time.sleep(0.2)
         first: dict[int, int] = {}
         for number in itertools.count(1):
             first.setdefault(partition_for(MARKED[table].serialized(number), count), number)

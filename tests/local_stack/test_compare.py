@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from local_stack.cql import CqlClient
 
 
-def kind(name: str, *parts: Any, fields: tuple[str, ...] | None = None) -> Any:  # noqa: ANN401
-    named = {} if fields is None else {"fieldnames": fields}
-    return SimpleNamespace(typename=name, subtypes=parts, **named)
+def kind(name: str, *parts: Any, cassname: str = "") -> Any:  # noqa: ANN401
+    """As the driver's type classes: `cassname` is the class, a user type's `name` its own."""
+    return SimpleNamespace(typename=name, cassname=cassname, subtypes=parts, fieldnames=None)
 
 
 INT, TEXT = kind("int"), kind("text")
@@ -68,8 +68,10 @@ def test_a_column_that_differs_is_named(column: str, value: object) -> None:
     assert f"{column}: Cassandra" in line
 
 
-VECTOR = SimpleNamespace(typename="org.apache.cassandra.db.marshal.VectorType", subtypes=(), subtype=INT)
-UDT = kind("pair", INT, TEXT, fields=("n", "t"))
+VECTOR = SimpleNamespace(
+    typename="org.apache.cassandra.db.marshal.VectorType", cassname="VectorType", subtypes=(), subtype=INT
+)
+UDT = kind("pair", INT, TEXT, cassname="UserType")
 MOMENT = dt.datetime(2026, 1, 2, 3, 4, 5, 678000, dt.UTC)
 IDENTIFIER = UUID("12345678-1234-5678-1234-567812345678")
 
@@ -96,7 +98,7 @@ IDENTIFIER = UUID("12345678-1234-5678-1234-567812345678")
         (kind("map", TEXT, INT), {"a": 1}, {"a": 1}, {"a": 2}),
         (kind("map", INT, TEXT), {1: "a"}, [{"key": 1, "value": "a"}], [{"key": 2, "value": "a"}]),
         (UDT, (1, None), {"n": 1, "t": None}, {"n": None, "t": None}),
-        (kind("tuple", INT, TEXT), (1, "a"), {"f0": 1, "f1": "a"}, {"f0": 1, "f1": "b"}),
+        (kind("tuple", INT, TEXT, cassname="TupleType"), (1, "a"), {"f0": 1, "f1": "a"}, {"f0": 1, "f1": "b"}),
     ],
     ids=lambda value: getattr(value, "typename", None),
 )

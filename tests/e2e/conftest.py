@@ -1,0 +1,57 @@
+"""One whole stack for all tests of this folder; they use keyspaces of their own or go on with `shop`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from local_stack import cql, shop
+from local_stack.change_reader import ChangeReader
+from local_stack.stack import Stack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from local_stack.cql import CqlClient
+    from local_stack.servers import Servers
+
+
+@pytest.fixture(scope="session")
+def stack() -> Iterator[Stack]:
+    with Stack() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def servers(stack: Stack) -> Servers:
+    return stack.servers
+
+
+@pytest.fixture(scope="session")
+def client(servers: Servers) -> Iterator[CqlClient]:
+    with cql.connect(servers.cassandra_hosts, servers.cassandra_port) as client:
+        yield client
+
+
+@pytest.fixture
+def follow(servers: Servers) -> Iterator[Callable[[str], ChangeReader]]:
+    """Makes readers of all changes of a keyspace, from the first one on."""
+    readers: list[ChangeReader] = []
+
+    def make(of: str) -> ChangeReader:
+        readers.append(
+            ChangeReader(servers.kafka, servers.registry, servers.topic_prefix, lambda keyspace, _table: keyspace == of)
+        )
+        return readers[-1]
+
+    yield make
+    for reader in readers:
+        reader.close()
+
+
+@pytest.fixture
+def markers(client: CqlClient, servers: Servers) -> shop.Markers:
+    """Marks an end of writing in the tables of `shop`, which are there then."""
+    shop.create(client)
+    return shop.Markers(client, servers.kafka, servers.topic_prefix)

@@ -1,0 +1,201 @@
+"""Random statements over tables of several shapes, with rising timestamps, each told to a model as well."""
+
+from __future__ import annotations
+
+import random
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tests.e2e.row_model import TableModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from local_stack.cql import CqlClient
+
+KEYSPACE = "every_event"
+MANY_COLUMNS = "s set<text>, m map<text, int>, l list<int>, f frozen<list<int>>"
+SCHEMA = (
+    f"CREATE KEYSPACE {KEYSPACE} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}",
+    f"CREATE TABLE {KEYSPACE}.plain (id int PRIMARY KEY, a text, b bigint, c double) WITH cdc = true",
+    f"CREATE TABLE {KEYSPACE}.wide (p int, c text, v text, n int, PRIMARY KEY (p, c)) WITH cdc = true",
+    f"CREATE TABLE {KEYSPACE}.many (id text PRIMARY KEY, {MANY_COLUMNS}) WITH cdc = true",
+)
+PLAIN = tuple(range(60))
+WIDE = tuple((p, c) for p in range(8) for c in "abcdefghij")
+MANY = tuple(f"many {number}" for number in range(40))
+MOST_IN_FLIGHT = 32
+
+
+@dataclass
+class Workload:
+    """Runs statements in order for each partition; `timestamp` is the last one's, µs."""
+
+    client: CqlClient
+    timestamp: int
+    pick: random.Random = field(default_factory=lambda: random.Random(5))
+    plain: TableModel = field(default_factory=lambda: TableModel(("a", "b", "c")))
+    wide: TableModel = field(default_factory=lambda: TableModel(("v", "n")))
+    many: TableModel = field(default_factory=lambda: TableModel(("s", "m", "l", "f")))
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        for statement in SCHEMA:
+            self.client.run(statement)
+        self._prepared: dict[str, Any] = {}
+        self._busy: dict[object, threading.Event] = {}
+        self._room = threading.Semaphore(MOST_IN_FLIGHT)
+        self._errors: list[Exception] = []
+
+    def models(self) -> dict[str, TableModel]:
+        return {f"{KEYSPACE}.plain": self.plain, f"{KEYSPACE}.wide": self.wide, f"{KEYSPACE}.many": self.many}
+
+    def run(self, count: int) -> None:
+        makers: list[Callable[[], None]] = [self._plain, self._wide, self._many]
+        for _ in range(count):
+            self.pick.choice(makers)()
+
+    def close(self) -> None:
+        """One more change of every key: when it has come, all before it has."""
+        for key in PLAIN:
+            self._insert("plain", self.plain, ("id",), (key,), {"a": "the end"})
+        for wide_key in WIDE:
+            self._insert("wide", self.wide, ("p", "c"), wide_key, {"v": "the end"})
+        for many_key in MANY:
+            self._insert("many", self.many, ("id",), (many_key,), {"f": [0, 0, 0]})
+        for event in list(self._busy.values()):
+            event.wait()
+        assert not self._errors, self._errors[0]
+
+    def _plain(self) -> None:
+        key = (self.pick.choice(PLAIN),)
+        values = {"a": self._text(), "b": self.pick.randint(-3, 3), "c": self.pick.choice((0.0, -1.5, 1e300))}
+        some = {name: values[name] for name in values if self.pick.random() < 0.5} or {"a": None}
+        match self.pick.choices("iudr", (30, 40, 15, 15))[0]:
+            case "i":
+                self._insert("plain", self.plain, ("id",), key, some)
+            case "u":
+                self._update("plain", self.plain, ("id",), key, some)
+            case "d":
+                self._delete_columns("plain", self.plain, ("id",), key, tuple(some))
+            case _:
+                self._delete("plain", self.plain, ("id",), key)
+
+    def _wide(self) -> None:
+        key = self.pick.choice(WIDE)
+        match self.pick.choices("iudr", (30, 45, 10, 15))[0]:
+            case "i":
+                self._insert("wide", self.wide, ("p", "c"), key, {"v": self._text(), "n": self.pick.randint(0, 2)})
+            case "u":
+                self._update("wide", self.wide, ("p", "c"), key, {"n": self.pick.choice((None, 1, 2, 3))})
+            case "d":
+                self._delete_columns("wide", self.wide, ("p", "c"), key, ("v",))
+            case _:
+                self._delete("wide", self.wide, ("p", "c"), key)
+
+    def _many(self) -> None:
+        key = (self.pick.choice(MANY),)
+        makers = (self._many_whole, self._set_element, self._map_entry, self._list_append, self._many_delete)
+        self.pick.choices(makers, (25, 25, 25, 15, 10))[0](key)
+
+    def _many_whole(self, key: tuple[str]) -> None:
+        values: dict[str, Any] = {
+            "s": {self._text() for _ in range(self.pick.randrange(3))},
+            "m": {self._text(): number for number in range(self.pick.randrange(3))},
+            "l": [self.pick.randrange(9) for _ in range(self.pick.randrange(3))],
+            "f": [self.pick.randrange(9) for _ in range(self.pick.randrange(1, 3))],
+        }
+        some = {name: values[name] for name in values if self.pick.random() < 0.5} or {"s": None}
+        write = self._insert if self.pick.random() < 0.5 else self._update
+        write("many", self.many, ("id",), key, some)
+
+    def _set_element(self, key: tuple[str]) -> None:
+        element, held = self._text(), self.many.value(key, "s") or set()
+        adds = self.pick.random() < 0.6
+        sign = "+" if adds else "-"
+        self.many.update(key, {"s": held | {element} if adds else held - {element}})
+        self._send(
+            f"UPDATE {KEYSPACE}.many USING TIMESTAMP ? SET s = s {sign} ? WHERE id = ?",
+            ({element}, *key),
+            ("many", key[0]),
+        )
+
+    def _map_entry(self, key: tuple[str]) -> None:
+        name, held = self._text(), self.many.value(key, "m") or {}
+        number = self.pick.choice((None, 1, 2, 3))
+        entries = {**held, name: number} if number is not None else {at: held[at] for at in held if at != name}
+        self.many.update(key, {"m": entries})
+        self._send(
+            f"UPDATE {KEYSPACE}.many USING TIMESTAMP ? SET m[?] = ? WHERE id = ?",
+            (name, number, *key),
+            ("many", key[0]),
+        )
+
+    def _list_append(self, key: tuple[str]) -> None:
+        number = self.pick.randrange(9)
+        self.many.update(key, {"l": [*(self.many.value(key, "l") or []), number]})
+        self._send(
+            f"UPDATE {KEYSPACE}.many USING TIMESTAMP ? SET l = l + ? WHERE id = ?", ([number], *key), ("many", key[0])
+        )
+
+    def _many_delete(self, key: tuple[str]) -> None:
+        if self.pick.random() < 0.5:
+            self._delete("many", self.many, ("id",), key)
+        else:
+            self._delete_columns("many", self.many, ("id",), key, ("s", "m"))
+
+    def _insert(
+        self, table: str, model: TableModel, names: tuple[str, ...], key: tuple[Any, ...], values: dict[str, Any]
+    ) -> None:
+        model.insert(key, values)
+        columns = (*names, *values)
+        marks = ", ".join("?" for _ in columns)
+        text = f"INSERT INTO {KEYSPACE}.{table} ({', '.join(columns)}) VALUES ({marks}) USING TIMESTAMP ?"
+        self._send(text, (*key, *values.values()), (table, key[0]), timestamp_last=True)
+
+    def _update(
+        self, table: str, model: TableModel, names: tuple[str, ...], key: tuple[Any, ...], values: dict[str, Any]
+    ) -> None:
+        model.update(key, values)
+        sets = ", ".join(f"{name} = ?" for name in values)
+        text = f"UPDATE {KEYSPACE}.{table} USING TIMESTAMP ? SET {sets} WHERE {_where(names)}"
+        self._send(text, (*values.values(), *key), (table, key[0]))
+
+    def _delete_columns(
+        self, table: str, model: TableModel, names: tuple[str, ...], key: tuple[Any, ...], columns: tuple[str, ...]
+    ) -> None:
+        model.update(key, dict.fromkeys(columns))
+        text = f"DELETE {', '.join(columns)} FROM {KEYSPACE}.{table} USING TIMESTAMP ? WHERE {_where(names)}"
+        self._send(text, key, (table, key[0]))
+
+    def _delete(self, table: str, model: TableModel, names: tuple[str, ...], key: tuple[Any, ...]) -> None:
+        model.delete(key)
+        self._send(f"DELETE FROM {KEYSPACE}.{table} USING TIMESTAMP ? WHERE {_where(names)}", key, (table, key[0]))
+
+    def _send(self, text: str, parameters: tuple[Any, ...], partition: object, *, timestamp_last: bool = False) -> None:
+        """One statement of a partition at a time, so that the log has them in this order."""
+        self.timestamp += 1
+        self.count += 1
+        values = (*parameters, self.timestamp) if timestamp_last else (self.timestamp, *parameters)
+        if text not in self._prepared:
+            self._prepared[text] = self.client.prepare(text)
+        previous = self._busy.get(partition)
+        if previous:
+            previous.wait()
+        self._room.acquire()
+        event = self._busy[partition] = threading.Event()
+        self.client.submit(self._prepared[text], values, lambda error: self._answered(event, error))
+
+    def _answered(self, event: threading.Event, error: Exception | None) -> None:
+        if error is not None:
+            self._errors.append(error)
+        self._room.release()
+        event.set()
+
+    def _text(self) -> str:
+        return self.pick.choice(("x", "y", "z", "émile", ""))
+
+
+def _where(names: tuple[str, ...]) -> str:
+    return " AND ".join(f"{name} = ?" for name in names)
