@@ -14,6 +14,7 @@ from cassandra import (
     Timeout,
     Unauthorized,
     Unavailable,
+    UnresolvableContactPoints,
 )
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
@@ -29,7 +30,23 @@ if TYPE_CHECKING:
 
     from cdc_program.settings import CassandraSettings
 
-_UNREACHABLE = (NoHostAvailable, ConnectionException, OperationTimedOut, Timeout, Unavailable, OSError)
+_UNREACHABLE = (
+    NoHostAvailable,
+    UnresolvableContactPoints,
+    ConnectionException,
+    OperationTimedOut,
+    Timeout,
+    Unavailable,
+    OSError,
+)
+    NoHostAvailable,
+    UnresolvableContactPoints,
+    ConnectionException,
+    OperationTimedOut,
+    Timeout,
+    Unavailable,
+    OSError,
+)
 _AUTH = (AuthenticationFailed, Unauthorized)
 
 
@@ -73,9 +90,12 @@ def connect(settings: CassandraSettings, only: str | None = None) -> Iterator[Ca
     _quiet()
     contact_points = [only] if only else settings.contact_points
     where = ", ".join(f"{host}:{settings.port}" for host in contact_points)
-    cluster = _cluster(settings, contact_points, pinned=bool(only))
+    with _reported(settings, where):
+        cluster = _cluster(settings, contact_points, pinned=bool(only))
     try:
-        yield CassandraClient(_session(cluster, settings, where), where)
+        with _reported(settings, where):
+            session = cluster.connect()
+        yield CassandraClient(session, where)
     finally:
         cluster.shutdown()
 
@@ -125,13 +145,14 @@ def _cluster(settings: CassandraSettings, contact_points: list[str], *, pinned: 
     )
 
 
-def _session(cluster: Cluster, settings: CassandraSettings, where: str) -> Session:
+@contextmanager
+def _reported(settings: CassandraSettings, where: str) -> Iterator[None]:
+    """What fails while connecting, as a CdcError."""
     try:
-        return cluster.connect()
-    except (DriverException, NoHostAvailable, OSError) as error:
+        yield
+    except (DriverException, NoHostAvailable, UnresolvableContactPoints, OSError) as error:
         inner = list(error.errors.values()) if isinstance(error, NoHostAvailable) and error.errors else [error]
-        cause = next((cause for cause in inner if isinstance(cause, _AUTH)), inner[0])
-        if isinstance(cause, _AUTH) or "authentication" in str(cause).lower():
+        if any(isinstance(cause, _AUTH) or "authentication" in str(cause).lower() for cause in inner):
             role = f"as {settings.username}" if settings.username else "without a role"
             raise CdcError(
                 Code.CASSANDRA_AUTH,

@@ -17,14 +17,20 @@ from publisher.inflight import Mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
-    from typing import Any, TypeAlias
+    from typing import Any, Protocol
 
     from publisher.kafka import Sender, Topics
     from publisher.schema import PublishedTable
 
-    # Registers a schema under a subject and returns its id; CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED.
-    Register: TypeAlias = Callable[[str, dict[str, Any]], int]
+    class Registry(Protocol):
+        """Of cdc_program.registry.RegistryClient; CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED."""
+
+        def register(self, subject: str, schema: dict[str, Any]) -> int: ...
+
+        def lookup(self, subject: str, schema: dict[str, Any]) -> int | None: ...
+
 
 SCHEMA_SECONDS = 10.0
 
@@ -41,20 +47,30 @@ class Channel(NamedTuple):
 
 
 class RegistryIds:
-    """The ids of the raw schema by subject, remembered in a file: with it the registry at `url` may be down."""
+    """The ids of the raw schema by subject, remembered in a file: with it the registry at `url` may be down.
 
-    def __init__(self, file: Path, url: str, register: Register) -> None:
+    `connect` is called only when an id is not known yet.
+    """
+
+    def __init__(self, file: Path, url: str, connect: Callable[[], AbstractContextManager[Registry]]) -> None:
         self._file = file
-        self._register = register
+        self._connect = connect
         self._source = {"schema": RAW_SCHEMA, "registry": sha256(url.encode()).hexdigest()}  # a URL may hold secrets
         stored = state_files.read(file) or {}
         is_ours = {name: stored.get(name) for name in self._source} == self._source
         self._ids: dict[str, int] = stored["ids"] if is_ours else {}
 
+    def check(self) -> None:
+        """CdcError REGISTRY_UNREACHABLE if no id is known and there is nobody to ask for one."""
+        if not self._ids:
+            with self._connect() as registry:
+                registry.lookup("RawMessage", RAW_SCHEMA)
+
     def get(self, subject: str) -> int:
         """The id, registering the schema if this has not been done; CdcError REGISTRY_UNREACHABLE or _REFUSED."""
         if subject not in self._ids:
-            self._ids[subject] = self._register(subject, RAW_SCHEMA)
+            with self._connect() as registry:
+                self._ids[subject] = registry.register(subject, RAW_SCHEMA)
             state_files.write(self._file, {**self._source, "ids": self._ids})
         return self._ids[subject]
 
@@ -73,9 +89,10 @@ class Channels:
         self._sent_schemas: dict[bytes, bytes] = {}
 
     def start(self) -> None:
-        """Make or check the topic of table schemas, and see what it has."""
+        """Make or check the topic of table schemas, see what it has, and that there is a registry."""
         self._topics.ensure_tables(self._tables_topic)
         self._sent_schemas = self._topics.read_latest(self._tables_topic)
+        self._ids.check()
 
     def opened(self, table: PublishedTable) -> Channel | None:
         """The table's channel, if it is open with this schema."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdc_program.cassandra import CassandraClient
+    from cdc_program.registry import RegistryClient
     from cdc_program.settings import RegistrySettings, Settings
 
 log = structlog.get_logger(__name__)
@@ -64,18 +65,17 @@ def run(settings: Settings) -> None:
 
 def _channels(settings: Settings, sender: Sender) -> Channels:
     registry = settings.registry
-    ids = RegistryIds(settings.publisher.state_directory / "registry.json", registry.url, partial(_register, registry))
+    ids = RegistryIds(settings.publisher.state_directory / "registry.json", registry.url, partial(_registry, registry))
     channels = Channels(settings.kafka.topic_prefix, Topics(settings.kafka), sender, ids)
     channels.start()
     return channels
 
 
-def _register(settings: RegistrySettings, subject: str, schema: dict[str, Any]) -> int:
-    """Only when a subject's id is not known yet: then the registry's client, 15 MB of it, is imported."""
+def _registry(settings: RegistrySettings) -> RegistryClient:
+    """Imported only when a subject's id is not known yet: it takes 15 MB."""
     from cdc_program.registry import RegistryClient  # noqa: PLC0415 - see above
 
-    with RegistryClient(settings) as registry:
-        return registry.register(subject, schema)
+    return RegistryClient(settings)
 
 
 def _check_cdc_raw(folder: Path, client: CassandraClient) -> None:
