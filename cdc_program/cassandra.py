@@ -39,14 +39,6 @@ _UNREACHABLE = (
     Unavailable,
     OSError,
 )
-    NoHostAvailable,
-    UnresolvableContactPoints,
-    ConnectionException,
-    OperationTimedOut,
-    Timeout,
-    Unavailable,
-    OSError,
-)
 _AUTH = (AuthenticationFailed, Unauthorized)
 
 
