@@ -50,13 +50,13 @@ class RegistryClient:
     def register(self, subject: str, schema: dict[str, Any]) -> int:
         """The id of the schema, which is a version of the subject from now on."""
         with self._errors(f"register a schema under {subject}"):
-            return self._client.register_schema(subject, _avro(schema))
+            return _id(self._client.register_schema(subject, _avro(schema)))
 
     def lookup(self, subject: str, schema: dict[str, Any]) -> int | None:
         """The id of the schema if it is registered under the subject."""
         with self._errors(f"look up a schema of {subject}"):
             try:
-                return self._client.lookup_schema(subject, _avro(schema)).schema_id
+                return _id(self._client.lookup_schema(subject, _avro(schema)).schema_id)
             except SchemaRegistryError as error:
                 if error.error_code in (_SUBJECT_NOT_FOUND, _SCHEMA_NOT_FOUND):
                     return None
@@ -75,6 +75,13 @@ class RegistryClient:
             yield
         except SchemaRegistryError as error:
             raise self._answered(error, doing) from error
+        except (ValueError, TypeError, AttributeError) as error:
+            # confluent_kafka has read an answer that it does not understand.
+            raise CdcError(
+                Code.REGISTRY_REFUSED,
+                f"What answers at {self._url} is no schema registry: cannot {doing}.",
+                "Set registry.url to the root of a registry with Confluent's API.",
+            ) from error
         except _transport_errors() as error:
             raise CdcError(
                 Code.REGISTRY_UNREACHABLE,
@@ -112,6 +119,12 @@ def _client_config(settings: RegistrySettings, timeout: float) -> dict[str, Any]
     if settings.username:
         config["basic.auth.user.info"] = f"{settings.username}:{settings.password.get_secret_value()}"
     return config
+
+
+def _id(answered: object) -> int:
+    if not isinstance(answered, int):
+        raise TypeError("the answer has no id")
+    return answered
 
 
 def _avro(schema: dict[str, Any]) -> Schema:

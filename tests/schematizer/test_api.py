@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from tests.schematizer.conftest import Registry
+    from tests.schematizer.registry_process import Registry
 
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 

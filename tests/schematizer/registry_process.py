@@ -1,0 +1,81 @@
+"""A registry as it is run: a child process that answers over HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
+START_SECONDS = 90
+
+
+@dataclass
+class Answer:
+    status: int
+    content_type: str
+    body: Any
+
+
+@dataclass
+class Registry:
+    """The child process; `url` is set when it answers."""
+
+    database: Path
+    url: str = ""
+    process: subprocess.Popen[str] | None = None
+    log: list[str] = field(default_factory=list)
+
+    def start(self) -> Registry:
+        command = [sys.executable, "-m", "schematizer", "serve", "--port", "0", "--log-format", "json"]
+        command += ["--database-url", f"sqlite:///{self.database}"]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("CDC_")}
+        self.process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, env=environment, cwd=self.database.parent
+        )
+        listening = threading.Event()
+        threading.Thread(target=self._follow, args=(self.process, listening), daemon=True).start()
+        deadline = time.monotonic() + START_SECONDS
+        while not listening.wait(0.05):
+            assert self.process.poll() is None, self.log
+            assert time.monotonic() < deadline, self.log
+        return self
+
+    def _follow(self, process: subprocess.Popen[str], listening: threading.Event) -> None:
+        assert process.stderr is not None
+        for line in process.stderr:
+            self.log.append(line)
+            event = json.loads(line) if line.startswith("{") else {}
+            if event.get("event") == "listening":
+                self.url = event["url"]
+                listening.set()
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(timeout=60)
+
+    def call(self, method: str, path: str, body: object = None, content_type: str | None = CONTENT_TYPE) -> Answer:
+        """A request as it comes; `body` is JSON, or bytes as they are."""
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        headers = {"Content-Type": content_type} if content_type else {}
+        request = urllib.request.Request(self.url + path, data=data, method=method, headers=headers)  # noqa: S310 - http
+        try:
+            with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310 - http
+                return Answer(response.status, response.headers["Content-Type"], json.load(response))
+        except urllib.error.HTTPError as error:
+            return Answer(error.code, error.headers["Content-Type"], json.load(error))
+
+    def register(self, subject: str, schema: object) -> Answer:
+        return self.call("POST", f"/subjects/{subject}/versions", {"schema": json.dumps(schema)})
