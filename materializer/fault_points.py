@@ -5,6 +5,7 @@
     CDC_FAULT=after_commit          kill -9 of the process when it is reached
     CDC_FAULT=after_commit:3        … the third time
     CDC_FAULT=after_commit:3:raise  … raise InjectedFaultError instead
+    CDC_FAULT=after_commit:3:stop   … SIGSTOP instead: a process that comes back after its successor
     CDC_FAULT_ONCE=<file>           … and only if that file could be made: once for all processes
 """
 
@@ -57,7 +58,7 @@ def reach(point: FaultPoint) -> None:
         return
     if action == "raise":
         raise InjectedFaultError(point.name)
-    os.kill(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGSTOP if action == "stop" else signal.SIGKILL)
 
 
 def _is_first() -> bool:

@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
 _TIMEOUT = 30.0
 _QUICK = {
-    # Measured: a new client is ready in 15 instead of 55 ms.
-    "reconnect.backoff.ms": 0,
+    # Measured: a new client is ready in 15 instead of 55 ms. While a broker is down the waits grow to the second.
+    "reconnect.backoff.ms": 5,
+    "reconnect.backoff.max.ms": 1000,
     "retry.backoff.ms": 10,
     "topic.metadata.refresh.fast.interval.ms": 10,
 }

@@ -48,7 +48,7 @@ class Tables:
         self._schemas: dict[TableName, dict[tuple[bytes, bytes], TableSchema]] = {}
 
     def add(self, messages: Iterable[tuple[bytes, bytes]]) -> None:
-        """Messages of the topic, (key, value); CdcError for one that is not readable or that names a colliding table."""
+        """Messages of the topic, (key, value); CdcError for one that cannot be read or whose table's topics collide."""
         before = len(self._schemas)
         for key, value in messages:
             schema = TableSchema(key[:_TABLE_ID_SIZE], key[_TABLE_ID_SIZE:], value)
@@ -106,7 +106,7 @@ class Planner:
             schemas = self._tables.schemas(self._table(topic))
             known = self._plans.get(topic)
             if schemas and (known is None or known.schemas != schemas):
-                self._plans[topic] = self._plan(topic, count, schemas)
+                self._plans[topic] = self._plan(count, schemas)
         return BatchPlan(dict(self._plans), self._kafka, self._materializer)
 
     def starting_offsets(self) -> dict[str, dict[str, int]]:
@@ -141,7 +141,7 @@ class Planner:
         keyspace, table = topic.split(".")[-2:]
         return keyspace, table
 
-    def _plan(self, topic: str, count: int, schemas: tuple[TableSchema, ...]) -> TopicPlan:
+    def _plan(self, count: int, schemas: tuple[TableSchema, ...]) -> TopicPlan:
         newest = from_json(schemas[-1].json)
         changes = change_topic(self._prefix, newest.keyspace, newest.name)
         key_id = self._registry.register(f"{changes}-key", key_schema(newest, self._prefix))

@@ -1,0 +1,147 @@
+"""A raw partition and the task that counts its messages, run as Spark's workers do: here, or in a process of its own.
+
+The task is given the whole raw partition in batches, from the first offset on: it goes on where the group stands.
+
+    python -m tests.materializer.protocol_run '<Setup as JSON>'
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from cdc_program.settings import KafkaSettings, MaterializerSettings
+from materializer import worker
+from materializer.file_store import FileStore
+from materializer.history import PartitionHistory
+from materializer.plan import BatchPlan
+from materializer.position import RawPartition
+from materializer.row_updates import RawRecord
+from tests.materializer.counting import CHANGE_PARTITIONS, change_topic_of, counting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BATCH = 50
+CHUNK = 20
+SNAPSHOT_EVERY = 4
+KEPT = 3
+ROOT = Path(__file__).parents[2]
+
+
+class Setup(NamedTuple):
+    """Where a run finds its servers and folders; raw messages are those of partition 0 of the topic."""
+
+    bootstrap: str
+    prefix: str
+    folder: str
+
+    @property
+    def raw(self) -> RawPartition:
+        return RawPartition(f"{self.prefix}.raw.shop.orders", 0)
+
+    @property
+    def changes(self) -> str:
+        return change_topic_of(self.raw.topic)
+
+    @property
+    def state(self) -> Path:
+        return Path(self.folder) / "state"
+
+    @property
+    def checkpoint(self) -> Path:
+        return Path(self.folder) / "checkpoint"
+
+    @property
+    def stored(self) -> Path:
+        """The partition's folder in the checkpoint location."""
+        return self.checkpoint / self.prefix / str(self.raw)
+
+    @property
+    def history(self) -> PartitionHistory:
+        return PartitionHistory(FileStore(str(self.checkpoint)), self.prefix, self.raw)
+
+    def plan(self, **settings: object) -> BatchPlan:
+        materializer = MaterializerSettings(
+            group_id=self.prefix,
+            checkpoint_location=str(self.checkpoint),
+            state_directory=self.state,
+            chunk_max_rows=CHUNK,
+            snapshot_every_versions=SNAPSHOT_EVERY,
+            changelogs_kept_versions=KEPT,
+        )
+        kafka = KafkaSettings(bootstrap_servers=self.bootstrap, topic_prefix=self.prefix)
+        return BatchPlan({}, kafka, materializer.model_copy(update=settings))
+
+    def records(self) -> list[RawRecord]:
+        """All of the raw partition."""
+        return [
+            RawRecord(message.key() or b"", message.value() or b"", message.offset() or 0, message.timestamp()[1])
+            for message in read_topic(self.bootstrap, self.raw.topic, 1)
+        ]
+
+    def run(self, until: int | None = None, **settings: object) -> None:
+        """In this process, up to an offset."""
+        plan = self.plan(**settings)
+        records = self.records()[:until]
+        try:
+            for start in range(0, len(records), BATCH):
+                work = counting(plan, self.raw.topic)
+                worker.run_partition(plan, self.raw, iter(records[start : start + BATCH]), work)
+        finally:
+            worker.close_all()
+
+    def start(self, fault: str | None = None) -> subprocess.Popen[str]:
+        """In a process of its own, with a fault."""
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), **({"CDC_FAULT": fault} if fault else {})}
+        command = [sys.executable, "-m", "tests.materializer.protocol_run", json.dumps(self)]
+        return subprocess.Popen(command, env=environment, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+
+    def counts(self) -> dict[bytes, list[list[int]]]:
+        """The committed change messages of each key: [before, after]."""
+        found = defaultdict(list)
+        for message in read_topic(self.bootstrap, self.changes, CHANGE_PARTITIONS):
+            found[message.key()].append(json.loads(message.value()))
+        return found
+
+    def check(self, until: int | None = None) -> None:
+        """Every raw message came out once, in order."""
+        expected: dict[bytes, list[list[int]]] = defaultdict(list)
+        for record in self.records()[:until]:
+            before = len(expected[record.key])
+            expected[record.key].append([before, before + 1])
+        assert self.counts() == expected
+
+
+def read_topic(bootstrap: str, topic: str, partitions: int) -> Iterator[Message]:
+    """Its committed messages."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "protocol-run",
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
+    open_partitions = set(range(partitions))
+    while open_partitions:
+        for message in consumer.consume(10_000, 1.0):
+            if message.error() is None:
+                yield message
+            else:
+                open_partitions.discard(message.partition())
+    consumer.close()
+
+
+if __name__ == "__main__":
+    Setup(*json.loads(sys.argv[1])).run()
