@@ -15,6 +15,7 @@ import pytest
 from cdc_program.errors import Code
 from local_stack.cassandra import CassandraOptions
 from local_stack.choice import cassandra_cluster
+from local_stack.jars import SPARK_CONNECTOR, install
 from local_stack.programs import environment_of, spark_environment
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def run(program: str, settings: dict[str, str | int], folder: Path) -> subproces
         [sys.executable, "-m", *COMMANDS[program]],
         env={
             **environment,
-            **spark_environment([], folder),
+            **spark_environment(sorted(install(SPARK_CONNECTOR).glob("*.jar")), folder),
             **environment_of({**own, **QUICK, **settings}),
             "PYTHONPATH": str(ROOT),
         },
