@@ -12,7 +12,7 @@ import math
 import re
 import struct
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, Inexact, localcontext
 from typing import TypeAlias
 
 from cassandra_storage.errors import FormatError
@@ -25,7 +25,8 @@ _FLIPPED_FIRST = tuple(bytes([byte ^ 0x80]) for byte in range(256))
 _ZEROS = re.compile(rb"\x00+")
 _INT64 = struct.Struct(">q")
 _FULL_FORM_THRESHOLD = 7  # IntegerType.FULL_FORM_THRESHOLD
-_NATIVE_STR_BITS = 10_000  # int.__str__ is refused above some 14,000 bits and is slow before that
+_NATIVE_STR_BITS = 10_000
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact])
 
 
 def invert(encoded: bytes) -> bytes:
@@ -174,7 +175,21 @@ def _decimal_header(sign: int, exponent: int) -> bytes:
 
 
 def _digits(number: int) -> str:
-    return str(number) if number.bit_length() < _NATIVE_STR_BITS else str(Decimal(number))
+    """In decimal: Python's own conversion is quadratic, and refuses numbers above some 14,000 bits."""
+    size = number.bit_length()
+    if size < _NATIVE_STR_BITS:
+        return str(number)
+    with localcontext(_EXACT):
+        return str(_decimal_of(number, size))
+
+
+def _decimal_of(number: int, size: int) -> Decimal:
+    """The number of at most `size` bits by halves, as Decimal multiplies faster than it converts."""
+    if size < _NATIVE_STR_BITS:
+        return Decimal(number)
+    half = size // 2
+    high, low = number >> half, number & ((1 << half) - 1)
+    return _decimal_of(high, size - half) * Decimal(2) ** half + _decimal_of(low, half)
 
 
 def uuid(value: bytes) -> bytes:

@@ -66,7 +66,7 @@ def test_escapes_as_byte_source_documents(value: bytes, key: str) -> None:
     [
         *((0, "80"), (1, "81"), (-1, "7f"), (63, "bf"), (64, "c040"), (-64, "40"), (-65, "3fbf")),
         *((2**20 - 1, "efffff"), (2**20, "f0100000"), (-(2**20), "100000")),
-        *((2**63 - 1, "ff" * 9), (-(2**63), "00" * 9)),
+        *((2**56, "ff8100000000000000"), (2**63 - 1, "ff" * 9), (-(2**63), "00" * 9)),
     ],
 )
 def test_integers_as_byte_source_documents(number: int, key: str) -> None:
@@ -101,6 +101,23 @@ def test_decimals_keep_their_order(numbers: list[Decimal]) -> None:
     assert (first < second, first == second) == (numbers[0] < numbers[1], numbers[0] == numbers[1])
 
 
+def test_numbers_of_any_size_keep_their_order() -> None:
+    powers = [2**exponent for exponent in (*range(80), 400, 1024, 1025, 2047, 2048)]
+    numbers = sorted({sign * (power + more) for sign in (-1, 1) for power in powers for more in (-1, 0, 1)})
+    encode = value_encoder(NativeType("varint"))
+    keys = [encode(number.to_bytes(300, "big", signed=True)) for number in numbers]
+    assert keys == sorted(set(keys))
+
+
+def test_decimals_near_each_other_keep_their_order() -> None:
+    magnitudes = ["0.05", "0.051", "0.4999", "0.5", "0.5001", "0.51", "4.9", "5", "5.01", "12", "49", "50", "50.1"]
+    magnitudes += ["99", "100", "101", "1E2000", "1.1E2000"]
+    texts = [f"-{text}" for text in reversed(["1E-2000", *magnitudes])] + ["0", "1E-2000", *magnitudes]
+    encode = value_encoder(NativeType("decimal"))
+    keys = [encode(decimal(text)) for text in texts]
+    assert keys == sorted(set(keys))
+
+
 @pytest.mark.parametrize("texts", [("1.0", "1.00", "1", "10E-1"), ("0", "0.00", "0E5"), ("-20", "-2E1", "-20.0")])
 def test_a_decimals_scale_is_not_its_identity(texts: tuple[str, ...]) -> None:
     assert len({clustering_key((column(NativeType("decimal")),), (decimal(text),)) for text in texts}) == 1
@@ -108,9 +125,10 @@ def test_a_decimals_scale_is_not_its_identity(texts: tuple[str, ...]) -> None:
 
 def test_a_decimal_of_more_digits_than_an_int_may_print() -> None:
     encode = value_encoder(NativeType("decimal"))
-    huge = 10**20_000
-    keys = [encode(bytes(4) + number.to_bytes(9_000, "big")) for number in (huge - 1, huge, huge + 1)]
+    huge = 10**150_000  # some 62 KB, near the most that a clustering holds
+    keys = [encode(bytes(4) + number.to_bytes(63_000, "big")) for number in (huge - 1, huge, huge + 1)]
     assert keys == sorted(set(keys))
+    assert keys[1] == encode((-150_000).to_bytes(4, "big", signed=True) + b"\x01")
 
 
 @pytest.mark.parametrize("name", ["float", "double"])
@@ -151,6 +169,11 @@ def test_missing_and_null_fields_are_one_and_empty_is_another() -> None:
     assert encode(one) == encode(one + null)
     assert encode(one) < encode(one + empty) < encode(one + one)
     assert encode(null + one) < encode(empty + one)
+
+
+def test_a_key_stays_when_its_user_type_gains_a_field() -> None:
+    one = b"\x00\x00\x00\x04\x00\x00\x00\x01"
+    assert value_encoder(TupleType((INT,)))(one) == value_encoder(TupleType((INT, INT)))(one)
 
 
 def test_paths_of_complex_columns() -> None:

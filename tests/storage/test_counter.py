@@ -39,6 +39,8 @@ def context(*shards: Shard) -> bytes:
         ((LOCAL, 1, 10), (REMOTE, 5, 50), (LOCAL, 1, 10)),
         ((REMOTE, 1, 10), (REMOTE, 2, 5), (REMOTE, 2, 5)),
         ((REMOTE, 2, 10), (REMOTE, 2, 5), (REMOTE, 2, 10)),
+        ((REMOTE, -1, 10), (REMOTE, 1, 5), (REMOTE, -1, 10)),
+        ((REMOTE, -2, 10), (REMOTE, -1, 5), (REMOTE, -2, 10)),
         ((LOCAL, 1, 2**63 - 1), (LOCAL, 1, 1), (LOCAL, 2, -(2**63))),
     ],
 )
@@ -65,6 +67,14 @@ def test_a_context_that_has_all_is_given_back() -> None:
 
 def test_a_total_wraps_as_a_long() -> None:
     assert total(context((1, GLOBAL, 1, 2**63 - 1), (2, GLOBAL, 1, 1))) == -(2**63)
+
+
+def test_a_header_may_be_marked_for_its_local_shards_to_be_cleared() -> None:
+    plain = context((1, LOCAL, 1, 3), (2, GLOBAL, 1, 4))
+    assert total(b"\xff\xfe" + plain[2:]) == 7
+    assert merge_contexts(b"\xff\xfe" + plain[2:], context((1, LOCAL, 1, 1))) == context(
+        (1, LOCAL, 2, 4), (2, GLOBAL, 1, 4)
+    )
 
 
 global_contexts = st.dictionaries(st.integers(1, 4), st.tuples(st.integers(0, 3), st.integers(-2, 2)), max_size=4).map(

@@ -82,18 +82,25 @@ def test_names_that_share_six_bytes_are_ordered_by_the_rest() -> None:
     assert in_order(reversed(columns)) == tuple(columns)
 
 
-@pytest.mark.parametrize("time", [datetime(2026, 1, 2, 3, 4, 5, 6000), datetime(2026, 1, 2, 3, 4, 5, 6000, tzinfo=UTC)])  # noqa: DTZ001  as the driver gives it
-def test_dropped_columns(time: datetime) -> None:
+MICROS = 1_767_323_045_006_000
+DROPPED_TIMES = (
+    datetime(2026, 1, 2, 3, 4, 5, 6000),  # noqa: DTZ001  as the driver gives it
+    datetime(2026, 1, 2, 3, 4, 5, 6000, tzinfo=UTC),
+    MICROS // 1000,  # toUnixTimestamp
+)
+
+
+@pytest.mark.parametrize("time", DROPPED_TIMES)
+def test_dropped_columns(time: datetime | int) -> None:
     of_table = {"keyspace_name": "ks", "table_name": "t", "dropped_time": time}
     dropped = [
         {**of_table, "column_name": "old", "type": "frozen<tuple<int>>", "kind": "static"},
         {**of_table, "column_name": "older", "type": "set<text>"},
     ]
     (table,) = tables_from_rows([TABLE], COLUMNS, TYPES, dropped).values()
-    micros = 1_767_323_045_006_000
     assert table.dropped_columns == {
-        "old": DroppedColumn(ColumnMetadata("old", TupleType((INT,)), ColumnKind.STATIC), micros),
-        "older": DroppedColumn(ColumnMetadata("older", SetType(TEXT, is_multi_cell=True), ColumnKind.REGULAR), micros),
+        "old": DroppedColumn(ColumnMetadata("old", TupleType((INT,)), ColumnKind.STATIC), MICROS),
+        "older": DroppedColumn(ColumnMetadata("older", SetType(TEXT, is_multi_cell=True), ColumnKind.REGULAR), MICROS),
     }
 
 
