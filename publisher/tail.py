@@ -65,7 +65,10 @@ class SegmentTail:
 
         The file is closed at its end, and stays open if more may come.
         """
-        limit = self._open()
+        try:
+            limit = self._open()
+        except FileNotFoundError:
+            return  # the next look into the folder reports it
         while not self._reader.is_ended:
             before = self._reader.position
             size = min(max(WINDOW, self._reader.wanted), limit - before)
