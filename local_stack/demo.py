@@ -35,6 +35,7 @@ STEP_SECONDS = 60.0
 DRAIN_SECONDS = 120.0
 LEAST_COMPARED = 500
 SHOWN_DIFFERENCES = 20
+INTERRUPTED = 130
 
 
 class Demo:
@@ -203,7 +204,11 @@ def main(rate: float, seconds: float) -> None:
     """Start a real Cassandra, Kafka, registry and Spark, show changes, load them, and compare all with SELECT *."""
     console = Console(soft_wrap=False)
     with reported_errors():
-        sys.exit(run(console, rate, seconds))
+        try:
+            sys.exit(run(console, rate, seconds))
+        except KeyboardInterrupt:
+            console.print("Stopped.")
+            sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,16 @@ EXAMPLE = "INSERT INTO shop.orders (id, customer, status, total) VALUES (1, 'ada
 def main() -> None:
     """Start a real Cassandra, Kafka, registry, publisher and Spark, and keep them until Ctrl-C."""
     console = Console(soft_wrap=True, highlight=False)
-    with reported_errors(), Stack(report=lambda text: console.print(text, style="dim")) as stack:
+    with reported_errors():
+        try:
+            stay(console)
+        except KeyboardInterrupt:
+            console.print("Everything is stopped.")
+
+
+def stay(console: Console) -> None:
+    """Until Ctrl-C, or CdcError when one of the programs ends."""
+    with Stack(report=lambda text: console.print(text, style="dim")) as stack:
         servers = stack.servers
         with cql.connect(servers.cassandra_hosts, servers.cassandra_port) as client:
             shop.create(client)
