@@ -33,10 +33,11 @@ def session_options(settings: MaterializerSettings) -> dict[str, str]:
         return options
     check_java()
     log_option = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
+    java_options = f"{log_option} -XX:+UseSerialGC"  # one core each
     options |= {
         "spark.master": settings.spark_master,
-        "spark.driver.extraJavaOptions": log_option,
-        "spark.executor.extraJavaOptions": log_option,
+        "spark.driver.extraJavaOptions": java_options,
+        "spark.executor.extraJavaOptions": java_options,
     }
     if settings.spark_master.startswith("local"):
         options |= {

@@ -1,6 +1,6 @@
 """Spark Structured Streaming: it plans the batches, spreads them, runs failed tasks again; positions are the group's.
 
-Its own checkpoint is a temporary folder, made anew at each start: see docs/decisions/0003.
+Its own checkpoint is a temporary folder, made anew at each start: see docs/decisions/0004.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _logger = structlog.get_logger(__name__)
 _RETRY_SECONDS = 2.0
 _LOOK_SECONDS = 0.1
+_STARTS = 5
+_OTHER_TOPICS = "startingOffsets contains specific offsets"  # of Spark's assertion that they cover all partitions
 _LAST_BATCH_SECONDS = 60.0
 _MAY_GO_AWAY = {Code.REGISTRY_UNREACHABLE, Code.KAFKA_UNREACHABLE}
 _INPUT = {"timestamp_ms": "unix_millis(timestamp)", "key": "coalesce(key, x'')", "value": "coalesce(value, x'')"}
@@ -52,8 +54,20 @@ def run(settings: Settings, make_work: Callable[[BatchPlan, str], Work] | None =
     stop = threading.Event()
     with _stop_signals(stop), _session(settings) as session, RegistryClient(settings.registry) as registry:
         batches = Batches(settings, Planner(settings, registry), stop, make_work)
-        with tempfile.TemporaryDirectory(prefix="cassandra-materializer-") as checkpoint:
-            _follow(batches, _start(session, settings, batches, checkpoint))
+        with tempfile.TemporaryDirectory(prefix="cassandra-materializer-") as checkpoints:
+            for attempt in range(_STARTS):
+                checkpoint = Path(checkpoints) / str(attempt)
+                try:
+                    _follow(batches, _start(session, settings, batches, checkpoint))
+                    break
+                except TopicsChangedError as error:
+                    _logger.info("raw topics have changed during the start")
+                    if attempt == _STARTS - 1:
+                        raise spark_failed(error) from error
+
+
+class TopicsChangedError(Exception):
+    """A raw topic was made or deleted between our look at them and Spark's."""
 
 
 class Batches:
@@ -155,7 +169,7 @@ def _log_batch(batch: int, results: list[TaskResult], seconds: float) -> None:
     )
 
 
-def _start(session: SparkSession, settings: Settings, batches: Batches, checkpoint: str) -> StreamingQuery:
+def _start(session: SparkSession, settings: Settings, batches: Batches, checkpoint: Path) -> StreamingQuery:
     starting = batches.planner.starting_offsets()
     reader = (
         session.readStream.format("kafka")
@@ -170,7 +184,7 @@ def _start(session: SparkSession, settings: Settings, batches: Batches, checkpoi
         reader.load()
         .writeStream.foreachBatch(batches)
         .trigger(processingTime=f"{settings.materializer.trigger_interval_ms} milliseconds")
-        .option("checkpointLocation", Path(checkpoint).as_uri())
+        .option("checkpointLocation", checkpoint.as_uri())
         .start()
     )
 
@@ -186,6 +200,8 @@ def _follow(batches: Batches, query: StreamingQuery) -> None:
                 _logger.info("ready")
                 is_ready = True
     except PySparkException as error:
+        if _OTHER_TOPICS in str(error):
+            raise TopicsChangedError from error
         raise batches.failure or spark_failed(error) from error
     batches.wait_until_idle()
     query.stop()

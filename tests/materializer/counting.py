@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cdc_messages.changes import RowChange, Source
 from cdc_messages.topics import partition_for
+from cdc_program.errors import CdcError, Code
 from materializer.fold import ChunkResult
 from materializer.task import Message, Work
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 RAW_PARTITIONS = "COUNTING_RAW_PARTITIONS"
 CHANGE_PARTITIONS = 3
+BAD_KEY = b"bad"
 
 
 def change_topic_of(raw_topic: str) -> str:
@@ -40,6 +42,8 @@ def counting(_plan: BatchPlan, topic: str) -> Work:
 
 def count_chunk(reader: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
     keys = sorted({record.key for record in records})
+    if BAD_KEY in keys:
+        raise CdcError(Code.RAW_MESSAGE, "A bad message was met.", "Send no bad messages.")
     stored = reader.get_many([b"p" + key for key in keys])
     counts = {key: int.from_bytes(value or b"", "big") for key, value in zip(keys, stored, strict=True)}
     changes = []

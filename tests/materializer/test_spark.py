@@ -1,0 +1,139 @@
+"""The job in Spark, on a real broker, with the trivial fold."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from cdc_program.errors import Code
+from local_stack.jars import SPARK_CONNECTOR, install
+from tests.materializer.counting import BAD_KEY, CHANGE_PARTITIONS, RAW_PARTITIONS
+from tests.materializer.protocol_run import ROOT, read_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from local_stack.interfaces import KafkaServer
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+
+PARTITIONS = 3
+WAIT_SECONDS = 180.0
+
+
+class Job:
+    """Runs of the job over one raw topic; what they print is kept."""
+
+    def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
+        install(SPARK_CONNECTOR, print)
+        self.bootstrap = bootstrap
+        self.raw = f"{prefix}.raw.shop.orders"
+        self.changes = f"{prefix}.shop.orders"
+        self.output = folder / "output"
+        self.sent = 0
+        self._settings = {
+            "kafka.bootstrap_servers": bootstrap,
+            "kafka.topic_prefix": prefix,
+            "materializer.group_id": prefix,
+            "materializer.checkpoint_location": folder / "checkpoint",
+            "materializer.state_directory": folder / "state",
+            "materializer.spark_jars_directory": SPARK_CONNECTOR.folder,
+            "materializer.max_offsets_per_trigger": 2000,
+            "log.level": "debug",
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, **settings: object) -> None:
+        given = {**self._settings, **{f"materializer.{name}": value for name, value in settings.items()}}
+        flags = [part for name, value in given.items() for part in ("--set", f"{name}={value}")]
+        command = [sys.executable, "-m", "tests.materializer.spark_run", "run", *flags]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), RAW_PARTITIONS: str(PARTITIONS)}
+        with self.output.open("wb") as output:
+            self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
+        self.wait_for(lambda: b'"ready"' in self.output.read_bytes())
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not condition():
+            assert self.process is not None
+            assert self.process.poll() is None, self.output.read_text()
+            assert time.monotonic() < deadline, self.output.read_text()
+            time.sleep(0.2)
+
+    def end(self, number: signal.Signals) -> int:
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(WAIT_SECONDS)
+
+    def make_topics(self) -> None:
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        raw = NewTopic(self.raw, PARTITIONS, 1, config={"message.timestamp.type": "LogAppendTime"})
+        for future in admin.create_topics([NewTopic(self.changes, CHANGE_PARTITIONS, 1), raw]).values():
+            future.result()
+
+    def send(self, count: int, key: bytes | None = None) -> None:
+        producer = Producer({"bootstrap.servers": self.bootstrap, "partitioner": "murmur2"})
+        for number in range(self.sent, self.sent + count):
+            producer.produce(self.raw, b"v", key or b"k%d" % (number % 101))
+        producer.flush()
+        self.sent += count
+
+    def received(self) -> int:
+        return sum(1 for _ in read_topic(self.bootstrap, self.changes, CHANGE_PARTITIONS))
+
+    def check(self) -> None:
+        """Each key counts up without a gap."""
+        found = defaultdict(list)
+        for message in read_topic(self.bootstrap, self.changes, CHANGE_PARTITIONS):
+            found[message.key()].append(message.value())
+        for values in found.values():
+            assert values == [b"[%d, %d]" % (number, number + 1) for number in range(len(values))]
+        assert sum(map(len, found.values())) == self.sent
+
+
+@pytest.fixture
+def job(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Iterator[Job]:
+    made = Job(kafka.bootstrap_servers, topic_prefix, tmp_path)
+    yield made
+    if made.process is not None and made.process.poll() is None:
+        made.process.kill()
+
+
+def test_killed_and_started_again_it_counts_each_message_once(job: Job) -> None:
+    job.start()  # before there is a raw topic
+    job.make_topics()
+    job.send(5_000)
+    job.wait_for(lambda: job.received() > 0)
+    job.end(signal.SIGKILL)
+    job.send(5_000)
+    job.start()
+    job.wait_for(lambda: job.received() == job.sent)
+    job.check()
+    job.send(1, BAD_KEY)
+    assert job.process is not None
+    assert job.process.wait(WAIT_SECONDS) == Code.RAW_MESSAGE.exit_status
+    ended = job.output.read_text()
+    assert "A bad message was met." in ended
+    assert "Traceback" not in ended
+    assert "Exception" not in ended
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_stops_cleanly(job: Job, number: signal.Signals) -> None:
+    job.make_topics()
+    job.send(500)
+    job.start(spark_master="local[1]")
+    assert job.end(number) == 0
+    output = job.output.read_text()
+    assert "Exception" not in output
+    assert "Error" not in output

@@ -1,0 +1,188 @@
+"""The driver's plan, and a task that works by it with the real fold and the real envelope."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from cassandra_storage.deletion import DeletionTime, LivenessInfo
+from cassandra_storage.rows import Cell, Row
+from cassandra_storage.schema import ColumnKind
+from cdc_messages.tables import message_key, to_json
+from cdc_program.errors import CdcError, Code
+from cdc_program.settings import KafkaSettings, MaterializerSettings, Settings
+from materializer import worker
+from materializer.position import RawPartition
+from materializer.tables import Planner, Tables, raw_topic_pattern
+from materializer.worker import BatchTask, read_result
+from tests.materializer.protocol_run import read_topic
+from tests.materializer.raw_builder import INT, TABLE, column, int_bytes, raw_record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from local_stack.interfaces import KafkaServer
+
+NEWER = replace(TABLE, regular_columns=(*TABLE.regular_columns, column("z", INT, ColumnKind.REGULAR)))
+
+
+class CountingRegistry:
+    def __init__(self) -> None:
+        self.subjects: list[str] = []
+
+    def register(self, subject: str, schema: dict[str, Any]) -> int:
+        assert json.dumps(schema)
+        self.subjects.append(subject)
+        return len(self.subjects)
+
+
+def message(table: object) -> tuple[bytes, bytes]:
+    return message_key(table), to_json(table)  # type: ignore[arg-type]
+
+
+def test_the_newest_schema_is_the_last_that_appeared_first() -> None:
+    tables = Tables("cdc")
+    tables.add([message(TABLE), message(NEWER), message(TABLE)])
+    digests = [schema.digest for schema in tables.schemas(("shop", "orders"))]
+    assert digests == [message_key(TABLE)[16:], message_key(NEWER)[16:]]
+    assert tables.schemas(("shop", "other")) == ()
+
+
+def test_tables_whose_topics_kafka_confuses_are_named() -> None:
+    tables = Tables("cdc")
+    pair = [replace(TABLE, keyspace="a_b", name="c"), replace(TABLE, keyspace="a", name="b_c")]
+    with pytest.raises(CdcError) as raised:
+        tables.add([message(table) for table in pair])
+    assert raised.value.code is Code.TOPIC_NAMES_COLLIDE
+    assert "a_b.c" in raised.value.problem
+
+
+@pytest.mark.parametrize(("key", "value"), [(b"short", to_json(TABLE)), (message_key(TABLE), b"{}"), (bytes(32), b"")])
+def test_a_message_that_is_not_a_schema_is_an_error(key: bytes, value: bytes) -> None:
+    with pytest.raises(CdcError) as raised:
+        Tables("cdc").add([(key, value)])
+    assert raised.value.code is Code.RAW_MESSAGE
+
+
+def test_the_pattern_takes_raw_topics_only() -> None:
+    pattern = re.compile(raw_topic_pattern("my-cdc"))
+    assert pattern.match("my-cdc.raw.shop.orders")
+    for other in ("my-cdc.raw.orders", "my-cdc.shop.orders", "my_cdc.raw.shop.orders", "my-cdc.raw.shop.orders.x"):
+        assert not pattern.match(other), other
+
+
+@pytest.fixture
+def settings(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Settings:
+    return Settings(
+        kafka=KafkaSettings(bootstrap_servers=kafka.bootstrap_servers, topic_prefix=topic_prefix, change_partitions=3),
+        materializer=MaterializerSettings(
+            group_id=topic_prefix, checkpoint_location=str(tmp_path / "checkpoint"), state_directory=tmp_path / "state"
+        ),
+    )
+
+
+def make_topics(settings: Settings, time: str = "LogAppendTime") -> AdminClient:
+    prefix = settings.kafka.topic_prefix
+    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    raw = NewTopic(f"{prefix}.raw.shop.orders", 2, 1, config={"message.timestamp.type": time})
+    for future in admin.create_topics([raw, NewTopic(f"{prefix}.tables", 1, 1)]).values():
+        future.result()
+    return admin
+
+
+def send_schema(settings: Settings, table: object) -> None:
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    key, value = message(table)
+    producer.produce(f"{settings.kafka.topic_prefix}.tables", value, key)
+    producer.flush()
+
+
+@pytest.mark.servers
+def test_a_plan_follows_the_topics(settings: Settings) -> None:
+    registry = CountingRegistry()
+    planner = Planner(settings, registry)
+    assert planner.plan().topics == {}
+    assert planner.starting_offsets() == {}
+    admin = make_topics(settings)
+    assert planner.plan().topics == {}  # no schema yet
+    raw, changes = f"{settings.kafka.topic_prefix}.raw.shop.orders", f"{settings.kafka.topic_prefix}.shop.orders"
+    send_schema(settings, TABLE)
+    plan = planner.plan().topics[raw]
+    assert (plan.raw_partitions, plan.change_topic, plan.change_partitions) == (2, changes, 3)
+    assert registry.subjects == [f"{changes}-key", f"{changes}-value"]
+    assert planner.plan().topics[raw] is plan
+    send_schema(settings, NEWER)
+    assert len(planner.plan().topics[raw].schemas) == 2
+    assert planner.starting_offsets() == {raw: {"0": -2, "1": -2}}
+    resource = ConfigResource(ResourceType.TOPIC, changes)
+    made = admin.describe_configs([resource])[resource].result()
+    assert made["cleanup.policy"].value == "compact"
+    assert made["min.compaction.lag.ms"].value == str(7 * 24 * 3_600_000)
+
+
+@pytest.mark.servers
+def test_a_raw_topic_with_publishers_time_is_refused(settings: Settings) -> None:
+    make_topics(settings, time="CreateTime")
+    with pytest.raises(CdcError) as raised:
+        Planner(settings, CountingRegistry()).plan()
+    assert raised.value.code is Code.TOPIC_SETTINGS
+
+
+@pytest.mark.servers
+def test_a_task_publishes_envelopes_by_the_plan(settings: Settings) -> None:
+    make_topics(settings)
+    send_schema(settings, TABLE)
+    planner = Planner(settings, CountingRegistry())
+    raw = RawPartition(f"{settings.kafka.topic_prefix}.raw.shop.orders", 0)
+    rows = [
+        Row((int_bytes(5),), {"a": Cell(1000, b"one")}, LivenessInfo(1000)),
+        Row((int_bytes(5),), {"a": Cell(2000, b"two")}),
+    ]
+    records = [raw_record(int_bytes(1), "row", row, offset=at, timestamp_ms=1) for at, row in enumerate(rows)]
+    records.append(raw_record(int_bytes(1), "partition_deletion", DeletionTime(3000, 3), offset=2, timestamp_ms=2))
+    task = BatchTask(planner.plan())
+    try:
+        (result,) = [
+            read_result(*row.values()) for each in task(iter(batches(raw, records))) for row in each.to_pylist()
+        ]
+    finally:
+        worker.close_all()
+    assert result.error is None
+    assert result.report is not None
+    assert (result.report.messages, result.report.changes) == (3, 3)
+    found = list(read_topic(settings.kafka.bootstrap_servers, f"{settings.kafka.topic_prefix}.shop.orders", 3))
+    assert [bool(each.value()) for each in found] == [True, True, True, False]
+    with pytest.raises(CdcError) as raised:  # the topic, where these messages never were, ends before the position
+        planner.starting_offsets()
+    assert raised.value.code is Code.STATE_MISMATCH
+    assert "is 3, but the topic ends at 0" in raised.value.problem
+
+
+@pytest.mark.servers
+def test_a_task_without_a_schema_says_which(settings: Settings) -> None:
+    raw = RawPartition(f"{settings.kafka.topic_prefix}.raw.shop.orders", 0)
+    task = BatchTask(Planner(settings, CountingRegistry()).plan())
+    records = [raw_record(int_bytes(1), "heartbeat", None)]
+    (result,) = [read_result(*row.values()) for each in task(iter(batches(raw, records))) for row in each.to_pylist()]
+    assert result.error is not None
+    assert result.error.code is Code.SCHEMA_UNKNOWN
+
+
+def batches(raw: RawPartition, records: list[Any]) -> list[pa.RecordBatch]:
+    columns = {
+        "topic": [raw.topic] * len(records),
+        "partition": pa.array([raw.partition] * len(records), pa.int32()),
+        "offset": [record.offset for record in records],
+        "timestamp_ms": [record.timestamp_ms for record in records],
+        "key": [record.key for record in records],
+        "value": [record.value for record in records],
+    }
+    whole = pa.RecordBatch.from_pydict(columns)
+    return [whole.slice(0, 1), whole.slice(1)]
