@@ -60,7 +60,9 @@ class Summary:
         if self._live:
             self._live.update(self._table(), refresh=True)
         else:
-            self._console.print("  ".join(f"{name} {value}" for name, value in self._facts()), highlight=False, soft_wrap=True)
+            self._console.print(
+                "  ".join(f"{name} {value}" for name, value in self._facts()), highlight=False, soft_wrap=True
+            )
 
     def _table(self) -> Table:
         table = Table(show_header=False, box=None, padding=(0, 2))

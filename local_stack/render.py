@@ -27,11 +27,11 @@ def change_text(change: Change, *, timing: bool = True) -> Text:
         return Text.assemble(("tombstone ", "dim"), f"{change.name} ", _record(change.key))
     word, style = OPERATIONS.get(change.value["op"], (change.value["op"], "bold"))
     source = change.value["source"]
-    facts = f"  (row_sequence {source['row_sequence']}" + (
-        f", {latency(change):.2f} s after the write)" if timing else ")"
-    )
+    facts = f"  (row_sequence {source['row_sequence']}"
+    if timing and latency(change) < LATE_SECONDS:
+        facts += f", {latency(change):.2f} s after the write"
     text = Text.assemble((f"{change.value['op']} {word} ", style), (change.name, "bold"), " ", _record(change.key))
-    text.append(facts, "dim")
+    text.append(facts + ")", "dim")
     before, after = change.value["before"], change.value["after"]
     text.append("\n    before  ")
     text.append_text(_image(before, after, change.key, BEFORE_STYLE))
