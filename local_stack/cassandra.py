@@ -16,7 +16,7 @@ from local_stack.jars import class_path, install
 from local_stack.java import Java, find_java
 from local_stack.java_shims import shims_folder
 from local_stack.network import free_ports, loopback_addresses, speaks_cql
-from local_stack.processes import ChildProcess
+from local_stack.processes import ChildProcess, ServerProcess
 from local_stack.versions import TOOL_CLASS, VERSIONS, CassandraVersion
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class CassandraNode:
         self.address = address
         self.cdc_enabled = cdc
         self.folder = cluster.folder.path / f"node{number}"
-        self.process: ChildProcess | None = None
+        self.process: ServerProcess | None = None
 
     @property
     def cdc_raw(self) -> Path:
@@ -109,7 +109,7 @@ class CassandraNode:
         """
         assert not self.is_running
         self.write_configuration()
-        self.process = ChildProcess(self.name, self.command(), log=self.log, cwd=self.folder)
+        self.process = self.launch()
         self._wait_ready(START_SECONDS)
 
     def _wait_ready(self, timeout_seconds: float) -> None:
@@ -154,7 +154,7 @@ class CassandraNode:
         command += [f"-Dlogback.configurationFile={conf / 'logback.xml'}", "-Djava.rmi.server.hostname=127.0.0.1"]
         command += ["-Djava.naming.factory.initial=RmiNames"] if java.is_trimmed else []
         command += ["-cp", class_path(version.jars, *folders), version.tool_class]
-        command += ["-h", "127.0.0.1", "-p", str(self._jmx_port), *arguments]
+        command += ["-h", "127.0.0.1", "-p", str(self.jmx_port), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=NODETOOL_SECONDS, check=False)
         if done.returncode:
             raise CdcError(
@@ -163,6 +163,10 @@ class CassandraNode:
                 f"The node's log is in {self.log}.",
             )
         return done.stdout
+
+    def launch(self) -> ServerProcess:
+        """Start its process, whose output goes to `log`."""
+        return ChildProcess(self.name, self.command(), log=self.log, cwd=self.folder)
 
     def write_configuration(self) -> None:
         conf = self.folder / "conf"
@@ -215,35 +219,38 @@ class CassandraNode:
 
     def command(self) -> list[str]:
         """The JVM's command line."""
-        cluster, conf = self.cluster, self.folder / "conf"
-        heap = cluster.options.heap_mib
+        cluster = self.cluster
+        return [
+            str(cluster.java.executable),
+            *(f"-Xm{kind}{cluster.options.heap_mib}m" for kind in "sx"),
+            *("-Xss512k", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError"),
+            *cluster.version.module_options(),
+            *self.own_options(),
+            *("-cp", class_path(cluster.version.jars, self.folder / "conf")),
+            "org.apache.cassandra.service.CassandraDaemon",
+        ]
+
+    def own_options(self) -> list[str]:
+        """The JVM options that are this node's: where its files are, which ports, how it starts."""
+        conf = self.folder / "conf"
         properties = {
             "cassandra.config": (conf / "cassandra.yaml").as_uri(),
             "cassandra-rackdc.properties": (conf / "cassandra-rackdc.properties").as_uri(),
             "cassandra.storagedir": str(self.folder),
             "cassandra.logdir": str(self.folder),
-            "cassandra.jmx.local.port": str(self._jmx_port),
+            "cassandra.jmx.local.port": str(self.jmx_port),
             "cassandra-foreground": "yes",
             "jdk.attach.allowAttachSelf": "true",
             "java.io.tmpdir": str(self.folder),
             **FAST_START,
         }
-        return [
-            str(cluster.java.executable),
-            *(f"-Xm{kind}{heap}m" for kind in "sx"),
-            *("-Xss512k", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError"),
-            *cluster.version.module_options(),
-            *(f"-D{name}={value}" for name, value in properties.items()),
-            *cluster.options.jvm_options,
-            *("-cp", class_path(cluster.version.jars, conf)),
-            "org.apache.cassandra.service.CassandraDaemon",
-        ]
+        return [*(f"-D{name}={value}" for name, value in properties.items()), *self.cluster.options.jvm_options]
 
     @property
-    def _jmx_port(self) -> int:
+    def jmx_port(self) -> int:
         return self.cluster.ports.jmx[self.number - 1]
 
-    def _running(self) -> ChildProcess:
+    def _running(self) -> ServerProcess:
         assert self.process is not None
         return self.process
 
@@ -254,6 +261,8 @@ class CassandraCluster:
     CDC is on in the datacenter `cdc` if there is one, else on all nodes. A context manager: it starts on entry, and on
     exit kills the nodes and removes their files, unless an exception passes, which leaves the logs.
     """
+
+    node_class: type[CassandraNode] = CassandraNode
 
     def __init__(  # noqa: PLR0913 - settings by keyword, all with defaults
         self,
@@ -307,7 +316,7 @@ class CassandraCluster:
 
     def start(self) -> Self:
         """Install what is missing and start all nodes: the first, then the others together. Raises CdcError."""
-        install(self.version.jars, self.report)
+        self.install()
         for attempt in range(START_TRIES):
             try:
                 self._start_nodes()
@@ -320,10 +329,14 @@ class CassandraCluster:
                 break
         return self
 
+    def install(self) -> None:
+        """Bring what a node needs to start."""
+        install(self.version.jars, self.report)
+
     def stop(self) -> None:
         """Stop every node gracefully; the files stay."""
         with ThreadPoolExecutor(len(self.nodes)) as pool:
-            list(pool.map(CassandraNode.stop, self.nodes))
+            list(pool.map(lambda node: node.stop(), self.nodes))
 
     def kill(self) -> None:
         for node in self.nodes:
@@ -354,7 +367,7 @@ class CassandraCluster:
         self.ports = Ports(native, storage, ssl_storage, tuple(free_ports(len(placed))))
         single = CDC_DATACENTER not in self.datacenters
         self.nodes = [
-            CassandraNode(self, number, datacenter, address, cdc=single or datacenter == CDC_DATACENTER)
+            self.node_class(self, number, datacenter, address, cdc=single or datacenter == CDC_DATACENTER)
             for number, (datacenter, address) in enumerate(zip(placed, addresses, strict=True), start=1)
         ]
 

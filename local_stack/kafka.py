@@ -14,7 +14,7 @@ from local_stack.folders import ServerFolder
 from local_stack.jars import KAFKA, class_path, install
 from local_stack.java import Java, find_java
 from local_stack.network import LOCALHOST, accepts, free_ports
-from local_stack.processes import ChildProcess
+from local_stack.processes import ChildProcess, ServerProcess
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +60,7 @@ class KafkaBroker:
         self.heap_mib = heap_mib
         self.settings = dict(settings or {})
         self.report = report
-        self.process: ChildProcess | None = None
+        self.process: ServerProcess | None = None
         self.port, self.controller_port = free_ports(2)
         self._java: Java | None = None
 
@@ -84,13 +84,13 @@ class KafkaBroker:
 
     def start(self) -> Self:
         """Install what is missing, format the data folder the first time, start. Raises CdcError."""
-        install(KAFKA, self.report)
+        self.install()
         if (self.folder.path / "data").exists():
             self._launch()
             return self
         for attempt in range(START_TRIES):
             try:
-                self._format()
+                self.format()
                 self._launch()
             except CdcError:
                 self.kill()
@@ -107,6 +107,10 @@ class KafkaBroker:
         process.wait_ready(
             lambda: READY in process.output() and accepts(LOCALHOST, self.port), "it answered", timeout_seconds
         )
+
+    def install(self) -> None:
+        """Bring what it needs to start."""
+        install(KAFKA, self.report)
 
     def stop(self, grace_seconds: float = STOP_SECONDS) -> None:
         """SIGTERM and wait: a controlled shutdown."""
@@ -174,16 +178,16 @@ class KafkaBroker:
             **self.settings,
         }
 
-    def _write_configuration(self) -> Path:
+    def write_configuration(self) -> Path:
         path = self.folder.path / "server.properties"
         path.write_text("".join(f"{name}={value}\n" for name, value in self.properties().items()))
         (self.folder.path / "log4j2.xml").write_text(LOG4J)
         return path
 
-    def _format(self) -> None:
-        properties = self._write_configuration()
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        command = self._jvm(64, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties))
+    def format(self) -> None:
+        """Make the data folder."""
+        properties = self.write_configuration()
+        command = self._jvm(64, "kafka.tools.StorageTool", "format", "-t", cluster_id(), "-c", str(properties))
         done = subprocess.run([*command, "--ignore-formatted"], capture_output=True, text=True, check=False)
         if done.returncode:
             raise CdcError(
@@ -194,10 +198,13 @@ class KafkaBroker:
 
     def _launch(self) -> None:
         assert not self.is_running
-        properties = self._write_configuration()
-        command = self._jvm(self.heap_mib, "kafka.Kafka", str(properties))
-        self.process = ChildProcess("kafka", command, log=self.log, cwd=self.folder.path)
+        self.process = self.launch(self.write_configuration())
         self._wait_ready(START_SECONDS)
+
+    def launch(self, properties: Path) -> ServerProcess:
+        """Start its process with this server.properties; its output goes to `log`."""
+        command = self._jvm(self.heap_mib, "kafka.Kafka", str(properties))
+        return ChildProcess("kafka", command, log=self.log, cwd=self.folder.path)
 
     def _jvm(self, heap_mib: int, *arguments: str) -> list[str]:
         return [
@@ -208,3 +215,8 @@ class KafkaBroker:
             *("-cp", class_path(KAFKA)),
             *arguments,
         ]
+
+
+def cluster_id() -> str:
+    """A fresh id, as Kafka's storage tool wants it."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

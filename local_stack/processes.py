@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from typing import IO, TYPE_CHECKING
 
 import psutil
@@ -65,10 +66,69 @@ class _Guard:
 _guard = _Guard()
 
 
-class ChildProcess:
+class ServerProcess(ABC):
+    """Something that runs and logs to a file: a child process or a container. `name` stands in errors."""
+
+    name: str
+    log: Path
+
+    @property
+    @abstractmethod
+    def exit_status(self) -> int | None:
+        """None while it runs; the negative number of a signal that ended it."""
+
+    @abstractmethod
+    def output(self) -> str:
+        """What it has logged since it was started."""
+
+    @abstractmethod
+    def stop(self, grace_seconds: float = 10.0) -> None:
+        """SIGTERM, then SIGKILL to whatever is left after the grace."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """SIGKILL to all of it; returns when it has ended."""
+
+    @abstractmethod
+    def pause(self) -> None:
+        """SIGSTOP to all of it."""
+
+    @abstractmethod
+    def resume(self) -> None: ...
+
+    @property
+    def is_running(self) -> bool:
+        return self.exit_status is None
+
+    def log_tail(self, lines: int = SHOWN_LOG_LINES) -> str:
+        return "\n".join(self.output().splitlines()[-lines:])
+
+    def wait_ready(self, check: Callable[[], bool], what: str, timeout_seconds: float) -> None:
+        """Wait until `check` holds. Raises CdcError(SERVER_FAILED) with the log's end at the timeout, and at once when
+        the child has ended.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        while not check():
+            status = self.exit_status
+            if status is not None:
+                raise self.failure(f"ended ({_how(status)}) before {what}")
+            if time.monotonic() > deadline:
+                raise self.failure(f"runs, but after {timeout_seconds:.0f} s not yet: {what}")
+            time.sleep(POLL_SECONDS)
+
+    def failure(self, what: str) -> CdcError:
+        """An error that shows where the log is and how it ends."""
+        return CdcError(
+            Code.SERVER_FAILED,
+            f"{self.name} {what}. The end of its log:\n{self.log_tail()}\n",
+            f"The whole log is in {self.log}.",
+        )
+
+
+class ChildProcess(ServerProcess):
     """One child with its own session and a log file that takes its output.
 
-    `name` stands in errors. All methods may be called when the child has ended.
+    All methods may be called when the child has ended.
     """
 
     def __init__(
@@ -107,22 +167,18 @@ class ChildProcess:
 
     @property
     def exit_status(self) -> int | None:
-        """None while it runs; the negative number of a signal that ended it."""
         status = self._process.poll()
         if status is not None:
             self._forget()
         return status
 
-    @property
-    def is_running(self) -> bool:
-        return self.exit_status is None
-
     def members(self) -> list[int]:
         """Pids of this child and of all that it started and that live."""
+        if not self._is_guarded:
+            return []  # all have ended, and the number may be another's by now
         return [pid for pid in guard.session_members(self.pid) if _lives(pid)]
 
     def stop(self, grace_seconds: float = 10.0) -> None:
-        """SIGTERM, then SIGKILL to whatever is left of its session after the grace."""
         if self.is_running:
             self.resume()
             self.send(signal.SIGTERM)
@@ -131,7 +187,8 @@ class ChildProcess:
         self.kill()
 
     def kill(self) -> None:
-        """SIGKILL to its whole session; returns when all of it has ended."""
+        if not self._is_guarded:
+            return
         guard.kill_session(self.pid)
         self._process.wait()
         wait_until(lambda: not self.members(), f"{self.name} to die", KILL_SECONDS)
@@ -143,7 +200,6 @@ class ChildProcess:
         self._process.wait()
 
     def pause(self) -> None:
-        """SIGSTOP to its whole session."""
         self._send_all(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -165,30 +221,6 @@ class ChildProcess:
         with self.log.open("rb") as file:
             file.seek(self.log_start if start is None else start)
             return file.read().decode(errors="replace")
-
-    def log_tail(self, lines: int = SHOWN_LOG_LINES) -> str:
-        return "\n".join(self.output().splitlines()[-lines:])
-
-    def wait_ready(self, check: Callable[[], bool], what: str, timeout_seconds: float) -> None:
-        """Wait until `check` holds. Raises CdcError(SERVER_FAILED) with the log's end at the timeout, and at once when
-        the child has ended.
-        """
-        deadline = time.monotonic() + timeout_seconds
-        while not check():
-            status = self.exit_status
-            if status is not None:
-                raise self.failure(f"ended ({_how(status)}) before {what}")
-            if time.monotonic() > deadline:
-                raise self.failure(f"runs, but after {timeout_seconds:.0f} s not yet: {what}")
-            time.sleep(POLL_SECONDS)
-
-    def failure(self, what: str) -> CdcError:
-        """An error that shows where the log is and how it ends."""
-        return CdcError(
-            Code.SERVER_FAILED,
-            f"{self.name} {what}. The end of its log:\n{self.log_tail()}\n",
-            f"The whole log is in {self.log}.",
-        )
 
     def _send_all(self, number: signal.Signals) -> None:
         for pid in self.members():

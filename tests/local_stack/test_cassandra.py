@@ -7,7 +7,9 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from cassandra import ConsistencyLevel
 from cassandra.cluster import Cluster
+from cassandra.policies import FallthroughRetryPolicy
 
 from cdc_program.errors import CdcError, Code
 from local_stack.cassandra import CassandraCluster, CassandraOptions
@@ -30,8 +32,11 @@ def write(cluster: CassandraCluster, replication: str, rows: int = 10) -> None:
     session.default_timeout = 30
     session.execute(f"CREATE KEYSPACE a WITH replication = {replication}")
     session.execute("CREATE TABLE a.b (k int PRIMARY KEY, v text) WITH cdc = true")
+    insert = session.prepare("INSERT INTO a.b (k, v) VALUES (?, ?)")
+    insert.consistency_level = ConsistencyLevel.ALL
+    insert.retry_policy = FallthroughRetryPolicy()
     for number in range(rows):
-        session.execute("INSERT INTO a.b (k, v) VALUES (%s, %s)", (number, "x" * 1000))
+        session.execute(insert, (number, "x" * 1000))
     driver.shutdown()
 
 
