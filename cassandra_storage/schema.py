@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from uuid import UUID
+from typing import TYPE_CHECKING
 
-from cassandra_storage.marshal import CqlType
+from cassandra_storage.marshal import ListType, MapType, SetType, UserType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
+    from cassandra_storage.marshal import CqlType
 
 
 class ColumnKind(StrEnum):
@@ -30,6 +35,11 @@ class ColumnMetadata:
     position: int = -1
     is_reversed: bool = False
 
+    @property
+    def is_complex(self) -> bool:
+        """ColumnMetadata.isComplex: its elements are cells of their own."""
+        return isinstance(self.type, ListType | SetType | MapType | UserType) and self.type.is_multi_cell
+
 
 @dataclass(frozen=True, slots=True)
 class DroppedColumn:
@@ -42,7 +52,8 @@ class DroppedColumn:
 @dataclass(frozen=True, slots=True)
 class TableMetadata:
     """TableMetadata: columns in Cassandra's order: keys by position; statics and regulars simple before complex,
-    then by the bytes of the name (Columns, ColumnMetadata.comparisonOrder)."""
+    then by name (ColumnMetadata.comparisonOrder; schema_rows.in_order).
+    """
 
     keyspace: str
     name: str

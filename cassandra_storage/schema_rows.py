@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cassandra_storage.cql_types import UserTypeDefinition, parse_type
 from cassandra_storage.errors import FormatError
-from cassandra_storage.marshal import CqlType, ListType, MapType, SetType, UserType
+from cassandra_storage.marshal import CqlType
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
 
 if TYPE_CHECKING:
@@ -126,12 +126,7 @@ def _order(column: ColumnMetadata) -> tuple[bool, int, bytes, bytes]:
     """
     name = column.name.encode()
     prefix = name[:6].ljust(6, b"\x00")
-    return _is_complex(column), max(column.position, 0), bytes([prefix[0] ^ 0x80]) + prefix[1:], name
-
-
-def _is_complex(column: ColumnMetadata) -> bool:
-    """ColumnMetadata.isComplex: its elements are cells of their own."""
-    return isinstance(column.type, ListType | SetType | MapType | UserType) and column.type.is_multi_cell
+    return column.is_complex, max(column.position, 0), bytes([prefix[0] ^ 0x80]) + prefix[1:], name
 
 
 def _dropped_column(row: SchemaRow) -> DroppedColumn:

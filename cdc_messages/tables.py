@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
+from cassandra_storage.schema_rows import in_order
 from cdc_messages.errors import MessageError, check_version
 from cdc_messages.types_json import type_from_json, type_to_json
 
@@ -73,8 +74,8 @@ def _table_to_json(table: TableMetadata) -> dict[str, Any]:
         "name": table.name,
         "partition_key": [_column_to_json(column) for column in table.partition_key],
         "clustering": [_column_to_json(column) for column in table.clustering],
-        "static": [_column_to_json(column) for column in _in_order(table.static_columns)],
-        "regular": [_column_to_json(column) for column in _in_order(table.regular_columns)],
+        "static": [_column_to_json(column) for column in in_order(table.static_columns)],
+        "regular": [_column_to_json(column) for column in in_order(table.regular_columns)],
         "dropped": {
             name: {**_column_to_json(dropped.column), "kind": dropped.column.kind, "time_us": dropped.dropped_time}
             for name, dropped in table.dropped_columns.items()
@@ -98,15 +99,6 @@ def _table_from_json(value: Mapping[str, Any], gc_grace_seconds: int) -> TableMe
         flags=frozenset(value["flags"]),
         gc_grace_seconds=gc_grace_seconds,
     )
-
-
-def _in_order(columns: Iterable[ColumnMetadata]) -> list[ColumnMetadata]:
-    """ColumnMetadata.comparisonOrder within a kind without positions: simple before complex, then by name."""
-    return sorted(columns, key=lambda column: (_is_complex(column), column.name.encode()))
-
-
-def _is_complex(column: ColumnMetadata) -> bool:
-    return bool(getattr(column.type, "is_multi_cell", False))
 
 
 def _column_to_json(column: ColumnMetadata) -> dict[str, Any]:
