@@ -15,7 +15,7 @@ from local_stack.paths import project_root
 from local_stack.processes import ChildProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 START_SECONDS = 60.0
@@ -168,9 +168,8 @@ def materializer(
     folder: Path, settings: Mapping[str, Setting], *, report: Callable[[str], None] = print, name: str = "materializer"
 ) -> Program:
     """The Spark job; the connector's jars and Java come from `local_stack`, so that it resolves nothing at start."""
-    connector = sorted(install(SPARK_CONNECTOR, report).glob("*.jar"))
     own: dict[str, Setting] = {
-        "materializer.spark_packages": "",
+        "materializer.spark_jars_directory": install(SPARK_CONNECTOR, report),
         "materializer.checkpoint_location": (folder / f"{name}-checkpoint").as_uri(),
         "materializer.state_directory": folder / f"{name}-state",
     }
@@ -179,18 +178,17 @@ def materializer(
         ("-m", "materializer", "run"),
         folder=folder,
         settings={**own, **settings},
-        environment=spark_environment(connector, folder, report),
+        environment=spark_environment(folder, report),
         start_seconds=SPARK_START_SECONDS,
     )
 
 
-def spark_environment(jars: Iterable[Path], folder: Path, report: Callable[[str], None] = print) -> dict[str, str]:
-    """What PySpark must find in the environment: Java, this Python, the jars, and where scratch files go."""
+def spark_environment(folder: Path, report: Callable[[str], None] = print) -> dict[str, str]:
+    """What PySpark must find in the environment: Java, this Python, and where scratch files go."""
     return {
         "JAVA_HOME": str(find_java(SPARK_JAVA, report).home),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "PYSPARK_SUBMIT_ARGS": f"--jars {','.join(map(str, jars))} pyspark-shell",
         "SPARK_LOCAL_IP": LOCALHOST,
         "SPARK_LOCAL_DIRS": str(folder / "spark"),
         "SPARK_WORKER_DIR": str(folder / "spark-work"),

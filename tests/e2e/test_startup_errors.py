@@ -53,6 +53,7 @@ def run(program: str, settings: dict[str, str | int], folder: Path) -> subproces
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CDC_")}
     own: dict[str, str | int] = {
         "publisher.state_directory": str(folder / "publisher"),
+        "materializer.spark_jars_directory": str(install(SPARK_CONNECTOR)),
         "materializer.state_directory": str(folder / "state"),
         "materializer.checkpoint_location": (folder / "checkpoint").as_uri(),
         "schematizer.database_url": f"sqlite:///{folder / 'registry.db'}",
@@ -61,7 +62,7 @@ def run(program: str, settings: dict[str, str | int], folder: Path) -> subproces
         [sys.executable, "-m", *COMMANDS[program]],
         env={
             **environment,
-            **spark_environment(sorted(install(SPARK_CONNECTOR).glob("*.jar")), folder),
+            **spark_environment(folder),
             **environment_of({**own, **QUICK, **settings}),
             "PYTHONPATH": str(ROOT),
         },
