@@ -39,7 +39,8 @@ class Job:
         self.bootstrap = bootstrap
         self.raw = f"{prefix}.raw.shop.orders"
         self.changes = f"{prefix}.shop.orders"
-        self.output = folder / "output"
+        self.output = folder / "output-0"
+        self.starts = 0
         self.sent = 0
         self._settings = {
             "kafka.bootstrap_servers": bootstrap,
@@ -58,6 +59,8 @@ class Job:
         flags = [part for name, value in given.items() for part in ("--set", f"{name}={value}")]
         command = [sys.executable, "-m", "tests.materializer.spark_run", "run", *flags]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), RAW_PARTITIONS: str(PARTITIONS)}
+        self.starts += 1  # a killed driver's JVM goes on writing to the former one for a while
+        self.output = self.output.with_name(f"output-{self.starts}")
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
         self.wait_for(lambda: b'"ready"' in self.output.read_bytes())
@@ -110,13 +113,13 @@ def job(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Iterator[Job]:
 
 
 def test_killed_and_started_again_it_counts_each_message_once(job: Job) -> None:
-    job.start()  # before there is a raw topic
+    job.start(spark_master="local-cluster[1,1,1024]")  # before there is a raw topic
     job.make_topics()
     job.send(5_000)
     job.wait_for(lambda: job.received() > 0)
     job.end(signal.SIGKILL)
     job.send(5_000)
-    job.start()
+    job.start(spark_master="local[2,4]")
     job.wait_for(lambda: job.received() == job.sent)
     job.check()
     job.send(1, BAD_KEY)
