@@ -140,8 +140,8 @@ class SegmentReader:
             for event in reader.read(data, length): ...
 
     Give it only bytes that will not change: while the segment is written, up to the offset of its `_cdc.idx`. If
-    `position` does not move, more bytes are needed first. Only once the segment is completed give `length`, the
-    file's size: till then all that looks unfinished is waited for, from then on it is the end or corrupt.
+    neither `position` nor `wanted` changes, wait until there are more. Only once the segment is completed give
+    `length`, the file's size: till then all that looks unfinished is waited for, from then on it is the end or corrupt.
 
     To go on after a restart, give the `end_position` of the last entry that is done with as `resume_from`: sections
     before it are stepped over by their markers, so `position` still begins at 0 but little is read.

@@ -282,7 +282,7 @@ def write_local_deletion_time(local_deletion_time: int, stats: EncodingStats) ->
 
 def read_deletion_time(buf: bytes, pos: int, header: SerializationHeader) -> tuple[DeletionTime, int]:
     """SerializationHeader.readDeletionTime. What deletes nothing is LIVE, however its local deletion time is written:
-    4.x writes Integer.MAX_VALUE, 5.0 all bits set, which it does not read back as LIVE itself.
+    4.x writes Integer.MAX_VALUE, 5.0 all bits set.
     """
     timestamp, pos = read_timestamp(buf, pos, header.stats)
     value, pos = read_deletion_delta(buf, pos, header)

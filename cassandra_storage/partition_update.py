@@ -206,8 +206,6 @@ def _split(
         pos = end
     _, pos = _read_estimate(buf, pos)
     pos = _split_unfiltereds(buf, pos, header, lead, parts)
-    if len(parts) == 1 and parts[0].kind != "static":  # it is its own part
-        parts[0] = parts[0]._replace(update=buf[start:pos])
     return parts, codec.table, pos
 
 

@@ -1,0 +1,43 @@
+"""Writes commit log segments as CommitLogSegment does."""
+
+from __future__ import annotations
+
+import json
+import struct
+from zlib import crc32
+
+SEGMENT_ID = 1_700_000_000_123
+NAME = f"CommitLog-7-{SEGMENT_ID}.log"
+
+
+def ints(*values: int) -> bytes:
+    return b"".join(struct.pack(">I", value & 0xFFFFFFFF) for value in values)
+
+
+def descriptor(version: int = 7, segment_id: int = SEGMENT_ID, parameters: dict[str, object] | None = None) -> bytes:
+    text = json.dumps(parameters or {}).encode()
+    crc = crc32(text, crc32(ints(version, segment_id, segment_id >> 32, len(text))))
+    return struct.pack(">iqH", version, segment_id, len(text)) + text + ints(crc)
+
+
+def marker(position: int, end: int) -> bytes:
+    return ints(end, crc32(ints(SEGMENT_ID, SEGMENT_ID >> 32, position)))
+
+
+def entry(mutation: bytes) -> bytes:
+    size = ints(len(mutation))
+    crc = crc32(size)
+    return size + ints(crc) + mutation + ints(crc32(mutation, crc))
+
+
+def segment(sections: list[list[bytes]], size: int | None = None) -> bytes:
+    """A whole segment. With `size` the last section ends with the file, as when a full segment is closed."""
+    data = descriptor()
+    for index, mutations in enumerate(sections):
+        body = b"".join(map(entry, mutations))
+        end = len(data) + 8 + len(body)
+        if size is not None and index == len(sections) - 1:
+            body += bytes(size - end)
+            end = size
+        data += marker(len(data), end) + body
+    return data

@@ -1,0 +1,66 @@
+"""What the parts of a split update must be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cassandra_storage.header import SerializationHeader, read_stats, table_codec
+from cassandra_storage.partition import PartitionUpdate
+from cassandra_storage.partition_update import SingleRowUpdate, read_partition_update
+from cassandra_storage.unfiltered import write_row
+from cassandra_storage.versions import messaging_format
+from cassandra_storage.vint import read_sized
+
+if TYPE_CHECKING:
+    from cassandra_storage.schema import TableMetadata
+
+
+def joined(parts: list[SingleRowUpdate], table: TableMetadata, partition_key: bytes, version: int) -> PartitionUpdate:
+    """The update that the parts make together; each is checked to hold just what its kind says."""
+    empty = PartitionUpdate(table, partition_key)
+    whole = empty
+    for part in parts:
+        read, end = read_partition_update(part.update, 0, version, {table.id.bytes: table})
+        assert end == len(part.update)
+        assert part.partition_key == partition_key
+        match part.kind:
+            case "row":
+                assert read == empty._replace(rows=read.rows[:1])
+            case "static":
+                assert read == empty._replace(static_row=read.static_row)
+            case "partition_deletion":
+                assert read == empty._replace(deletion=read.deletion)
+            case "range_deletion":
+                assert read == empty._replace(range_tombstones=read.range_tombstones[:1])
+        whole = whole._replace(
+            deletion=read.deletion if not read.deletion.is_live else whole.deletion,
+            static_row=read.static_row or whole.static_row,
+            rows=whole.rows + read.rows,
+            range_tombstones=whole.range_tombstones + read.range_tombstones,
+        )
+    return whole
+
+
+def header_of(update: bytes, table: TableMetadata, version: int) -> SerializationHeader:
+    """The header that an update carries."""
+    _, pos = read_sized(update, 16)
+    is_static = bool(update[pos] & 0x08)
+    stats, pos = read_stats(update, pos + 1)
+    codec = table_codec(table)
+    statics, pos = codec.read_columns(update, pos, is_static=True) if is_static else (None, pos)
+    regulars, pos = codec.read_columns(update, pos, is_static=False)
+    header = SerializationHeader.of_table(table, stats, version)
+    return header._replace(
+        static_columns=statics or header.static_columns,
+        regular_columns=regulars,
+        has_unsigned_deletion_time=messaging_format(version).has_unsigned_deletion_time,
+    )
+
+
+def is_rewritten(part: SingleRowUpdate, table: TableMetadata, version: int) -> bool:
+    """Whether a row or static part's row, read and written again, gives the same bytes."""
+    read, _ = read_partition_update(part.update, 0, version, {table.id.bytes: table})
+    row = read.static_row if part.kind == "static" else read.rows[0]
+    assert row is not None
+    written = write_row(row, header_of(part.update, table, version), is_static=part.kind == "static")
+    return part.update.endswith(written + (b"\x00\x01" if part.kind == "static" else b"\x01"))
