@@ -24,9 +24,9 @@ def main() -> int:
     wanted = _fingerprint()
     if _stamp() == wanted:
         return 0
-    from local_stack import preflight  # noqa: PLC0415 - only what is about to install needs to look first
+    from local_stack.preflight import main as look_around  # noqa: PLC0415 - only before something is installed
 
-    status = preflight.main([])
+    status = look_around()
     if status:
         return status
     _make_environment()
@@ -53,7 +53,7 @@ def _make_environment() -> None:
         shutil.rmtree(VENV, ignore_errors=True)
         _say(f"Making {VENV.relative_to(ROOT)} with Python {sys.version.split()[0]}")
         _run([sys.executable, "-m", "venv", str(VENV)])
-    _say("Installing the Python packages (about 500 MB the first time, PySpark most of it)")
+    _say("Installing the Python packages (about 600 MB the first time, PySpark most of it)")
     _run([str(python), "-m", "pip", "install", "--quiet", "--upgrade", "pip"])
     _run([str(python), "-m", "pip", "install", "--editable", ".[dev]"])
     _say("Installing the Java runtime and the servers' jars")

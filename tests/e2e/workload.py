@@ -84,13 +84,16 @@ class Workload:
 
     def _wide(self) -> None:
         key = self.pick.choice(WIDE)
-        match self.pick.choices("iudr", (30, 45, 10, 15))[0]:
+        match self.pick.choices("iudrp", (30, 44, 10, 14, 2))[0]:
             case "i":
                 self._insert("wide", self.wide, ("p", "c"), key, {"v": self._text(), "n": self.pick.randint(0, 2)})
             case "u":
                 self._update("wide", self.wide, ("p", "c"), key, {"n": self.pick.choice((None, 1, 2, 3))})
             case "d":
                 self._delete_columns("wide", self.wide, ("p", "c"), key, ("v",))
+            case "p":
+                self.wide.delete_where(key[:1])
+                self._send(f"DELETE FROM {KEYSPACE}.wide USING TIMESTAMP ? WHERE p = ?", key[:1], ("wide", key[0]))
             case _:
                 self._delete("wide", self.wide, ("p", "c"), key)
 
