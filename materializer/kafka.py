@@ -44,12 +44,22 @@ _QUICK = {
     "retry.backoff.ms": 10,
     "topic.metadata.refresh.fast.interval.ms": 10,
 }
-_UNREACHABLE = {
+_MAY_GO_AWAY = {
     KafkaError._TRANSPORT,  # noqa: SLF001 - librdkafka's own codes begin with an underscore
     KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
     KafkaError._TIMED_OUT,  # noqa: SLF001
     KafkaError._RESOLVE,  # noqa: SLF001
+    KafkaError._WAIT_COORD,  # noqa: SLF001
     KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 }
 
 
@@ -103,15 +113,19 @@ class PartitionProducer:
 
 
 class GroupPositions:
-    """The committed positions of the consumer group; transactions in doubt are waited for."""
+    """The committed positions of the consumer group.
 
-    def __init__(self, settings: KafkaSettings, group: str) -> None:
+    `stable` waits for transactions in doubt, those of a killed task up to their timeout; else what was true before them
+    is given. A task asks for it after its producer has ended the partition's, so it does not wait.
+    """
+
+    def __init__(self, settings: KafkaSettings, group: str, *, stable: bool = True) -> None:
         self.consumer = Consumer(
             {
                 **client_config(settings),
                 **_QUICK,
                 "group.id": group,
-                "isolation.level": "read_committed",
+                "isolation.level": "read_committed" if stable else "read_uncommitted",
                 "enable.auto.commit": False,
             }
         )
@@ -133,6 +147,7 @@ class TopicReader:
     def __init__(self, settings: KafkaSettings, topic: str) -> None:
         self._topic = topic
         self._next: dict[int, int] = {}
+        self._messages: list[tuple[bytes, bytes]] = []  # read, but not yet to the end
         self._consumer = Consumer(
             {
                 **client_config(settings),
@@ -144,7 +159,6 @@ class TopicReader:
 
     def read_to_end(self) -> list[tuple[bytes, bytes]]:
         """What has come since the last call: (key, value) without tombstones; nothing while there is no topic."""
-        messages: list[tuple[bytes, bytes]] = []
         with driver_errors(f"read the topic {self._topic}"):
             ends = self._ends()
             while any(self._next[partition] < end for partition, end in ends.items()):
@@ -157,7 +171,8 @@ class TopicReader:
                     self._next[partition] = offset if error is not None else offset + 1
                     key, value = message.key(), message.value()
                     if error is None and key is not None and value is not None:
-                        messages.append((bytes(key), bytes(value)))
+                        self._messages.append((bytes(key), bytes(value)))
+        messages, self._messages = self._messages, []
         return messages
 
     def _ends(self) -> dict[int, int]:
@@ -248,12 +263,12 @@ class Topics:
 
 @contextmanager
 def driver_errors(doing: str) -> Iterator[None]:
-    """Turns KafkaException into CdcError: KAFKA_UNREACHABLE without an answer, KAFKA_REFUSED where that is no."""
+    """Turns KafkaException into CdcError: KAFKA_UNREACHABLE where it may go away, KAFKA_REFUSED where it says no."""
     try:
         yield
     except KafkaException as exception:
         error: KafkaError = exception.args[0]
-        if error.code() in _UNREACHABLE:
+        if error.code() in _MAY_GO_AWAY:
             raise CdcError(
                 Code.KAFKA_UNREACHABLE,
                 f"Kafka does not answer: cannot {doing}: {error.str()}.",

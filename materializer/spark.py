@@ -52,18 +52,36 @@ _INPUT = {"timestamp_ms": "unix_millis(timestamp)", "key": "coalesce(key, x'')",
 def run(settings: Settings, make_work: Callable[[BatchPlan, str], Work] | None = None) -> None:
     """Materialize until SIGTERM or SIGINT; CdcError where it cannot go on."""
     stop = threading.Event()
-    with _stop_signals(stop), _session(settings) as session, RegistryClient(settings.registry) as registry:
-        batches = Batches(settings, Planner(settings, registry), stop, make_work)
-        with tempfile.TemporaryDirectory(prefix="cassandra-materializer-") as checkpoints:
-            for attempt in range(_STARTS):
-                checkpoint = Path(checkpoints) / str(attempt)
-                try:
-                    _follow(batches, _start(session, settings, batches, checkpoint))
-                    break
-                except TopicsChangedError as error:
-                    _logger.info("raw topics have changed during the start")
-                    if attempt == _STARTS - 1:
-                        raise spark_failed(error) from error
+    with _stop_signals(stop), RegistryClient(settings.registry) as registry:
+        planner = Planner(settings, registry)
+        _starting_offsets(planner, settings)  # what stops it shows before Spark has started
+        with _session(settings) as session:
+            _materialize(session, settings, Batches(settings, planner, stop, make_work))
+
+
+def _materialize(session: SparkSession, settings: Settings, batches: Batches) -> None:
+    """Start the query, again when the raw topics have changed meanwhile."""
+    with tempfile.TemporaryDirectory(prefix="cassandra-materializer-") as checkpoints:
+        for attempt in range(_STARTS):
+            try:
+                _follow(batches, _start(session, settings, batches, Path(checkpoints) / str(attempt)))
+                break
+            except TopicsChangedError as error:
+                _logger.info("raw topics have changed during the start")
+                if attempt == _STARTS - 1:
+                    raise spark_failed(error) from error
+
+
+def _starting_offsets(planner: Planner, settings: Settings) -> dict[str, dict[str, int]]:
+    """As Planner; waits a moment for a cluster that has just started."""
+    deadline = time.monotonic() + settings.kafka.connect_timeout_seconds
+    while True:
+        try:
+            return planner.starting_offsets()
+        except CdcError as error:
+            if error.code is not Code.KAFKA_UNREACHABLE or time.monotonic() > deadline:
+                raise
+        time.sleep(_RETRY_SECONDS / 4)
 
 
 class TopicsChangedError(Exception):
@@ -170,7 +188,7 @@ def _log_batch(batch: int, results: list[TaskResult], seconds: float) -> None:
 
 
 def _start(session: SparkSession, settings: Settings, batches: Batches, checkpoint: Path) -> StreamingQuery:
-    starting = batches.planner.starting_offsets()
+    starting = _starting_offsets(batches.planner, settings)
     reader = (
         session.readStream.format("kafka")
         .options(**source_options(settings.kafka))
