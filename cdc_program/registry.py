@@ -47,6 +47,11 @@ class RegistryClient:
     def close(self) -> None:
         self._client.close()
 
+    def check_reachable(self) -> None:
+        """Returns when a registry answers."""
+        with self._errors("list its subjects"):
+            self._client.get_subjects()
+
     def register(self, subject: str, schema: dict[str, Any]) -> int:
         """The id of the schema, which is a version of the subject from now on."""
         with self._errors(f"register a schema under {subject}"):

@@ -85,11 +85,13 @@ class Markers:
     That holds for one node: its log, each raw partition and each state keep their order.
     """
 
+    # Never the same twice: a marker that is written again unchanged is no change and would never come.
+    _tokens = itertools.count(int(time.time()))
+
     def __init__(self, client: CqlClient, bootstrap: str, prefix: str) -> None:
         self._client = client
         self._bootstrap = bootstrap
         self._prefix = prefix
-        self._tokens = itertools.count(1)
 
     def write(self, tables: tuple[str, ...] = tuple(MARKED)) -> dict[tuple[str, Hashable], tuple[str, object]]:
         """Write a marker to each raw partition; returns {(keyspace.table, key): (column, token that must come)}."""

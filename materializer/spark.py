@@ -55,6 +55,7 @@ def run(settings: Settings, make_work: Callable[[BatchPlan, str], Work] | None =
     with _stop_signals(stop), RegistryClient(settings.registry) as registry:
         planner = Planner(settings, registry)
         _starting_offsets(planner, settings)  # what stops it shows before Spark has started
+        registry.check_reachable()
         with _session(settings) as session:
             _materialize(session, settings, Batches(settings, planner, stop, make_work))
 
