@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.clustering_prefix import read_value, skip_value, write_value
+from cassandra_storage.clustering_prefix import VARIABLE, read_value, skip_value, write_value
 from cassandra_storage.deletion import NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL, LivenessInfo
 from cassandra_storage.errors import FormatError
 from cassandra_storage.header import (
@@ -46,7 +46,12 @@ def read_cell(
 ) -> tuple[Cell, int]:
     """Cell.Serializer.deserialize; `liveness` is that of the cell's row."""
     flags = buf[pos]
-    _check_flags(flags, pos, liveness)
+    if (
+        flags not in _VALID
+        or (flags & _USE_ROW_TIMESTAMP and liveness.timestamp == NO_TIMESTAMP)
+        or (flags & _USE_ROW_TTL and liveness.ttl == NO_TTL)
+    ):
+        raise FormatError(f"cell with invalid flags {flags:#04x}", position=pos)
     pos += 1
     if flags & _USE_ROW_TIMESTAMP:
         timestamp = liveness.timestamp
@@ -84,7 +89,7 @@ def skip_cell(buf: bytes, pos: int, liveness_flags: int, column: ColumnLayout) -
         if flags & _IS_EXPIRING:
             pos += SIZES[buf[pos]]
     if column.is_complex:
-        pos = skip_value(buf, pos, -1)
+        pos = skip_value(buf, pos, VARIABLE)
     if flags & _HAS_EMPTY_VALUE:
         return pos
     return skip_value(buf, pos, column.length)
@@ -122,8 +127,3 @@ def forbidden_flags(liveness: LivenessInfo) -> int:
     if liveness.timestamp == NO_TIMESTAMP:
         return _USE_ROW_TIMESTAMP | _USE_ROW_TTL
     return 0 if liveness.ttl else _USE_ROW_TTL
-
-
-def _check_flags(flags: int, pos: int, liveness: LivenessInfo) -> None:
-    if flags not in _VALID or flags & forbidden_flags(liveness):
-        raise FormatError(f"cell with invalid flags {flags:#04x}", position=pos)

@@ -65,7 +65,10 @@ def write_values(values: Clustering, lengths: tuple[int, ...]) -> bytes:
 def read_value(buf: bytes, pos: int, length: int) -> tuple[bytes, int]:
     """AbstractType.read: one value that is not empty."""
     if length == VARIABLE:
-        return read_sized(buf, pos)
+        length = buf[pos]
+        if length >= 0x80:
+            return read_sized(buf, pos)
+        pos += 1
     end = pos + length
     if end > len(buf):
         raise FormatError(f"value of {length} bytes reaches past the end", position=pos)

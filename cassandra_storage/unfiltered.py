@@ -183,11 +183,12 @@ def skip_row(buf: bytes, pos: int, header: SerializationHeader, *, is_static: bo
         layouts, pos = columns.read_subset(buf, pos)
     forbidden = _FORBIDDEN[flags & (_HAS_TIMESTAMP | _HAS_TTL)]
     for layout in layouts:
-        count = 1
-        if layout.is_complex:
-            if flags & _HAS_COMPLEX_DELETION:
-                pos = skip_deletion_time(buf, pos)
-            count, pos = read_unsigned_vint(buf, pos)
+        if not layout.is_complex:
+            pos = skip_cell(buf, pos, forbidden, layout)
+            continue
+        if flags & _HAS_COMPLEX_DELETION:
+            pos = skip_deletion_time(buf, pos)
+        count, pos = read_unsigned_vint(buf, pos)
         for _ in range(count):
             pos = skip_cell(buf, pos, forbidden, layout)
     return pos

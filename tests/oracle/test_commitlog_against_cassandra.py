@@ -1,0 +1,233 @@
+"""Commit logs, mutations and split updates against Cassandra 5.0's own classes.
+
+A node takes the vectors' statements and random ones and is stopped; CommitLogReader then reads the same segments.
+`CDC_ORACLE_ROUNDS` multiplies the random statements and examples, `CDC_ORACLE_SEED` starts another series.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cassandra_storage.commitlog import CommitLogEntry, SegmentReader
+from cassandra_storage.deletion import NO_DELETION_TIME, NO_LIVENESS, NO_ROW_DELETION, NO_TIMESTAMP, DeletionTime
+from cassandra_storage.mutation import read_mutation, split_mutation
+from cassandra_storage.partition_update import read_partition_update
+from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
+from local_stack.cassandra import CassandraCluster
+from tests.oracle.commitlog_oracle import CommitLogOracle
+from tests.storage.split_parts import header_of, is_rewritten
+from tests.storage.update_builder import updates as generated_updates
+from tests.vectors import make_vectors, workload
+from tests.vectors.load import tables_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cassandra_storage.clustering import Clustering
+    from cassandra_storage.header import EncodingStats
+    from cassandra_storage.partition import PartitionUpdate
+    from cassandra_storage.partition_update import SingleRowUpdate
+    from cassandra_storage.schema import TableMetadata
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(1800)]
+
+ROUNDS = int(os.environ.get("CDC_ORACLE_ROUNDS", "1"))
+SEED = int(os.environ.get("CDC_ORACLE_SEED", "7"))
+MESSAGING, NEWER = 12, 13
+Said = dict[str, Any]
+
+
+class Log(NamedTuple):
+    """A stopped node's segments, its tables, and its judge."""
+
+    segments: list[Path]
+    tables: dict[bytes, TableMetadata]
+    oracle: CommitLogOracle
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
+    with CassandraCluster("5.0", options=make_vectors.OPTIONS) as servers:
+        (node,) = servers.nodes
+        cluster, session = make_vectors.connect(node)
+        make_vectors.make_schema(session)
+        make_vectors.run(session, workload.fixed())
+        make_vectors.run(session, workload.random_statements(SEED, 1000 * ROUNDS))
+        schema = make_vectors.schema_rows(session)
+        make_vectors.wait_synced(node, session)
+        cluster.shutdown()
+        node.stop()
+        with CommitLogOracle(tmp_path_factory.mktemp("oracle"), node) as oracle:
+            yield Log(sorted(node.cdc_raw.glob("*.log")), tables_of(schema), oracle)
+
+
+def entries(path: Path) -> list[CommitLogEntry]:
+    data = path.read_bytes()
+    events = SegmentReader(path.name).read(data, len(data))
+    found = [event for event in events if isinstance(event, CommitLogEntry)]
+    assert len(found) == len(events)
+    return found
+
+
+def test_segments(log: Log) -> None:
+    """Every mutation of every segment, at the same position, with the same content."""
+    count = 0
+    for path in log.segments:
+        said = list(log.oracle.segment(path))
+        assert not [answer for answer in said if "corrupt" in answer]
+        ours = entries(path)
+        assert [(entry.end_position, len(entry.mutation)) for entry in ours] == [
+            (answer["position"], answer["size"]) for answer in said
+        ]
+        for entry, answer in zip(ours, said, strict=True):
+            found = [described(update) for update in read_mutation(entry.mutation, MESSAGING, log.tables)]
+            assert found == [normalised(update) for update in answer["updates"]]
+            count += 1
+    assert count > 1000
+
+
+def parts_of(log: Log) -> Iterator[tuple[TableMetadata, SingleRowUpdate]]:
+    for path in log.segments:
+        for entry in entries(path):
+            for table, parts in split_mutation(entry.mutation, MESSAGING, log.tables):
+                yield from ((table, part) for part in parts)
+
+
+def test_split_updates(log: Log) -> None:
+    """Each part is an update to Cassandra too: the same content, no byte left over, the same bytes when written
+    again; and both of us write its row the same in the newer messaging version.
+    """
+    count = 0
+    for table, part in parts_of(log):
+        if table.keyspace != workload.KEYSPACE:
+            continue
+        tables = {table.id.bytes: table}
+        read, _ = read_partition_update(part.update, 0, MESSAGING, tables)
+        said = log.oracle.update(MESSAGING, part.update)
+        assert said.pop("left") == 0
+        again = bytes.fromhex(said.pop("again"))
+        assert described(read) == normalised(said)
+        if not table.dropped_columns:
+            assert again == part.update
+        newer = bytes.fromhex(log.oracle.update(MESSAGING, part.update, NEWER)["again"])
+        assert described(read_partition_update(newer, 0, NEWER, tables)[0]) == described(read)
+        if part.kind in ("row", "static") and not table.dropped_columns:
+            assert is_rewritten(part, table, MESSAGING)
+            assert is_rewritten(part._replace(update=newer), table, NEWER)
+        count += 1
+    assert count > 1000
+
+
+@given(st.data())
+@settings(max_examples=200 * ROUNDS, deadline=None, suppress_health_check=list(HealthCheck), report_multiple_bugs=False)
+def test_generated_updates(log: Log, data: st.DataObject) -> None:
+    """What our writer makes of arbitrary rows, in the version that the state is stored in, is read by Cassandra."""
+    names = ("wide", "collections", "broad", "natives")
+    tables = [table for table in log.tables.values() if table.keyspace == workload.KEYSPACE and table.name in names]
+    # Arbitrary ranges overlap, and Cassandra makes others of them.
+    written = data.draw(generated_updates(st.sampled_from(tables), nulls=False, ranges=False))
+    said = log.oracle.update(NEWER, written.data)
+    assert "error" not in said, said
+    assert said.pop("left") == 0
+    stats = header_of(written.data, written.update.table, NEWER).stats
+    kept = [_kept(row, stats) for row in written.update.rows]
+    static_row = written.update.static_row and _kept(written.update.static_row, stats)
+    expected = described(
+        written.update._replace(
+            deletion=_read_back(written.update.deletion, stats),
+            rows=tuple(row for row in kept if not row.is_empty),
+            static_row=static_row if static_row and not static_row.is_empty else None,
+        )
+    )
+    said.pop("again")
+    assert normalised(said) == expected
+
+
+def _read_back(time: DeletionTime, stats: EncodingStats) -> DeletionTime:
+    """5.0 takes the sign of a difference that needs 32 bits for damage (DeletionTime.build); our reader does not."""
+    if time.is_live or time.local_deletion_time - stats.min_local_deletion_time < 2**31:
+        return time
+    return time._replace(local_deletion_time=2**32 - 2)
+
+
+def _kept(row: Row, stats: EncodingStats) -> Row:
+    """BTreeRow.Builder leaves out what the row's own deletions shadow; our reader leaves that to merging."""
+    columns: dict[str, ColumnData] = {}
+    for name, data in row.columns.items():
+        if isinstance(data, Cell):
+            if not row.deletion.time.deletes(data.timestamp):
+                columns[name] = data
+            continue
+        cells = tuple(
+            cell
+            for cell in data.cells
+            if not row.deletion.time.deletes(cell.timestamp) and cell.timestamp >= data.deletion.marked_for_delete_at
+        )
+        if cells or not data.deletion.is_live:
+            columns[name] = ComplexColumnData(_read_back(data.deletion, stats), cells)
+    liveness = NO_LIVENESS if row.deletion.time.deletes(row.liveness.timestamp) else row.liveness
+    is_shadowed = row.deletion.is_shadowable and not liveness.is_empty
+    deletion = row.deletion._replace(time=_read_back(row.deletion.time, stats))
+    return row._replace(columns=columns, liveness=liveness, deletion=NO_ROW_DELETION if is_shadowed else deletion)
+
+
+def described(update: PartitionUpdate) -> Said:
+    """The update as CommitLogOracle.java describes one."""
+    return {
+        "table": update.table.qualified_name,
+        "key": update.partition_key.hex(),
+        "deletion": list(update.deletion),
+        "static": None if update.static_row is None else _row(update.static_row),
+        "rows": [_row(row) for row in update.rows],
+        "ranges": [
+            [
+                int(one.start.kind),
+                _values(one.start.values),
+                int(one.end.kind),
+                _values(one.end.values),
+                [*one.deletion],
+            ]
+            for one in update.range_tombstones
+        ],
+    }
+
+
+def _row(row: Row) -> Said:
+    return {
+        "clustering": _values(row.clustering),
+        "liveness": list(row.liveness),
+        "deletion": [list(row.deletion.time), row.deletion.is_shadowable],
+        "columns": {name: _data(data) for name, data in row.columns.items()},
+    }
+
+
+def _data(data: ColumnData) -> list[Any]:
+    if isinstance(data, Cell):
+        return _cell(data)
+    return [list(data.deletion), [_cell(cell) for cell in data.cells]]
+
+
+def _cell(cell: Cell) -> list[Any]:
+    path = None if cell.path is None else cell.path.hex()
+    return [cell.timestamp, cell.value.hex(), cell.local_deletion_time, cell.ttl, path]
+
+
+def _values(values: Clustering) -> list[str | None]:
+    return [None if value is None else value.hex() for value in values]
+
+
+def normalised(said: Said) -> Said:
+    """What deletes nothing is LIVE, and LIVE without cells is nothing: Cassandra keeps both where bytes had them."""
+    for row in (*said["rows"], *([said["static"]] if said["static"] else [])):
+        for name, data in list(row["columns"].items()):
+            if isinstance(data[0], list) and data[0][0] == NO_TIMESTAMP:
+                data[0] = [NO_TIMESTAMP, NO_DELETION_TIME]
+                if not data[1]:
+                    del row["columns"][name]
+    return said
