@@ -218,5 +218,5 @@ class KafkaBroker:
 
 
 def cluster_id() -> str:
-    """A fresh id, as Kafka's storage tool wants it."""
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    """A fresh id, as Kafka's storage tool wants it; one that began with a hyphen would be taken for an option."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "_")

@@ -24,7 +24,6 @@ pytestmark = pytest.mark.servers
 
 RATE = 200.0
 LOAD_SECONDS = 12.0
-KILL_AFTER_SECONDS = (3.0, 7.0)
 DRAIN_SECONDS = 120.0
 
 
@@ -47,10 +46,13 @@ def kill_spark_driver_alone(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize(
-    "crash", [kill_publisher, kill_spark_job, kill_spark_driver_alone], ids=lambda crash: crash.__name__
+    ("crash", "after_seconds"),
+    [(kill_publisher, (2.0, 5.0, 8.0)), (kill_spark_job, (4.0,)), (kill_spark_driver_alone, (4.0,))],
+    ids=["publisher", "spark job", "spark driver alone"],
 )
 def test_a_crash_in_mid_load_loses_and_doubles_nothing(
     crash: Callable[[Stack], None],
+    after_seconds: tuple[float, ...],
     stack: Stack,
     client: CqlClient,
     markers: shop.Markers,
@@ -61,7 +63,7 @@ def test_a_crash_in_mid_load_loses_and_doubles_nothing(
     load = Load(client, RATE, LOAD_SECONDS, seed=time.time_ns())
     load.start()
     start = time.monotonic()
-    for after in KILL_AFTER_SECONDS:
+    for after in after_seconds:
         time.sleep(max(0.0, start + after - time.monotonic()))
         history.add(reader.poll(0.1))
         crash(stack)
