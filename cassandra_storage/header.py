@@ -11,7 +11,7 @@ from typing import NamedTuple
 from cassandra_storage.clustering_prefix import VARIABLE
 from cassandra_storage.deletion import LIVE, NO_DELETION_TIME, NO_TIMESTAMP, DeletionTime
 from cassandra_storage.errors import FormatError, UnknownColumnError
-from cassandra_storage.marshal import ListType, MapType, SetType, UserType, fixed_length
+from cassandra_storage.marshal import fixed_length
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from cassandra_storage.versions import VERSION_50, messaging_format
 from cassandra_storage.vint import (
@@ -160,9 +160,8 @@ class TableCodec:
 
     def layout(self, column: ColumnMetadata) -> ColumnLayout:
         dropped = self.table.dropped_columns.get(column.name)
-        is_complex = isinstance(column.type, ListType | SetType | MapType | UserType) and column.type.is_multi_cell
         return ColumnLayout(
-            column.name, is_complex, _length(column), NO_TIMESTAMP if dropped is None else dropped.dropped_time
+            column.name, column.is_complex, _length(column), NO_TIMESTAMP if dropped is None else dropped.dropped_time
         )
 
     def read_columns(self, buf: bytes, pos: int, *, is_static: bool) -> tuple[Columns, int]:

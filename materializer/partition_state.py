@@ -7,11 +7,14 @@ Rows are in Cassandra's own serialization under a header made from a table schem
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.deletion import LIVE, DeletionTime
 from cassandra_storage.errors import FormatError
 from cassandra_storage.header import SerializationHeader
+from cassandra_storage.schema import ColumnKind
+from cassandra_storage.schema_rows import in_order
 from cassandra_storage.unfiltered import read_row, write_row
 from cassandra_storage.vint import read_unsigned_vint, write_unsigned_vint
 from cdc_program.errors import CdcError, Code
@@ -26,6 +29,7 @@ from materializer.state_keys import (
 
 if TYPE_CHECKING:
     from cassandra_storage.rows import Row
+    from cassandra_storage.schema import TableMetadata
     from materializer.catalog import TableCatalog
     from materializer.overlay import Overlay
 
@@ -90,7 +94,9 @@ class RowCodec:
         if header is None:
             digest = self._overlay.get(schema_key(number))
             assert digest is not None, f"state refers to schema {number}, which it does not hold"
-            header = SerializationHeader.of_table(self._catalog.schema(self._table_id, digest[1:]))
+            header = SerializationHeader.of_table(
+                with_dropped_columns(self._catalog.schema(self._table_id, digest[1:]))
+            )
             self._headers[number] = header
         return header
 
@@ -156,6 +162,23 @@ class PartitionState:
             self._overlay.put(self._prefix + RANGES_SECTION + piece.first, encode_range(piece))
         self._ranges = ranges
         self.put_facts(self.facts._replace(has_ranges=bool(ranges)))
+
+
+def with_dropped_columns(table: TableMetadata) -> TableMetadata:
+    """The table as it is stored: cells of a dropped column that are newer than its drop stay, as in Cassandra, and
+    are shown again if the column is added again.
+    """
+    present = {column.name for column in table.static_columns + table.regular_columns}
+    dropped = [each.column for name, each in table.dropped_columns.items() if name not in present]
+    if not dropped:
+        return table
+    statics = [column for column in dropped if column.kind is ColumnKind.STATIC]
+    regulars = [column for column in dropped if column.kind is ColumnKind.REGULAR]
+    return replace(
+        table,
+        static_columns=in_order([*table.static_columns, *statics]),
+        regular_columns=in_order([*table.regular_columns, *regulars]),
+    )
 
 
 def check_version(value: bytes) -> None:

@@ -63,7 +63,9 @@ def row_updates(messages: Iterable[tuple[RawRecord, RawMessage]], catalog: Table
                 f"position {message.position}); folding past it would be inexact.",
                 "Replay the quarantined mutation with the publisher, or rebuild the table.",
             )
-        updates.append(_update(message, _read_partition_update(message, record, catalog)))
+        update = _update(message, _read_partition_update(message, record, catalog))
+        if update is not None:
+            updates.append(update)
     updates.sort(key=lambda update: update.order)
     return updates
 
@@ -92,18 +94,21 @@ def _unreadable(record: RawRecord, reason: str) -> CdcError:
     )
 
 
-def _update(message: RawMessage, update: PartitionUpdate) -> RowUpdate:
-    row = update.rows[0] if message.kind == "row" else None
-    static = update.static_row if message.kind == "static" else None
-    tombstone = update.range_tombstones[0] if message.kind == "range_deletion" else None
+def _update(message: RawMessage, update: PartitionUpdate) -> RowUpdate | None:
+    """None where nothing is left: a row of cells of dropped columns alone."""
+    row = next(iter(update.rows), None)
+    tombstone = next(iter(update.range_tombstones), None)
+    static = update.static_row
     if row is not None:
         timestamp = largest_timestamp(row)
     elif static is not None:
         timestamp = largest_timestamp(static)
     elif tombstone is not None:
         timestamp = tombstone.deletion.marked_for_delete_at
-    else:
+    elif not update.deletion.is_live:
         timestamp = update.deletion.marked_for_delete_at
+    else:
+        return None
     return RowUpdate(
         order=(timestamp, message.host_id, message.segment, message.position, message.index),
         partition_key=update.partition_key,
@@ -111,5 +116,5 @@ def _update(message: RawMessage, update: PartitionUpdate) -> RowUpdate:
         row=row,
         static=static,
         range=tombstone,
-        deletion=update.deletion if message.kind == "partition_deletion" else LIVE,
+        deletion=update.deletion,
     )

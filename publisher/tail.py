@@ -70,14 +70,14 @@ class SegmentTail:
         except FileNotFoundError:
             return  # the next look into the folder reports it
         while not self._reader.is_ended:
-            before = self._reader.position
-            size = min(max(WINDOW, self._reader.wanted), limit - before)
+            before, wanted = self._reader.position, self._reader.wanted
+            size = min(max(WINDOW, wanted), limit - before)
             for event in self._read(os.pread(self._file(), max(size, 0), before), limit):
                 if isinstance(event, CorruptEntry):
                     raise self._corrupt(event.reason, event.position)
                 self.position = event.end_position
                 yield event
-            if self._reader.position == before:
+            if (self._reader.position, self._reader.wanted) == (before, wanted):
                 if self._is_completed and not self._reader.is_ended:
                     raise self._corrupt("ends inside an entry", before)
                 break

@@ -47,7 +47,16 @@ TABLE = TableMetadata(
     ),
 )
 DIGEST = digest(canonical(TABLE))
-CATALOG = TableCatalog({(TABLE.id.bytes, DIGEST): TABLE}, {TABLE.id.bytes: DIGEST})
+
+
+def catalog_of(*tables: TableMetadata) -> TableCatalog:
+    """Versions of one table's schema, the newest last."""
+    digests = {digest(canonical(table)): table for table in tables}
+    table_id = tables[0].id.bytes
+    return TableCatalog({(table_id, each): table for each, table in digests.items()}, {table_id: list(digests)[-1]})
+
+
+CATALOG = catalog_of(TABLE)
 HEADER = SerializationHeader.of_table(TABLE)
 
 _PARTITION_DELETION, _STATIC_ROW, _ESTIMATE, _MARKER, _END = 0x04, 0x08, 0x10, b"\x02", b"\x01"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,16 +12,18 @@ from hypothesis import strategies as st
 from cassandra_storage.clustering import ClusteringBound, Kind
 from cassandra_storage.deletion import LIVE, NO_LIVENESS, DeletionTime, LivenessInfo, RangeTombstone, RowDeletion
 from cassandra_storage.rows import Cell, ComplexColumnData, Row
+from cassandra_storage.schema import DroppedColumn
 from cdc_program.errors import CdcError, Code
 from materializer.fold import fold_chunk
 from materializer.row_updates import RawRecord
 from tests.materializer.memory_state import MemoryState
-from tests.materializer.raw_builder import CATALOG, int_bytes, raw_record
+from tests.materializer.raw_builder import CATALOG, TABLE, catalog_of, int_bytes, raw_record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdc_messages.changes import RowChange, RowImage
+    from cdc_messages.changes import RowChange
+    from materializer.catalog import RowImage, TableCatalog
 
 BASE_US = 1_700_000_000_000_000
 BASE_S = BASE_US // 1_000_000
@@ -85,10 +87,11 @@ class Folded:
     """A state that chunks were folded into, and what came out."""
 
     state: MemoryState = field(default_factory=MemoryState)
+    catalog: TableCatalog = CATALOG
     changes: list[RowChange] = field(default_factory=list)
 
     def chunk(self, *records: RawRecord) -> list[RowChange]:
-        result = fold_chunk(self.state, records, CATALOG)
+        result = fold_chunk(self.state, records, self.catalog)
         self.state.apply(result.writes)
         self.changes += result.changes
         return result.changes
@@ -238,6 +241,23 @@ def test_a_static_and_a_row_that_expire_together_give_one_message() -> None:
         ("u", {"a": b"x", "b": b"y", "st": b"s"}, {"b": b"y"}),
     ]
     folded.latest()
+
+
+def test_a_dropped_column_leaves_the_images_and_what_is_newer_than_the_drop_stays() -> None:
+    b = TABLE.regular_columns[1]
+    others = tuple(column for column in TABLE.regular_columns if column != b)
+    dropped = replace(TABLE, regular_columns=others, dropped_columns={"b": DroppedColumn(b, at(2))})
+    added_again = replace(dropped, regular_columns=TABLE.regular_columns)
+
+    folded = Folded()
+    folded.chunk(insert(1, 1, a="x", b="y"), update(1, 2, b="only"))
+    folded.catalog = catalog_of(TABLE, dropped)
+    assert images(folded.chunk(update(3, 1, a="z", b="newer"))) == [("u", {"a": b"x"}, {"a": b"z"})]
+    assert folded.chunk(update(2, 3, b="older than the drop")) == []
+    folded.catalog = catalog_of(TABLE, dropped, added_again)
+    assert images(folded.chunk(update(4, 1, a="w"))) == [
+        ("u", {"a": b"z", "b": b"newer"}, {"a": b"w", "b": b"newer"}),
+    ]
 
 
 def test_a_gap_stops_the_partition() -> None:

@@ -13,7 +13,7 @@ from cdc_program.errors import CdcError, Code
 from publisher import cdc_raw
 from publisher.inflight import Mark
 from publisher.position import Positions
-from publisher.tail import Tails
+from publisher.tail import WINDOW, Tails
 from tests.publisher.segment_files import SegmentFileBuilder, mutation
 
 if TYPE_CHECKING:
@@ -197,3 +197,15 @@ def test_versions_without_an_index_are_complete_on_arrival(tmp_path: Path) -> No
     index = file.read_index()
     assert index is not None
     assert index.is_completed
+
+
+@pytest.mark.parametrize("short_by", range(10))
+def test_a_window_may_end_anywhere_in_the_head_of_an_entry_larger_than_it(tmp_path: Path, short_by: int) -> None:
+    tails, _ = new_tails(tmp_path)
+    segment = SegmentFileBuilder(tmp_path, FIRST, size=4 * WINDOW)
+    head = segment.append(mutation(0)) + 12  # the size and the two checksums of the entry that fills the window
+    small, large = mutation(1, WINDOW - head - short_by), mutation(2, WINDOW + 1)
+    segment.append(small)
+    segment.append(large)
+    segment.sync(complete=True)
+    assert read_all(tails) == [mutation(0), small, large]
