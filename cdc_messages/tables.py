@@ -1,9 +1,9 @@
 """Table schemas as messages of the compacted topic `<prefix>.tables`.
 
-key: the table's id (16 bytes) and the digest (16 bytes). Value: JSON, `{"format_version", "gc_grace_seconds",
-"table"}`. The digest is of `table` alone, in a canonical form that is the same whichever version of Cassandra the
-schema was read from: what decoding and the Avro schemas need and nothing else. A changed gc_grace_seconds is thus a new
-value under the same key.
+key: the table's id (16 bytes) and the digest (16 bytes). Value: JSON, `{"cluster", "format_version",
+"gc_grace_seconds", "table"}`. The digest is of `table` alone, in a canonical form that is the same whichever version of
+Cassandra the schema was read from: what decoding and the Avro schemas need and nothing else. A changed gc_grace_seconds
+is thus a new value under the same key.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ def message_key(table: TableMetadata) -> bytes:
     return table.id.bytes + digest(canonical(table))
 
 
-def to_json(table: TableMetadata) -> bytes:
-    """The value in the topic of table schemas."""
+def to_json(table: TableMetadata, cluster: str = "") -> bytes:
+    """The value in the topic of table schemas; `cluster` is the Cassandra cluster's name."""
     return _dump(
         {
+            "cluster": cluster,
             "format_version": FORMAT_VERSION,
             "gc_grace_seconds": table.gc_grace_seconds,
             "table": _table_to_json(table),
@@ -61,6 +62,11 @@ def from_json(value: bytes) -> TableMetadata:
         return _table_from_json(message["table"], int(message["gc_grace_seconds"]))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise MessageError(f"damaged table schema: {type(error).__name__}: {error}") from error
+
+
+def cluster_name(value: bytes) -> str:
+    """The name of the cluster in a message's value, which from_json has read."""
+    return str(json.loads(value).get("cluster", ""))
 
 
 def _dump(value: object) -> bytes:

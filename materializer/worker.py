@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from cdc_messages.envelope import ChangeEncoder
-from cdc_messages.tables import from_json
+from cdc_messages.tables import cluster_name, from_json
 from cdc_program.errors import CdcError, Code
 from materializer.catalog import TableCatalog
 from materializer.chunks import ChunkBounds
@@ -156,7 +156,7 @@ def _table_work(plan: TopicPlan, prefix: str, tombstones: bool) -> Work:  # noqa
         {(each.table_id, each.digest): _table(each.json) for each in plan.schemas},
         {each.table_id: each.digest for each in plan.schemas},
     )
-    encoder = ChangeEncoder(_table(newest.json), prefix, plan.key_schema_id, plan.value_schema_id)
+    encoder = ChangeEncoder(_table(newest.json), prefix, plan.key_schema_id, plan.value_schema_id, cluster_name(newest.json))
     return Work(
         fold=lambda reader, records: fold_chunk(reader, records, catalog),
         emit=Emitter(plan.change_topic, plan.change_partitions, encoder, tombstones=tombstones),

@@ -78,8 +78,9 @@ class RegistryIds:
 class Channels:
     """The channels that are open. A table whose schema changes is opened again."""
 
-    def __init__(self, prefix: str, topics: Topics, sender: Sender, ids: RegistryIds) -> None:
+    def __init__(self, prefix: str, cluster: str, topics: Topics, sender: Sender, ids: RegistryIds) -> None:
         self._prefix = prefix
+        self._cluster = cluster
         self._topics = topics
         self._sender = sender
         self._ids = ids
@@ -128,7 +129,7 @@ class Channels:
 
     def _send_schema(self, table: PublishedTable) -> bool:
         """Send the table's schema and wait until it is acknowledged; False if the topic has it already."""
-        key, value = table.id + table.digest, table_messages.to_json(table.table)
+        key, value = table.id + table.digest, table_messages.to_json(table.table, self._cluster)
         if self._sent_schemas.get(key) == value:
             return False
         waiting = Mark(0, 0, outstanding=1)

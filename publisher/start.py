@@ -46,7 +46,7 @@ def run(settings: Settings) -> None:
                 settings=own,
                 host_id=node.host_id.bytes,
                 schema=schema,
-                channels=_channels(settings, sender),
+                channels=_channels(settings, node.cluster, sender),
                 sender=sender,
                 positions=positions,
                 tails=Tails(own.cdc_raw_directory, positions),
@@ -63,10 +63,10 @@ def run(settings: Settings) -> None:
             publisher.run()
 
 
-def _channels(settings: Settings, sender: Sender) -> Channels:
+def _channels(settings: Settings, cluster: str, sender: Sender) -> Channels:
     registry = settings.registry
     ids = RegistryIds(settings.publisher.state_directory / "registry.json", registry.url, partial(_registry, registry))
-    channels = Channels(settings.kafka.topic_prefix, Topics(settings.kafka), sender, ids)
+    channels = Channels(settings.kafka.topic_prefix, cluster, Topics(settings.kafka), sender, ids)
     channels.start()
     return channels
 

@@ -76,6 +76,7 @@ def test_confluents_deserializer_alone_reads_keys_and_values(
     assert [f"'op': '{op}'" in line for op, line in zip("cud", lines, strict=False)] == [True] * 3
     assert "'half': {'unscaled': b'\\x05', 'scale': 1}" in lines[0]
     assert lines[3] == "{'p': 1, 'c': 'one'} None\n"
+    assert "'cluster': ''" not in lines[0]
 
 
 def wait_for_topic(servers: Servers, topic: str) -> None:

@@ -75,6 +75,12 @@ def test_gc_grace_is_carried_but_not_in_the_key() -> None:
     assert tables.from_json(tables.to_json(other)).gc_grace_seconds == 1
 
 
+def test_the_cluster_is_carried_but_not_in_the_key() -> None:
+    value = tables.to_json(ORDERS, "Küche 1")
+    assert tables.cluster_name(value) == "Küche 1"
+    assert tables.from_json(value) == tables.from_json(tables.to_json(ORDERS)) == ORDERS
+
+
 def test_what_decoding_needs_is_in_the_key() -> None:
     wider = replace(ADDRESS, field_names=("street", "plz"))
     columns = (replace(ORDERS.regular_columns[1], type=wider), *ORDERS.regular_columns[2:])
