@@ -156,7 +156,9 @@ def _table_work(plan: TopicPlan, prefix: str, tombstones: bool) -> Work:  # noqa
         {(each.table_id, each.digest): _table(each.json) for each in plan.schemas},
         {each.table_id: each.digest for each in plan.schemas},
     )
-    encoder = ChangeEncoder(_table(newest.json), prefix, plan.key_schema_id, plan.value_schema_id, cluster_name(newest.json))
+    encoder = ChangeEncoder(
+        _table(newest.json), prefix, plan.key_schema_id, plan.value_schema_id, cluster_name(newest.json)
+    )
     return Work(
         fold=lambda reader, records: fold_chunk(reader, records, catalog),
         emit=Emitter(plan.change_topic, plan.change_partitions, encoder, tombstones=tombstones),
