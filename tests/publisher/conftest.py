@@ -120,7 +120,7 @@ def registry_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def publisher(  # noqa: PLR0917 - fixtures
+def publisher(
     cassandra: CassandraServers,
     cql: Session,
     kafka: KafkaServer,

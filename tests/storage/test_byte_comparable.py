@@ -212,7 +212,7 @@ STARTS, ENDS = (Kind.INCL_START_BOUND, Kind.EXCL_START_BOUND), (Kind.INCL_END_BO
     st.sampled_from(ENDS),
     st.lists(SMALL, max_size=2),
 )
-def test_a_clustering_is_within_a_range_by_its_keys(  # noqa: PLR0917  as drawn
+def test_a_clustering_is_within_a_range_by_its_keys(
     is_reversed: tuple[bool, bool], row: Clustering, start: Kind, first: list[bytes], end: Kind, last: list[bytes]
 ) -> None:
     columns = tuple(column(INT, is_reversed=one) for one in is_reversed)
