@@ -5,6 +5,8 @@ PY := $(VENV)/bin/python
 PYTEST_ARGS ?=
 FOLLOW_ARGS := $(if $(TABLE),--table $(TABLE)) $(if $(JSON),--json)
 
+INSTALLED := test -x $(PY) || { echo "No stack is running. Start one in another terminal: make stack" >&2; exit 1; }
+
 .DEFAULT_GOAL := help
 .PHONY: help preflight install demo stack follow cqlsh test unit lint format bench clean distclean
 
@@ -32,10 +34,12 @@ demo: install ## Story, load and comparison on a real Cassandra, Kafka and Spark
 stack: install ## Start the same and stay until Ctrl-C, to try things by hand
 	@$(PY) -m local_stack.stack_command
 
-follow: install ## Print the changes of the running stack, before and after: make follow TABLE=shop.orders
+follow: ## Print the changes of the running stack, before and after: make follow TABLE=shop.orders
+	@$(INSTALLED)
 	@$(PY) -m local_stack.follow $(FOLLOW_ARGS)
 
-cqlsh: install ## Open a CQL shell on the running stack
+cqlsh: ## Open a CQL shell on the running stack
+	@$(INSTALLED)
 	@$(PY) -m local_stack.shell
 
 test: install ## Run all tests; those that need servers start them

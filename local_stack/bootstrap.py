@@ -7,6 +7,7 @@ and the hash of pyproject.toml makes the second run a matter of milliseconds.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -26,7 +27,8 @@ def main() -> int:
         return 0
     from local_stack.preflight import main as look_around  # noqa: PLC0415 - only before something is installed
 
-    status = look_around()
+    with contextlib.redirect_stdout(sys.stderr):  # standard output is the command's that this goes before
+        status = look_around()
     if status:
         return status
     _make_environment()
@@ -71,7 +73,7 @@ def _minor_of(python: Path) -> str:
 
 def _run(command: list[str]) -> None:
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONPATH": ""}
-    status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    status = subprocess.run(command, cwd=ROOT, env=environment, stdout=sys.stderr, check=False).returncode
     if status:
         _say(f"This command failed with status {status}; mend what it says above and run make again:")
         _say("  " + " ".join(command))
