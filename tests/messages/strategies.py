@@ -17,6 +17,7 @@ from cassandra_storage.marshal import (
     VectorType,
 )
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
+from cassandra_storage.schema_rows import in_order
 
 NATIVE = (
     *("ascii", "text", "tinyint", "smallint", "int", "bigint", "boolean", "float", "double", "blob", "varint"),
@@ -66,13 +67,6 @@ TYPES: st.SearchStrategy[CqlType] = FROZEN_TYPES | MULTI_CELL_TYPES
 whole_tables = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 
-def _in_order(columns: list[ColumnMetadata]) -> tuple[ColumnMetadata, ...]:
-    def order(column: ColumnMetadata) -> tuple[bool, bytes]:
-        return getattr(column.type, "is_multi_cell", False), column.name.encode()
-
-    return tuple(sorted(columns, key=order))
-
-
 @st.composite
 def tables(draw: st.DrawFn) -> TableMetadata:
     """A table with one to three columns of each kind, statics only if it has clusterings."""
@@ -96,8 +90,8 @@ def tables(draw: st.DrawFn) -> TableMetadata:
         draw(st.uuids()),
         tuple(kinds[ColumnKind.PARTITION_KEY]),
         tuple(kinds[ColumnKind.CLUSTERING]),
-        _in_order(kinds[ColumnKind.STATIC]),
-        _in_order(kinds[ColumnKind.REGULAR][:3]),
+        in_order(kinds[ColumnKind.STATIC]),
+        in_order(kinds[ColumnKind.REGULAR][:3]),
         {column.name: DroppedColumn(column, draw(st.integers(0, 2**62))) for column in dropped},
         frozenset(draw(st.sets(st.sampled_from(["compound", "dense", "super", "counter"])))),
         draw(st.integers(0, 2**31 - 1)),
