@@ -7,9 +7,15 @@ import os
 import platform
 from importlib.metadata import version
 
+from hypothesis import HealthCheck, settings
+
 from local_stack.jars import KAFKA
 from local_stack.java import installed_jre, pypi_is_forced, system_java
 from local_stack.versions import VERSIONS
+
+# Servers of other tests run on the same two cores: how long an example takes says nothing about our code.
+settings.register_profile("beside_servers", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("beside_servers")
 
 pytest_plugins = ["tests.fix_servers"]
 
