@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 SPARK_START_SECONDS = 300.0  # a dozen on an idle machine, minutes on a busy one
 STOP_SECONDS = 15.0
 SPARK_JAVA = 17

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from local_stack.servers import Servers
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 60.0
+SECONDS = 150.0
 NOTHING_LISTENS = "127.0.0.1:1"
 COMMANDS = {
     "publisher": ("publisher", "run"),

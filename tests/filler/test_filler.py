@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from local_stack.interfaces import CassandraServers
 
 ROOT = Path(__file__).resolve().parents[2]
-READY_SECONDS = 60.0
+READY_SECONDS = 120.0
 
 
 class FillerProcess:

@@ -64,7 +64,7 @@ def test_two_datacenters_log_changes_in_one() -> None:
         assert cluster.contact_points == [cdc.address]
         assert "Datacenter: main" in main.nodetool("status")
         write(cluster, "{'class': 'NetworkTopologyStrategy', 'main': 1, 'cdc': 1}")
-        wait_until(lambda: any(cdc.cdc_raw.glob("*_cdc.idx")), "an index file in the CDC datacenter", 20)
+        wait_until(lambda: any(cdc.cdc_raw.glob("*_cdc.idx")), "an index file in the CDC datacenter", 60)
         assert not any(main.cdc_raw.iterdir())
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from local_stack.interfaces import CassandraServers, KafkaServer
 
 ROOT = Path(__file__).resolve().parents[2]
-READY_SECONDS = 60.0
+READY_SECONDS = 120.0
 SYNC_SECONDS = 1.5  # the tests' commit log syncs once a second
 
 
