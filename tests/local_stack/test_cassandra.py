@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from cassandra import ConsistencyLevel
 from cassandra.cluster import Cluster
-from cassandra.policies import FallthroughRetryPolicy
+from cassandra.policies import FallthroughRetryPolicy, WhiteListRoundRobinPolicy
 
 from cdc_program.errors import CdcError, Code
 from local_stack.cassandra import CassandraCluster, CassandraOptions
@@ -27,7 +27,9 @@ SMALL = CassandraOptions(heap_mib=400, commitlog_segment_mib=1)
 
 
 def write(cluster: CassandraCluster, replication: str, rows: int = 10) -> None:
-    driver = Cluster([node.address for node in cluster.nodes], port=cluster.port, connect_timeout=30)
+    """Through the CDC datacenter: a node with cdc_enabled: false leaves `cdc` out of the schema that it writes."""
+    only = WhiteListRoundRobinPolicy(cluster.contact_points)
+    driver = Cluster(cluster.contact_points, port=cluster.port, connect_timeout=30, load_balancing_policy=only)
     session = driver.connect()
     session.default_timeout = 30
     session.execute(f"CREATE KEYSPACE a WITH replication = {replication}")

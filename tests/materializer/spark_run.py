@@ -11,7 +11,9 @@ from tests.materializer.counting import counting
 if TYPE_CHECKING:
     from cdc_program.settings import Settings
 
-main = Program("counting", tables=("kafka", "materializer", "log"), help="The materializer with a trivial fold.")
+main = Program(
+    "counting", tables=("kafka", "registry", "materializer", "log"), help="The materializer with a trivial fold."
+)
 
 
 @main.program_command("run")

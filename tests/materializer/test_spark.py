@@ -18,6 +18,7 @@ from cdc_program.errors import Code
 from local_stack.jars import SPARK_CONNECTOR, install
 from tests.materializer.counting import BAD_KEY, CHANGE_PARTITIONS, RAW_PARTITIONS
 from tests.materializer.protocol_run import ROOT, read_topic
+from tests.schematizer.registry_process import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,7 +35,7 @@ WAIT_SECONDS = 180.0
 class Job:
     """Runs of the job over one raw topic; what they print is kept."""
 
-    def __init__(self, bootstrap: str, prefix: str, folder: Path) -> None:
+    def __init__(self, bootstrap: str, registry: str, prefix: str, folder: Path) -> None:
         install(SPARK_CONNECTOR, print)
         self.bootstrap = bootstrap
         self.raw = f"{prefix}.raw.shop.orders"
@@ -45,6 +46,7 @@ class Job:
         self._settings = {
             "kafka.bootstrap_servers": bootstrap,
             "kafka.topic_prefix": prefix,
+            "registry.url": registry,
             "materializer.group_id": prefix,
             "materializer.checkpoint_location": folder / "checkpoint",
             "materializer.state_directory": folder / "state",
@@ -106,10 +108,12 @@ class Job:
 
 @pytest.fixture
 def job(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Iterator[Job]:
-    made = Job(kafka.bootstrap_servers, topic_prefix, tmp_path)
+    registry = Registry(tmp_path / "registry.db").start()
+    made = Job(kafka.bootstrap_servers, registry.url, topic_prefix, tmp_path)
     yield made
     if made.process is not None and made.process.poll() is None:
         made.process.kill()
+    registry.stop()
 
 
 def test_killed_and_started_again_it_counts_each_message_once(job: Job) -> None:
