@@ -43,7 +43,7 @@ class Moment(NamedTuple):
 
 
 class PartitionFold:
-    """One event in one partition. Call exactly one of its public methods, then take `changes`."""
+    """One event in one partition. Call exactly one of its public methods, once: it returns what the event changes."""
 
     def __init__(
         self, tools: TableTools, state: PartitionState, partition_key: bytes, source: Source, moment: Moment
