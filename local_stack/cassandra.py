@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from cdc_program.errors import CdcError, Code
+from local_stack.encryption import encryption_options
 from local_stack.folders import ServerFolder
 from local_stack.jars import class_path, install
 from local_stack.java import Java, find_java
@@ -52,13 +53,19 @@ FAST_START = {
 
 @dataclass(frozen=True, slots=True)
 class CassandraOptions:
-    """What a cluster is started with. `yaml` is laid over each node's cassandra.yaml, `jvm_options` over its JVM's."""
+    """What a cluster is started with. `yaml` is laid over each node's cassandra.yaml, `jvm_options` over its JVM's.
+
+    Commit logs are compressed by `commitlog_compression` (one of the version's `compressors`), or encrypted where there
+    is a `keystore` (encryption.make_keystore).
+    """
 
     heap_mib: int = 640
     commitlog_segment_mib: int = 4
     commitlog_sync_period_ms: int = 1000
     cdc_total_space_mib: int = 2048
     num_tokens: int = 1
+    commitlog_compression: str | None = None
+    keystore: Path | None = None
     yaml: Mapping[str, object] = field(default_factory=dict)
     jvm_options: Sequence[str] = ()
 
@@ -213,6 +220,7 @@ class CassandraNode:
             ],
             "auto_bootstrap": False,
             "auto_snapshot": False,
+            **_commit_log_form(options),
             **version.yaml,
             **options.yaml,
         }
@@ -253,6 +261,15 @@ class CassandraNode:
     def _running(self) -> ServerProcess:
         assert self.process is not None
         return self.process
+
+
+def _commit_log_form(options: CassandraOptions) -> dict[str, object]:
+    found: dict[str, object] = {}
+    if options.commitlog_compression:
+        found["commitlog_compression"] = [{"class_name": f"{options.commitlog_compression}Compressor"}]
+    if options.keystore:
+        found["transparent_data_encryption_options"] = encryption_options(options.keystore)
+    return found
 
 
 class CassandraCluster:

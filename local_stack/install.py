@@ -28,7 +28,7 @@ AT_ONCE = 3  # downloads: each waits for the network most of the time
 
 def needed_jars(versions: Sequence[str]) -> list[JarSet]:
     """The sets for these Cassandra lines, Kafka and Spark."""
-    return [*(VERSIONS[line].jars for line in versions), KAFKA, SPARK_CONNECTOR]
+    return list(dict.fromkeys([*(VERSIONS[line].jars for line in versions), KAFKA, SPARK_CONNECTOR]))
 
 
 def needed_java(versions: Sequence[str]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Two small Java classes for nodetool, compiled once by Eclipse's compiler.
+"""Two small Java classes for nodetool, compiled once.
 
 RmiNames: JMX looks its server up by a JNDI name, `rmi://host:port/jmxrmi`, for which PyPI's trimmed JRE lacks the
 module jdk.naming.rmi; this asks the RMI registry itself. ClientTool: the NodeTool of 3.11 asks a DatabaseDescriptor
@@ -8,21 +8,17 @@ that nobody has initialised for its disk failure policy when it runs on Java 11.
 from __future__ import annotations
 
 import hashlib
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdc_program.errors import CdcError, Code
-from local_stack.jars import ECJ, class_path, install
-from local_stack.java import find_java
+from local_stack.java_compiler import compile_java
 from local_stack.locks import locked
 from local_stack.paths import local_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-COMPILER_JAVA = 17
 SOURCES = {
     "RmiNames": """
 import java.lang.reflect.InvocationHandler;
@@ -67,16 +63,10 @@ def shims_folder(report: Callable[[str], None] = print) -> Path:
 
 
 def _compile(folder: Path, report: Callable[[str], None]) -> None:
-    install(ECJ, report)
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         classes = Path(temporary) / "classes"
-        command = [str(find_java(COMPILER_JAVA, report).executable), "-cp", class_path(ECJ)]
-        command += ["org.eclipse.jdt.internal.compiler.batch.Main", "-8", "-nowarn", "-d", str(classes)]
-        for name, text in SOURCES.items():
-            source = Path(temporary) / f"{name}.java"
-            source.write_text(text)
-            command.append(str(source))
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise CdcError(Code.STACK_MISSING, f"nodetool's shims do not compile: {done.stderr}", "Install a JDK 17.")
+        sources = [Path(temporary) / f"{name}.java" for name in SOURCES]
+        for source in sources:
+            source.write_text(SOURCES[source.stem])
+        compile_java(sources, classes, report=report)
         classes.rename(folder)

@@ -63,9 +63,11 @@ SPELLINGS: Mapping[str, tuple[str, str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class CassandraVersion:
-    """One line of releases; `old_spellings`: yaml keys as before 4.1; `seed_has_port`: seeds are host:port.
+    """One line of releases, or one with settings that change what it writes; `old_spellings`: yaml keys as before 4.1;
+    `seed_has_port`: seeds are host:port.
 
-    `tool_class` is what runs nodetool: NodeTool itself, or a class of java_shims around it.
+    `tool_class` is what runs nodetool: NodeTool itself, or a class of java_shims around it. `compressors` are the
+    classes, less their last word, that commit logs may be compressed by.
     """
 
     line: str
@@ -75,6 +77,7 @@ class CassandraVersion:
     old_spellings: bool = False
     seed_has_port: bool = True
     tool_class: str = TOOL_CLASS
+    compressors: tuple[str, ...] = ("LZ4", "Snappy", "Deflate", "Zstd")
     yaml: Mapping[str, object] = field(default_factory=dict)
 
     def spell(self, name: str, value: int) -> tuple[str, object]:
@@ -98,6 +101,10 @@ VERSIONS: Mapping[str, CassandraVersion] = {
     version.line: version
     for version in (
         CassandraVersion("5.0", "5.0.8", 17, _jars("5.0.8", download_mb=63)),
+        # Commit log version 8 and messaging version 13, where plain 5.0 writes what 4.x could read.
+        CassandraVersion(
+            "5.0-NONE", "5.0.8", 17, _jars("5.0.8", download_mb=63), yaml={"storage_compatibility_mode": "NONE"}
+        ),
         CassandraVersion("4.1", "4.1.10", 11, _jars("4.1.10", download_mb=53)),
         CassandraVersion("4.0", "4.0.19", 11, _jars("4.0.19", download_mb=50), old_spellings=True),
         CassandraVersion(
@@ -109,6 +116,7 @@ VERSIONS: Mapping[str, CassandraVersion] = {
             old_spellings=True,
             seed_has_port=False,
             tool_class="ClientTool",
+            compressors=("LZ4", "Snappy", "Deflate"),
         ),
     )
 }
