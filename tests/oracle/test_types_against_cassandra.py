@@ -53,8 +53,8 @@ BOUNDS = (Kind.EXCL_END_BOUND, Kind.INCL_START_BOUND, Kind.INCL_END_BOUND, Kind.
 
 
 @pytest.fixture(scope="module")
-def cassandra(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CassandraTypes]:
-    with CassandraTypes(tmp_path_factory.mktemp("classes"), USER_TYPES) as types:
+def cassandra() -> Iterator[CassandraTypes]:
+    with CassandraTypes(USER_TYPES) as types:
         yield types
 
 

@@ -1,0 +1,64 @@
+"""Updates as java/Description.java describes them: the same compact JSON text for the same content."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from cassandra_storage.rows import Cell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cassandra_storage.clustering import Clustering, ClusteringBound
+    from cassandra_storage.partition import PartitionUpdate
+    from cassandra_storage.rows import ColumnData, Row
+
+Said = dict[str, Any]
+
+compact = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def described(update: PartitionUpdate) -> Said:
+    return {
+        "table": update.table.qualified_name,
+        "key": update.partition_key.hex(),
+        "deletion": update.deletion,
+        "static": None if update.static_row is None else _row(update.static_row),
+        "rows": [_row(row) for row in update.rows],
+        "ranges": [[_bound(one.start), _bound(one.end), one.deletion] for one in update.range_tombstones],
+    }
+
+
+def plain(updates: Iterable[PartitionUpdate]) -> list[Said]:
+    """As JSON gives it back: comparable with what Cassandra said."""
+    found: list[Said] = json.loads(compact([described(update) for update in updates]))
+    return found
+
+
+def _row(row: Row) -> Said:
+    return {
+        "clustering": _values(row.clustering),
+        "liveness": row.liveness,
+        "deletion": row.deletion,
+        "columns": {name: _data(data) for name, data in row.columns.items()},
+    }
+
+
+def _data(data: ColumnData) -> list[Any]:
+    if isinstance(data, Cell):
+        return _cell(data)
+    return [data.deletion, [_cell(cell) for cell in data.cells]]
+
+
+def _cell(cell: Cell) -> list[Any]:
+    timestamp, value, local_deletion_time, ttl, path = cell
+    return [timestamp, value.hex(), local_deletion_time, ttl, None if path is None else path.hex()]
+
+
+def _bound(bound: ClusteringBound) -> list[Any]:
+    return [bound.kind.name, _values(bound.values)]
+
+
+def _values(values: Clustering) -> list[str | None]:
+    return [None if value is None else value.hex() for value in values]

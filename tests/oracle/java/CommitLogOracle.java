@@ -1,0 +1,152 @@
+import java.io.BufferedOutputStream;
+import java.io.BufferedReader;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+
+import com.fasterxml.jackson.core.io.JsonStringEncoder;
+
+import org.apache.cassandra.config.DatabaseDescriptor;
+import org.apache.cassandra.db.Mutation;
+import org.apache.cassandra.db.commitlog.CommitLogDescriptor;
+import org.apache.cassandra.db.commitlog.CommitLogReadHandler;
+import org.apache.cassandra.db.commitlog.CommitLogReader;
+import org.apache.cassandra.db.partitions.PartitionUpdate;
+import org.apache.cassandra.io.util.DataInputBuffer;
+import org.apache.cassandra.io.util.DataOutputBuffer;
+import org.apache.cassandra.utils.ByteBufferUtil;
+
+/**
+ * Cassandra's own readers as judges. One command a line on stdin, JSON lines on stdout; the schema is that of the
+ * (stopped) node whose cassandra.yaml -Dcassandra.config names.
+ *
+ * <pre>
+ * segment TAB path           one line a mutation, {"corrupt": reason} a complaint, then {"end": true, "unknown": n}:
+ *                            mutations that it passed over because it does not know their table
+ * mutation TAB version TAB hex
+ *                            one line: the updates of a serialized mutation
+ * update TAB version TAB version to write TAB hex
+ *                            one line: the PartitionUpdate and, as "again", its bytes serialized anew
+ * </pre>
+ */
+public final class CommitLogOracle
+{
+    private static PrintStream out;
+
+    public static void main(String[] arguments) throws Exception
+    {
+        out = new PrintStream(new BufferedOutputStream(new FileOutputStream(FileDescriptor.out), 1 << 16), false, "US-ASCII");
+        System.setOut(System.err);
+        DatabaseDescriptor.toolInitialization();
+        Api.loadSchema();
+        say("{\"ready\":true}");
+        BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = commands.readLine(); line != null; line = commands.readLine())
+        {
+            String[] words = line.split("\t");
+            try
+            {
+                answer(words);
+            }
+            catch (Throwable error)
+            {
+                error.printStackTrace();
+                say("{\"error\":" + quoted(error.toString()) + "}");
+            }
+        }
+        System.exit(0);
+    }
+
+    private static void answer(String[] words) throws Exception
+    {
+        if (words[0].equals("segment"))
+            readSegment(words[1]);
+        else if (words[0].equals("mutation"))
+            readMutation(Integer.parseInt(words[1]), ByteBufferUtil.hexToBytes(words[2]));
+        else if (words[0].equals("update"))
+            readUpdate(Integer.parseInt(words[1]), Integer.parseInt(words[2]), ByteBufferUtil.hexToBytes(words[3]));
+        else
+            throw new IllegalArgumentException(words[0]);
+    }
+
+    private static void say(String line)
+    {
+        out.print(line);
+        out.print('\n');
+        out.flush();
+    }
+
+    private static String quoted(String text)
+    {
+        StringBuilder quoted = new StringBuilder("\"");
+        for (char c : new String(JsonStringEncoder.getInstance().quoteAsString(text)).toCharArray())
+            quoted.append(c < 0x7f ? String.valueOf(c) : "?");
+        return quoted.append("\"").toString();
+    }
+
+    private static void readSegment(String path) throws Exception
+    {
+        CommitLogReadHandler handler = new CommitLogReadHandler()
+        {
+            public boolean shouldSkipSegmentOnError(CommitLogReadException error)
+            {
+                say("{\"corrupt\":" + quoted(error.getMessage()) + "}");
+                return false;
+            }
+
+            public void handleUnrecoverableError(CommitLogReadException error)
+            {
+                say("{\"corrupt\":" + quoted(error.getMessage()) + "}");
+            }
+
+            public void handleMutation(Mutation mutation, int size, int position, CommitLogDescriptor descriptor)
+            {
+                Description said = new Description().add("{\"position\":" + position + ",\"size\":" + size + ",\"updates\":");
+                out.print(said.updates(mutation).add("}\n"));
+            }
+        };
+        CommitLogReader reader = new CommitLogReader();
+        read(reader, handler, path);
+        long unknown = 0;
+        for (Object entry : reader.getInvalidMutations())
+            unknown += ((Number) ((Map.Entry<?, ?>) entry).getValue()).longValue();
+        say("{\"end\":true,\"unknown\":" + unknown + "}");
+    }
+
+    /** readCommitLogSegment takes Java's File until 4.0, and Cassandra's own from 4.1 on. */
+    private static void read(CommitLogReader reader, CommitLogReadHandler handler, String path) throws Exception
+    {
+        for (Method method : CommitLogReader.class.getMethods())
+        {
+            Class<?>[] types = method.getParameterTypes();
+            if (method.getName().equals("readCommitLogSegment") && types.length == 3 && types[2] == boolean.class)
+                method.invoke(reader, handler, types[1].getConstructor(String.class).newInstance(path), true);
+        }
+    }
+
+    private static void readMutation(int version, ByteBuffer bytes) throws IOException
+    {
+        try (DataInputBuffer input = new DataInputBuffer(bytes, true))
+        {
+            say(new Description().updates(Api.readMutation(input, version)).toString());
+        }
+    }
+
+    private static void readUpdate(int version, int writeVersion, ByteBuffer bytes) throws IOException
+    {
+        try (DataInputBuffer input = new DataInputBuffer(bytes, true); DataOutputBuffer output = new DataOutputBuffer())
+        {
+            PartitionUpdate update = Api.readUpdate(input, version);
+            PartitionUpdate.serializer.serialize(update, output, writeVersion);
+            say(new Description().add("{\"update\":").update(update).add(",\"left\":" + input.available())
+                                 .add(",\"again\":\"" + ByteBufferUtil.bytesToHex(output.asNewBuffer()) + "\"}")
+                                 .toString());
+        }
+    }
+}
