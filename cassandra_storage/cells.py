@@ -111,7 +111,7 @@ def write_cell(cell: Cell, header: SerializationHeader, liveness: LivenessInfo, 
     else:
         parts.append(write_timestamp(cell.timestamp, header.stats))
     if flags in _HAS_OWN_DELETION_TIME:
-        parts.append(write_local_deletion_time(cell.local_deletion_time, header.stats))
+        parts.append(write_local_deletion_time(cell.local_deletion_time, header))
         if is_expiring:
             parts.append(write_ttl(cell.ttl, header.stats))
     if column.is_complex:

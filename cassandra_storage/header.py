@@ -13,7 +13,7 @@ from cassandra_storage.deletion import LIVE, NO_DELETION_TIME, NO_TIMESTAMP, Del
 from cassandra_storage.errors import FormatError, UnknownColumnError
 from cassandra_storage.marshal import fixed_length
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
-from cassandra_storage.versions import VERSION_50, messaging_format
+from cassandra_storage.versions import VERSION_50, MessagingFormat, messaging_format
 from cassandra_storage.vint import (
     SIZES,
     read_int,
@@ -27,8 +27,6 @@ from cassandra_storage.vint import (
 _TIMESTAMP_EPOCH = 1_442_880_000_000_000  # EncodingStats: 2015-09-22 00:00 UTC, µs
 _DELETION_TIME_EPOCH = 1_442_880_000  # the same, s
 _INVALID_DELETION_TIME = 2**32 - 2  # Cell.INVALID_DELETION_TIME, s
-_LEGACY_NO_DELETION_TIME = 2**31 - 1  # Cell.NO_DELETION_TIME before 5.0
-_UNSIGNED_NO_DELETION_TIME = 2**32 - 1  # Cell.NO_DELETION_TIME_UNSIGNED_INTEGER
 _LONG = 1 << 64
 _CACHED_SUBSETS = 1024
 _LARGE = 64  # from so many columns on a subset is written as a list of indexes
@@ -126,7 +124,7 @@ class SerializationHeader(NamedTuple):
     static_columns: Columns
     regular_columns: Columns
     stats: EncodingStats = NO_STATS
-    has_unsigned_deletion_time: bool = True
+    format: MessagingFormat = messaging_format(VERSION_50)
 
     @classmethod
     def of_table(
@@ -139,7 +137,7 @@ class SerializationHeader(NamedTuple):
             Columns(tuple(codec.layout(column) for column in table.static_columns)),
             Columns(tuple(codec.layout(column) for column in table.regular_columns)),
             stats,
-            messaging_format(messaging_version).has_unsigned_deletion_time,
+            messaging_format(messaging_version),
         )
 
 
@@ -268,29 +266,28 @@ def read_deletion_delta(buf: bytes, pos: int, header: SerializationHeader) -> tu
 def decode_local_deletion_time(value: int, ttl: int, header: SerializationHeader) -> int:
     """Cell.decodeLocalDeletionTime: of a tombstone, an expiring cell or an expiring row liveness."""
     if value < 0:
-        return value & 0xFFFFFFFF if header.has_unsigned_deletion_time else _INVALID_DELETION_TIME
+        return value & 0xFFFFFFFF if header.format.has_unsigned_deletion_time else _INVALID_DELETION_TIME
     if value >= ttl or ttl == 0x7FFFFFFF:  # LivenessInfo.EXPIRED_LIVENESS_TTL
         return value
     return _INVALID_DELETION_TIME
 
 
-def write_local_deletion_time(local_deletion_time: int, stats: EncodingStats) -> bytes:
-    """SerializationHeader.writeLocalDeletionTime of 5.0; NO_DELETION_TIME's lower 32 bits are all set."""
-    return write_int(local_deletion_time - stats.min_local_deletion_time)
+def write_local_deletion_time(local_deletion_time: int, header: SerializationHeader) -> bytes:
+    """SerializationHeader.writeLocalDeletionTime."""
+    if local_deletion_time == NO_DELETION_TIME:
+        local_deletion_time = header.format.no_deletion_time
+    return write_int(local_deletion_time - header.stats.min_local_deletion_time)
 
 
 def read_deletion_time(buf: bytes, pos: int, header: SerializationHeader) -> tuple[DeletionTime, int]:
-    """SerializationHeader.readDeletionTime. What deletes nothing is LIVE, however its local deletion time is written:
-    4.x writes Integer.MAX_VALUE, 5.0 all bits set.
-    """
+    """SerializationHeader.readDeletionTime. What deletes nothing is LIVE, whatever its local deletion time."""
     timestamp, pos = read_timestamp(buf, pos, header.stats)
     value, pos = read_deletion_delta(buf, pos, header)
     if timestamp == NO_TIMESTAMP:
         return LIVE, pos
-    if header.has_unsigned_deletion_time:
+    if header.format.has_unsigned_deletion_time:
         value &= 0xFFFFFFFF
-        return DeletionTime(timestamp, NO_DELETION_TIME if value == _UNSIGNED_NO_DELETION_TIME else value), pos
-    if value == _LEGACY_NO_DELETION_TIME:
+    if value == header.format.no_deletion_time:
         return DeletionTime(timestamp, NO_DELETION_TIME), pos
     return DeletionTime(timestamp, _INVALID_DELETION_TIME if value < 0 else value), pos
 
@@ -300,10 +297,10 @@ def skip_deletion_time(buf: bytes, pos: int) -> int:
     return pos + SIZES[buf[pos]]
 
 
-def write_deletion_time(deletion: DeletionTime, stats: EncodingStats) -> bytes:
+def write_deletion_time(deletion: DeletionTime, header: SerializationHeader) -> bytes:
     """SerializationHeader.writeDeletionTime."""
-    return write_timestamp(deletion.marked_for_delete_at, stats) + write_local_deletion_time(
-        deletion.local_deletion_time, stats
+    return write_timestamp(deletion.marked_for_delete_at, header.stats) + write_local_deletion_time(
+        deletion.local_deletion_time, header
     )
 
 

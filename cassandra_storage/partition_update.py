@@ -94,8 +94,8 @@ def _read(
     _check_flags(flags, pos)
     stats, pos = read_stats(buf, pos)
     statics, regulars, pos = _read_columns(buf, pos, codec, flags)
-    unsigned = messaging_format(messaging_version).has_unsigned_deletion_time
-    header = SerializationHeader(codec.clustering_lengths, statics, regulars, stats, unsigned)
+    form = messaging_format(messaging_version)
+    header = SerializationHeader(codec.clustering_lengths, statics, regulars, stats, form)
     deletion = LIVE
     if flags & _HAS_PARTITION_DELETION:
         deletion, pos = read_deletion_time(buf, pos, header)

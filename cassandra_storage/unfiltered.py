@@ -242,9 +242,9 @@ def write_row(row: Row, header: SerializationHeader, *, is_static: bool = False)
         parts.append(write_timestamp(row.liveness.timestamp, header.stats))
     if flags & _HAS_TTL:
         parts.append(write_ttl(row.liveness.ttl, header.stats))
-        parts.append(write_local_deletion_time(row.liveness.local_expiration_time, header.stats))
+        parts.append(write_local_deletion_time(row.liveness.local_expiration_time, header))
     if flags & _HAS_DELETION:
-        parts.append(write_deletion_time(row.deletion.time, header.stats))
+        parts.append(write_deletion_time(row.deletion.time, header))
     if not flags & _HAS_ALL_COLUMNS:
         parts.append(columns.write_subset(present))
     for index in present:
@@ -254,7 +254,7 @@ def write_row(row: Row, header: SerializationHeader, *, is_static: bool = False)
             parts.append(write_cell(data, header, row.liveness, layout))
             continue
         if flags & _HAS_COMPLEX_DELETION:
-            parts.append(write_deletion_time(data.deletion, header.stats))
+            parts.append(write_deletion_time(data.deletion, header))
         parts.append(write_unsigned_vint(len(data.cells)))
         parts.extend(write_cell(cell, header, row.liveness, layout) for cell in data.cells)
     return b"".join(parts)

@@ -1,7 +1,12 @@
-"""What differs between Cassandra's versions, as data: nothing else in this package may ask which version it reads.
+"""What differs between Cassandra's versions, as data: nothing else asks which version it reads.
 
 Commit log versions are CommitLogDescriptor's, messaging versions MessagingService's. A version that is not in a table
 is refused by name; making one readable means adding its line here (and, for its tests, vectors of a real server).
+
+What was compared, in the sources of 3.11.19, 4.0.19, 4.1.10 and 5.0.8, and is the same in all of them: the descriptor,
+sync markers, sections and entries; Mutation, PartitionUpdate, UnfilteredRowIteratorSerializer, SerializationHeader for
+messaging, Columns and their subsets, Clustering, bounds and boundaries, rows, cells, counter contexts, and which types
+have values of fixed length. (DeletionTime.Serializer of 5.0, with its byte of flags, is for SSTables only.)
 """
 
 from __future__ import annotations
@@ -10,6 +15,7 @@ from dataclasses import dataclass
 
 from cassandra_storage.errors import FormatError
 
+VERSION_3014 = 11  # MessagingService.VERSION_3014
 VERSION_40 = 12  # MessagingService.VERSION_40
 VERSION_50 = 13  # MessagingService.VERSION_50
 
@@ -19,28 +25,47 @@ class MessagingFormat:
     """How mutations of one messaging version are serialized.
 
     `has_unsigned_deletion_time`: local deletion times are unsigned 32-bit seconds, up to 2106 (CASSANDRA-14227), else
-    signed and a negative one is invalid.
+    signed, and a negative one is invalid. `no_deletion_time`: what is written for Cell.NO_DELETION_TIME; 5.0 writes
+    its own also into version 12 (storage_compatibility_mode: CASSANDRA_4), so readers must take both.
     """
 
     version: int
     has_unsigned_deletion_time: bool
+    no_deletion_time: int
 
 
 @dataclass(frozen=True, slots=True)
 class CommitLogFormat:
-    """How segments of one commit log version are laid out, and the messaging version of their mutations."""
+    """How segments of one commit log version come to cdc_raw, and the messaging version of their mutations.
+
+    `has_cdc_index`: a segment is linked into cdc_raw when it is made, and a `_cdc.idx` says how much of it is durable
+    (CASSANDRA-12148); else it is moved there whole, once it is full and flushed.
+    """
 
     version: int
     messaging_version: int
+    has_cdc_index: bool
 
+
+_INT_MAX = 2**31 - 1  # Cell.NO_DELETION_TIME before 5.0
+_UNSIGNED_INT_MAX = 2**32 - 1  # Cell.NO_DELETION_TIME_UNSIGNED_INTEGER
 
 _MESSAGING = {
-    VERSION_40: MessagingFormat(VERSION_40, has_unsigned_deletion_time=False),
-    VERSION_50: MessagingFormat(VERSION_50, has_unsigned_deletion_time=True),
+    form.version: form
+    for form in (
+        MessagingFormat(VERSION_3014, has_unsigned_deletion_time=False, no_deletion_time=_INT_MAX),
+        MessagingFormat(VERSION_40, has_unsigned_deletion_time=False, no_deletion_time=_INT_MAX),
+        MessagingFormat(VERSION_50, has_unsigned_deletion_time=True, no_deletion_time=_UNSIGNED_INT_MAX),
+    )
 }
 
 _COMMIT_LOG = {
-    7: CommitLogFormat(7, messaging_version=VERSION_40),
+    form.version: form
+    for form in (
+        CommitLogFormat(6, VERSION_3014, has_cdc_index=False),  # 3.11; VERSION_30 to later releases: the same bytes
+        CommitLogFormat(7, VERSION_40, has_cdc_index=True),  # 4.0, 4.1, and 5.0 by default
+        CommitLogFormat(8, VERSION_50, has_cdc_index=True),  # 5.0 with storage_compatibility_mode NONE or UPGRADING
+    )
 }
 
 

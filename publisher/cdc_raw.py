@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.commitlog import CdcIndex, index_file_name, parse_cdc_index, parse_file_name
 from cassandra_storage.errors import FormatError
+from cassandra_storage.versions import commit_log_format
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_VERSION_WITHOUT_INDEX = 6  # 3.11 moves a segment here once it is full and flushed, and writes no index
 
 
 class SegmentFile(NamedTuple):
@@ -28,8 +27,11 @@ class SegmentFile(NamedTuple):
 
     def read_index(self) -> CdcIndex | None:
         """How much of it is durable; None if there is nothing to read yet (no index, or one just being written)."""
-        if self.version <= _VERSION_WITHOUT_INDEX:
-            return CdcIndex(0, is_completed=True)
+        try:
+            if not commit_log_format(self.version).has_cdc_index:
+                return CdcIndex(0, is_completed=True)
+        except FormatError as error:
+            raise unsupported(self.path, error) from error
         try:
             return parse_cdc_index(self.index_path.read_bytes())
         except FileNotFoundError:
@@ -45,6 +47,16 @@ class SegmentFile(NamedTuple):
         """Remove log and index, the log first: an index alone is rubbish, a log alone looks like one not begun."""
         self.path.unlink(missing_ok=True)
         self.index_path.unlink(missing_ok=True)
+
+
+def unsupported(path: Path, error: FormatError) -> CdcError:
+    """A segment that is sound as far as can be told, but of a kind that is not read."""
+    return CdcError(
+        Code.SEGMENT_UNSUPPORTED,
+        f"The segment {path} cannot be read: {error.reason}.",
+        "This build reads plain segments of Cassandra 3.11 to 5.0: leave commitlog_compression and"
+        " transparent_data_encryption_options off.",
+    )
 
 
 def segments(folder: Path) -> list[SegmentFile]:

@@ -10,7 +10,7 @@ import structlog
 from cassandra_storage.commitlog import CommitLogEntry, CorruptEntry, SegmentReader
 from cassandra_storage.errors import FormatError
 from cdc_program.errors import CdcError, Code
-from publisher.cdc_raw import segments
+from publisher.cdc_raw import segments, unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,12 +104,7 @@ class SegmentTail:
             return self._reader.read(data, limit if self._is_completed else None)
         except FormatError as error:
             if "not supported" in error.reason:
-                raise CdcError(
-                    Code.SEGMENT_UNSUPPORTED,
-                    f"The segment {self.file.path} cannot be read: {error.reason}.",
-                    "This build reads plain segments of Cassandra 4.0 to 5.0: leave commitlog_compression and"
-                    " transparent_data_encryption_options off, and storage_compatibility_mode at its default.",
-                ) from error
+                raise unsupported(self.file.path, error) from error
             raise self._corrupt(error.reason, 0) from error
 
     def _corrupt(self, reason: str, position: int) -> CdcError:

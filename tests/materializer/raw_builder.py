@@ -81,13 +81,13 @@ def partition_update(partition_key: bytes, kind: Kind, write: object) -> bytes:
         body = write_row(write, HEADER, is_static=True) + b"\x00"
     elif kind == "range_deletion":
         assert isinstance(write, RangeTombstone)
-        deletion = write_deletion_time(write.deletion, HEADER.stats)
+        deletion = write_deletion_time(write.deletion, HEADER)
         bounds = (write_bound(bound, HEADER.clustering_lengths) for bound in (write.start, write.end))
         body = b"\x00" + b"".join(_MARKER + bound + deletion for bound in bounds)
     else:
         assert isinstance(write, DeletionTime)
         flags |= _PARTITION_DELETION
-        body = write_deletion_time(write, HEADER.stats) + b"\x00"
+        body = write_deletion_time(write, HEADER) + b"\x00"
     start = TABLE.id.bytes + write_sized(partition_key) + bytes([flags]) + write_stats(HEADER.stats)
     return start + columns + body + _END
 

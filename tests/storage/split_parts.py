@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cassandra_storage.header import SerializationHeader, read_stats, table_codec
 from cassandra_storage.partition import PartitionUpdate
 from cassandra_storage.partition_update import SingleRowUpdate, read_partition_update
 from cassandra_storage.unfiltered import write_row
-from cassandra_storage.versions import messaging_format
+from cassandra_storage.versions import VERSION_40, VERSION_50, messaging_format
 from cassandra_storage.vint import read_sized
 
 if TYPE_CHECKING:
@@ -53,14 +54,22 @@ def header_of(update: bytes, table: TableMetadata, version: int) -> Serializatio
     return header._replace(
         static_columns=statics or header.static_columns,
         regular_columns=regulars,
-        has_unsigned_deletion_time=messaging_format(version).has_unsigned_deletion_time,
     )
 
 
 def is_rewritten(part: SingleRowUpdate, table: TableMetadata, version: int) -> bool:
-    """Whether a row or static part's row, read and written again, gives the same bytes."""
+    """Whether a row or static part's row, read and written again, gives the same bytes. 5.0 writes its own mark of no
+    deletion also into version 12.
+    """
     read, _ = read_partition_update(part.update, 0, version, {table.id.bytes: table})
     row = read.static_row if part.kind == "static" else read.rows[0]
     assert row is not None
-    written = write_row(row, header_of(part.update, table, version), is_static=part.kind == "static")
-    return part.update.endswith(written + (b"\x00\x01" if part.kind == "static" else b"\x01"))
+    header = header_of(part.update, table, version)
+    headers = [header]
+    if version == VERSION_40:
+        of_50 = replace(header.format, no_deletion_time=messaging_format(VERSION_50).no_deletion_time)
+        headers.append(header._replace(format=of_50))
+    end = b"\x00\x01" if part.kind == "static" else b"\x01"
+    return any(
+        part.update.endswith(write_row(row, header, is_static=part.kind == "static") + end) for header in headers
+    )

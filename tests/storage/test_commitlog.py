@@ -188,8 +188,8 @@ def test_bad_marker() -> None:
 @pytest.mark.parametrize(
     ("header", "reason"),
     [
-        (descriptor(version=6), "commit log version 6 is not supported"),
-        (descriptor(version=8), "commit log version 8 is not supported"),
+        (descriptor(version=5), "commit log version 5 is not supported"),
+        (descriptor(version=9), "commit log version 9 is not supported"),
         (descriptor(parameters={"compressionClass": "LZ4Compressor"}), "compressed by LZ4Compressor"),
         (descriptor(parameters={"encCipher": "AES/CBC/PKCS5Padding"}), "encrypted"),
         (descriptor(segment_id=5), "segment id 5"),
@@ -203,7 +203,9 @@ def test_refused_descriptors(header: bytes, reason: str) -> None:
 
 
 def test_descriptor() -> None:
-    assert read_descriptor(descriptor()) == CommitLogDescriptor(7, SEGMENT_ID, 12, HEADER_SIZE)
+    for version, messaging_version in ((6, 11), (7, 12), (8, 13)):
+        expected = CommitLogDescriptor(version, SEGMENT_ID, messaging_version, HEADER_SIZE)
+        assert read_descriptor(descriptor(version)) == expected
     for size in range(HEADER_SIZE):
         assert read_descriptor(descriptor()[:size]) is None
     assert read_descriptor(bytes(100)) is None  # a file that was only just made

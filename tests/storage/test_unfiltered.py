@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -16,6 +18,8 @@ from cassandra_storage.marshal import MapType
 from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
 from cassandra_storage.unfiltered import read_row, skip_row, write_row
+from cassandra_storage.versions import VERSION_40, VERSION_3014, messaging_format
+from cassandra_storage.vint import write_int
 from tests.storage import strategies
 from tests.storage.strategies import INT, TEXT
 
@@ -32,6 +36,13 @@ TABLE = TableMetadata(
         ColumnMetadata("m", MapType(TEXT, INT, is_multi_cell=True), ColumnKind.REGULAR),
     ),
 )
+MAPS = replace(
+    TABLE,
+    clustering=(),
+    static_columns=(),
+    regular_columns=tuple(ColumnMetadata(n, MapType(TEXT, INT, is_multi_cell=True), ColumnKind.REGULAR) for n in "mn"),
+)
+CELL = Cell(1, b"v", path=b"k")
 EPOCH = 1_442_880_000
 HEADER = SerializationHeader.of_table(TABLE)
 
@@ -50,6 +61,29 @@ def test_round_trip(generated: tuple[Row, SerializationHeader, bool], lead: byte
     data = lead + write_row(row, header, is_static=is_static)
     assert read_row(data + b"\x01", len(lead), header, is_static=is_static) == (row, len(data))
     assert skip_row(data + b"\x01", len(lead), header, is_static=is_static) == len(data)
+
+
+@given(rows_with_headers(), st.sampled_from([VERSION_3014, VERSION_40]))
+def test_round_trip_in_older_versions(generated: tuple[Row, SerializationHeader, bool], version: int) -> None:
+    row, header, is_static = generated
+    row, header = up_to_2038(row), header._replace(format=messaging_format(version))
+    data = write_row(row, header, is_static=is_static)
+    assert read_row(data, 0, header, is_static=is_static) == (row, len(data))
+
+
+def up_to_2038(part: Any) -> Any:  # noqa: ANN401  all that rows are made of
+    """With the local deletion times that versions before 5.0 can hold."""
+    if isinstance(part, dict):
+        return {name: up_to_2038(data) for name, data in part.items()}
+    if not isinstance(part, tuple):
+        return part
+    if not hasattr(part, "_replace"):
+        return tuple(map(up_to_2038, part))
+    fields = {name: up_to_2038(value) for name, value in part._asdict().items()}
+    for name in ("local_deletion_time", "local_expiration_time"):
+        if fields.get(name, NO_DELETION_TIME) != NO_DELETION_TIME:
+            fields[name] = min(fields[name], 2**31 - 2)
+    return part._replace(**fields)
 
 
 @given(rows_with_headers(), st.data())
@@ -119,22 +153,10 @@ def test_insert_bytes() -> None:
 
 def test_shadowable_deletion_and_live_complex_deletion() -> None:
     """HAS_COMPLEX_DELETION gives every complex column a deletion time: LIVE's local deletion time has all bits set."""
-    table = TableMetadata(
-        "k",
-        "t",
-        UUID(int=1),
-        TABLE.partition_key,
-        (),
-        (),
-        tuple(ColumnMetadata(n, MapType(TEXT, INT, is_multi_cell=True), ColumnKind.REGULAR) for n in "mn"),
-    )
-    header = SerializationHeader.of_table(table)
+    header = SerializationHeader.of_table(MAPS)
     row = Row(
         (),
-        {
-            "m": ComplexColumnData(DeletionTime(5, 6), ()),
-            "n": ComplexColumnData(LIVE, (Cell(1, b"v", path=b"k"),)),
-        },
+        {"m": ComplexColumnData(DeletionTime(5, 6), ()), "n": ComplexColumnData(LIVE, (CELL,))},
         deletion=RowDeletion(DeletionTime(7, 8), is_shadowable=True),
     )
     data = write_row(row, header)
@@ -146,7 +168,9 @@ def test_shadowable_deletion_and_live_complex_deletion() -> None:
 @pytest.mark.parametrize(
     ("version", "written", "read"),
     [
-        (12, 2**31 - 1, NO_DELETION_TIME),  # Integer.MAX_VALUE of 4.x
+        (11, 2**31 - 1, NO_DELETION_TIME),  # Integer.MAX_VALUE of 3.11 and 4.x
+        (11, 2**32 - 5, 2**32 - 2),
+        (12, 2**31 - 1, NO_DELETION_TIME),
         (12, 2**31 - 2, 2**31 - 2),
         (12, 2**32 - 5, 2**32 - 2),  # negative: Cell.INVALID_DELETION_TIME
         (13, 2**31 - 1, 2**31 - 1),
@@ -158,6 +182,19 @@ def test_deletion_times_of_versions(version: int, written: int, read: int) -> No
     header = SerializationHeader.of_table(TABLE, messaging_version=version)
     row = Row((b"x",), {}, deletion=RowDeletion(DeletionTime(5, written)))
     assert read_row(write_row(row, header), 0, header)[0].deletion.time == DeletionTime(5, read)
+
+
+@pytest.mark.parametrize(("version", "none"), [(11, 2**31 - 1), (12, 2**31 - 1), (13, 2**32 - 1)])
+def test_no_deletion_in_versions(version: int, none: int) -> None:
+    """LIVE beside a real complex deletion: each version's own mark is written, and any mark is read."""
+    header = SerializationHeader.of_table(MAPS, messaging_version=version)
+    row = Row((), {"m": ComplexColumnData(DeletionTime(5, 6), ()), "n": ComplexColumnData(LIVE, (CELL,))})
+    data = write_row(row, header)
+    assert write_int(none - EPOCH) in data
+    assert read_row(data, 0, header) == (row, len(data))
+    for other in (2**31 - 1, 2**32 - 1):
+        foreign = header._replace(format=replace(header.format, no_deletion_time=other))
+        assert read_row(write_row(row, foreign), 0, header)[0] == row
 
 
 def test_dropped_columns() -> None:

@@ -43,7 +43,7 @@ def write_update(
         parts.append(header.static_columns.raw)
     parts.append(header.regular_columns.raw)
     if not update.deletion.is_live:
-        parts.append(write_deletion_time(update.deletion, header.stats))
+        parts.append(write_deletion_time(update.deletion, header))
     if update.static_row is not None:
         parts.append(write_row(update.static_row, header, is_static=True))
     parts.append(write_unsigned_vint(len(update.rows)))
@@ -53,7 +53,7 @@ def write_update(
 
 def _unfiltereds(unfiltereds: list[Row | RangeTombstone], header: SerializationHeader) -> bytes:
     def marker(bound: ClusteringBound, *deletions: DeletionTime) -> bytes:
-        times = b"".join(write_deletion_time(deletion, header.stats) for deletion in deletions)
+        times = b"".join(write_deletion_time(deletion, header) for deletion in deletions)
         return b"\x02" + write_bound(bound, header.clustering_lengths) + times
 
     parts = []
