@@ -1,9 +1,10 @@
 """Cassandra's reconciliation: which of two writes of the same thing stands.
 
-Pure functions after org.apache.cassandra.db.rows.Cells (reconcile), Row.Merger and LivenessInfo.supersedes of 5.0,
-used for all versions: 3.11 broke ties of expiring and live cells by the clock, 4.0+ does not (CASSANDRA-14592).
+Pure functions after org.apache.cassandra.db.rows.Cells (reconcile), Row.Merger and LivenessInfo.supersedes of 4.0, 4.1
+and 5.0, which are one; used for 3.11 too, which has other ties (docs/decisions/0007-merge-rules.md).
 Each is commutative, associative and idempotent, so that the order in which replicas' copies arrive does not matter.
-(Counter deletions are the exception, as in Cassandra.)
+The exceptions are Cassandra's own: counters that are deleted, counters' local shards, which are added, and shadowable
+deletions, which no supported release writes (they are from before CASSANDRA-11500).
 """
 
 from __future__ import annotations
@@ -30,22 +31,20 @@ if TYPE_CHECKING:
 
 
 def reconcile(left: Cell, right: Cell, *, is_counter: bool = False) -> Cell:
-    """Cells.reconcile: the winner of two cells of one column and path, or the merged counter."""
-    if is_counter:
+    """Cells.reconcile: of two cells of one column and path the winner (`left` of equal ones), or the merged counter."""
+    if is_counter and not (left.is_tombstone and right.is_tombstone):
         return _resolve_counter(left, right)
     if left.timestamp != right.timestamp:
         return left if left.timestamp > right.timestamp else right
+    return _resolve_tie(left, right)
+
+
+def _resolve_tie(left: Cell, right: Cell) -> Cell:
+    """The part of Cells.resolveRegular for two cells of one timestamp."""
     left_ends = left.local_deletion_time != NO_DELETION_TIME
     right_ends = right.local_deletion_time != NO_DELETION_TIME
     if left_ends != right_ends:
         return left if left_ends else right
-    if left_ends:
-        return _resolve_ending(left, right)
-    return left if left.value >= right.value else right
-
-
-def _resolve_ending(left: Cell, right: Cell) -> Cell:
-    """The part of Cells.resolveRegular for two cells of one timestamp that are both expiring or tombstones."""
     if left.is_expiring != right.is_expiring:
         return right if left.is_expiring else left
     if left.local_deletion_time != right.local_deletion_time:
@@ -55,11 +54,18 @@ def _resolve_ending(left: Cell, right: Cell) -> Cell:
     return left if left.value >= right.value else right
 
 
+def _reconcile_paths(left: Cell, right: Cell) -> Cell:
+    """reconcile for cells of a complex column, whose paths may be two spellings of one, such as 1.0 and 1.00 in a
+    set<decimal>: where nothing else decides the larger one stays, in any order.
+    """
+    if left.path != right.path and (left.path or b"") < (right.path or b""):
+        left, right = right, left
+    return reconcile(left, right)
+
+
 def _resolve_counter(left: Cell, right: Cell) -> Cell:
     """Cells.resolveCounter: a tombstone wins whatever its timestamp (CASSANDRA-7346), contexts merge."""
     if left.is_tombstone or right.is_tombstone:
-        if left.is_tombstone and right.is_tombstone:
-            return max(left, right, key=lambda cell: (cell.timestamp, cell.local_deletion_time))
         return left if left.is_tombstone else right
     if not left.value or not right.value:
         if bool(left.value) != bool(right.value):
@@ -131,8 +137,6 @@ class RowMerger:
                     column = self._merge_complex(name, present, data, active)
                 if column is not None:
                     merged[name] = column
-                elif present is not None:
-                    del merged[name]
         return merged
 
     def _merge_simple(self, present: Cell | None, cell: Cell, active: DeletionTime) -> Cell | None:
@@ -167,7 +171,7 @@ class RowMerger:
             assert cell.path is not None
             key = path_key(cell.path)
             present = by_path.get(key)
-            by_path[key] = cell if present is None else reconcile(present, cell, is_counter=self._is_counter)
+            by_path[key] = cell if present is None else _reconcile_paths(present, cell)
         return tuple(by_path[key] for key in sorted(by_path))
 
 

@@ -100,6 +100,7 @@ def _update(message: RawMessage, update: PartitionUpdate) -> RowUpdate | None:
     tombstone = next(iter(update.range_tombstones), None)
     static = update.static_row
     if row is not None:
+        _refuse_shadowable(message, row)
         timestamp = largest_timestamp(row)
     elif static is not None:
         timestamp = largest_timestamp(static)
@@ -118,3 +119,14 @@ def _update(message: RawMessage, update: PartitionUpdate) -> RowUpdate | None:
         range=tombstone,
         deletion=update.deletion,
     )
+
+
+def _refuse_shadowable(message: RawMessage, row: Row) -> None:
+    """A shadowable deletion's effect depends on the order of merging, in Cassandra too (docs/decisions)."""
+    if row.deletion.is_shadowable:
+        raise CdcError(
+            Code.NOT_SUPPORTED,
+            f"A row deletion that is shadowable ({message.file}, position {message.position}): releases from before "
+            "CASSANDRA-11500 wrote such to materialized views; what they delete depends on the order of merging.",
+            "Drop the view and make it again, or turn cdc off for it.",
+        )

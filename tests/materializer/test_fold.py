@@ -267,6 +267,14 @@ def test_a_gap_stops_the_partition() -> None:
     assert caught.value.code is Code.NOT_SUPPORTED
 
 
+def test_a_shadowable_deletion_stops_the_partition() -> None:
+    """Views of old releases hold such: tests/storage/test_merge.py says why they are not folded."""
+    row = Row((int_bytes(1),), {}, NO_LIVENESS, RowDeletion(tombstone(1), is_shadowable=True))
+    with pytest.raises(CdcError, match="shadowable") as caught:
+        fold_chunk(MemoryState(), [raw_record(PARTITION, "row", row)], CATALOG)
+    assert caught.value.code is Code.NOT_SUPPORTED
+
+
 def test_a_damaged_raw_message_names_its_offset() -> None:
     with pytest.raises(CdcError, match="offset 3") as caught:
         fold_chunk(MemoryState(), [RawRecord(b"", b"junk", 3, 0)], CATALOG)
