@@ -8,12 +8,12 @@ FOLLOW_ARGS := $(if $(TABLE),--table $(TABLE)) $(if $(JSON),--json)
 INSTALLED := test -x $(PY) || { echo "No stack is running. Start one in another terminal: make stack" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help preflight install demo stack follow cqlsh test unit lint format bench clean distclean
+.PHONY: help preflight install demo stack follow cqlsh test unit lint format oracle-merge bench clean distclean
 
 help: ## Show this help
 	@echo "Usage: make TARGET [VARIABLE=value]"
 	@echo
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "Variables:"
 	@echo "  PYTHON      the Python to install with, 3.11 or newer (default: python3)"
@@ -57,6 +57,9 @@ lint: install ## Check style, format, types and the direction of dependencies
 format: install ## Format the code and mend what ruff can
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
+
+oracle-merge: install ## Merge rows by Cassandra's own classes and ours: MERGES (1000000) of each VERSION (all)
+	@$(PY) -m tests.oracle.merge_check $(if $(VERSION),--versions $(VERSION)) $(if $(MERGES),--merges $(MERGES)) $(if $(SEED),--seed $(SEED))
 
 bench: install ## Measure the hot paths: CPU seconds per million, and as a ratio to a peer
 	@$(PY) -m bench.hot_paths
