@@ -2,7 +2,12 @@
 CommitLogReader), without I/O.
 
 A segment is a descriptor, then sections, each behind a sync marker that says where the next marker is; a section is
-entries: size, CRC of the size, mutation, CRC of size and mutation. Zeroes follow the last section.
+entries: size, CRC of the size, mutation, CRC of size and mutation. Zeroes follow the last section. The sections of some
+segments are compressed or encrypted (commitlog_sections): there every position, the one of a `_cdc.idx` too, is one in
+the segment as it would be if it were plain, and never a place in the file. Both are counted from the file's start.
+
+Entries have the positions that CommitLogReader gives them. Only behind a section that cannot be decoded they differ:
+CommitLogReader then counts as if that section were not there, and the reader here as the writer did.
 """
 
 from __future__ import annotations
@@ -10,11 +15,17 @@ from __future__ import annotations
 import json
 import re
 import struct
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from zlib import crc32
 
+from cassandra_storage.commitlog_sections import Codecs, EncryptionParameters, NoCodecs, section_decoder
 from cassandra_storage.errors import FormatError
 from cassandra_storage.versions import commit_log_format
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cassandra_storage.commitlog_sections import SectionDecoder
 
 _FILE_NAME = re.compile(r"CommitLog-(\d{1,9})-(\d{1,18})\.log")
 _INDEX_SUFFIX = "_cdc.idx"
@@ -24,6 +35,9 @@ _MARKER_SIZE = 8
 _ENTRY_HEAD = 8  # size and its CRC
 _ENTRY_OVERHEAD = 12  # and the CRC at the end
 _MIN_MUTATION = 10  # CommitLogReader: less is not believed (CASSANDRA-2128)
+_SECTION_HEAD = 12  # of a coded section: its marker and the length of its content
+_BATCH = 1 << 20  # bytes of a coded section's entries that are handed out at once
+MAX_SEGMENT_SIZE = 128 << 20  # four times commitlog_segment_size by default
 
 
 class CommitLogPosition(NamedTuple):
@@ -34,12 +48,14 @@ class CommitLogPosition(NamedTuple):
 
 
 class CommitLogDescriptor(NamedTuple):
-    """CommitLogDescriptor of a plain segment; `size` is the bytes it takes."""
+    """CommitLogDescriptor; `size` is the bytes it takes, `compression` the class name of an ICompressor."""
 
     version: int
     id: int
     messaging_version: int
     size: int
+    compression: str | None = None
+    encryption: EncryptionParameters | None = None
 
 
 class CommitLogEntry(NamedTuple):
@@ -52,13 +68,15 @@ class CommitLogEntry(NamedTuple):
 
 class CorruptEntry(NamedTuple):
     """Bytes that hold no readable entry. `mutation`: its bytes where the size was right but a CRC was not; None where
-    all of `position` .. `end_position` cannot be told apart.
+    all of `position` .. `end_position` cannot be told apart. `section_offset`: where in the file its section begins, if
+    that is compressed or encrypted.
     """
 
     position: int
     end_position: int
     reason: str
     mutation: bytes | None = None
+    section_offset: int | None = None
 
 
 class CdcIndex(NamedTuple):
@@ -98,7 +116,7 @@ def parse_cdc_index(content: bytes) -> CdcIndex | None:
 
 def read_descriptor(buf: bytes) -> CommitLogDescriptor | None:
     """CommitLogDescriptor.readHeader of a segment's first bytes; None if more of them are needed (also while they are
-    still zero). FormatError if it is damaged, of another version, compressed or encrypted.
+    still zero). FormatError if it is damaged, UnsupportedError if it is of another version.
     """
     if len(buf) < _DESCRIPTOR_START.size:
         return None
@@ -112,68 +130,116 @@ def read_descriptor(buf: bytes) -> CommitLogDescriptor | None:
     crc = crc32(struct.pack(">iIIi", version, segment_id & 0xFFFFFFFF, segment_id >> 32 & 0xFFFFFFFF, length))
     if crc32(parameters, crc) != int.from_bytes(buf[end : end + 4], "big"):
         raise FormatError("segment descriptor with a wrong CRC", position=0)
-    log_format = commit_log_format(version)
-    _check_parameters(parameters)
-    return CommitLogDescriptor(version, segment_id, log_format.messaging_version, end + 4)
-
-
-def _check_parameters(parameters: bytes) -> None:
+    messaging_version = commit_log_format(version).messaging_version
     try:
-        values = json.loads(parameters or b"{}")
-    except (ValueError, RecursionError):
-        values = None
-    if not isinstance(values, dict):
-        raise FormatError("segment descriptor with parameters that are no JSON object", position=14)
-    if "compressionClass" in values:
-        raise FormatError(f"segment compressed by {values['compressionClass']} is not supported", position=14)
-    if "encCipher" in values:
-        raise FormatError("encrypted segment is not supported", position=14)
+        compression, encryption = _parse_parameters(json.loads(parameters or b"{}"))
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        raise FormatError("segment descriptor with wrong parameters", position=_DESCRIPTOR_START.size) from None
+    return CommitLogDescriptor(version, segment_id, messaging_version, end + 4, compression, encryption)
+
+
+def _parse_parameters(parameters: dict[str, str]) -> tuple[str | None, EncryptionParameters | None]:
+    """CommitLogDescriptor.parseCompression, EncryptionContext.createFromMap; TypeError or the like if wrong."""
+    compression = parameters.get("compressionClass")
+    cipher, key_alias = parameters.get("encCipher"), parameters.get("encKeyAlias")
+    for text in (compression, cipher, key_alias):
+        if not isinstance(text, str | None):
+            raise TypeError
+    if cipher is None or key_alias is None:
+        return compression, None
+    return compression, EncryptionParameters(cipher, key_alias, bytes.fromhex(parameters["encIV"]))
 
 
 class SegmentReader:
     """Walks one segment. It holds a place in it and no bytes: the caller reads the file where the reader says.
 
-    `position` is the file's first byte that it has not used, `wanted` how many bytes from there it needs at least.
+    `position` is the place in the file of the first byte that it has not used (in compressed and encrypted segments no
+    entry's position, see above), `wanted` how many bytes from there it needs at least.
 
         while not reader.is_ended:
-            data = file.read(max(window, reader.wanted)) at reader.position, not past what is durable
-            for event in reader.read(data, length): ...
+            data = file.read(max(window, reader.wanted)) at reader.position
+            for event in reader.read(data, length, durable=durable): ...
 
-    Give it only bytes that will not change: while the segment is written, up to the offset of its `_cdc.idx`. If
-    neither `position` nor `wanted` changes, wait until there are more. Only once the segment is completed give
-    `length`, the file's size: till then all that looks unfinished is waited for, from then on it is the end or corrupt.
+    While the segment is written, give `durable`, the offset in its `_cdc.idx`: bytes past it may change and are not
+    looked at. If neither `position` nor `wanted` changes, wait until there are more. Only once the segment is completed
+    give `length`, the file's size, and no `durable`: till then all that looks unfinished is waited for, from then on it
+    is the end or corrupt.
 
     To go on after a restart, give the `end_position` of the last entry that is done with as `resume_from`: sections
     before it are stepped over by their markers, so `position` still begins at 0 but little is read.
+
+    `max_segment_size`: the writer's commitlog_segment_size, or more. A section, compressed or not, is no larger, and an
+    entry not larger than half of it (max_mutation_size); what claims to be is corrupt.
     """
 
-    __slots__ = ("_resume_from", "_section_end", "descriptor", "is_ended", "name", "position", "segment_id", "wanted")
+    __slots__ = (
+        "_codecs",
+        "_decode",
+        "_logical",
+        "_max_mutation",
+        "_max_section",
+        "_resume_from",
+        "_section_end",
+        "descriptor",
+        "is_ended",
+        "name",
+        "position",
+        "segment_id",
+        "wanted",
+    )
 
-    def __init__(self, name: str, resume_from: int = 0) -> None:
+    def __init__(
+        self,
+        name: str,
+        resume_from: int = 0,
+        *,
+        codecs: Codecs | None = None,
+        max_segment_size: int = MAX_SEGMENT_SIZE,
+    ) -> None:
         _, self.segment_id = parse_file_name(name)
         self.name = name
         self.descriptor: CommitLogDescriptor | None = None
         self.position = 0
         self.wanted = _DESCRIPTOR_START.size + 4
         self.is_ended = False
+        self._codecs = codecs or NoCodecs()
+        self._decode: SectionDecoder | None = None
+        self._logical = 0  # of a coded segment: where the marker at `position` would be in a plain one
         self._section_end = 0
         self._resume_from = resume_from
+        self._max_section = max_segment_size
+        self._max_mutation = max_segment_size // 2 - _ENTRY_OVERHEAD
 
-    def read(self, data: bytes, length: int | None = None) -> list[Event]:
-        """The events in `data`, the file's bytes from `position` on; both move behind what was used.
+    @property
+    def is_coded(self) -> bool:
+        """Its sections are compressed or encrypted; known with the descriptor."""
+        return self._decode is not None
+
+    def read(self, data: bytes, length: int | None = None, *, durable: int | None = None) -> Iterable[Event]:
+        """The events in `data`, the file's bytes from `position` on; both move behind what was used. Take all of them
+        before the next call.
 
         FormatError (with the file's name) if the descriptor cannot be read: then there is nothing to be had.
         """
-        events: list[Event] = []
         base = self.position
         if self.descriptor is None and not self._read_descriptor(data, length):
-            return events
+            return ()
+        if self._decode is not None:
+            return self._read_decoded(data, base, self._decode, durable, length)
+        if durable is not None and base + len(data) > durable:
+            data = data[: max(durable - base, 0)]
+        events: list[Event] = []
         while not self.is_ended:
             before = self.position
             if before == self._section_end:
-                self._read_marker(data, base, length, events)
+                end = self._read_marker(data, base, length, events)
+                if end:
+                    self._section_end = end
+                    self.position = min(max(before + _MARKER_SIZE, self._resume_from), end)
             else:
-                self._read_entries(data, base, events)
+                end = self._section_end
+                self.position, wanted = self._read_entries(data, base, before, end, end, events)
+                self.wanted = wanted or _MARKER_SIZE
             if self.position == before:
                 break
         return events
@@ -181,6 +247,8 @@ class SegmentReader:
     def _read_descriptor(self, data: bytes, length: int | None) -> bool:
         try:
             descriptor = read_descriptor(data)
+            if descriptor is not None:
+                self._decode = section_decoder(descriptor.compression, descriptor.encryption, self._codecs)
         except FormatError as error:
             error.segment = self.name
             raise
@@ -193,65 +261,124 @@ class SegmentReader:
         if descriptor.id != self.segment_id:
             raise FormatError(f"segment id {descriptor.id} in the descriptor", position=0, segment=self.name)
         self.descriptor = descriptor
-        self.position = self._section_end = descriptor.size
+        self.position = self._section_end = self._logical = descriptor.size
         self.wanted = _MARKER_SIZE
         return True
 
-    def _read_marker(self, data: bytes, base: int, length: int | None, events: list[Event]) -> None:
-        """CommitLogSegmentReader.readSyncMarker."""
+    def _read_marker(self, data: bytes, base: int, length: int | None, events: list[Event]) -> int:
+        """CommitLogSegmentReader.readSyncMarker: where in the file the section at `position` ends; 0 if that is not
+        known yet, or never will be.
+        """
         here = self.position
         self.wanted = _MARKER_SIZE
         if length is not None and here + _MARKER_SIZE > length:
             self.is_ended = True
-            return
+            return 0
         if here - base + _MARKER_SIZE > len(data):
-            return
+            return 0
+        end: int
         end, crc = _INTS.unpack_from(data, here - base)
         low, high = self.segment_id & 0xFFFFFFFF, self.segment_id >> 32
         is_whole = crc == crc32(struct.pack(">III", low, high, here))
         if length is None:
-            if not is_whole or end < here + _MARKER_SIZE:
-                return  # not written yet, or not wholly
-        elif end == 0 and crc == 0:
+            return end if is_whole and end >= here + _MARKER_SIZE else 0  # else not written yet, or not wholly
+        if end == 0 and crc == 0:
             self.is_ended = True
-            return
-        elif not (is_whole or crc == 0) or not here + _MARKER_SIZE <= end <= length:
-            # crc == 0: the marker was torn by a crash, and the entries' own CRCs tell what is good
+            return 0
+        # crc == 0: the marker was torn by a crash, and the entries' own CRCs tell what is good. A coded section, which
+        # is written with its marker, is not torn so.
+        is_trusted = is_whole or (crc == 0 and self._decode is None)
+        if is_trusted and here + _MARKER_SIZE <= end <= length:
+            return end
+        if self._decode is None:
             events.append(CorruptEntry(here, length, "bad sync marker"))
-            self.is_ended = True
-            return
-        self._section_end = end
-        self.position = min(max(here + _MARKER_SIZE, self._resume_from), end)
+        else:
+            events.append(CorruptEntry(self._logical, self._logical, "bad sync marker", section_offset=here))
+        self.is_ended = True
+        return 0
 
-    def _read_entries(self, data: bytes, base: int, events: list[Event]) -> None:
-        """CommitLogReader.readSection, as far as `data` goes."""
-        here, section_end = self.position, self._section_end
-        available = base + len(data)
-        while here < section_end:
-            self.position, self.wanted = here, min(_ENTRY_HEAD, section_end - here)
-            if here + self.wanted > available:
+    def _read_decoded(
+        self, data: bytes, base: int, decode: SectionDecoder, durable: int | None, length: int | None
+    ) -> Iterator[Event]:
+        """The sections that are wholly in `data`: CompressedSegmenter.nextSegment or EncryptedSegmenter's."""
+        while not self.is_ended:
+            here, start = self.position, self._logical + _MARKER_SIZE
+            complaints: list[Event] = []
+            end = self._read_marker(data, base, length, complaints)
+            yield from complaints
+            if not end:
                 return
+            self.wanted = min(_SECTION_HEAD, end - here)
+            if here + self.wanted - base > len(data):
+                return
+            size = int.from_bytes(data[here + _MARKER_SIZE - base : here + _SECTION_HEAD - base], "big")
+            if max(size, (end - here) // 2) > self._max_section:
+                reason = f"section of {end - here} bytes for {size}"
+                yield CorruptEntry(self._logical, self._logical, reason, section_offset=here)
+            else:
+                if durable is not None and start + size > durable:
+                    return
+                if start + size > self._resume_from:
+                    self.wanted = end - here
+                    if end - base > len(data):
+                        return
+                    yield from self._decoded_entries(data[here - base : end - base], start, size, decode)
+                self._logical = start + size
+            self.position, self.wanted = end, _MARKER_SIZE
+
+    def _decoded_entries(self, section: bytes, start: int, size: int, decode: SectionDecoder) -> Iterator[Event]:
+        """The entries of a section that is given with its marker; its content is at `start`, `size` long."""
+        end = start + size
+        try:
+            content = decode(section[_SECTION_HEAD:], size)
+        except FormatError as error:
+            yield CorruptEntry(start, end, error.reason, section_offset=self.position)
+            return
+        here = min(max(start, self._resume_from), end)
+        while here < end and not self.is_ended:
+            events: list[Event] = []
+            here, wanted = self._read_entries(content, start, here, end, min(here + _BATCH, end), events)
+            for event in events:
+                if isinstance(event, CorruptEntry):
+                    yield event._replace(section_offset=self.position)
+                else:
+                    yield event
+            if wanted:
+                if here < start + len(content):
+                    yield CorruptEntry(here, end, "section ends inside an entry", section_offset=self.position)
+                return
+
+    def _read_entries(  # noqa: PLR0913, PLR0917  the hottest loop: no object for its arguments
+        self, data: bytes, base: int, here: int, section_end: int, until: int, events: list[Event]
+    ) -> tuple[int, int]:
+        """CommitLogReader.readSection of `data`, which begins at position `base`: entries from `here` on that begin
+        before `until`. (where it stopped, how many bytes from there are needed to go on; 0 if it was not for bytes)
+        """
+        available = base + len(data)
+        while here < until:
+            wanted = min(_ENTRY_HEAD, section_end - here)
+            if here + wanted > available:
+                return here, wanted
             size = int.from_bytes(data[here - base : here - base + 4], "big")
             if size == 0 or section_end - here < 4:
                 self.is_ended = True  # zeroes up to the end of the file
-                return
+                return here, 0
             start = here - base + _ENTRY_HEAD
             end = here + _ENTRY_OVERHEAD + size
             crc = crc32(data[start - _ENTRY_HEAD : start - 4])
             if (
-                not _MIN_MUTATION <= size <= 0x7FFFFFFF
+                not _MIN_MUTATION <= size <= self._max_mutation
                 or end > section_end
                 or crc != _INTS.unpack_from(data, start - 8)[1]
             ):
                 events.append(CorruptEntry(here, section_end, "bad entry size"))
-                break
+                return section_end, 0
             if end > available:
-                self.wanted = end - here
-                return
+                return here, end - here
             mutation = data[start : start + size]
             if crc32(mutation, crc) == int.from_bytes(data[start + size : start + size + 4], "big"):
                 events.append(CommitLogEntry(here, end, mutation))
             else:
                 events.append(CorruptEntry(here, end, "bad mutation CRC", mutation))
             here = end
-        self.position, self.wanted = section_end, _MARKER_SIZE
+        return here, 0

@@ -28,6 +28,10 @@ class FormatError(Exception):
         return f"{self.reason} ({where})" if where else self.reason
 
 
+class UnsupportedError(FormatError):
+    """Sound as far as can be told, but of a version, compression or encryption that cannot be read here."""
+
+
 class UnknownTableError(FormatError):
     """A mutation names a table id that the schema at hand does not have; `table_id` is its 16 bytes."""
 

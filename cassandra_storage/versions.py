@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cassandra_storage.errors import FormatError
+from cassandra_storage.errors import UnsupportedError
 
 VERSION_3014 = 11  # MessagingService.VERSION_3014
 VERSION_40 = 12  # MessagingService.VERSION_40
@@ -70,16 +70,16 @@ _COMMIT_LOG = {
 
 
 def messaging_format(version: int) -> MessagingFormat:
-    """The format of a messaging version; FormatError names one that cannot be read."""
+    """The format of a messaging version; UnsupportedError names one that cannot be read."""
     known = _MESSAGING.get(version)
     if known is None:
-        raise FormatError(f"messaging version {version} is not supported")
+        raise UnsupportedError(f"messaging version {version} is not supported")
     return known
 
 
 def commit_log_format(version: int) -> CommitLogFormat:
-    """The format of a commit log version; FormatError names one that cannot be read."""
+    """The format of a commit log version; UnsupportedError names one that cannot be read."""
     known = _COMMIT_LOG.get(version)
     if known is None:
-        raise FormatError(f"commit log version {version} is not supported")
+        raise UnsupportedError(f"commit log version {version} is not supported")
     return known

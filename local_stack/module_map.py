@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 PACKAGES = (
     "cassandra_storage",
+    "cassandra_files",
     "cdc_messages",
     "cdc_program",
     "publisher",

@@ -13,7 +13,7 @@ from cdc_program.errors import CdcError, Code
 from publisher.cdc_raw import segments, unsupported
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from cassandra_storage.commitlog import CdcIndex
@@ -99,7 +99,7 @@ class SegmentTail:
             self._handle = os.open(self.file.path, os.O_RDONLY | os.O_CLOEXEC)
         return self._handle
 
-    def _read(self, data: bytes, limit: int) -> list[CommitLogEntry | CorruptEntry]:
+    def _read(self, data: bytes, limit: int) -> Iterable[CommitLogEntry | CorruptEntry]:
         try:
             return self._reader.read(data, limit if self._is_completed else None)
         except FormatError as error:

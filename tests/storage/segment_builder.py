@@ -1,10 +1,14 @@
-"""Writes commit log segments as CommitLogSegment does."""
+"""Writes commit log segments as CommitLogSegment, CompressedSegment and EncryptedSegment do."""
 
 from __future__ import annotations
 
 import json
 import struct
+from typing import TYPE_CHECKING
 from zlib import crc32
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SEGMENT_ID = 1_700_000_000_123
 NAME = f"CommitLog-7-{SEGMENT_ID}.log"
@@ -30,9 +34,9 @@ def entry(mutation: bytes) -> bytes:
     return size + ints(crc) + mutation + ints(crc32(mutation, crc))
 
 
-def segment(sections: list[list[bytes]], size: int | None = None) -> bytes:
+def segment(sections: list[list[bytes]], size: int | None = None, parameters: dict[str, object] | None = None) -> bytes:
     """A whole segment. With `size` the last section ends with the file, as when a full segment is closed."""
-    data = descriptor()
+    data = descriptor(parameters=parameters)
     for index, mutations in enumerate(sections):
         body = b"".join(map(entry, mutations))
         end = len(data) + 8 + len(body)
@@ -41,3 +45,28 @@ def segment(sections: list[list[bytes]], size: int | None = None) -> bytes:
             end = size
         data += marker(len(data), end) + body
     return data
+
+
+def coded_segment(
+    sections: list[list[bytes]], parameters: dict[str, object], encode: Callable[[bytes], bytes]
+) -> bytes:
+    """A compressed or encrypted segment: `encode` makes what follows a section's length of its content."""
+    data = descriptor(parameters=parameters)
+    for mutations in sections:
+        content = b"".join(map(entry, mutations))
+        body = ints(len(content)) + encode(content)
+        data += marker(len(data), len(data) + 8 + len(body)) + body
+    return data
+
+
+def encrypted_blocks(
+    content: bytes, encrypt: Callable[[bytes], bytes], compress: Callable[[bytes], bytes], block_size: int
+) -> bytes:
+    """EncryptedSegment.write: the blocks of one section."""
+    blocks = b""
+    for start in range(0, len(content), block_size):
+        block = content[start : start + block_size]
+        held = ints(len(block)) + compress(block)
+        encrypted = encrypt(held)
+        blocks += ints(len(encrypted), len(held)) + encrypted
+    return blocks
