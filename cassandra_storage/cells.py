@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cassandra_storage.clustering_prefix import VARIABLE, read_value, skip_value, write_value
-from cassandra_storage.deletion import NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL, LivenessInfo
-from cassandra_storage.errors import FormatError
+from cassandra_storage.deletion import NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL
 from cassandra_storage.header import (
     decode_local_deletion_time,
     read_deletion_delta,
@@ -21,10 +20,11 @@ from cassandra_storage.header import (
     write_ttl,
 )
 from cassandra_storage.rows import Cell
-from cassandra_storage.vint import SIZES, read_sized, write_sized
+from cassandra_storage.vint import SIZES, read_sized, skip_int, write_sized
 
 if TYPE_CHECKING:
-    from cassandra_storage.header import ColumnLayout, SerializationHeader
+    from cassandra_storage.deletion import LivenessInfo
+    from cassandra_storage.header import ColumnLayout, EncodingStats, SerializationHeader
 
 _IS_DELETED = 0x01
 _IS_EXPIRING = 0x02
@@ -32,26 +32,12 @@ _HAS_EMPTY_VALUE = 0x04
 _USE_ROW_TIMESTAMP = 0x08
 _USE_ROW_TTL = 0x10
 
-# The flags that a writer can set: deleted excludes expiring, and the row's TTL is used by expiring cells only.
-_VALID = frozenset(
-    flags
-    for flags in range(0x20)
-    if not (flags & _IS_DELETED and flags & _IS_EXPIRING) and (flags & _IS_EXPIRING or not flags & _USE_ROW_TTL)
-)
-_HAS_OWN_DELETION_TIME = frozenset(f for f in _VALID if f & (_IS_DELETED | _IS_EXPIRING) and not f & _USE_ROW_TTL)
-
 
 def read_cell(
     buf: bytes, pos: int, header: SerializationHeader, liveness: LivenessInfo, column: ColumnLayout
 ) -> tuple[Cell, int]:
     """Cell.Serializer.deserialize; `liveness` is that of the cell's row."""
     flags = buf[pos]
-    if (
-        flags not in _VALID
-        or (flags & _USE_ROW_TIMESTAMP and liveness.timestamp == NO_TIMESTAMP)
-        or (flags & _USE_ROW_TTL and liveness.ttl == NO_TTL)
-    ):
-        raise FormatError(f"cell with invalid flags {flags:#04x}", position=pos)
     pos += 1
     if flags & _USE_ROW_TIMESTAMP:
         timestamp = liveness.timestamp
@@ -74,20 +60,16 @@ def read_cell(
     return Cell(timestamp, value, local_deletion_time, ttl, path), pos
 
 
-def skip_cell(buf: bytes, pos: int, liveness_flags: int, column: ColumnLayout) -> int:
-    """Cell.Serializer.skip: the position behind the cell, which may lie past the buffer's end. `liveness_flags`: the
-    bits _USE_ROW_TIMESTAMP and _USE_ROW_TTL that the row's liveness does not allow.
-    """
+def skip_cell(buf: bytes, pos: int, stats: EncodingStats, column: ColumnLayout) -> int:
+    """The position behind the cell, which may lie past the buffer's end. What read_cell refuses, this does."""
     flags = buf[pos]
-    if flags not in _VALID or flags & liveness_flags:
-        raise FormatError(f"cell with invalid flags {flags:#04x}", position=pos)
     pos += 1
     if not flags & _USE_ROW_TIMESTAMP:
         pos += SIZES[buf[pos]]
-    if flags in _HAS_OWN_DELETION_TIME:
-        pos += SIZES[buf[pos]]
+    if flags & (_IS_DELETED | _IS_EXPIRING) and not flags & _USE_ROW_TTL:
+        pos = skip_int(buf, pos)
         if flags & _IS_EXPIRING:
-            pos += SIZES[buf[pos]]
+            _, pos = read_ttl(buf, pos, stats)
     if column.is_complex:
         pos = skip_value(buf, pos, VARIABLE)
     if flags & _HAS_EMPTY_VALUE:
@@ -110,7 +92,7 @@ def write_cell(cell: Cell, header: SerializationHeader, liveness: LivenessInfo, 
         flags |= _USE_ROW_TIMESTAMP
     else:
         parts.append(write_timestamp(cell.timestamp, header.stats))
-    if flags in _HAS_OWN_DELETION_TIME:
+    if flags & (_IS_DELETED | _IS_EXPIRING) and not flags & _USE_ROW_TTL:
         parts.append(write_local_deletion_time(cell.local_deletion_time, header))
         if is_expiring:
             parts.append(write_ttl(cell.ttl, header.stats))
@@ -120,10 +102,3 @@ def write_cell(cell: Cell, header: SerializationHeader, liveness: LivenessInfo, 
     if cell.value:
         parts.append(write_value(cell.value, column.length))
     return bytes((flags,)) + b"".join(parts)
-
-
-def forbidden_flags(liveness: LivenessInfo) -> int:
-    """The flags that refer to what the row's liveness does not have."""
-    if liveness.timestamp == NO_TIMESTAMP:
-        return _USE_ROW_TIMESTAMP | _USE_ROW_TTL
-    return 0 if liveness.ttl else _USE_ROW_TTL

@@ -19,6 +19,7 @@ from cassandra_storage.vint import (
     read_int,
     read_sized,
     read_unsigned_vint,
+    skip_int,
     write_int,
     write_sized,
     write_unsigned_vint,
@@ -27,8 +28,10 @@ from cassandra_storage.vint import (
 _TIMESTAMP_EPOCH = 1_442_880_000_000_000  # EncodingStats: 2015-09-22 00:00 UTC, µs
 _DELETION_TIME_EPOCH = 1_442_880_000  # the same, s
 _INVALID_DELETION_TIME = 2**32 - 2  # Cell.INVALID_DELETION_TIME, s
+_NEVER = NO_TIMESTAMP - 1  # before every timestamp
 _LONG = 1 << 64
-_CACHED_SUBSETS = 1024
+_CACHED_SUBSETS = 1024  # of one list of columns
+_CACHED_LISTS = 1024  # of one table
 _LARGE = 64  # from so many columns on a subset is written as a list of indexes
 
 
@@ -45,43 +48,56 @@ NO_STATS = EncodingStats()
 
 class ColumnLayout(NamedTuple):
     """What reading a column's cells needs: `length` of its values if fixed, else VARIABLE; cells written at or before
-    `dropped_time` (µs) are not there any more.
+    `dropped_time` (µs) are not there any more. `raw`: its name as headers have it.
     """
 
     name: str
     is_complex: bool
     length: int
     dropped_time: int
+    raw: bytes
 
 
 class Columns:
-    """Columns: the columns that an update's rows may hold, in the order of the header; made once, kept by tables."""
+    """Columns: what an update's rows may hold, or one of them does, in the order of the header; `raw` as serialized.
+    Made once and kept, by tables and, for subsets, by the columns that they are of.
+    """
 
-    __slots__ = ("_subsets", "index", "layouts", "raw")
+    __slots__ = ("_index", "_subsets", "layouts", "raw")
 
     def __init__(self, layouts: tuple[ColumnLayout, ...]) -> None:
         self.layouts = layouts
-        self.index = {layout.name: index for index, layout in enumerate(layouts)}
-        self.raw = write_unsigned_vint(len(layouts)) + b"".join(write_sized(c.name.encode()) for c in layouts)
-        self._subsets: dict[int, tuple[ColumnLayout, ...]] = {0: layouts}
+        self.raw = write_unsigned_vint(len(layouts)) + b"".join([layout.raw for layout in layouts])
+        self._index: dict[str, int] = {}
+        self._subsets: dict[int, Columns] = {}
 
-    def read_subset(self, buf: bytes, pos: int) -> tuple[tuple[ColumnLayout, ...], int]:
-        """Columns.Serializer.deserializeSubset: a row's columns, in order."""
-        encoded, end = read_unsigned_vint(buf, pos)
-        known = self._subsets.get(encoded)
+    @property
+    def index(self) -> dict[str, int]:
+        """Each column's place by its name."""
+        if not self._index:
+            self._index = {layout.name: index for index, layout in enumerate(self.layouts)}
+        return self._index
+
+    def read_subset(self, buf: bytes, pos: int) -> tuple[Columns, int]:
+        """Columns.Serializer.deserializeSubset: a row's columns."""
+        missing, end = read_unsigned_vint(buf, pos)
+        if not missing:
+            return self, end
+        known = self._subsets.get(missing)
+        if known is not None:
+            return known, end
         count = len(self.layouts)
-        if encoded and count >= _LARGE:
-            return self._read_large(buf, end, count - encoded)
-        if known is None:
-            if encoded >> count:
-                raise FormatError("columns marked as missing that the header does not have", position=pos)
-            known = tuple(c for i, c in enumerate(self.layouts) if not encoded >> i & 1)
-            if len(self._subsets) >= _CACHED_SUBSETS:
-                self._subsets.clear()
-            self._subsets[encoded] = known
+        if count >= _LARGE:
+            return self._read_large(buf, end, count - missing)
+        if missing >> count:
+            raise FormatError("columns marked as missing that the header does not have", position=pos)
+        if len(self._subsets) >= _CACHED_SUBSETS:
+            self._subsets.clear()
+        known = Columns(tuple([c for i, c in enumerate(self.layouts) if not missing >> i & 1]))
+        self._subsets[missing] = known
         return known, end
 
-    def _read_large(self, buf: bytes, pos: int, present: int) -> tuple[tuple[ColumnLayout, ...], int]:
+    def _read_large(self, buf: bytes, pos: int, present: int) -> tuple[Columns, int]:
         """deserializeLargeSubset: indexes of the present columns if they are few, else of the missing ones."""
         count = len(self.layouts)
         if present < 0:
@@ -93,10 +109,10 @@ class Columns:
             if index >= count or (listed and index <= listed[-1]):
                 raise FormatError(f"column index {index} out of order or range", position=pos)
             listed.append(index)
-        if lists_present:
-            return tuple(self.layouts[index] for index in listed), pos
-        missing = frozenset(listed)
-        return tuple(c for i, c in enumerate(self.layouts) if i not in missing), pos
+        if not lists_present:
+            missing = frozenset(listed)
+            listed = [index for index in range(count) if index not in missing]
+        return Columns(tuple([self.layouts[index] for index in listed])), pos
 
     def write_subset(self, present: list[int]) -> bytes:
         """Columns.Serializer.serializeSubset of columns given by rising index."""
@@ -144,7 +160,7 @@ class SerializationHeader(NamedTuple):
 class TableCodec:
     """A table as updates' headers refer to it; it remembers the column lists it has met."""
 
-    __slots__ = ("_known", "_layouts", "clustering_lengths", "table")
+    __slots__ = ("_known", "_latest", "_layouts", "clustering_lengths", "table")
 
     def __init__(self, table: TableMetadata) -> None:
         self.table = table
@@ -154,27 +170,37 @@ class TableCodec:
         self._layouts = {
             name.encode(): (column.kind is ColumnKind.STATIC, self.layout(column)) for name, column in columns.items()
         }
-        self._known: tuple[list[Columns], list[Columns]] = ([], [])
+        self._latest = [NO_COLUMNS, NO_COLUMNS]  # regular, static
+        self._known: tuple[dict[bytes, Columns], dict[bytes, Columns]] = ({}, {})
 
     def layout(self, column: ColumnMetadata) -> ColumnLayout:
         dropped = self.table.dropped_columns.get(column.name)
         return ColumnLayout(
-            column.name, column.is_complex, _length(column), NO_TIMESTAMP if dropped is None else dropped.dropped_time
+            column.name,
+            column.is_complex,
+            _length(column),
+            _NEVER if dropped is None else dropped.dropped_time,
+            write_sized(column.name.encode()),
         )
 
     def read_columns(self, buf: bytes, pos: int, *, is_static: bool) -> tuple[Columns, int]:
-        """Columns.Serializer.deserialize. The bytes end themselves, so a known list that fits is the one."""
+        """Columns.Serializer.deserialize. The bytes end themselves, so a list that they begin with is the one."""
+        latest = self._latest[is_static]
+        if buf.startswith(latest.raw, pos):
+            return latest, pos + len(latest.raw)
+        end = _skip_columns(buf, pos)
         known = self._known[is_static]
-        for columns in known:
-            if buf.startswith(columns.raw, pos):
-                return columns, pos + len(columns.raw)
-        columns, pos = self._resolve(buf, pos, is_static=is_static)
-        if len(known) >= 16:
-            known.pop()
-        known.insert(0, columns)
-        return columns, pos
+        raw = buf[pos:end]
+        columns = known.get(raw)
+        if columns is None:
+            columns = self._resolve(buf, pos, is_static=is_static)
+            if len(known) >= _CACHED_LISTS:
+                known.clear()
+            known[raw] = columns
+        self._latest[is_static] = columns
+        return columns, end
 
-    def _resolve(self, buf: bytes, pos: int, *, is_static: bool) -> tuple[Columns, int]:
+    def _resolve(self, buf: bytes, pos: int, *, is_static: bool) -> Columns:
         count, pos = read_unsigned_vint(buf, pos)
         layouts: dict[str, ColumnLayout] = {}
         for _ in range(count):
@@ -185,7 +211,20 @@ class TableCodec:
                 shown = name.decode(errors="replace")
                 raise UnknownColumnError(f"unknown column {shown!r} of {self.table.qualified_name}", position=start)
             layouts[layout.name] = layout
-        return Columns(tuple(layouts.values())), pos
+        return Columns(tuple(layouts.values()))
+
+
+def _skip_columns(buf: bytes, pos: int) -> int:
+    count, pos = read_unsigned_vint(buf, pos)
+    for _ in range(count):
+        size = buf[pos]
+        if size < 0x80:
+            pos += 1 + size
+        else:
+            _, pos = read_sized(buf, pos)
+    if pos > len(buf):
+        raise FormatError("ends inside column names", position=len(buf))
+    return pos
 
 
 _CODECS: dict[int, TableCodec] = {}
@@ -218,12 +257,6 @@ def read_stats(buf: bytes, pos: int) -> tuple[EncodingStats, int]:
     return EncodingStats(timestamp, _to_int(deletion_time + _DELETION_TIME_EPOCH), ttl), pos
 
 
-def skip_stats(buf: bytes, pos: int) -> int:
-    pos += SIZES[buf[pos]]
-    pos += SIZES[buf[pos]]
-    return pos + SIZES[buf[pos]]
-
-
 def write_stats(stats: EncodingStats) -> bytes:
     """EncodingStats.Serializer.serialize."""
     timestamp = (stats.min_timestamp - _TIMESTAMP_EPOCH) % _LONG
@@ -247,8 +280,8 @@ def write_timestamp(timestamp: int, stats: EncodingStats) -> bytes:
 def read_ttl(buf: bytes, pos: int, stats: EncodingStats) -> tuple[int, int]:
     """SerializationHeader.readTTL: s."""
     delta, end = read_int(buf, pos)
-    ttl = delta + stats.min_ttl
-    if not 0 <= ttl <= 0x7FFFFFFF:
+    ttl = _to_int(delta + stats.min_ttl)
+    if ttl < 0:
         raise FormatError(f"invalid TTL {ttl}", position=pos)
     return ttl, end
 
@@ -293,8 +326,8 @@ def read_deletion_time(buf: bytes, pos: int, header: SerializationHeader) -> tup
 
 
 def skip_deletion_time(buf: bytes, pos: int) -> int:
-    pos += SIZES[buf[pos]]
-    return pos + SIZES[buf[pos]]
+    """The position behind the deletion time, which may lie past the buffer's end."""
+    return skip_int(buf, pos + SIZES[buf[pos]])
 
 
 def write_deletion_time(deletion: DeletionTime, header: SerializationHeader) -> bytes:

@@ -18,7 +18,6 @@ from cassandra_storage.header import (
     read_deletion_time,
     read_stats,
     skip_deletion_time,
-    skip_stats,
     table_codec,
 )
 from cassandra_storage.partition import PartitionUpdate
@@ -28,6 +27,7 @@ from cassandra_storage.unfiltered import (
     Marker,
     parse_marker,
     parse_row,
+    row_pieces,
     skip_row,
     split_marker,
 )
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from cassandra_storage.schema import TableMetadata
 
 _IS_EMPTY = 0x01
+_IS_REVERSED = 0x02
 _HAS_PARTITION_DELETION = 0x04
 _HAS_STATIC_ROW = 0x08
 _HAS_ROW_ESTIMATE = 0x10
-_VALID = frozenset(_HAS_ROW_ESTIMATE | flags for flags in (0, 0x04, 0x08, 0x0C))
 
 _ID_SIZE = 16
 _ENDED = "ends inside a partition update"
@@ -61,13 +61,19 @@ UpdateKind: TypeAlias = Literal["row", "static", "partition_deletion", "range_de
 class SingleRowUpdate(NamedTuple):
     """A part of a partition update that concerns one row, the static row, the whole partition, or one range of rows.
 
-    `update` is a whole serialized PartitionUpdate of the same messaging version that holds just this part; a
-    range_deletion holds exactly one open and one close marker.
+    `update` is a whole serialized PartitionUpdate of the same messaging version that holds just this part: with the
+    statistics of the update that it comes from and the columns of its own row; a range_deletion holds exactly one open
+    and one close marker. `pieces` are its bytes: parts share what they have in common, so that all parts of an update
+    take no more memory than its rows and the names of their columns, however long its key is.
     """
 
     kind: UpdateKind
     partition_key: bytes
-    update: bytes
+    pieces: tuple[bytes, ...]
+
+    @property
+    def update(self) -> bytes:
+        return b"".join(self.pieces)
 
 
 def read_partition_update(
@@ -105,17 +111,17 @@ def _read(
         static_row = None if static_row.is_empty else static_row
     _, pos = _read_estimate(buf, pos)
     rows: list[Row] = []
-    markers: list[Marker] = []
-    while buf[pos] != END_OF_PARTITION:
-        if buf[pos] == IS_MARKER:
-            marker, pos = parse_marker(buf, pos + 1, header)
-            markers.append(marker)
+    markers: list[tuple[Marker, int]] = []
+    while not (flags := buf[pos]) & END_OF_PARTITION:
+        if flags & IS_MARKER:
+            start = pos
+            marker, pos = parse_marker(buf, pos, header)
+            markers.append((marker, start))
         else:
             row, pos = parse_row(buf, pos, header, is_static=False)
             if not row.is_empty:
                 rows.append(row)
-    tombstones = tuple(_ranges(markers, pos))
-    return PartitionUpdate(codec.table, key, deletion, static_row, tuple(rows), tombstones), pos + 1
+    return PartitionUpdate(codec.table, key, deletion, static_row, tuple(rows), tuple(_ranges(markers))), pos + 1
 
 
 def _read_start(buf: bytes, pos: int, tables: Mapping[bytes, TableMetadata]) -> tuple[TableCodec, bytes, int]:
@@ -132,7 +138,8 @@ def _read_start(buf: bytes, pos: int, tables: Mapping[bytes, TableMetadata]) -> 
 
 
 def _check_flags(flags: int, pos: int) -> None:
-    if flags not in _VALID:
+    """PartitionUpdateSerializer.deserialize; flags that nobody has given a meaning are ignored."""
+    if flags & (_IS_REVERSED | _HAS_ROW_ESTIMATE) != _HAS_ROW_ESTIMATE:
         raise FormatError(f"partition update with invalid flags {flags:#04x}", position=pos - 1)
 
 
@@ -151,19 +158,25 @@ def _read_estimate(buf: bytes, pos: int) -> tuple[int, int]:
     return estimate, end
 
 
-def _ranges(markers: list[Marker], pos: int) -> Iterator[RangeTombstone]:
-    """Pairs of bounds; MutableDeletionInfo.Builder."""
+def _ranges(markers: list[tuple[Marker, int]]) -> Iterator[RangeTombstone]:
+    """Pairs of bounds, from markers and their positions; MutableDeletionInfo.Builder."""
     opened: tuple[ClusteringBound, DeletionTime] | None = None
-    for marker in markers:
-        if (opened is None) is not (marker.close is None):
-            raise FormatError("range tombstone markers do not pair", position=pos)
-        if opened is not None and marker.close is not None:
-            if opened[1] != marker.close[1]:
-                raise FormatError("a range tombstone's ends have two deletion times", position=pos)
-            yield RangeTombstone(opened[0], marker.close[0], opened[1])
-        opened = marker.open_
-    if opened is not None:
-        raise FormatError("a range tombstone has no end", position=pos)
+    for marker, pos in markers:
+        if marker.close is not None:
+            start = _opened_for(marker, opened, pos)
+            yield RangeTombstone(start, *marker.close)
+        if marker.open_ is not None:
+            opened = marker.open_
+
+
+def _opened_for(marker: Marker, opened: tuple[ClusteringBound, DeletionTime] | None, pos: int) -> ClusteringBound:
+    """The bound that the marker's close belongs to. One that nothing closes deletes nothing, as in Cassandra."""
+    assert marker.close is not None
+    if opened is None:
+        raise FormatError("a range tombstone has no start", position=pos)
+    if opened[1] != marker.close[1]:
+        raise FormatError("a range tombstone's ends have two deletion times", position=pos)
+    return opened[0]
 
 
 def split_partition_update(
@@ -184,26 +197,38 @@ def split_partition_update(
 def _split(
     buf: bytes, start: int, messaging_version: int, tables: Mapping[bytes, TableMetadata]
 ) -> tuple[list[SingleRowUpdate], TableMetadata, int]:
-    messaging_format(messaging_version)
     codec, key, flags_pos = _read_start(buf, start, tables)
     flags, pos = buf[flags_pos], flags_pos + 1
     if flags & _IS_EMPTY:
         return [], codec.table, pos
     _check_flags(flags, pos)
-    stats_end = skip_stats(buf, pos)
+    stats, stats_end = read_stats(buf, pos)
     statics, regulars, pos = _read_columns(buf, stats_end, codec, flags)
-    header = SerializationHeader(codec.clustering_lengths, statics, regulars)
+    form = messaging_format(messaging_version)
+    header = SerializationHeader(codec.clustering_lengths, statics, regulars, stats, form)
     lead = _Lead(key, buf[start:flags_pos], buf[flags_pos + 1 : stats_end])
     parts: list[SingleRowUpdate] = []
     if flags & _HAS_PARTITION_DELETION:
         end = skip_deletion_time(buf, pos)
-        parts.append(_part(lead, "partition_deletion", _HAS_PARTITION_DELETION, _NO_COLUMNS, buf[pos:end] + _NO_ROWS))
+        parts.append(
+            SingleRowUpdate(
+                "partition_deletion",
+                key,
+                (lead.of(_HAS_PARTITION_DELETION), _NO_COLUMNS, buf[pos:end], _NO_ROWS + _END),
+            )
+        )
         pos = end
     if flags & _HAS_STATIC_ROW:
-        end = skip_row(buf, pos, header, is_static=True)
-        columns = statics.raw + _NO_COLUMNS
-        parts.append(_part(lead, "static", _HAS_STATIC_ROW, columns, buf[pos:end] + _NO_ROWS))
-        pos = end
+        row = skip_row(buf, pos, header, is_static=True)
+        pieces = row_pieces(buf, pos, row)
+        parts.append(
+            SingleRowUpdate(
+                "static",
+                key,
+                (lead.of(_HAS_STATIC_ROW), row.columns.raw, _NO_COLUMNS, *pieces, _NO_ROWS + _END),
+            )
+        )
+        pos = row.end
     _, pos = _read_estimate(buf, pos)
     pos = _split_unfiltereds(buf, pos, header, lead, parts)
     return parts, codec.table, pos
@@ -216,31 +241,31 @@ class _Lead(NamedTuple):
     id_and_key: bytes
     stats: bytes
 
-
-def _part(lead: _Lead, kind: UpdateKind, flags: int, columns: bytes, body: bytes) -> SingleRowUpdate:
-    """`body`: partition deletion, static row, row count, unfiltereds, as far as there are any."""
-    update = lead.id_and_key + bytes((_HAS_ROW_ESTIMATE | flags,)) + lead.stats + columns + body + _END
-    return SingleRowUpdate(kind, lead.partition_key, update)
+    def of(self, flags: int) -> bytes:
+        return self.id_and_key + bytes((_HAS_ROW_ESTIMATE | flags,)) + self.stats
 
 
 def _split_unfiltereds(
     buf: bytes, pos: int, header: SerializationHeader, lead: _Lead, parts: list[SingleRowUpdate]
 ) -> int:
     """Rows and ranges up to the end of the partition; the position behind it."""
-    row_lead = lead.id_and_key + bytes((_HAS_ROW_ESTIMATE,)) + lead.stats + header.regular_columns.raw + _ONE_ROW
-    opened: bytes | None = None
-    while (flags := buf[pos]) != END_OF_PARTITION:
-        if flags == IS_MARKER:
-            close, open_, end = split_marker(buf, pos + 1, header.clustering_lengths)
-            if (opened is None) is not (close is None):
-                raise FormatError("range tombstone markers do not pair", position=pos)
-            if opened is not None and close is not None:
-                parts.append(_part(lead, "range_deletion", 0, _NO_COLUMNS, _NO_ROWS + opened + close))
-            opened = open_
+    key, row_lead = lead.partition_key, lead.of(0)
+    opened: tuple[Marker, bytes] | None = None
+    while not (flags := buf[pos]) & END_OF_PARTITION:
+        if flags & IS_MARKER:
+            marker, end = parse_marker(buf, pos, header)
+            close, open_ = split_marker(buf, pos, header.clustering_lengths)
+            if close is not None:
+                _opened_for(marker, opened and opened[0].open_, pos)
+                assert opened is not None
+                range_pieces = (row_lead, _NO_COLUMNS + _NO_ROWS, opened[1], close, _END)
+                parts.append(SingleRowUpdate("range_deletion", key, range_pieces))
+            if open_ is not None:
+                opened = marker, open_
         else:
-            end = skip_row(buf, pos, header, is_static=False)
-            parts.append(SingleRowUpdate("row", lead.partition_key, row_lead + buf[pos:end] + _END))
+            row = skip_row(buf, pos, header, is_static=False)
+            pieces = (row_lead, row.columns.raw, _ONE_ROW, *row_pieces(buf, pos, row), _END)
+            parts.append(SingleRowUpdate("row", key, pieces))
+            end = row.end
         pos = end
-    if opened is not None:
-        raise FormatError("a range tombstone has no end", position=pos)
     return pos + 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.cells import forbidden_flags, read_cell, skip_cell, write_cell
+from cassandra_storage.cells import read_cell, skip_cell, write_cell
 from cassandra_storage.clustering import Clustering, ClusteringBound, Kind
 from cassandra_storage.clustering_prefix import read_bound, read_values, skip_bound, skip_values, write_values
 from cassandra_storage.deletion import (
@@ -36,7 +36,7 @@ from cassandra_storage.header import (
     write_ttl,
 )
 from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
-from cassandra_storage.vint import SIZES, read_unsigned_vint, write_unsigned_vint
+from cassandra_storage.vint import SIZES, read_int, skip_int, write_unsigned_vint
 
 if TYPE_CHECKING:
     from cassandra_storage.header import ColumnLayout, Columns, SerializationHeader
@@ -52,6 +52,7 @@ _EXTENSION = 0x80
 # The second byte, where _EXTENSION says that there is one.
 _IS_STATIC = 0x01
 _HAS_SHADOWABLE_DELETION = 0x02
+_ALL_COLUMNS = tuple(bytes((flags | _HAS_ALL_COLUMNS,)) for flags in range(0x100))
 
 _ENDED = "ends inside a row"
 
@@ -98,11 +99,10 @@ def parse_row(buf: bytes, pos: int, header: SerializationHeader, *, is_static: b
         time, pos = read_deletion_time(buf, pos, header)
         deletion = RowDeletion(time, bool(extended & _HAS_SHADOWABLE_DELETION))
     columns = header.static_columns if is_static else header.regular_columns
-    layouts = columns.layouts
     if not flags & _HAS_ALL_COLUMNS:
-        layouts, pos = columns.read_subset(buf, pos)
+        columns, pos = columns.read_subset(buf, pos)
     data: dict[str, ColumnData] = {}
-    for layout in layouts:
+    for layout in columns.layouts:
         if layout.is_complex:
             has_deletion = bool(flags & _HAS_COMPLEX_DELETION)
             complex_data, pos = _parse_complex(buf, pos, header, liveness, layout, has_deletion=has_deletion)
@@ -116,17 +116,15 @@ def parse_row(buf: bytes, pos: int, header: SerializationHeader, *, is_static: b
 
 
 def _row_flags(buf: bytes, pos: int, *, is_static: bool) -> tuple[int, int, int]:
-    """(flags, extended flags, position behind them)."""
+    """(flags, extended flags, position behind them). Extended flags that nobody has given a meaning are ignored."""
     flags = buf[pos]
-    extended = buf[pos + 1] if flags & _EXTENSION else 0
-    if (
-        flags & (END_OF_PARTITION | IS_MARKER)
-        or flags & (_HAS_TIMESTAMP | _HAS_TTL) == _HAS_TTL
-        or extended > (_IS_STATIC | _HAS_SHADOWABLE_DELETION)
-        or bool(extended & _IS_STATIC) is not is_static
-    ):
+    if not flags & _EXTENSION:
+        extended, end = 0, pos + 1
+    else:
+        extended, end = buf[pos + 1], pos + 2
+    if flags & (END_OF_PARTITION | IS_MARKER) or bool(extended & _IS_STATIC) is not is_static:
         raise FormatError(f"row with invalid flags {flags:#04x} {extended:#04x}", position=pos)
-    return flags, extended, pos + (2 if flags & _EXTENSION else 1)
+    return flags, extended, end
 
 
 def _parse_liveness(buf: bytes, pos: int, header: SerializationHeader, *, has_ttl: bool) -> tuple[LivenessInfo, int]:
@@ -155,7 +153,7 @@ def _parse_complex(  # noqa: PLR0913  a position and what its row says
         deletion, pos = read_deletion_time(buf, pos, header)
         if deletion.marked_for_delete_at <= layout.dropped_time:
             deletion = LIVE
-    count, pos = read_unsigned_vint(buf, pos)
+    count, pos = read_int(buf, pos)
     cells = []
     for _ in range(count):
         cell, pos = read_cell(buf, pos, header, liveness, layout)
@@ -166,37 +164,58 @@ def _parse_complex(  # noqa: PLR0913  a position and what its row says
     return ComplexColumnData(deletion, tuple(cells)), pos
 
 
-def skip_row(buf: bytes, pos: int, header: SerializationHeader, *, is_static: bool) -> int:
-    """The position behind the row, which may lie past the buffer's end."""
+class RowExtent(NamedTuple):
+    """Where a serialized row has what: `columns` are its own, their subset of the header's is written in `subset_start`
+    .. `cells_start`. `end` may lie past the buffer's end, and so may the others if `end` does.
+    """
+
+    columns: Columns
+    subset_start: int
+    cells_start: int
+    end: int
+
+
+def skip_row(buf: bytes, pos: int, header: SerializationHeader, *, is_static: bool) -> RowExtent:
+    """The row's extent, without making any of its values. What parse_row refuses, this does, except for the end."""
     flags, _, pos = _row_flags(buf, pos, is_static=is_static)
     if not is_static:
         pos = skip_values(buf, pos, header.clustering_lengths, len(header.clustering_lengths))
     if flags & _HAS_TIMESTAMP:
         pos += SIZES[buf[pos]]
-    if flags & _HAS_TTL:
-        pos = skip_deletion_time(buf, pos)  # two integers, here TTL and expiration time
+        if flags & _HAS_TTL:
+            _, pos = read_ttl(buf, pos, header.stats)
+            pos = skip_int(buf, pos)
     if flags & _HAS_DELETION:
         pos = skip_deletion_time(buf, pos)
     columns = header.static_columns if is_static else header.regular_columns
-    layouts = columns.layouts
+    subset_start = pos
     if not flags & _HAS_ALL_COLUMNS:
-        layouts, pos = columns.read_subset(buf, pos)
-    forbidden = _FORBIDDEN[flags & (_HAS_TIMESTAMP | _HAS_TTL)]
-    for layout in layouts:
+        columns, pos = columns.read_subset(buf, pos)
+    cells_start = pos
+    for layout in columns.layouts:
         if not layout.is_complex:
-            pos = skip_cell(buf, pos, forbidden, layout)
+            pos = skip_cell(buf, pos, header.stats, layout)
             continue
         if flags & _HAS_COMPLEX_DELETION:
             pos = skip_deletion_time(buf, pos)
-        count, pos = read_unsigned_vint(buf, pos)
+        count, pos = read_int(buf, pos)
         for _ in range(count):
-            pos = skip_cell(buf, pos, forbidden, layout)
-    return pos
+            pos = skip_cell(buf, pos, header.stats, layout)
+    return RowExtent(columns, subset_start, cells_start, pos)
+
+
+def row_pieces(buf: bytes, pos: int, row: RowExtent) -> tuple[bytes, ...]:
+    """The row that is at `pos` as UnfilteredSerializer.serialize writes it in a header of its own columns only."""
+    flags = buf[pos]
+    if flags & _HAS_ALL_COLUMNS:
+        return (buf[pos : row.end],)
+    has_all = _ALL_COLUMNS[flags]
+    return has_all, buf[pos + 1 : row.subset_start], buf[row.cells_start : row.end]
 
 
 def parse_marker(buf: bytes, pos: int, header: SerializationHeader) -> tuple[Marker, int]:
-    """UnfilteredSerializer.deserializeMarkerBody with the bound before it; `pos` is behind the flags."""
-    kind, values, pos = read_bound(buf, pos, header.clustering_lengths)
+    """UnfilteredSerializer.deserializeMarkerBody with what comes before it."""
+    kind, values, pos = read_bound(buf, _behind_flags(buf, pos), header.clustering_lengths)
     close_kind, open_kind = MARKER_KINDS[kind]
     close = open_ = None
     if close_kind is not None:
@@ -208,23 +227,26 @@ def parse_marker(buf: bytes, pos: int, header: SerializationHeader) -> tuple[Mar
     return Marker(close, open_), pos
 
 
-def split_marker(buf: bytes, pos: int, clustering_lengths: tuple[int, ...]) -> tuple[bytes | None, bytes | None, int]:
-    """(the marker that closes the range before, the one that opens the next, position behind): a boundary gives both.
-    Each is a whole serialized marker; `pos` is behind the flags.
+def _behind_flags(buf: bytes, pos: int) -> int:
+    return pos + (2 if buf[pos] & _EXTENSION else 1)
+
+
+def split_marker(buf: bytes, pos: int, clustering_lengths: tuple[int, ...]) -> tuple[bytes | None, bytes | None]:
+    """(the marker that closes the range before, the one that opens the next): a boundary gives both. Each is a whole
+    serialized marker. The marker at `pos` must have been parsed before.
     """
-    start = pos
-    kind, pos = skip_bound(buf, pos, clustering_lengths)
-    close_kind, open_kind = MARKER_KINDS[kind]
+    start = _behind_flags(buf, pos)
+    kind, pos = skip_bound(buf, start, clustering_lengths)
     values = buf[start + 1 : pos]
     markers: list[bytes | None] = []
-    for own_kind in (close_kind, open_kind):
+    for own_kind in MARKER_KINDS[kind]:
         if own_kind is None:
             markers.append(None)
             continue
         end = skip_deletion_time(buf, pos)
         markers.append(bytes((IS_MARKER, own_kind)) + values + buf[pos:end])
         pos = end
-    return markers[0], markers[1], pos
+    return markers[0], markers[1]
 
 
 def write_row(row: Row, header: SerializationHeader, *, is_static: bool = False) -> bytes:
@@ -279,11 +301,3 @@ def _flags_of(row: Row, columns: Columns, *, is_static: bool) -> tuple[int, int]
     if extended:
         flags |= _EXTENSION
     return flags, extended
-
-
-# A row's flags about its liveness: the cell flags that refer to what it does not have.
-_FORBIDDEN = {
-    0: forbidden_flags(NO_LIVENESS),
-    _HAS_TIMESTAMP: forbidden_flags(LivenessInfo(0)),
-    _HAS_TIMESTAMP | _HAS_TTL: forbidden_flags(LivenessInfo(0, 1, 1)),
-}

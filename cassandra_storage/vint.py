@@ -51,6 +51,12 @@ def read_int(buf: bytes, pos: int) -> tuple[int, int]:
     return value, end
 
 
+def skip_int(buf: bytes, pos: int) -> int:
+    """The position behind what read_int would read, which may lie past the buffer's end."""
+    size = SIZES[buf[pos]]
+    return pos + size if size < 5 else read_int(buf, pos)[1]  # up to 4 bytes it fits 32 bits
+
+
 def read_sized(buf: bytes, pos: int) -> tuple[bytes, int]:
     """ByteBufferUtil.readWithVIntLength: (the bytes that follow their length, position behind them)."""
     length, start = read_unsigned_vint(buf, pos)

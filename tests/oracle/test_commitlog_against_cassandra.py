@@ -119,7 +119,7 @@ def test_split_updates(log: Log) -> None:
         assert read_partition_update(newer, 0, NEWER, tables)[0] == read
         if part.kind in ("row", "static") and not table.dropped_columns:
             assert is_rewritten(part, table, MESSAGING)
-            assert is_rewritten(part._replace(update=newer), table, NEWER)
+            assert is_rewritten(part._replace(pieces=(newer,)), table, NEWER)
         count += 1
     assert count > 1000
 

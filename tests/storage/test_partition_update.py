@@ -15,7 +15,7 @@ from cassandra_storage.errors import FormatError, UnknownColumnError, UnknownTab
 from cassandra_storage.header import SerializationHeader
 from cassandra_storage.marshal import NativeType
 from cassandra_storage.partition import PartitionUpdate
-from cassandra_storage.partition_update import SingleRowUpdate, read_partition_update, split_partition_update
+from cassandra_storage.partition_update import read_partition_update, split_partition_update
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from tests.storage import update_builder
@@ -70,10 +70,11 @@ def test_split(written: Written, lead: bytes) -> None:
 
 @given(updates())
 def test_split_again(written: Written) -> None:
-    """A part is its own only part, byte for byte."""
+    """A part is its own only part, byte for byte: it holds no column that its row does not have."""
     tables = tables_of(written)
     for part in split_partition_update(written.data, 0, VERSION, tables)[0]:
-        assert split_partition_update(part.update, 0, VERSION, tables)[0] == [part]
+        (again,) = split_partition_update(part.update, 0, VERSION, tables)[0]
+        assert (again.kind, again.partition_key, again.update) == (part.kind, part.partition_key, part.update)
 
 
 @given(updates(), st.data())
@@ -120,7 +121,7 @@ def test_single_row_is_the_update_itself() -> None:
     update = PartitionUpdate(TABLE, b"key", rows=(row(1),))
     data = update_builder.write_update(update, [row(1)], HEADER)
     parts, _, _ = split_partition_update(b"!" + data + b"!", 1, VERSION, TABLES)
-    assert parts == [SingleRowUpdate("row", b"key", data)]
+    assert [(part.kind, part.partition_key, part.update) for part in parts] == [("row", b"key", data)]
 
 
 def test_boundary_is_split() -> None:
@@ -178,12 +179,51 @@ def test_unknown_names() -> None:
             read(data, 0, 10, TABLES)
 
 
-@pytest.mark.parametrize(
-    "kinds", [(Kind.INCL_START_BOUND,), (Kind.INCL_END_BOUND,), (Kind.INCL_START_BOUND, Kind.EXCL_START_BOUND)]
-)
-def test_markers_that_do_not_pair(kinds: tuple[Kind, ...]) -> None:
+def marked(*markers: tuple[Kind, bytes]) -> bytes:
+    """An update of range tombstone markers only: kinds, and deletion times."""
     header = update_builder.write_update(PartitionUpdate(TABLE, b"key"), [], HEADER)[:-1]
-    markers = b"".join(bytes((2, kind, 0, 0)) + b"\x05\x06" for kind in kinds)
-    for read in (read_partition_update, split_partition_update):
-        with pytest.raises(FormatError, match="range tombstone"):
-            read(header + markers + b"\x01", 0, VERSION, TABLES)
+    return header + b"".join(bytes((2, kind, 0, 0)) + deletions for kind, deletions in markers) + b"\x01"
+
+
+OPEN, CLOSE = (Kind.INCL_START_BOUND, b"\x05\x06"), (Kind.INCL_END_BOUND, b"\x05\x06")
+
+
+def test_markers_without_a_start_or_with_two_deletion_times() -> None:
+    boundary = Kind.EXCL_END_INCL_START_BOUNDARY, b"\x05\x07\x05\x06"
+    for markers in ((CLOSE,), (boundary,), (OPEN, boundary, CLOSE), (OPEN, (CLOSE[0], b"\x06\x06"))):
+        for read in (read_partition_update, split_partition_update):
+            with pytest.raises(FormatError, match="range tombstone"):
+                read(marked(*markers), 0, VERSION, TABLES)
+
+
+def test_a_range_without_an_end_deletes_nothing() -> None:
+    """As in Cassandra, whose MutableDeletionInfo.Builder forgets it."""
+    for markers, expected in (((OPEN,), 0), ((OPEN, OPEN, CLOSE), 1), ((OPEN, CLOSE, OPEN), 1)):
+        data = marked(*markers)
+        assert len(read_partition_update(data, 0, VERSION, TABLES)[0].range_tombstones) == expected
+        parts, _, end = split_partition_update(data, 0, VERSION, TABLES)
+        assert ([part.kind for part in parts], end) == (["range_deletion"] * expected, len(data))
+
+
+def test_flags_without_a_meaning_are_ignored() -> None:
+    update = PartitionUpdate(TABLE, b"key", rows=(row(1),))
+    data = update_builder.write_update(update, [row(1)], HEADER)
+    flags = TABLE.id.bytes + b"\x03key"
+    odd = data.replace(flags + b"\x10", flags + b"\xf0")
+    assert odd != data
+    assert read_partition_update(odd, 0, VERSION, TABLES)[0] == update
+    assert [part.update for part in split_partition_update(odd, 0, VERSION, TABLES)[0]] == [data]
+    for refused in (b"\x00", b"\x12"):  # without an estimate, and reversed
+        for read in (read_partition_update, split_partition_update):
+            with pytest.raises(FormatError, match="invalid flags"):
+                read(data.replace(flags + b"\x10", flags + refused), 0, VERSION, TABLES)
+
+
+def test_parts_share_what_they_have_in_common() -> None:
+    """A long key is there once, not once a row."""
+    rows = [row(index) for index in range(1000)]
+    data = update_builder.write_update(PartitionUpdate(TABLE, b"k" * 60_000, rows=tuple(rows)), [*rows], HEADER)
+    parts, _, _ = split_partition_update(data, 0, VERSION, TABLES)
+    pieces = {id(piece): len(piece) for part in parts for piece in (part.partition_key, *part.pieces)}
+    assert sum(pieces.values()) < 4 * len(data)
+    assert len(parts[-1].update) > 60_000
