@@ -7,6 +7,7 @@ import types
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+from uuid import UUID
 
 import annotated_types
 from pydantic import BaseModel, SecretStr
@@ -20,7 +21,15 @@ if TYPE_CHECKING:
 
 ENVIRONMENT_PREFIX = "CDC_"
 _URL_PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@/\s]+@")
-_TYPE_NAMES = {str: "string", int: "integer", float: "number", bool: "true or false", Path: "path", SecretStr: "secret"}
+_TYPE_NAMES = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "true or false",
+    Path: "path",
+    UUID: "UUID",
+    SecretStr: "secret",
+}
 _BOUNDS: tuple[tuple[type, str, str], ...] = (
     (annotated_types.Ge, "ge", "≥"),
     (annotated_types.Gt, "gt", ">"),
@@ -68,7 +77,7 @@ def value_text(value: object) -> str:
             return '"***"' if value.get_secret_value() else '""'
         case bool():
             return str(value).lower()
-        case str() | Path():
+        case str() | Path() | UUID():
             return f'"{mask_url(str(value))}"'
         case list():
             return "[" + ", ".join(value_text(item) for item in value) + "]"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Literal, get_origin
+from uuid import UUID  # noqa: TC003 - pydantic needs it
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationInfo, field_validator
 
@@ -156,6 +157,24 @@ class MaterializerSettings(Table):
     max_clock_jump_hours: Annotated[
         float, Field(description="A raw partition whose time leaps by more stops.", gt=0)
     ] = 24.0
+    hold_seconds: Annotated[
+        float,
+        Field(
+            description="How long writes wait, from their arrival in Kafka, for those of other replicas that belong "
+            "before them; expiry waits as long.",
+            ge=0,
+        ),
+    ] = 0.0
+    purge_margin_seconds: Annotated[
+        int, Field(description="How much longer than gc_grace_seconds a tombstone is kept.", ge=0)
+    ] = 3600
+    silent_host_seconds: Annotated[
+        float, Field(description="A publisher unheard of for this long is reported: it holds purging back.", gt=0)
+    ] = 3600.0
+    forgotten_hosts: Annotated[
+        list[UUID],
+        Field(description="Host ids of publishers that will not come back: purging does not wait for them."),
+    ] = []
     tombstones: Annotated[
         bool, Field(description="Follow each delete by a message without a value, for compaction.")
     ] = True

@@ -21,7 +21,7 @@ from materializer.position import newer_format
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # of the state's layout too (docs/decisions/0002): a build of version 1 may not open it
 _MAGIC = b"CDCL"
 _DIGEST_SIZE = 16
 _BODY_INFO = struct.Struct(">BQ")

@@ -9,31 +9,34 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.byte_comparable import bound_keys, clustering_encoder
+from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder
 from cassandra_storage.merge import RowMerger
 from cdc_messages.changes import RowChange, Source
 from cdc_program.errors import CdcError, Code
+from materializer.clock import Clock
+from materializer.hold import due_updates
+from materializer.hosts import Hosts
 from materializer.images import RowImager
+from materializer.lifetimes import Moment
 from materializer.overlay import Overlay, StateReader
-from materializer.partition_fold import Moment, PartitionFold, TableTools
-from materializer.partition_state import PartitionState, RowCodec
+from materializer.partition_fold import PartitionFold, TableTools
+from materializer.partition_state import PartitionState, RowCodec, SequenceFloor
+from materializer.purge import PartitionPurge
+from materializer.queues import Queues
 from materializer.ranges import DeletedRange
 from materializer.row_updates import RawRecord, RowUpdate, decode_records, row_updates
+from materializer.rules import DEFAULT_RULES, FoldRules
 from materializer.state_keys import (
-    EXPIRY,
     FACTS_SECTION,
-    NOW,
     ROWS_SECTION,
     STATIC_SECTION,
     TABLE_ID,
-    expiry_key,
     partition_prefix,
     split_data_key,
-    split_expiry_key,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from cassandra_storage.schema import ColumnMetadata, TableMetadata
     from materializer.catalog import TableCatalog
@@ -42,40 +45,42 @@ _NO_HOST = bytes(16)
 
 
 class ChunkResult(NamedTuple):
-    """What a chunk makes of the state (None deletes a key), what it emits, in order, and the partition's new time."""
+    """What a chunk makes of the state (None deletes a key), what it emits, in order, the partition's new time, and the
+    ids of publishers unheard of. Without writes there are no changes either: the chunk is as good as not there.
+    """
 
     writes: dict[bytes, bytes | None]
     changes: list[RowChange]
     now_ms: int
+    silent_hosts: tuple[str, ...] = ()
 
 
-def fold_chunk(reader: StateReader, records: Sequence[RawRecord], catalog: TableCatalog) -> ChunkResult:
+def fold_chunk(
+    reader: StateReader, records: Sequence[RawRecord], catalog: TableCatalog, rules: FoldRules = DEFAULT_RULES
+) -> ChunkResult:
     """Fold records of one raw partition (at least one), in the order of their offsets.
 
     CdcError with SCHEMA_UNKNOWN, RAW_MESSAGE, STATE_DAMAGED, STATE_FORMAT or NOT_SUPPORTED; nothing of the chunk
     may be used then.
     """
     overlay = Overlay(reader)
-    now_ms = _advance_now(overlay, records)
+    clock = Clock(overlay, records, rules.hold_ms)
+    hosts = Hosts(overlay, clock, rules)
     messages = decode_records(records)
     table_id = _same_table(overlay, {message.table_id for _, message in messages})
-    fold = _ChunkFold(overlay, catalog, table_id, now_ms // 1000)
-    updates = row_updates(messages, catalog)
+    for (_, message), arrival_ms in zip(messages, clock.arrivals, strict=True):
+        hosts.note(message, arrival_ms)
+    fold = _ChunkFold(overlay, catalog, table_id, clock)
+    updates = due_updates(overlay, catalog, clock, row_updates(messages, clock.arrivals, catalog))
+    fold.prefetch(update for _, update in updates)
+    for second, update in updates:
+        fold.apply(update, second)
     fold.expire()
-    fold.prefetch(updates)
-    for update in updates:
-        fold.apply(update)
-    return ChunkResult(overlay.writes, fold.changes, now_ms)
-
-
-def _advance_now(overlay: Overlay, records: Sequence[RawRecord]) -> int:
-    """`now` of the partition in ms: the largest of its last one and the brokers' timestamps; it never goes back."""
-    stored = overlay.get(NOW)
-    before = 0 if stored is None else int.from_bytes(stored, "big")
-    now = max(before, *(record.timestamp_ms for record in records))
-    if now != before:
-        overlay.put(NOW, now.to_bytes(8, "big"))
-    return now
+    waiting = fold.purge(hosts, rules)
+    if overlay.writes or clock.has_moved_by(rules.keep_time_ms) or hosts.must_keep(waiting):
+        clock.keep()
+        hosts.keep()
+    return ChunkResult(overlay.writes, fold.changes, clock.now_ms, hosts.silent())
 
 
 def _same_table(overlay: Overlay, table_ids: set[bytes]) -> bytes:
@@ -96,12 +101,12 @@ def _same_table(overlay: Overlay, table_ids: set[bytes]) -> bytes:
 
 
 class _ChunkFold:
-    """The fold of one chunk; `now` in s is the same for all its messages."""
+    """The fold of one chunk."""
 
-    def __init__(self, overlay: Overlay, catalog: TableCatalog, table_id: bytes, now: int) -> None:
+    def __init__(self, overlay: Overlay, catalog: TableCatalog, table_id: bytes, clock: Clock) -> None:
         self.changes: list[RowChange] = []
         self._overlay = overlay
-        self._now = now
+        self._clock = clock
         _, self._table = catalog.newest_of(table_id)
         self._tools = TableTools(
             overlay=overlay,
@@ -109,11 +114,14 @@ class _ChunkFold:
             merger=RowMerger(_columns_by_name(self._table), is_counter=self._table.is_counter),
             imager=RowImager(self._table),
             clustering_key=clustering_encoder(self._table.clustering),
+            bound_key=bound_encoder(self._table.clustering),
             has_clustering=bool(self._table.clustering),
+            queues=Queues(overlay, clock.start_second, clock.second),
+            floor=SequenceFloor(overlay),
         )
         self._partitions: dict[bytes, PartitionState] = {}
 
-    def prefetch(self, updates: Sequence[RowUpdate]) -> None:
+    def prefetch(self, updates: Iterable[RowUpdate]) -> None:
         """One ordered read for all that the updates will look at (fan-outs scan by themselves)."""
         keys = set()
         for update in updates:
@@ -123,43 +131,55 @@ class _ChunkFold:
                 keys.add(prefix + ROWS_SECTION + self._tools.clustering_key(update.row.clustering))
         self._overlay.prefetch(keys)
 
-    def apply(self, update: RowUpdate) -> None:
-        """Merge one message and emit what it changes."""
-        fold = self._partition(update.partition_key, update.source, Moment(self._now, self._now))
+    def apply(self, update: RowUpdate, second: int) -> None:
+        """Merge one message at a second and emit what it changes, after what has expired in its partition till then."""
+        self._expire(update.partition_key, second)
+        fold = self._fold(update.partition_key, update.source, Moment(second, second))
         if update.row is not None:
             self.changes += fold.row(update.row)
         elif update.static is not None:
             self.changes += fold.static(update.static)
         elif update.range is not None:
-            first, last = bound_keys(self._table.clustering, update.range.start, update.range.end)
+            first, last = self._tools.bound_key(update.range.start), self._tools.bound_key(update.range.end)
             self.changes += fold.range(DeletedRange(first, last, update.range.deletion))
         else:
             self.changes += fold.partition(update.deletion)
 
     def expire(self) -> None:
-        """Emit what has expired up to now, second by second, as if each had been met on time."""
-        start, end = EXPIRY, expiry_key(self._now + 1, b"")
-        while (entry := next(self._overlay.scan(start, end), None)) is not None:
-            second, _ = split_expiry_key(entry[0])
-            start = expiry_key(second + 1, b"")
-            self._expire_second(second, [key for key, _ in self._overlay.scan(entry[0], start)])
+        """Emit what else has expired by the end of the chunk."""
+        for partition_key in self._tools.queues.expiring_partitions():
+            self._expire(partition_key, self._clock.second)
 
-    def _expire_second(self, second: int, due: Sequence[bytes]) -> None:
-        """Emit what expires in one second, partition by partition, and take it from the queue."""
-        by_partition: dict[bytes, list[bytes]] = {}
-        for key in due:
-            self._overlay.put(key, None)
-            _, data_key = split_expiry_key(key)
-            by_partition.setdefault(split_data_key(data_key)[0], []).append(data_key)
-        source = Source(second * 1_000_000, _NO_HOST, "", 0, "expiry")
-        for partition_key, data_keys in by_partition.items():
-            self.changes += self._partition(partition_key, source, Moment(second - 1, second)).expiry(data_keys)
+    def purge(self, hosts: Hosts, rules: FoldRules) -> int | None:
+        """Purge what may go, up to a bound. The second until which what is next has to wait for a publisher, if it does
+        not wait for time.
+        """
+        if self._clock.second == self._clock.start_second:
+            return None
+        kept_for = self._table.gc_grace_seconds + rules.purge_margin_seconds
+        before = hosts.purge_time() - kept_for
+        for entry, data_key in self._tools.queues.purgeable(before, rules.purged_per_chunk):
+            state = self._state(split_data_key(data_key)[0])
+            PartitionPurge(self._tools, state, before, self._clock.second).purge(data_key)
+            self._overlay.put(entry, None)
+        dead_since = self._tools.queues.dead_before(self._clock.second - kept_for)
+        return None if dead_since is None else dead_since + kept_for
 
-    def _partition(self, partition_key: bytes, source: Source, moment: Moment) -> PartitionFold:
+    def _expire(self, partition_key: bytes, until: int) -> None:
+        """Emit what expires in a partition, second by second, as if each had been met on time."""
+        for second, data_keys in self._tools.queues.expiring(partition_key, until):
+            source = Source(second * 1_000_000, _NO_HOST, "", 0, "expiry")
+            self.changes += self._fold(partition_key, source, Moment(second - 1, second)).expiry(data_keys)
+
+    def _fold(self, partition_key: bytes, source: Source, moment: Moment) -> PartitionFold:
+        return PartitionFold(self._tools, self._state(partition_key), partition_key, source, moment)
+
+    def _state(self, partition_key: bytes) -> PartitionState:
         state = self._partitions.get(partition_key)
         if state is None:
-            state = self._partitions[partition_key] = PartitionState(self._overlay, self._tools.codec, partition_key)
-        return PartitionFold(self._tools, state, partition_key, source, moment)
+            state = PartitionState(self._overlay, self._tools.codec, self._tools.queues, partition_key)
+            self._partitions[partition_key] = state
+        return state
 
 
 def _columns_by_name(table: TableMetadata) -> dict[str, ColumnMetadata]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cassandra_storage import counter
-from cassandra_storage.deletion import NO_DELETION_TIME
 from cassandra_storage.rows import Cell
 
 if TYPE_CHECKING:
@@ -61,13 +60,3 @@ class RowImager:
 
 def _is_visible(cell: Cell, now: int, dropped_time: int | None) -> bool:
     return cell.is_live(now) and (dropped_time is None or cell.timestamp > dropped_time)
-
-
-def next_expiry(row: Row, now: int) -> int | None:
-    """The second at which the first of what is live at `now` expires; None if nothing does."""
-    ends = [row.liveness.local_expiration_time] if row.liveness.is_live(now) else []
-    for data in row.columns.values():
-        cells = (data,) if isinstance(data, Cell) else data.cells
-        ends += [cell.local_deletion_time for cell in cells if cell.is_expiring and cell.is_live(now)]
-    earliest = min(ends, default=NO_DELETION_TIME)
-    return None if earliest == NO_DELETION_TIME else earliest

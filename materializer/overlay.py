@@ -29,7 +29,7 @@ class Overlay:
     def __init__(self, reader: StateReader) -> None:
         self._reader = reader
         self._fetched: dict[bytes, bytes | None] = {}
-        self._in_order: list[bytes] | None = []  # the keys of `writes`, None when a new one has come since
+        self._in_order: list[bytes] | None = None  # the keys of `writes`, once there was a scan
         self.writes: dict[bytes, bytes | None] = {}
 
     def prefetch(self, keys: set[bytes]) -> None:
@@ -45,8 +45,8 @@ class Overlay:
         return self._fetched[key]
 
     def put(self, key: bytes, value: bytes | None) -> None:
-        if key not in self.writes:
-            self._in_order = None
+        if self._in_order is not None and key not in self.writes:
+            bisect.insort(self._in_order, key)
         self.writes[key] = value
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from cassandra_storage.deletion import RowDeletion
 from cdc_messages.changes import Op, RowChange
-from materializer.images import next_expiry
 from materializer.partition_state import StoredRow
 from materializer.ranges import add_range, covering
-from materializer.state_keys import ROWS_END, ROWS_SECTION, STATIC_SECTION, expiry_key, partition_prefix
+from materializer.state_keys import ROWS_END, ROWS_SECTION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from cassandra_storage.clustering import Clustering
+    from cassandra_storage.clustering import Clustering, ClusteringBound
     from cassandra_storage.deletion import DeletionTime
     from cassandra_storage.merge import RowMerger
     from cassandra_storage.rows import Row
     from cdc_messages.changes import ColumnImage, RowImage, Source
     from materializer.images import RowImager
+    from materializer.lifetimes import Moment
     from materializer.overlay import Overlay
-    from materializer.partition_state import PartitionState, RowCodec
+    from materializer.partition_state import PartitionState, RowCodec, SequenceFloor
+    from materializer.queues import Queues
     from materializer.ranges import DeletedRange
 
 
@@ -32,14 +34,10 @@ class TableTools(NamedTuple):
     merger: RowMerger
     imager: RowImager
     clustering_key: Callable[[Clustering], bytes]
+    bound_key: Callable[[ClusteringBound], bytes]
     has_clustering: bool
-
-
-class Moment(NamedTuple):
-    """The seconds since the epoch at which what was and what will be are looked at: the same for a write."""
-
-    before: int
-    after: int
+    queues: Queues
+    floor: SequenceFloor
 
 
 class PartitionFold:
@@ -51,7 +49,6 @@ class PartitionFold:
         self._tools = tools
         self._state = state
         self._partition_key = partition_key
-        self._prefix = partition_prefix(partition_key)
         self._source = source
         self._moment = moment
         self._statics_before = self._static_columns(moment.before)
@@ -63,12 +60,12 @@ class PartitionFold:
     def row(self, update: Row) -> list[RowChange]:
         """Merge a row."""
         clustering_key = self._tools.clustering_key(update.clustering)
-        key = self._prefix + ROWS_SECTION + clustering_key
+        key = self._state.prefix + ROWS_SECTION + clustering_key
         value = self._tools.overlay.get(key)
         stored = None if value is None else self._tools.codec.decode(value, is_static=False)
         rows = (update,) if stored is None else (stored.row, update)
-        merged = self._tools.merger.merge(rows, self._active_deletion(clustering_key))
-        self._move(key, stored, merged)
+        active = self._active_deletion(clustering_key)
+        self._move(key, stored, self._tools.merger.merge(rows, active), active)
         return self._finish()
 
     def static(self, update: Row) -> list[RowChange]:
@@ -101,11 +98,9 @@ class PartitionFold:
     def expiry(self, data_keys: Iterable[bytes]) -> list[RowChange]:
         """What of these rows, or of the static row, expires between the two moments."""
         keys = set(data_keys)
-        static_key = self._prefix + STATIC_SECTION
-        if static_key in keys:
-            keys.remove(static_key)
-            self._statics_after = self._static_columns(self._moment.after)
-            self._await_expiry(static_key, self._state.static)
+        if self._state.static_key in keys:
+            keys.remove(self._state.static_key)
+            self._put_static(self._state.static)
         if self._statics_before != self._statics_after:
             self._move_all(self._rows())
         else:
@@ -121,50 +116,43 @@ class PartitionFold:
     def _static_columns(self, now: int) -> Mapping[str, ColumnImage]:
         return {} if self._state.static is None else self._tools.imager.columns(self._state.static, now)
 
-    def _put_static(self, merged: Row) -> None:
-        if merged != self._state.static:
-            self._state.put_static(merged)
-            self._await_expiry(self._prefix + STATIC_SECTION, merged)
+    def _put_static(self, merged: Row | None) -> None:
+        self._state.put_static(merged, self._moment)
         self._statics_after = self._static_columns(self._moment.after)
 
     def _rows(self, first: bytes = b"", last: bytes | None = None) -> Iterable[tuple[bytes, bytes]]:
         """The stored rows whose clustering keys lie in [first, last)."""
-        end = self._prefix + (ROWS_END if last is None else ROWS_SECTION + last)
-        return self._tools.overlay.scan(self._prefix + ROWS_SECTION + first, end)
+        end = self._state.prefix + (ROWS_END if last is None else ROWS_SECTION + last)
+        return self._tools.overlay.scan(self._state.prefix + ROWS_SECTION + first, end)
 
     def _move_all(self, rows: Iterable[tuple[bytes, bytes]], deletion: DeletionTime | None = None) -> None:
         """Move rows to what is left of them under `deletion` and the static columns of afterwards."""
         for key, value in rows:
             stored = self._tools.codec.decode(value, is_static=False)
             merged = stored.row if deletion is None else self._tools.merger.merge((stored.row,), deletion)
-            self._move(key, stored, merged)
+            self._move(key, stored, merged, deletion)
 
-    def _move(self, key: bytes, stored: StoredRow | None, merged: Row) -> None:
-        """Replace one row by its merged version: emit the change, if one is visible, and store."""
+    def _move(self, key: bytes, stored: StoredRow | None, merged: Row, active: DeletionTime | None) -> None:
+        """Replace one row by its merged version, under the deletion that it was merged under: emit the change, if one
+        is visible, and store. A row of which nothing is left keeps that deletion, and is purged with it.
+        """
         before = None if stored is None else self._image(stored.row, self._moment.before, self._statics_before)
         after = self._image(merged, self._moment.after, self._statics_after)
-        sequence = 0 if stored is None else stored.row_sequence
+        sequence = self._tools.floor.value if stored is None else stored.row_sequence
         if before != after:
             sequence += 1
             self._visible += (after is not None) - (before is not None)
             self._emit(merged.clustering, before, after, sequence)
-        if stored is None and merged.is_empty:
-            return
-        following = StoredRow(merged, sequence)
-        if following != stored:
-            self._tools.overlay.put(key, self._tools.codec.encode(following, is_static=False))
-        if following != stored or self._moment.before != self._moment.after:
-            self._await_expiry(key, merged)
+        if merged.is_empty:
+            if stored is None:
+                return
+            if active is not None:
+                merged = merged._replace(deletion=RowDeletion(active))
+        self._state.put_row(key, stored, StoredRow(merged, sequence), self._moment)
 
     def _image(self, row: Row, now: int, statics: Mapping[str, ColumnImage]) -> RowImage | None:
         columns = self._tools.imager.image(row, now)
         return {**statics, **columns} if columns is not None and statics else columns
-
-    def _await_expiry(self, key: bytes, row: Row | None) -> None:
-        """Have the row looked at again when the first of what is live in it expires."""
-        second = None if row is None else next_expiry(row, self._moment.after)
-        if second is not None:
-            self._tools.overlay.put(expiry_key(second, key), b"")
 
     def _emit(
         self, clustering: Clustering | None, before: RowImage | None, after: RowImage | None, sequence: int
@@ -180,7 +168,7 @@ class PartitionFold:
         before = self._statics_before if self._statics_before and not self._visible_before else None
         after = self._statics_after if self._statics_after and not self._visible else None
         if before != after:
-            facts = facts._replace(static_sequence=facts.static_sequence + 1)
+            facts = facts._replace(static_sequence=(facts.static_sequence or self._tools.floor.value) + 1)
             self._emit(None, before, after, facts.static_sequence)
             if after is None:  # it goes before the rows come that take its place
                 self._changes.insert(0, self._changes.pop())

@@ -18,9 +18,11 @@ from cassandra_storage.schema_rows import in_order
 from cassandra_storage.unfiltered import read_row, write_row
 from cassandra_storage.vint import read_unsigned_vint, write_unsigned_vint
 from cdc_program.errors import CdcError, Code
+from materializer.lifetimes import deletion_second, row_times
 from materializer.ranges import DeletedRange
 from materializer.state_keys import (
     FACTS_SECTION,
+    FLOOR,
     RANGES_SECTION,
     STATIC_SECTION,
     partition_prefix,
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
     from cassandra_storage.rows import Row
     from cassandra_storage.schema import TableMetadata
     from materializer.catalog import TableCatalog
+    from materializer.lifetimes import Moment
     from materializer.overlay import Overlay
+    from materializer.queues import Queues
 
 FORMAT_VERSION = 1
 _VERSION = bytes([FORMAT_VERSION])
@@ -55,6 +59,24 @@ class PartitionFacts(NamedTuple):
     visible_rows: int = 0
     static_sequence: int = 0
     has_ranges: bool = False
+
+
+_NO_FACTS = PartitionFacts()
+
+
+class SequenceFloor:
+    """The row_sequence above which rows begin that are new to the state: the largest of any row that was purged."""
+
+    __slots__ = ("_overlay", "value")
+
+    def __init__(self, overlay: Overlay) -> None:
+        self._overlay = overlay
+        self.value = int.from_bytes(overlay.get(FLOOR) or b"", "big")
+
+    def raise_to(self, row_sequence: int) -> None:
+        if row_sequence > self.value:
+            self.value = row_sequence
+            self._overlay.put(FLOOR, row_sequence.to_bytes(8, "big"))
 
 
 class RowCodec:
@@ -119,15 +141,17 @@ class PartitionState:
     the partition.
     """
 
-    __slots__ = ("_codec", "_overlay", "_prefix", "_ranges", "facts", "static")
+    __slots__ = ("_codec", "_overlay", "_queues", "_ranges", "facts", "prefix", "static", "static_key")
 
-    def __init__(self, overlay: Overlay, codec: RowCodec, partition_key: bytes) -> None:
+    def __init__(self, overlay: Overlay, codec: RowCodec, queues: Queues, partition_key: bytes) -> None:
         self._overlay = overlay
         self._codec = codec
-        self._prefix = partition_prefix(partition_key)
-        facts = overlay.get(self._prefix + FACTS_SECTION)
+        self._queues = queues
+        self.prefix = partition_prefix(partition_key)
+        facts = overlay.get(self.prefix + FACTS_SECTION)
         self.facts = PartitionFacts() if facts is None else decode_facts(facts)
-        static = overlay.get(self._prefix + STATIC_SECTION)
+        self.static_key = self.prefix + STATIC_SECTION
+        static = overlay.get(self.static_key)
         self.static = None if static is None else codec.decode(static, is_static=True).row
         self._ranges: list[DeletedRange] | None = None
 
@@ -137,31 +161,59 @@ class PartitionState:
         if not self.facts.has_ranges:
             return []
         if self._ranges is None:
-            start, end = self._prefix + RANGES_SECTION, self._prefix + STATIC_SECTION
-            self._ranges = [decode_range(key[len(start) :], value) for key, value in self._overlay.scan(start, end)]
+            start = self.prefix + RANGES_SECTION
+            pairs = self._overlay.scan(start, self.static_key)
+            self._ranges = [decode_range(key[len(start) :], value) for key, value in pairs]
         return self._ranges
 
     def put_facts(self, facts: PartitionFacts) -> None:
-        if facts != self.facts:
-            self.facts = facts
-            self._overlay.put(self._prefix + FACTS_SECTION, encode_facts(facts))
+        """Facts that say nothing are not stored."""
+        if facts == self.facts:
+            return
+        key = self.prefix + FACTS_SECTION
+        self._queues.move_purge(key, deletion_second(self.facts.deletion), deletion_second(facts.deletion))
+        self._overlay.put(key, None if facts == _NO_FACTS else encode_facts(facts))
+        self.facts = facts
 
-    def put_static(self, row: Row) -> None:
+    def put_static(self, row: Row | None, moment: Moment) -> None:
+        """Replace the static row; an empty one is none."""
+        if row is not None and row.is_empty:
+            row = None
+        if row != self.static:
+            value = None if row is None else self._codec.encode(StoredRow(row, 0), is_static=True)
+            self._overlay.put(self.static_key, value)
+        elif moment.before == moment.after:
+            return
+        self._queues.move(self.static_key, row_times(self.static, moment.before), row_times(row, moment.after))
         self.static = row
-        value = self._codec.encode(StoredRow(row, 0), is_static=True)
-        self._overlay.put(self._prefix + STATIC_SECTION, value)
+
+    def put_row(self, key: bytes, before: StoredRow | None, after: StoredRow | None, moment: Moment) -> None:
+        """Replace the row at `key`, which was `before`."""
+        if before != after:
+            self._overlay.put(key, None if after is None else self._codec.encode(after, is_static=False))
+        elif moment.before == moment.after:
+            return
+        self._queues.move(
+            key,
+            row_times(None if before is None else before.row, moment.before),
+            row_times(None if after is None else after.row, moment.after),
+        )
 
     def put_ranges(self, ranges: list[DeletedRange]) -> None:
         """Store the difference to what is there."""
         before, after = set(self.ranges), set(ranges)
-        kept = {piece.first for piece in after}
         for piece in before - after:
-            if piece.first not in kept:
-                self._overlay.put(self._prefix + RANGES_SECTION + piece.first, None)
+            self._put_range(piece.first, piece, None)
         for piece in after - before:
-            self._overlay.put(self._prefix + RANGES_SECTION + piece.first, encode_range(piece))
+            self._put_range(piece.first, None, piece)
         self._ranges = ranges
         self.put_facts(self.facts._replace(has_ranges=bool(ranges)))
+
+    def _put_range(self, first: bytes, before: DeletedRange | None, after: DeletedRange | None) -> None:
+        key = self.prefix + RANGES_SECTION + first
+        self._overlay.put(key, None if after is None else encode_range(after))
+        seconds = (None if piece is None else deletion_second(piece.deletion) for piece in (before, after))
+        self._queues.move_purge(key, *seconds)
 
 
 def with_dropped_columns(table: TableMetadata) -> TableMetadata:

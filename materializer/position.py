@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cdc_program.errors import CdcError, Code
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # since 2 a state may end before the offset, by messages that change nothing
 
 
 class RawPartition(NamedTuple):
@@ -25,7 +25,9 @@ class RawPartition(NamedTuple):
 
 
 class Position(NamedTuple):
-    """All raw messages before `offset` are folded into the state `version`; `partitions` is the raw topic's count."""
+    """All raw messages before `offset` are folded into the state `version`, or change nothing. `partitions` is the
+    raw topic's count.
+    """
 
     offset: int
     version: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from cassandra_storage.deletion import LIVE, DeletionTime, RangeTombstone
 from cassandra_storage.errors import FormatError
@@ -14,11 +14,15 @@ from cdc_messages.raw import RawMessage, decode
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from cassandra_storage.partition import PartitionUpdate
     from cassandra_storage.rows import Row
     from materializer.catalog import TableCatalog
+
+
+# A write's order key: its largest write timestamp, then where it stood in which log (host, segment, position, index).
+Order: TypeAlias = tuple[int, bytes, int, int, int]
 
 
 class RawRecord(NamedTuple):
@@ -31,14 +35,16 @@ class RawRecord(NamedTuple):
 
 
 class RowUpdate(NamedTuple):
-    """RowUpdate: what one raw message writes to one partition: exactly one of row, static, range and deletion.
+    """What one raw message writes to one partition: exactly one of row, static, range and deletion.
 
-    `order` is the message's order key: its largest write timestamp, then where it stood in which log.
+    `arrival_ms` is when the message came, by the partition's clock; `raw` the message itself.
     """
 
-    order: tuple[int, bytes, int, int, int]
+    order: Order
     partition_key: bytes
     source: Source
+    arrival_ms: int
+    raw: bytes
     row: Row | None = None
     static: Row | None = None
     range: RangeTombstone | None = None
@@ -50,10 +56,12 @@ def decode_records(records: Iterable[RawRecord]) -> list[tuple[RawRecord, RawMes
     return [(record, _decode(record)) for record in records]
 
 
-def row_updates(messages: Iterable[tuple[RawRecord, RawMessage]], catalog: TableCatalog) -> list[RowUpdate]:
-    """The updates of the messages in the order in which they are folded; heartbeats say nothing about rows."""
+def row_updates(
+    messages: Iterable[tuple[RawRecord, RawMessage]], arrivals: Sequence[int], catalog: TableCatalog
+) -> list[RowUpdate]:
+    """The updates of the messages, which came at `arrivals` (ms), in that order; heartbeats say nothing about rows."""
     updates = []
-    for record, message in messages:
+    for (record, message), arrival_ms in zip(messages, arrivals, strict=True):
         if message.kind == "heartbeat":
             continue
         if message.kind == "gap":
@@ -63,10 +71,9 @@ def row_updates(messages: Iterable[tuple[RawRecord, RawMessage]], catalog: Table
                 f"position {message.position}); folding past it would be inexact.",
                 "Replay the quarantined mutation with the publisher, or rebuild the table.",
             )
-        update = _update(message, _read_partition_update(message, record, catalog))
+        update = _update(message, _read_partition_update(message, record, catalog), arrival_ms, record.value)
         if update is not None:
             updates.append(update)
-    updates.sort(key=lambda update: update.order)
     return updates
 
 
@@ -94,7 +101,7 @@ def _unreadable(record: RawRecord, reason: str) -> CdcError:
     )
 
 
-def _update(message: RawMessage, update: PartitionUpdate) -> RowUpdate | None:
+def _update(message: RawMessage, update: PartitionUpdate, arrival_ms: int, raw: bytes) -> RowUpdate | None:
     """None where nothing is left: a row of cells of dropped columns alone."""
     row = next(iter(update.rows), None)
     tombstone = next(iter(update.range_tombstones), None)
@@ -114,6 +121,8 @@ def _update(message: RawMessage, update: PartitionUpdate) -> RowUpdate | None:
         order=(timestamp, message.host_id, message.segment, message.position, message.index),
         partition_key=update.partition_key,
         source=Source(timestamp, message.host_id, message.file, message.position),
+        arrival_ms=arrival_ms,
+        raw=raw,
         row=row,
         static=static,
         range=tombstone,

@@ -6,6 +6,7 @@ Its own checkpoint is a temporary folder, made anew at each start: see docs/deci
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -45,6 +46,7 @@ _LOOK_SECONDS = 0.1
 _STARTS = 5
 _OTHER_TOPICS = "startingOffsets contains specific offsets"  # of Spark's assertion that they cover all partitions
 _LAST_BATCH_SECONDS = 60.0
+_SILENCE_SECONDS = 600.0
 _MAY_GO_AWAY = {Code.REGISTRY_UNREACHABLE, Code.KAFKA_UNREACHABLE}
 _INPUT = {"timestamp_ms": "unix_millis(timestamp)", "key": "coalesce(key, x'')", "value": "coalesce(value, x'')"}
 
@@ -104,6 +106,7 @@ class Batches:
         self.failure: CdcError | None = None
         self._schema_wait = settings.materializer.schema_wait_seconds
         self._make_work = make_work
+        self._silence = SilenceAlert()
         self._idle = threading.Condition()
         self._is_busy = False
 
@@ -136,6 +139,7 @@ class Batches:
             results = self._run(frame, plan)
             errors = [result.error for result in results if result.error is not None]
             _log_batch(batch, results, time.monotonic() - started)
+            self._silence.report(results)
             if not errors:
                 return
             if any(error.code is not Code.SCHEMA_UNKNOWN for error in errors) or time.monotonic() > deadline:
@@ -160,6 +164,33 @@ class Batches:
         task = BatchTask(plan, self._make_work)
         rows = frame.selectExpr(*columns).mapInArrow(task, REPORT_SCHEMA).collect()
         return [read_result(*row) for row in rows]
+
+
+class SilenceAlert:
+    """Says which publishers are not heard of, now and then for as long as it lasts."""
+
+    def __init__(self) -> None:
+        self._said: dict[tuple[str, str], float] = {}
+
+    def report(self, results: list[TaskResult]) -> None:
+        now = time.monotonic()
+        silent = {
+            (result.partition.topic, host)
+            for result in results
+            if result.report is not None
+            for host in result.report.silent_hosts
+        }
+        for topic, host in sorted(silent):
+            if now - self._said.get((topic, host), -math.inf) >= _SILENCE_SECONDS:
+                self._said[topic, host] = now
+                _logger.warning(
+                    "publisher silent",
+                    code=Code.PUBLISHER_SILENT.text,
+                    host=host,
+                    topic=topic,
+                    problem="Nothing has been heard of it for long: no tombstone is purged meanwhile.",
+                    fix="Start it; if its node is gone for good, add the host id to materializer.forgotten_hosts.",
+                )
 
 
 def spark_failed(error: BaseException) -> CdcError:

@@ -1,24 +1,36 @@
 """The keys of a raw partition's state, in an order that makes a partition, a range of rows or what is due one scan.
 
-    m <name>                                        facts of the whole state: the fold's `now`, the table's id
+    m <name>                                        facts of the whole state: times, the table's id, the floor
+    o <host>                                        what is known of a publisher (materializer.hosts)
     s <number>                                      a table schema that stored rows refer to by its number
     x <second> <partition> <section> <clustering>   expiry queue: what may expire at that second
+    g <second> <partition> <section> <clustering>   purge queue: what holds something that is dead since that second
+    q <ms> <partition> <order>                      queue of held writes: by the time of their arrival
+    h <partition> <order>                           a held write
     p <partition> 0                                 a partition's own facts (PartitionFacts)
     p <partition> 1 <start>                         a range tombstone
     p <partition> 2                                 the static row
     p <partition> 3 <clustering>                    a row
 
-`<partition>` is the length of the partition key (4 bytes) and the key; `<clustering>` and `<start>` are byte-comparable
-(cassandra_storage.byte_comparable), so that rows lie in their table's clustering order.
+`<partition>` is the length of the partition key (4 bytes) and the key, in the queues x and g with the `p` before it;
+`<clustering>` and `<start>` are byte-comparable (cassandra_storage.byte_comparable), so that rows lie in their table's
+clustering order; `<order>` is a write's order key (materializer.row_updates), byte-comparable too.
 Keys beginning with 0x00 are not the fold's: the state store keeps its own marker there.
 """
 
 from __future__ import annotations
 
 NOW = b"mnow"
+CLOCK = b"mclock"
+FLOOR = b"mfloor"
 TABLE_ID = b"mtable"
+HOST = b"o"
+HOST_END = b"p"
 SCHEMA = b"s"
 EXPIRY = b"x"
+PURGE = b"g"
+HELD_QUEUE = b"q"
+HELD = b"h"
 PARTITION = b"p"
 
 FACTS_SECTION = b"\x00"
@@ -37,13 +49,13 @@ def schema_key(number: int) -> bytes:
     return SCHEMA + number.to_bytes(4, "big")
 
 
-def expiry_key(second: int, data_key: bytes) -> bytes:
-    """The queue's entry for the row or static row at `data_key`, which may expire at `second`."""
-    return EXPIRY + second.to_bytes(8, "big") + data_key
+def queue_key(queue: bytes, number: int, what: bytes) -> bytes:
+    """The entry in the queue (EXPIRY, PURGE, HELD_QUEUE) for `what`, due at the second, or ms, `number`."""
+    return queue + number.to_bytes(8, "big") + what
 
 
-def split_expiry_key(key: bytes) -> tuple[int, bytes]:
-    """The second and the data key of an entry of the expiry queue."""
+def split_queue_key(key: bytes) -> tuple[int, bytes]:
+    """When an entry of a queue is due, and what it is for."""
     return int.from_bytes(key[1:9], "big"), key[9:]
 
 
@@ -51,3 +63,8 @@ def split_data_key(key: bytes) -> tuple[bytes, bytes]:
     """The partition key and the section's byte of a key made from `partition_prefix`."""
     end = 5 + int.from_bytes(key[1:5], "big")
     return key[5:end], key[end : end + 1]
+
+
+def held_prefix(partition_key: bytes) -> bytes:
+    """The beginning of the keys of one partition's held writes."""
+    return HELD + len(partition_key).to_bytes(4, "big") + partition_key

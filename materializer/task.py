@@ -77,7 +77,10 @@ class Work(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a task did: offsets [first, end) were folded, in so many messages, chunks and seconds."""
+    """What a task did: offsets [first, end) were folded, in so many messages, chunks and seconds.
+
+    `silent_hosts`: the ids of publishers that were not heard of for too long.
+    """
 
     first: int
     end: int
@@ -85,6 +88,7 @@ class Report(NamedTuple):
     changes: int
     chunks: int
     seconds: float
+    silent_hosts: Sequence[str] = ()
 
 
 class NotOwnerError(Exception):
@@ -130,14 +134,15 @@ class PartitionTask:
             self._check_position(position, chunk[0].offset, work)
             todo = chunk[max(0, position.offset - chunk[0].offset) :]
             if todo:
-                position, changes = self._fold(position, todo, work)
+                position, result = self._fold(position, todo, work)
                 report = Report(
                     todo[0].offset if report.chunks == 0 else report.first,
                     position.offset,
                     report.messages + len(todo),
-                    report.changes + changes,
+                    report.changes + len(result.changes),
                     report.chunks + 1,
                     time.monotonic() - started,
+                    result.silent_hosts,
                 )
         if report.chunks and position is not None:
             self._keep_snapshots(position.version)
@@ -164,40 +169,54 @@ class PartitionTask:
             raise skipped(self._partition, 0, first)
         position = Position(first, NOTHING, work.partitions)
         self._transactions.begin()
-        self._transactions.send_position(position)
-        self._transactions.commit()
-        self._committed = position
+        self._commit(position)
         reach(FaultPoint.AFTER_ADOPT)
         return position
 
-    def _fold(self, position: Position, records: list[RawRecord], work: Work) -> tuple[Position, int]:
-        """Steps 2 to 6 for one chunk; the new position and the number of changes."""
+    def _fold(self, position: Position, records: list[RawRecord], work: Work) -> tuple[Position, ChunkResult]:
+        """Steps 2 to 6 for one chunk: the new position, and what the fold made of it.
+
+        A chunk that changes nothing (heartbeats, duplicates) moves only the offset: the state's version stays.
+        """
         before = self._restore(position)
         result = work.fold(self._state, records)
         reach(FaultPoint.AFTER_FOLD)
         self._check_clock(before, result.now_ms)
-        after = Position(records[-1].offset + 1, next_version(position.version), work.partitions)
+        offset = records[-1].offset + 1
+        self._transactions.begin()
+        if result.writes:
+            position = self._store(position, offset, result, work)
+        else:
+            position = position._replace(offset=offset)
+            self._commit(position)
+        return position, result
+
+    def _store(self, position: Position, offset: int, result: ChunkResult, work: Work) -> Position:
+        """Steps 3 to 6."""
+        after = Position(offset, next_version(position.version), work.partitions)
         head = Head(after.version, after.offset, result.now_ms, work.partitions)
         changelog = Changelog(head, position.version, position.offset, result.writes)
-        self._transactions.begin()
         for message in work.emit(result.changes):
             self._transactions.send(*message)
         reach(FaultPoint.AFTER_PRODUCE)
         self._history.write_changelog(changelog)
         reach(FaultPoint.AFTER_CHANGELOG)
-        self._transactions.send_position(after)
-        reach(FaultPoint.AFTER_SEND_OFFSETS)
-        self._transactions.commit()
-        self._committed = after
-        reach(FaultPoint.AFTER_COMMIT)
+        self._commit(after)
         self._state.apply(changelog)
         reach(FaultPoint.AFTER_APPLY)
-        return after, len(result.changes)
+        return after
+
+    def _commit(self, position: Position) -> None:
+        self._transactions.send_position(position)
+        reach(FaultPoint.AFTER_SEND_OFFSETS)
+        self._transactions.commit()
+        self._committed = position
+        reach(FaultPoint.AFTER_COMMIT)
 
     def _restore(self, position: Position) -> Head | None:
         restore(self._state, self._history, position.version)
         head = self._state.head
-        if head is not None and head.offset != position.offset:
+        if head is not None and head.offset > position.offset:  # it may lie behind it by what changes nothing
             raise CdcError(
                 Code.STATE_MISMATCH,
                 f"{self._partition}: the group's offset is {position.offset}, but its state {head.version} ends at "

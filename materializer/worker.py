@@ -28,6 +28,7 @@ from materializer.history import PartitionHistory
 from materializer.kafka import GroupPositions, PartitionProducer
 from materializer.position import RawPartition
 from materializer.row_updates import RawRecord
+from materializer.rules import DEFAULT_RULES, FoldRules
 from materializer.state import open_state
 from materializer.task import Limits, NotOwnerError, PartitionTask, Report, Resources, Work
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from cassandra_storage.schema import TableMetadata
-    from cdc_program.settings import KafkaSettings
+    from cdc_program.settings import KafkaSettings, MaterializerSettings
     from materializer.plan import BatchPlan, TopicPlan
 
 
@@ -146,11 +147,24 @@ def table_work(plan: BatchPlan, topic: str) -> Work:
             f"The tables topic holds no schema of the table of {topic}.",
             "Start the publisher that wrote these raw messages again: it sends the schemas it knows.",
         )
-    return _table_work(found, plan.kafka.topic_prefix, plan.materializer.tombstones)
+    return _table_work(found, plan.kafka.topic_prefix, plan.materializer.tombstones, fold_rules(plan.materializer))
+
+
+def fold_rules(settings: MaterializerSettings) -> FoldRules:
+    """The settings as the fold goes by them; the time is stored often enough for all that compares with it."""
+    silent_ms = int(settings.silent_host_seconds * 1000)
+    longest_ms = min(silent_ms, int(settings.max_clock_jump_hours * 3_600_000)) // 2
+    return FoldRules(
+        hold_ms=int(settings.hold_seconds * 1000),
+        purge_margin_seconds=settings.purge_margin_seconds,
+        silent_host_ms=silent_ms,
+        forgotten_hosts=frozenset(host.bytes for host in settings.forgotten_hosts),
+        keep_time_ms=min(DEFAULT_RULES.keep_time_ms, longest_ms),
+    )
 
 
 @lru_cache(maxsize=1024)
-def _table_work(plan: TopicPlan, prefix: str, tombstones: bool) -> Work:  # noqa: FBT001 - a cache's key
+def _table_work(plan: TopicPlan, prefix: str, tombstones: bool, rules: FoldRules) -> Work:  # noqa: FBT001 - a cache's key
     newest = plan.schemas[-1]
     catalog = TableCatalog(
         {(each.table_id, each.digest): _table(each.json) for each in plan.schemas},
@@ -160,7 +174,7 @@ def _table_work(plan: TopicPlan, prefix: str, tombstones: bool) -> Work:  # noqa
         _table(newest.json), prefix, plan.key_schema_id, plan.value_schema_id, cluster_name(newest.json)
     )
     return Work(
-        fold=lambda reader, records: fold_chunk(reader, records, catalog),
+        fold=lambda reader, records: fold_chunk(reader, records, catalog, rules),
         emit=Emitter(plan.change_topic, plan.change_partitions, encoder, tombstones=tombstones),
         partitions=plan.raw_partitions,
     )

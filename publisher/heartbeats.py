@@ -1,4 +1,4 @@
-"""Which raw partitions have received nothing for so long that a heartbeat is due."""
+"""Which raw partitions have received nothing for so long, or no heartbeat for so much longer, that one is due."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from publisher.channels import Channel
+
+
+BUSY_PERIODS = 6  # a busy partition needs to know how far its publishers have got, though not so soon
 
 
 class Heartbeats:
@@ -28,7 +31,8 @@ class Heartbeats:
         for channel in channels:
             for partition in range(channel.partitions):
                 place = channel.topic, partition
-                since = max(last_sent.get(place, 0.0), self._since.setdefault(place, now))
-                if now - since >= self._seconds:
+                since = self._since.setdefault(place, now)
+                quiet_since = max(last_sent.get(place, 0.0), since)
+                if now - quiet_since >= self._seconds or now - since >= BUSY_PERIODS * self._seconds:
                     self._since[place] = now
                     yield channel, partition

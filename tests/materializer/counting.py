@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 RAW_PARTITIONS = "COUNTING_RAW_PARTITIONS"
 CHANGE_PARTITIONS = 3
 BAD_KEY = b"bad"
+IDLE_KEY = b"idle"  # of messages that change nothing, as heartbeats
 
 
 def change_topic_of(raw_topic: str) -> str:
@@ -41,6 +42,8 @@ def counting(_plan: BatchPlan, topic: str) -> Work:
 
 
 def count_chunk(reader: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
+    now_ms = max(record.timestamp_ms for record in records)
+    records = [record for record in records if record.key != IDLE_KEY]
     keys = sorted({record.key for record in records})
     if BAD_KEY in keys:
         raise CdcError(Code.RAW_MESSAGE, "A bad message was met.", "Send no bad messages.")
@@ -51,4 +54,4 @@ def count_chunk(reader: StateReader, records: Sequence[RawRecord]) -> ChunkResul
         counts[record.key] += 1
         changes.append(RowChange(record.key, None, "u", None, None, counts[record.key], Source(0, b"", "", 0)))
     writes: dict[bytes, bytes | None] = {b"p" + key: count.to_bytes(8, "big") for key, count in counts.items()}
-    return ChunkResult(writes, changes, max(record.timestamp_ms for record in records))
+    return ChunkResult(writes, changes, now_ms)

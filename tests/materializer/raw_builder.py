@@ -46,7 +46,6 @@ TABLE = TableMetadata(
         column("s", SetType(TEXT, is_multi_cell=True), ColumnKind.REGULAR),
     ),
 )
-DIGEST = digest(canonical(TABLE))
 
 
 def catalog_of(*tables: TableMetadata) -> TableCatalog:
@@ -57,7 +56,6 @@ def catalog_of(*tables: TableMetadata) -> TableCatalog:
 
 
 CATALOG = catalog_of(TABLE)
-HEADER = SerializationHeader.of_table(TABLE)
 
 _PARTITION_DELETION, _STATIC_ROW, _ESTIMATE, _MARKER, _END = 0x04, 0x08, 0x10, b"\x02", b"\x01"
 
@@ -66,47 +64,69 @@ def int_bytes(value: int) -> bytes:
     return value.to_bytes(4, "big", signed=True)
 
 
-def partition_update(partition_key: bytes, kind: Kind, write: object) -> bytes:
+class TableWriter:
+    """Serializes the writes of one table."""
+
+    def __init__(self, table: TableMetadata) -> None:
+        self.table = table
+        self.header = SerializationHeader.of_table(table)
+        self.digest = digest(canonical(table))
+
+
+WRITER = TableWriter(TABLE)
+
+
+def partition_update(partition_key: bytes, kind: Kind, write: object, writer: TableWriter = WRITER) -> bytes:
     """A serialized PartitionUpdate of one row, static row, range or partition deletion."""
+    header = writer.header
     flags = _ESTIMATE
-    columns = HEADER.regular_columns.raw
+    columns = header.regular_columns.raw
     body = b""
     if kind == "row":
         assert isinstance(write, Row)
-        body = b"\x01" + write_row(write, HEADER)
+        body = b"\x01" + write_row(write, header)
     elif kind == "static":
         assert isinstance(write, Row)
         flags |= _STATIC_ROW
-        columns = HEADER.static_columns.raw + columns
-        body = write_row(write, HEADER, is_static=True) + b"\x00"
+        columns = header.static_columns.raw + columns
+        body = write_row(write, header, is_static=True) + b"\x00"
     elif kind == "range_deletion":
         assert isinstance(write, RangeTombstone)
-        deletion = write_deletion_time(write.deletion, HEADER)
-        bounds = (write_bound(bound, HEADER.clustering_lengths) for bound in (write.start, write.end))
+        deletion = write_deletion_time(write.deletion, header)
+        bounds = (write_bound(bound, header.clustering_lengths) for bound in (write.start, write.end))
         body = b"\x00" + b"".join(_MARKER + bound + deletion for bound in bounds)
     else:
         assert isinstance(write, DeletionTime)
         flags |= _PARTITION_DELETION
-        body = write_deletion_time(write, HEADER) + b"\x00"
-    start = TABLE.id.bytes + write_sized(partition_key) + bytes([flags]) + write_stats(HEADER.stats)
+        body = write_deletion_time(write, header) + b"\x00"
+    start = writer.table.id.bytes + write_sized(partition_key) + bytes([flags]) + write_stats(header.stats)
     return start + columns + body + _END
 
 
 def raw_record(
-    partition_key: bytes, kind: Kind, write: object, *, offset: int = 0, timestamp_ms: int = 0, host: int = 1
+    partition_key: bytes,
+    kind: Kind,
+    write: object,
+    *,
+    offset: int = 0,
+    timestamp_ms: int = 0,
+    host: int = 1,
+    writer: TableWriter = WRITER,
+    clock: int = 0,
 ) -> RawRecord:
-    update = b"" if kind == "heartbeat" else partition_update(partition_key, kind, write)
+    update = b"" if kind == "heartbeat" else partition_update(partition_key, kind, write, writer)
     message = RawMessage(
         kind=kind,
         update=update,
         messaging_version=VERSION_50,
-        table_id=TABLE.id.bytes,
-        schema_digest=DIGEST,
+        table_id=writer.table.id.bytes,
+        schema_digest=writer.digest,
         truncation_epoch=0,
         host_id=bytes([host]) * 16,
         segment=1,
         file="CommitLog-7-1.log",
         position=offset,
         index=0,
+        clock=clock,
     )
     return RawRecord(partition_key, encode(message, 1), offset, timestamp_ms)

@@ -48,13 +48,20 @@ def test_arbitrary_bytes_are_damage(content: bytes) -> None:
 
 def test_a_newer_format_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as newer:
-        newer.setattr(changelog, "FORMAT_VERSION", 2)
+        newer.setattr(changelog, "FORMAT_VERSION", changelog.FORMAT_VERSION + 1)
         content = changelog.encode(an_entry({}))
         head = changelog.encode_head(an_entry({}).head)
     for read in (lambda: changelog.decode(content), lambda: changelog.decode_head(head)):
         with pytest.raises(CdcError) as raised:
             read()
         assert raised.value.code is Code.STATE_FORMAT
+
+
+def test_the_format_before_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(changelog, "FORMAT_VERSION", changelog.FORMAT_VERSION - 1)
+        content = changelog.encode(an_entry({b"k": b"v"}))
+    assert changelog.decode(content) == an_entry({b"k": b"v"})
 
 
 def test_file_names_tell_version_and_parent() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from cdc_program.errors import CdcError, Code
-from materializer.position import Position, RawPartition, decode, encode
+from materializer.position import FORMAT_VERSION, Position, RawPartition, decode, encode
 
 WHERE = RawPartition("cdc.raw.shop.orders", 3)
 POSITION = Position(77, "0000000004-0badcafe", 8)
+OWN = f'"format":{FORMAT_VERSION}'
 
 
 def test_is_read_as_it_was_written() -> None:
@@ -26,7 +27,11 @@ def test_an_offset_set_by_others_stops(offset: int, metadata: str | None) -> Non
     assert "cdc.raw.shop.orders-3" in raised.value.problem
 
 
+def test_the_format_before_is_read() -> None:
+    assert decode(77, encode(POSITION).replace(OWN, f'"format":{FORMAT_VERSION - 1}'), WHERE) == POSITION
+
+
 def test_a_newer_format_is_refused_by_name() -> None:
     with pytest.raises(CdcError) as raised:
-        decode(77, encode(POSITION).replace('"format":1', '"format":2'), WHERE)
+        decode(77, encode(POSITION).replace(OWN, f'"format":{FORMAT_VERSION + 1}'), WHERE)
     assert raised.value.code is Code.STATE_FORMAT

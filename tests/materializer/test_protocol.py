@@ -17,7 +17,7 @@ from materializer import worker
 from materializer.fault_points import FaultPoint
 from materializer.history import PartitionHistory
 from materializer.kafka import GroupPositions
-from tests.materializer.counting import CHANGE_PARTITIONS, counting
+from tests.materializer.counting import CHANGE_PARTITIONS, IDLE_KEY, counting
 from tests.materializer.protocol_run import CHUNK, Setup
 
 if TYPE_CHECKING:
@@ -61,6 +61,41 @@ def test_a_kill_changes_nothing(setup: Setup, point: FaultPoint) -> None:
     child = setup.start(f"{point.name.lower()}:{AT.get(point, 2)}")
     _, errors = child.communicate(timeout=60)
     assert child.returncode == -signal.SIGKILL, errors
+    setup.run()
+    setup.check()
+
+
+def idle(setup: Setup, count: int) -> None:
+    producer = Producer({"bootstrap.servers": setup.bootstrap})
+    for _ in range(count):
+        producer.produce(setup.raw.topic, b"", IDLE_KEY, 0)
+    producer.flush()
+
+
+def test_messages_that_change_nothing_move_the_offset_and_store_nothing(setup: Setup) -> None:
+    setup.run()
+    stored = setup.history.parents()
+    idle(setup, 2 * CHUNK)
+    setup.run()
+    assert setup.history.parents() == stored
+    positions = GroupPositions(setup.plan().kafka, setup.prefix)
+    position = positions.read([setup.raw])[setup.raw]
+    assert position is not None
+    assert (position.offset, position.version) == (len(setup.records()), max(stored))
+    shutil.rmtree(setup.state)
+    produce(setup, 3)
+    setup.run()
+    setup.check()
+
+
+@pytest.mark.parametrize("point", [FaultPoint.AFTER_FOLD, FaultPoint.AFTER_SEND_OFFSETS, FaultPoint.AFTER_COMMIT])
+def test_a_kill_among_messages_that_change_nothing(setup: Setup, point: FaultPoint) -> None:
+    setup.run(until=MESSAGES)
+    idle(setup, 2 * CHUNK)
+    child = setup.start(point.name.lower())
+    child.communicate(timeout=60)
+    assert child.returncode == -signal.SIGKILL
+    produce(setup, 3)
     setup.run()
     setup.check()
 

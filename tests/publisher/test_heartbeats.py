@@ -7,7 +7,7 @@ from uuid import UUID
 from cassandra_storage.cql_types import parse_type
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from publisher.channels import Channel
-from publisher.heartbeats import Heartbeats
+from publisher.heartbeats import BUSY_PERIODS, Heartbeats
 from publisher.schema import PublishedTable
 
 KEY = ColumnMetadata("id", parse_type("int", "ks", {}), ColumnKind.PARTITION_KEY, 0)
@@ -27,6 +27,12 @@ def test_a_partition_is_due_once_it_has_been_quiet_and_then_again() -> None:
     assert due(heartbeats, {(CHANNEL.topic, 0): 105}, 115) == [0]
     assert due(heartbeats, {(CHANNEL.topic, 0): 105}, 119) == []
     assert due(heartbeats, {(CHANNEL.topic, 0): 105}, 125) == [0, 1]
+
+
+def test_a_busy_partition_is_due_now_and_then() -> None:
+    heartbeats = Heartbeats(10)
+    times = [now for now in range(100, 300) if 0 in due(heartbeats, {(CHANNEL.topic, 0): now}, now)]
+    assert times == [100 + 10 * BUSY_PERIODS * count for count in (1, 2, 3)]
 
 
 def test_zero_seconds_is_none_at_all() -> None:

@@ -1,0 +1,119 @@
+"""When something in a row expires, and since when it is dead: purging (org.apache.cassandra.db.DeletionPurger)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cassandra_storage.deletion import LIVE, NO_DELETION_TIME, NO_LIVENESS, NO_ROW_DELETION
+from cassandra_storage.rows import Cell, ComplexColumnData
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cassandra_storage.deletion import DeletionTime, LivenessInfo
+    from cassandra_storage.rows import ColumnData, Row
+
+_MICROS = 1_000_000
+
+
+class Moment(NamedTuple):
+    """The seconds since the epoch at which what was and what will be are looked at: the same for a write."""
+
+    before: int
+    after: int
+
+
+class RowTimes(NamedTuple):
+    """Seconds since the epoch, None for never.
+
+    expires: when the first of what is live expires. dead_since: since when the oldest of what is dead has been so:
+    the second that its purge counts from (`purge_second`).
+    """
+
+    expires: int | None = None
+    dead_since: int | None = None
+
+
+NEVER = RowTimes()
+
+
+def purge_second(timestamp: int, local_deletion_time: int) -> int:
+    """The second from which gc_grace counts for a tombstone: when it was made or, where the client's timestamp (µs) is
+    of a later time, that: until then writes that it shadows may come about.
+    """
+    return max(local_deletion_time, -(-timestamp // _MICROS), 0)
+
+
+def deletion_second(deletion: DeletionTime) -> int | None:
+    """purge_second of a deletion; None if there is none."""
+    return None if deletion.is_live else purge_second(*deletion)
+
+
+def row_times(row: Row | None, now: int) -> RowTimes:
+    """The times of a row, or static row, as it is at `now` (s)."""
+    if row is None:
+        return NEVER
+    mortal = [row.liveness] if row.liveness.ttl else []
+    deletions = [row.deletion.time]
+    cells: list[Cell] = []
+    for data in row.columns.values():
+        if isinstance(data, Cell):
+            if data.local_deletion_time != NO_DELETION_TIME:
+                cells.append(data)
+        else:
+            deletions.append(data.deletion)
+            cells += [cell for cell in data.cells if cell.local_deletion_time != NO_DELETION_TIME]
+    dead = [purge_second(*deletion) for deletion in deletions if deletion != LIVE]
+    if not (dead or cells or mortal):
+        return NEVER
+    expires = []
+    for each, timestamp, end in _ends(mortal, cells):
+        if each.is_live(now):
+            expires.append(end)
+        else:
+            dead.append(purge_second(timestamp, end))
+    return RowTimes(min(expires, default=None), min(dead, default=None))
+
+
+def _ends(mortal: list[LivenessInfo], cells: list[Cell]) -> Iterator[tuple[LivenessInfo | Cell, int, int]]:
+    """What ends, its write timestamp and its end (s)."""
+    for liveness in mortal:
+        yield liveness, liveness.timestamp, liveness.local_expiration_time
+    for cell in cells:
+        yield cell, cell.timestamp, cell.local_deletion_time
+
+
+def purged(row: Row, before: int, now: int) -> Row:
+    """Row.purge: the row without what has been dead, at `now`, since a second before `before`; it may be empty."""
+
+    def is_gone(cell: Cell) -> bool:
+        return not cell.is_live(now) and purge_second(cell.timestamp, cell.local_deletion_time) < before
+
+    columns: dict[str, ColumnData] = {}
+    for name, data in row.columns.items():
+        if isinstance(data, Cell):
+            if not is_gone(data):
+                columns[name] = data
+            continue
+        cells = tuple(cell for cell in data.cells if not is_gone(cell))
+        deletion = LIVE if _is_gone(data.deletion, before) else data.deletion
+        if cells or not deletion.is_live:
+            columns[name] = ComplexColumnData(deletion, cells)
+    return row._replace(
+        columns=columns,
+        liveness=NO_LIVENESS if _has_ended(row.liveness, before, now) else row.liveness,
+        deletion=NO_ROW_DELETION if _is_gone(row.deletion.time, before) else row.deletion,
+    )
+
+
+def _is_gone(deletion: DeletionTime, before: int) -> bool:
+    since = deletion_second(deletion)
+    return since is not None and since < before
+
+
+def _has_ended(liveness: LivenessInfo, before: int, now: int) -> bool:
+    return (
+        liveness.ttl != 0
+        and not liveness.is_live(now)
+        and purge_second(liveness.timestamp, liveness.local_expiration_time) < before
+    )

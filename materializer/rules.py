@@ -1,0 +1,25 @@
+"""The settings that the fold goes by."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+PURGED_PER_CHUNK = 10_000  # as many as a chunk has rows: the rest waits for the next one
+
+
+class FoldRules(NamedTuple):
+    """hold_ms: how long, by the brokers' clock, a write waits for those that belong before it.
+    purge_margin_seconds: how much longer than gc_grace_seconds a tombstone is kept.
+    silent_host_ms: a publisher unheard of for longer is reported. forgotten_hosts: publishers that will not come back.
+    keep_time_ms: a chunk that changes nothing else stores the time once it has moved on by so much.
+    """
+
+    hold_ms: int = 0
+    purge_margin_seconds: int = 3600
+    silent_host_ms: int = 3_600_000
+    forgotten_hosts: frozenset[bytes] = frozenset()
+    keep_time_ms: int = 600_000
+    purged_per_chunk: int = PURGED_PER_CHUNK
+
+
+DEFAULT_RULES = FoldRules()
