@@ -69,7 +69,7 @@ class CommitLogEntry(NamedTuple):
 class CorruptEntry(NamedTuple):
     """Bytes that hold no readable entry. `mutation`: its bytes where the size was right but a CRC was not; None where
     all of `position` .. `end_position` cannot be told apart. `section_offset`: where in the file its section begins, if
-    that is compressed or encrypted.
+    that is compressed or encrypted. `is_truncation`: the sync marker is good, but the file too short for it.
     """
 
     position: int
@@ -77,6 +77,7 @@ class CorruptEntry(NamedTuple):
     reason: str
     mutation: bytes | None = None
     section_offset: int | None = None
+    is_truncation: bool = False
 
 
 class CdcIndex(NamedTuple):
@@ -154,7 +155,7 @@ class SegmentReader:
     """Walks one segment. It holds a place in it and no bytes: the caller reads the file where the reader says.
 
     `position` is the place in the file of the first byte that it has not used (in compressed and encrypted segments no
-    entry's position, see above), `wanted` how many bytes from there it needs at least.
+    entry's position, see above), `wanted` how many bytes from there it needs at least, `sections` how many it has met.
 
         while not reader.is_ended:
             data = file.read(max(window, reader.wanted)) at reader.position
@@ -184,6 +185,7 @@ class SegmentReader:
         "is_ended",
         "name",
         "position",
+        "sections",
         "segment_id",
         "wanted",
     )
@@ -202,6 +204,7 @@ class SegmentReader:
         self.position = 0
         self.wanted = _DESCRIPTOR_START.size + 4
         self.is_ended = False
+        self.sections = 0
         self._codecs = codecs or NoCodecs()
         self._decode: SectionDecoder | None = None
         self._logical = 0  # of a coded segment: where the marker at `position` would be in a plain one
@@ -234,6 +237,7 @@ class SegmentReader:
             if before == self._section_end:
                 end = self._read_marker(data, base, length, events)
                 if end:
+                    self.sections += 1
                     self._section_end = end
                     self.position = min(max(before + _MARKER_SIZE, self._resume_from), end)
             else:
@@ -290,10 +294,13 @@ class SegmentReader:
         is_trusted = is_whole or (crc == 0 and self._decode is None)
         if is_trusted and here + _MARKER_SIZE <= end <= length:
             return end
+        reaches_past = is_whole and end > length
+        reason = "section reaches past the end of the file" if reaches_past else "bad sync marker"
         if self._decode is None:
-            events.append(CorruptEntry(here, length, "bad sync marker"))
+            events.append(CorruptEntry(here, length, reason, is_truncation=reaches_past))
         else:
-            events.append(CorruptEntry(self._logical, self._logical, "bad sync marker", section_offset=here))
+            logical = self._logical
+            events.append(CorruptEntry(logical, logical, reason, section_offset=here, is_truncation=reaches_past))
         self.is_ended = True
         return 0
 
@@ -324,6 +331,7 @@ class SegmentReader:
                         return
                     yield from self._decoded_entries(data[here - base : end - base], start, size, decode)
                 self._logical = start + size
+            self.sections += 1
             self.position, self.wanted = end, _MARKER_SIZE
 
     def _decoded_entries(self, section: bytes, start: int, size: int, decode: SectionDecoder) -> Iterator[Event]:

@@ -17,17 +17,21 @@ _SHARD = struct.Struct(">16sqq")
 _GLOBAL_OFFSET = -(2**15)  # Short.MIN_VALUE
 
 
-class _Kind(Enum):
+class ShardKind(Enum):
+    """What a shard counts on: GLOBAL ones are all that is written since 2.1."""
+
     REMOTE = 0
     LOCAL = 1
     GLOBAL = 2
 
 
-class _Shard(NamedTuple):
+class Shard(NamedTuple):
+    """What one node has counted: `value` at its logical `clock`; `id` is the node's counter id, 16 bytes."""
+
     id: bytes
     clock: int
     value: int
-    kind: _Kind
+    kind: ShardKind
 
 
 class _Relation(Enum):
@@ -43,9 +47,9 @@ def merge_contexts(left: bytes, right: bytes) -> bytes:
     """CounterContext.merge: each id's shard by the rules global over local over remote, the higher clock, then the
     higher count; local ones are added. A context that has all is given back as it is.
     """
-    merged: list[_Shard] = []
+    merged: list[Shard] = []
     left_has_all = right_has_all = True
-    for ours, theirs in _pair(_shards(left), _shards(right)):
+    for ours, theirs in _pair(shards(left), shards(right)):
         if ours is None or theirs is None:
             left_has_all &= ours is not None
             right_has_all &= theirs is not None
@@ -74,24 +78,25 @@ def _header_length(context: bytes) -> int:
     return length
 
 
-def _shards(context: bytes) -> list[_Shard]:
+def shards(context: bytes) -> list[Shard]:
+    """The shards of a context, in its order."""
     length = _header_length(context)
     header = memoryview(context)[2:length]
     elements = [element for (element,) in struct.iter_unpack(">h", header)]
-    shards = []
+    found = []
     at = 0
     for index, (id_, clock, value) in enumerate(_SHARD.iter_unpack(context[length:])):
-        kind = _Kind.REMOTE
+        kind = ShardKind.REMOTE
         if at < len(elements) and elements[at] in (index, index + _GLOBAL_OFFSET):
-            kind = _Kind.LOCAL if elements[at] == index else _Kind.GLOBAL
+            kind = ShardKind.LOCAL if elements[at] == index else ShardKind.GLOBAL
             at += 1
-        shards.append(_Shard(id_, clock, value, kind))
-    return shards
+        found.append(Shard(id_, clock, value, kind))
+    return found
 
 
-def _pair(left: list[_Shard], right: list[_Shard]) -> list[tuple[_Shard | None, _Shard | None]]:
+def _pair(left: list[Shard], right: list[Shard]) -> list[tuple[Shard | None, Shard | None]]:
     """Both lists in the order of their ids, equal ids side by side."""
-    pairs: list[tuple[_Shard | None, _Shard | None]] = []
+    pairs: list[tuple[Shard | None, Shard | None]] = []
     i = j = 0
     while i < len(left) and j < len(right):
         if left[i].id == right[j].id:
@@ -108,17 +113,17 @@ def _pair(left: list[_Shard], right: list[_Shard]) -> list[tuple[_Shard | None, 
     return pairs
 
 
-def _relation(left: _Shard, right: _Shard) -> _Relation:
+def _relation(left: Shard, right: Shard) -> _Relation:
     """CounterContext.compare."""
     if left.kind is not right.kind:
         return _Relation.LEFT if left.kind.value > right.kind.value else _Relation.RIGHT
-    if left.kind is _Kind.LOCAL:
+    if left.kind is ShardKind.LOCAL:
         return _Relation.SUM
     if left.clock == right.clock:
         if left.value == right.value:
             return _Relation.EITHER
         return _Relation.LEFT if left.value > right.value else _Relation.RIGHT
-    if left.kind is _Kind.GLOBAL:
+    if left.kind is ShardKind.GLOBAL:
         return _Relation.LEFT if left.clock > right.clock else _Relation.RIGHT
     return _Relation.LEFT if _remote_clock_wins(left.clock, right.clock) else _Relation.RIGHT
 
@@ -133,17 +138,17 @@ def _remote_clock_wins(left: int, right: int) -> bool:
     return left > right
 
 
-def _keep(relation: _Relation, left: _Shard, right: _Shard) -> _Shard:
+def _keep(relation: _Relation, left: Shard, right: Shard) -> Shard:
     if relation is _Relation.SUM:
-        return _Shard(left.id, _signed64(left.clock + right.clock), _signed64(left.value + right.value), _Kind.LOCAL)
+        return Shard(left.id, _signed64(left.clock + right.clock), _signed64(left.value + right.value), ShardKind.LOCAL)
     return left if relation is _Relation.LEFT else right
 
 
-def _context(shards: list[_Shard]) -> bytes:
+def _context(shards: list[Shard]) -> bytes:
     elements = [
-        index + (_GLOBAL_OFFSET if shard.kind is _Kind.GLOBAL else 0)
+        index + (_GLOBAL_OFFSET if shard.kind is ShardKind.GLOBAL else 0)
         for index, shard in enumerate(shards)
-        if shard.kind is not _Kind.REMOTE
+        if shard.kind is not ShardKind.REMOTE
     ]
     header = struct.pack(f">h{len(elements)}h", len(elements), *elements)
     return header + b"".join(_SHARD.pack(shard.id, shard.clock, shard.value) for shard in shards)

@@ -185,6 +185,14 @@ def test_bad_marker() -> None:
     assert events[-1] == CorruptEntry(at, len(data), "bad sync marker")
 
 
+def test_a_file_too_short_for_its_last_section() -> None:
+    data = segment([[b"first entry"], [b"second entry"]])
+    at = data.index(b"second") - 16
+    events = read_all(data[:-1])
+    assert mutations_of(events) == [b"first entry"]
+    assert (events[-1].position, events[-1].is_truncation) == (at, True)  # type: ignore[union-attr]  # a CorruptEntry
+
+
 @pytest.mark.parametrize(
     ("header", "reason"),
     [

@@ -1,0 +1,76 @@
+"""The schemas that mutations are read with: from a file, and from the log as it is read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from cassandra_storage.deletion import NO_TIMESTAMP
+from cassandra_storage.schema import DroppedColumn, TableMetadata
+from cassandra_storage.schema_keyspace import KEYSPACE, SCHEMA_TABLES
+from cdc_messages import tables as table_messages
+from cdc_messages.errors import MessageError
+from cdc_program.errors import CdcError, Code
+from cassandra_commitlog.learned import LearnedSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from cassandra_storage.partition import PartitionUpdate
+
+
+class Schemas:
+    """`tables`: all that are known so far, by the 16 bytes of the id. A table stays known after its DROP, and with
+    them all cells are read, those of dropped columns too: what the log says is asked, not what a query would show.
+    """
+
+    def __init__(self, from_file: Iterable[TableMetadata] = ()) -> None:
+        self._learned = LearnedSchema()
+        self.tables: dict[bytes, TableMetadata] = dict(SCHEMA_TABLES)
+        for table in from_file:
+            self._add(table)
+
+    def learn(self, updates: Iterable[PartitionUpdate]) -> None:
+        """Take the updates of a mutation; all but system_schema's say nothing of schemas."""
+        for table in self._learned.apply(update for update in updates if update.table.keyspace == KEYSPACE).values():
+            if table.keyspace != KEYSPACE:
+                self._add(table)
+
+    def _add(self, table: TableMetadata) -> None:
+        """Newer over older, whose columns stay readable; the cells of dropped columns are kept."""
+        dropped = {name: replace(column, dropped_time=NO_TIMESTAMP) for name, column in table.dropped_columns.items()}
+        older = self.tables.get(table.id.bytes)
+        if older is not None:
+            current = {column.name for column in table.columns}
+            for column in older.static_columns + older.regular_columns:
+                if column.name not in current:
+                    dropped.setdefault(column.name, DroppedColumn(column, NO_TIMESTAMP))
+            dropped = {**older.dropped_columns, **dropped}
+        self.tables[table.id.bytes] = replace(table, dropped_columns=MappingProxyType(dropped))
+
+
+def read_schema_file(path: Path) -> list[TableMetadata]:
+    """The tables of a publisher's schema.json, of a value of the topic `<prefix>.tables`, or of many, one a line."""
+    try:
+        content = path.read_text()
+        return [table_messages.from_json(message) for message in _messages(content)]
+    except (OSError, ValueError, KeyError, TypeError, MessageError) as error:
+        raise CdcError(
+            Code.SCHEMA_UNKNOWN,
+            f"The schema file {path} cannot be used: {error}.",
+            "Give the schema.json of a publisher's state directory, or values of the topic of table schemas, one a"
+            " line; without one, the tables are known whose CREATE is in the given segments.",
+        ) from error
+
+
+def _messages(content: str) -> list[bytes]:
+    try:
+        value: dict[str, Any] = json.loads(content)
+    except ValueError:
+        return [line.encode() for line in content.splitlines() if line.strip()]
+    if "tables" in value:
+        return [entry["table"].encode() for entry in value["tables"]]
+    return [content.encode()]

@@ -1,0 +1,173 @@
+"""Partition updates as JSON, in Cassandra's own terms: docs/commitlog-tool.md has the form.
+
+Values (of cells, of keys and clusterings, keys and elements of collections) are shown or only their lengths are; all
+else always is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cassandra_commitlog.values import Json, hexadecimal, value_json
+from cassandra_storage import counter
+from cassandra_storage.cql_types import type_text
+from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL
+from cassandra_storage.errors import FormatError
+from cassandra_storage.marshal import ListType, MapType, NativeType, SetType, UserType
+from cassandra_storage.rows import Cell
+from cdc_messages.envelope import partition_key_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cassandra_storage.clustering import ClusteringBound
+    from cassandra_storage.deletion import DeletionTime, LivenessInfo
+    from cassandra_storage.marshal import CqlType
+    from cassandra_storage.partition import PartitionUpdate
+    from cassandra_storage.rows import ColumnData, Row
+    from cassandra_storage.schema import ColumnMetadata, TableMetadata
+
+
+def update_json(update: PartitionUpdate, *, with_values: bool) -> Json:
+    """One update; what it does not hold (a partition deletion, a static row, rows, ranges) is left out."""
+    return _UpdateForm(update.table, with_values=with_values).update(update)
+
+
+class _UpdateForm:
+    def __init__(self, table: TableMetadata, *, with_values: bool) -> None:
+        self._table = table
+        self._with_values = with_values
+        self._columns = {name: dropped.column for name, dropped in table.dropped_columns.items()}
+        self._columns.update((column.name, column) for column in table.columns)
+        self._current = {column.name for column in table.columns}
+
+    def update(self, update: PartitionUpdate) -> Json:
+        table = self._table
+        shown = {
+            "keyspace": table.keyspace,
+            "table": table.name,
+            "table_id": str(table.id),
+            "partition_key": self._partition_key(update.partition_key),
+        }
+        if not update.deletion.is_live:
+            shown["partition_deletion"] = deletion_json(update.deletion)
+        if update.static_row is not None:
+            shown["static_row"] = self._row(update.static_row)
+        if update.rows:
+            shown["rows"] = [self._row(row) for row in update.rows]
+        if update.range_tombstones:
+            shown["range_tombstones"] = [
+                {"start": self._bound(start), "end": self._bound(end), **deletion_json(deletion)}
+                for start, end, deletion in update.range_tombstones
+            ]
+        return shown
+
+    def _partition_key(self, key: bytes) -> Json:
+        try:
+            values = partition_key_values(self._table, key)
+        except FormatError:
+            return self._masked({"raw": hexadecimal(key)}, key)
+        return self._named(self._table.partition_key, values)
+
+    def _named(self, columns: Iterable[ColumnMetadata], values: Sequence[bytes | None]) -> Json:
+        """Key or clustering columns; `values` may be fewer, of a bound."""
+        named = zip(columns, values, strict=False)
+        return {column.name: self._value(column.type, value) for column, value in named}
+
+    def _value(self, type_: CqlType, value: bytes | None) -> Json:
+        if value is None:
+            return None
+        return value_json(type_, value) if self._with_values else _mask(value)
+
+    def _masked(self, shown: Json, value: bytes) -> Json:
+        return shown if self._with_values else _mask(value)
+
+    def _bound(self, bound: ClusteringBound) -> Json:
+        return {"kind": bound.kind.name, "clustering": self._named(self._table.clustering, bound.values)}
+
+    def _row(self, row: Row) -> Json:
+        shown: dict[str, Json] = {}
+        if self._table.clustering and row.clustering:
+            shown["clustering"] = self._named(self._table.clustering, row.clustering)
+        if not row.liveness.is_empty:
+            shown["liveness"] = liveness_json(row.liveness)
+        if not row.deletion.time.is_live:
+            shown["deletion"] = deletion_json(row.deletion.time)
+            if row.deletion.is_shadowable:
+                shown["deletion"]["shadowable"] = True
+        shown["columns"] = {name: self._column(self._columns[name], data) for name, data in row.columns.items()}
+        return shown
+
+    def _column(self, column: ColumnMetadata, data: ColumnData) -> Json:
+        shown: dict[str, Json] = {"type": type_text(column.type)}
+        if column.name not in self._current:
+            shown["dropped"] = True
+        if isinstance(data, Cell):
+            return {**shown, **self._cell(column.type, data)}
+        if not data.deletion.is_live:
+            shown["complex_deletion"] = deletion_json(data.deletion)
+        shown["cells"] = [self._element(column.type, cell) for cell in data.cells]
+        return shown
+
+    def _element(self, type_: CqlType, cell: Cell) -> Json:
+        """A cell of a multi-cell column: its path is a list's timeuuid, a set's element, a map's key, a field."""
+        assert cell.path is not None
+        match type_:
+            case ListType(of, _):
+                return {"path": self._value(NativeType("timeuuid"), cell.path), **self._cell(of, cell)}
+            case SetType(of, _):
+                return {"path": self._value(of, cell.path), **self._cell(NativeType("empty"), cell)}
+            case MapType(keys, values, _):
+                return {"path": self._value(keys, cell.path), **self._cell(values, cell)}
+            case UserType():
+                index = int.from_bytes(cell.path, "big")
+                if len(cell.path) == 2 and index < len(type_.field_names):
+                    return {"field": type_.field_names[index], **self._cell(type_.field_types[index], cell)}
+        return {"path": self._masked({"raw": hexadecimal(cell.path)}, cell.path), **self._cell(type_, cell)}
+
+    def _cell(self, type_: CqlType, cell: Cell) -> Json:
+        kind = "tombstone" if cell.is_tombstone else "expiring" if cell.is_expiring else "live"
+        shown: dict[str, Json] = {"kind": kind, "timestamp": cell.timestamp}
+        if cell.ttl != NO_TTL:
+            shown["ttl"] = cell.ttl
+        if cell.local_deletion_time != NO_DELETION_TIME:
+            shown["local_deletion_time"] = cell.local_deletion_time
+        if cell.is_tombstone and not cell.value:
+            return shown
+        shown["length"] = len(cell.value)
+        if self._with_values:
+            shown["value"] = value_json(type_, cell.value)
+            if type_ == NativeType("counter"):
+                shown["shards"] = _shards_json(cell.value)
+        return shown
+
+
+def deletion_json(deletion: DeletionTime) -> Json:
+    """`marked_for_delete_at` in µs, `local_deletion_time` in s."""
+    return {
+        "marked_for_delete_at": deletion.marked_for_delete_at,
+        "local_deletion_time": deletion.local_deletion_time,
+    }
+
+
+def liveness_json(liveness: LivenessInfo) -> Json:
+    """`timestamp` in µs; of one that expires `ttl` and `local_expiration_time`, in s."""
+    shown = {"timestamp": liveness.timestamp}
+    if liveness.ttl != NO_TTL:
+        shown |= {"ttl": liveness.ttl, "local_expiration_time": liveness.local_expiration_time}
+    return shown
+
+
+def _mask(value: bytes) -> Json:
+    return {"length": len(value)}
+
+
+def _shards_json(context: bytes) -> Json:
+    try:
+        shards = counter.shards(context)
+    except FormatError:
+        return []
+    return [
+        {"id": hexadecimal(shard.id), "kind": shard.kind.name.lower(), "clock": shard.clock, "count": shard.value}
+        for shard in shards
+    ]
