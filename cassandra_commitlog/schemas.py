@@ -7,13 +7,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from cassandra_commitlog.learned import LearnedSchema
 from cassandra_storage.deletion import NO_TIMESTAMP
 from cassandra_storage.schema import DroppedColumn, TableMetadata
 from cassandra_storage.schema_keyspace import KEYSPACE, SCHEMA_TABLES
 from cdc_messages import tables as table_messages
 from cdc_messages.errors import MessageError
-from cdc_program.errors import CdcError, Code
-from cassandra_commitlog.learned import LearnedSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,17 +52,15 @@ class Schemas:
 
 
 def read_schema_file(path: Path) -> list[TableMetadata]:
-    """The tables of a publisher's schema.json, of a value of the topic `<prefix>.tables`, or of many, one a line."""
+    """The tables of a publisher's schema.json, of a value of the topic `<prefix>.tables`, or of many, one a line.
+
+    ValueError says what the file is not, OSError why it cannot be read.
+    """
+    content = path.read_text()
     try:
-        content = path.read_text()
         return [table_messages.from_json(message) for message in _messages(content)]
-    except (OSError, ValueError, KeyError, TypeError, MessageError) as error:
-        raise CdcError(
-            Code.SCHEMA_UNKNOWN,
-            f"The schema file {path} cannot be used: {error}.",
-            "Give the schema.json of a publisher's state directory, or values of the topic of table schemas, one a"
-            " line; without one, the tables are known whose CREATE is in the given segments.",
-        ) from error
+    except (KeyError, TypeError, AttributeError, MessageError) as error:
+        raise ValueError(f"not a publisher's schema.json, nor messages of the tables topic: {error}") from error
 
 
 def _messages(content: str) -> list[bytes]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_commitlog.values import Json, hexadecimal, value_json
+from cassandra_commitlog.values import Json, hexadecimal, raw, value_json
 from cassandra_storage import counter
 from cassandra_storage.cql_types import type_text
 from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL
@@ -66,7 +66,7 @@ class _UpdateForm:
         try:
             values = partition_key_values(self._table, key)
         except FormatError:
-            return self._masked({"raw": hexadecimal(key)}, key)
+            return self._masked(raw(key), key)
         return self._named(self._table.partition_key, values)
 
     def _named(self, columns: Iterable[ColumnMetadata], values: Sequence[bytes | None]) -> Json:
@@ -123,7 +123,7 @@ class _UpdateForm:
                 index = int.from_bytes(cell.path, "big")
                 if len(cell.path) == 2 and index < len(type_.field_names):
                     return {"field": type_.field_names[index], **self._cell(type_.field_types[index], cell)}
-        return {"path": self._masked({"raw": hexadecimal(cell.path)}, cell.path), **self._cell(type_, cell)}
+        return {"path": self._masked(raw(cell.path), cell.path), **self._cell(type_, cell)}
 
     def _cell(self, type_: CqlType, cell: Cell) -> Json:
         kind = "tombstone" if cell.is_tombstone else "expiring" if cell.is_expiring else "live"

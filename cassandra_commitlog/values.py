@@ -1,6 +1,6 @@
 """Serialized CQL values as JSON that loses nothing: docs/commitlog-tool.md has the form of each type.
 
-A value that its type cannot read, or a number too long to be worth its decimal digits, is `{"raw": "0x…"}`.
+A value that its type cannot read, or a number too long to be worth its decimal digits, is `{"$raw": "0x…"}`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Json: TypeAlias = Any
 
+_RAW = "$raw"
 _LONGEST_INTEGER = 1024  # bytes; the time for its decimal digits grows with the square
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CANONICAL_NANS = (bytes.fromhex("7fc00000"), bytes.fromhex("7ff8000000000000"))
@@ -54,7 +55,7 @@ def value_json(type_: CqlType, value: bytes) -> Json:
 
 
 def raw(value: bytes) -> Json:
-    return {"raw": hexadecimal(value)}
+    return {_RAW: hexadecimal(value)}
 
 
 def hexadecimal(value: bytes) -> str:
@@ -71,7 +72,7 @@ def _json(type_: CqlType, value: bytes) -> Json:  # noqa: PLR0911  one for each 
         case ListType(of, _) | SetType(of, _):
             return [_json(of, element) for element in marshal.elements(value)]
         case MapType():
-            return map_json(type_, marshal.pairs(value))
+            return _map(type_, marshal.pairs(value))
         case TupleType(types):
             return [_field(of, field) for of, field in zip(types, _present(value, len(types)), strict=False)]
         case UserType():
@@ -84,11 +85,13 @@ def _json(type_: CqlType, value: bytes) -> Json:  # noqa: PLR0911  one for each 
             return hexadecimal(value)
 
 
-def map_json(type_: MapType, pairs: Sequence[tuple[bytes, bytes]]) -> Json:
-    """An object if the keys are text and no two are the same, else pairs, in the order given."""
+def _map(type_: MapType, pairs: Sequence[tuple[bytes, bytes]]) -> Json:
+    """An object if the keys are text, no two the same and none that of raw values, else pairs, in the order given."""
     entries = [(_json(type_.keys, key), _json(type_.values, value)) for key, value in pairs]
-    if type_.keys in (NativeType("text"), NativeType("ascii")) and len(dict(entries)) == len(entries):
-        return dict(entries)
+    if type_.keys in (NativeType("text"), NativeType("ascii")):
+        by_key = dict(entries)
+        if len(by_key) == len(entries) and _RAW not in by_key:
+            return by_key
     return [list(entry) for entry in entries]
 
 

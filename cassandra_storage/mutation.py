@@ -22,13 +22,21 @@ def read_mutation(
     buf: bytes, messaging_version: int, tables: Mapping[bytes, TableMetadata]
 ) -> tuple[PartitionUpdate, ...]:
     """The updates of the mutation that `buf` wholly is; errors as read_partition_update."""
+    return tuple(update for update, _ in read_updates(buf, messaging_version, tables))
+
+
+def read_updates(
+    buf: bytes, messaging_version: int, tables: Mapping[bytes, TableMetadata]
+) -> list[tuple[PartitionUpdate, int]]:
+    """As read_mutation, each update with the number of bytes that it takes."""
     count, pos = _read_count(buf)
     updates = []
     for _ in range(count):
-        update, pos = read_partition_update(buf, pos, messaging_version, tables)
-        updates.append(update)
+        start = pos
+        update, pos = read_partition_update(buf, start, messaging_version, tables)
+        updates.append((update, pos - start))
     _check_end(buf, pos)
-    return tuple(updates)
+    return updates
 
 
 def split_mutation(
@@ -46,6 +54,12 @@ def split_mutation(
         updates.append((table, parts))
     _check_end(buf, pos)
     return updates
+
+
+def first_table(buf: bytes) -> bytes:
+    """The id of the table of a mutation's first update, found without reading it."""
+    _, pos = _read_count(buf)
+    return buf[pos : pos + 16]
 
 
 def only_table(buf: bytes) -> bytes | None:

@@ -39,12 +39,14 @@ class CommitLogFormat:
     """How segments of one commit log version come to cdc_raw, and the messaging version of their mutations.
 
     `has_cdc_index`: a segment is linked into cdc_raw when it is made, and a `_cdc.idx` says how much of it is durable
-    (CASSANDRA-12148); else it is moved there whole, once it is full and flushed.
+    (CASSANDRA-12148); else it is moved there whole, once it is full and flushed. `written_by`: by which versions of
+    Cassandra, for people.
     """
 
     version: int
     messaging_version: int
     has_cdc_index: bool
+    written_by: str
 
 
 _INT_MAX = 2**31 - 1  # Cell.NO_DELETION_TIME before 5.0
@@ -62,9 +64,15 @@ _MESSAGING = {
 _COMMIT_LOG = {
     form.version: form
     for form in (
-        CommitLogFormat(6, VERSION_3014, has_cdc_index=False),  # 3.11; VERSION_30 to later releases: the same bytes
-        CommitLogFormat(7, VERSION_40, has_cdc_index=True),  # 4.0, 4.1, and 5.0 by default
-        CommitLogFormat(8, VERSION_50, has_cdc_index=True),  # 5.0 with storage_compatibility_mode NONE or UPGRADING
+        # To releases after 3.11, messaging version VERSION_30 (10): the same bytes.
+        CommitLogFormat(6, VERSION_3014, has_cdc_index=False, written_by="3.0 to 3.11"),
+        CommitLogFormat(7, VERSION_40, has_cdc_index=True, written_by="4.0, 4.1, and 5.0 by default"),
+        CommitLogFormat(
+            8,
+            VERSION_50,
+            has_cdc_index=True,
+            written_by="5.0 with storage_compatibility_mode NONE or UPGRADING",
+        ),
     )
 }
 

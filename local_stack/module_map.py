@@ -20,6 +20,7 @@ PACKAGES = (
     "filler",
     "materializer",
     "schematizer",
+    "cassandra_commitlog",
     "local_stack",
 )
 HEADING = "## Module map\n"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cassandra_storage.errors import FormatError, UnknownTableError
-from cassandra_storage.mutation import only_table, read_mutation, split_mutation
+from cassandra_storage.mutation import first_table, only_table, read_mutation, read_updates, split_mutation
 from cassandra_storage.partition_update import split_partition_update
 from tests.storage.update_builder import VERSION, Written, updates
 
@@ -70,3 +70,12 @@ def test_unknown_table_takes_the_whole_mutation(batch: list[Written]) -> None:
 def test_only_table(batch: list[Written]) -> None:
     data, tables = join(batch)
     assert only_table(data) == (next(iter(tables)) if len(batch) == 1 else None)
+
+
+@given(mutations)
+def test_updates_with_their_sizes(batch: list[Written]) -> None:
+    data, tables = join(batch)
+    updates = read_updates(data, VERSION, tables)
+    assert tuple(update for update, _ in updates) == read_mutation(data, VERSION, tables)
+    assert [size for _, size in updates] == [len(written.data) for written in batch]
+    assert first_table(data) == batch[0].update.table.id.bytes

@@ -1,0 +1,1 @@
+"""The command cassandra-commitlog: commit log segments, looked into without any server."""

@@ -1,0 +1,105 @@
+"""Mutations as JSON lines: docs/commitlog-tool.md has the form."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from cassandra_commitlog.mutations import Decoded, Undecoded
+from cassandra_commitlog.update_json import update_json
+from cassandra_commitlog.values import hexadecimal, value_json
+from cassandra_storage.commitlog import CommitLogPosition
+from cassandra_storage.errors import FormatError, UnknownTableError
+from cdc_messages.envelope import partition_key_values
+
+if TYPE_CHECKING:
+    from cassandra_commitlog.segments import SegmentFile
+    from cassandra_storage.commitlog import CommitLogEntry
+    from cassandra_storage.partition import PartitionUpdate
+
+# DEL and the C1 controls, which JSON allows as they are, and which some terminals obey.
+_CONTROLS = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """`--from` or `--to`: a mutation's position, in every segment or in the one of that id."""
+
+    position: int
+    segment_id: int | None = None
+
+    def of(self, segment: SegmentFile) -> CommitLogPosition:
+        return CommitLogPosition(segment.id if self.segment_id is None else self.segment_id, self.position)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What is shown; `tables` as keyspace.table or by id, `key` as key_text or 0x and its bytes, None for all. Bounds
+    are inclusive.
+    """
+
+    tables: frozenset[str] = frozenset()
+    key: str | None = None
+    from_: Bound | None = None
+    to: Bound | None = None
+
+    def has_position(self, segment: SegmentFile, position: int) -> bool:
+        here = CommitLogPosition(segment.id, position)
+        return (self.from_ is None or here >= self.from_.of(segment)) and (
+            self.to is None or here <= self.to.of(segment)
+        )
+
+    def has_update(self, update: PartitionUpdate) -> bool:
+        table = update.table
+        if self.tables and not self.tables & {table.qualified_name, str(table.id)}:
+            return False
+        return self.key is None or self.key in (hexadecimal(update.partition_key), key_text(update))
+
+    def has_unknown(self, event: Undecoded) -> bool:
+        """One that could not be decoded is shown where nothing is asked of what it holds, or its table's id is."""
+        return self.key is None and (not self.tables or str(unknown_table(event)) in self.tables)
+
+
+def key_text(update: PartitionUpdate) -> str | None:
+    """A partition key as nodetool takes it: its columns' values, with colons between."""
+    try:
+        values = partition_key_values(update.table, update.partition_key)
+    except FormatError:
+        return None
+    shown = (value_json(column.type, value) for column, value in zip(update.table.partition_key, values, strict=True))
+    return ":".join(value if isinstance(value, str) else json.dumps(value) for value in shown)
+
+
+def unknown_table(event: Undecoded) -> UUID | None:
+    """The id of the table whose schema is missing; None if it is a column's of a table that is known."""
+    return UUID(bytes=event.error.table_id) if isinstance(event.error, UnknownTableError) else None
+
+
+def mutation_json(
+    segment: SegmentFile, event: Decoded | Undecoded, chosen: Filter, *, with_values: bool
+) -> dict[str, Any] | None:
+    """The object of one line; None if the filter has nothing of it."""
+    if not chosen.has_position(segment, event.entry.end_position):
+        return None
+    head = _head(segment, event.entry)
+    if isinstance(event, Undecoded):
+        if not chosen.has_unknown(event):
+            return None
+        return {**head, "not_decoded": event.error.reason}
+    updates = [sized.update for sized in event.updates if chosen.has_update(sized.update)]
+    if not updates:
+        return None
+    shown = [update_json(update, with_values=with_values) for update in updates]
+    return {**head, "count": len(event.updates), "updates": shown}
+
+
+def _head(segment: SegmentFile, entry: CommitLogEntry) -> dict[str, Any]:
+    return {"segment": segment.path.name, "position": entry.end_position, "size": len(entry.mutation)}
+
+
+def line(value: dict[str, Any]) -> bytes:
+    """One line of JSON in UTF-8."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.translate(_CONTROLS).encode() + b"\n"

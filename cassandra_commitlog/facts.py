@@ -1,0 +1,166 @@
+"""What `info` tells of a segment: counted while it is read once, in memory that does not grow with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from cassandra_commitlog.mutations import Damaged, Undecoded
+from cassandra_storage.deletion import NO_TIMESTAMP
+from cassandra_storage.errors import FormatError, UnknownTableError
+from cassandra_storage.mutation import first_table
+from cassandra_storage.rows import Cell
+from cassandra_storage.versions import commit_log_format
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cassandra_commitlog.mutations import Decoded
+    from cassandra_commitlog.segments import SegmentWalk
+    from cassandra_storage.partition import PartitionUpdate
+    from cassandra_storage.rows import Row
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class TableFacts:
+    """`updates`: how many mutations have an update of the table; `size`: the bytes of these updates."""
+
+    updates: int = 0
+    size: int = 0
+
+
+@dataclass(slots=True)
+class SegmentFacts:
+    """`tables` by name, by id where the schema is not known; `unknown` of the mutations could not be decoded for want
+    of a schema; write timestamps in µs, None if there is none.
+    """
+
+    entries: int = 0
+    unknown: int = 0
+    tables: dict[str, TableFacts] = field(default_factory=dict)
+    min_timestamp: int | None = None
+    max_timestamp: int | None = None
+    problems: list[Damaged] = field(default_factory=list)
+    more_problems: int = 0
+
+    def add(self, event: Decoded | Undecoded | Damaged) -> None:
+        if isinstance(event, Damaged):
+            self._add_problem(event)
+            return
+        self.entries += 1
+        if isinstance(event, Undecoded):
+            self.unknown += 1
+            self._count(_unknown_table(event), len(event.entry.mutation))
+            return
+        for update, size in event.updates:
+            self._count(update.table.qualified_name, size)
+            for timestamp in write_timestamps(update):
+                if self.min_timestamp is None or self.max_timestamp is None:
+                    self.min_timestamp = self.max_timestamp = timestamp
+                elif timestamp < self.min_timestamp:
+                    self.min_timestamp = timestamp
+                elif timestamp > self.max_timestamp:
+                    self.max_timestamp = timestamp
+
+    def _count(self, table: str, size: int) -> None:
+        facts = self.tables.setdefault(table, TableFacts())
+        facts.updates += 1
+        facts.size += size
+
+    def _add_problem(self, problem: Damaged) -> None:
+        if len(self.problems) < _MOST_PROBLEMS:
+            self.problems.append(problem)
+        else:
+            self.more_problems += 1
+
+
+_MOST_PROBLEMS = 100  # of a file that is damaged everywhere, as many are enough
+
+
+def _unknown_table(event: Undecoded) -> str:
+    """The table whose schema is missing, by its id; of one whose column is, by the id of the mutation's first."""
+    error = event.error
+    table_id = error.table_id if isinstance(error, UnknownTableError) else first_table(event.entry.mutation)
+    return f"unknown {UUID(bytes=table_id)}"
+
+
+def write_timestamps(update: PartitionUpdate) -> Iterator[int]:
+    """All write timestamps in it, µs."""
+    if not update.deletion.is_live:
+        yield update.deletion.marked_for_delete_at
+    for tombstone in update.range_tombstones:
+        yield tombstone.deletion.marked_for_delete_at
+    if update.static_row is not None:
+        yield from _row_timestamps(update.static_row)
+    for row in update.rows:
+        yield from _row_timestamps(row)
+
+
+def _row_timestamps(row: Row) -> Iterator[int]:
+    if not row.liveness.is_empty:
+        yield row.liveness.timestamp
+    if not row.deletion.time.is_live:
+        yield row.deletion.time.marked_for_delete_at
+    for data in row.columns.values():
+        if isinstance(data, Cell):
+            yield data.timestamp
+            continue
+        if data.deletion.marked_for_delete_at != NO_TIMESTAMP:
+            yield data.deletion.marked_for_delete_at
+        for cell in data.cells:
+            yield cell.timestamp
+
+
+def facts_json(walk: SegmentWalk, facts: SegmentFacts) -> dict[str, Any]:
+    """What `info --json` prints of a segment; docs/commitlog-tool.md has the fields."""
+    descriptor = walk.descriptor
+    version = walk.file.version if descriptor is None else descriptor.version
+    return {
+        "segment": walk.file.path.name,
+        "path": str(walk.file.path),
+        "version": version,
+        "written_by": _written_by(version),
+        "messaging_version": None if descriptor is None else descriptor.messaging_version,
+        "id": walk.file.id,
+        "id_time": moment(walk.file.id * 1000),
+        "compression": None,
+        "encryption": None,
+        "size": walk.size,
+        "index": walk.index_problem or _index_text(walk),
+        "sections": walk.sections,
+        "entries": facts.entries,
+        "unknown": facts.unknown,
+        "tables": {
+            name: {"mutations": table.updates, "bytes": table.size} for name, table in sorted(facts.tables.items())
+        },
+        "min_timestamp": facts.min_timestamp,
+        "max_timestamp": facts.max_timestamp,
+        "ending": {"kind": walk.ending.value, "position": walk.end_position},
+        "problems": [{"position": problem.position, "reason": problem.reason} for problem in facts.problems],
+        "more_problems": facts.more_problems,
+    }
+
+
+def _written_by(version: int) -> str | None:
+    try:
+        return commit_log_format(version).written_by
+    except FormatError:
+        return None
+
+
+def _index_text(walk: SegmentWalk) -> str | None:
+    if walk.index is None:
+        return None
+    return "COMPLETED" if walk.index.is_completed else f"durable up to {walk.index.offset}"
+
+
+def moment(microseconds: int) -> str | None:
+    """ISO 8601 in UTC to the millisecond; None beyond the years that have four digits."""
+    try:
+        return (_EPOCH + timedelta(microseconds=microseconds)).isoformat(" ", "milliseconds").replace("+00:00", "Z")
+    except OverflowError:
+        return None
