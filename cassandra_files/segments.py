@@ -18,6 +18,7 @@ node crashed before it was completed.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.commitlog import (
@@ -28,7 +29,9 @@ from cassandra_storage.commitlog import (
     index_file_name,
     parse_cdc_index,
     parse_file_name,
+    read_descriptor,
 )
+from cassandra_storage.errors import FormatError
 from cassandra_storage.versions import commit_log_format
 
 if TYPE_CHECKING:
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from cassandra_storage.commitlog_sections import Codecs
 
 WINDOW = 256 * 1024
+MAX_DESCRIPTOR_SIZE = 14 + 0xFFFF + 4
 
 
 class SegmentFile(NamedTuple):
@@ -55,11 +59,12 @@ class SegmentFile(NamedTuple):
     def read_index(self) -> CdcIndex | None:
         """How much of it is durable; None if there is nothing to read yet (no index, or one just being written).
 
-        FormatError if it is not an index, UnsupportedError if the version is not known.
+        A version without indexes is taken for replayed: its number is the file's length. FormatError if it is not an
+        index, UnsupportedError if the version is not known.
         """
-        if not commit_log_format(self.version).has_cdc_index:
-            return CdcIndex(0, is_completed=True)
         try:
+            if not commit_log_format(self.version).has_cdc_index:
+                return CdcIndex(self.path.stat().st_size, is_completed=True)
             return parse_cdc_index(self.index_path.read_bytes())
         except FileNotFoundError:
             return None
@@ -75,15 +80,21 @@ class SegmentFile(NamedTuple):
 
 
 def list_segments(folder: Path) -> list[SegmentFile]:
-    """The segments in the folder in the order of their ids, which is the order in which they were begun. FormatError at
-    a `.log` file with another name.
+    """The segments in the folder in the order of their ids, which is the order in which they were begun. Files with
+    other names are passed over, as Cassandra does.
     """
     found = []
     for name in os.listdir(folder):  # noqa: PTH208  twenty times a second: no Path for each name
-        if name.endswith(".log"):
+        with suppress(FormatError):
             version, segment = parse_file_name(name)
             found.append(SegmentFile(segment, version, folder / name))
     return sorted(found)
+
+
+def read_descriptor_of(path: Path) -> CommitLogDescriptor | None:
+    """What the segment says of itself; None while it does not. FormatError if it is damaged or unknown."""
+    with path.open("rb") as file:
+        return read_descriptor(file.read(MAX_DESCRIPTOR_SIZE))
 
 
 def remove_orphaned_indexes(folder: Path) -> None:
@@ -127,9 +138,8 @@ class OpenSegment:
         """
         reader = self._reader
         size = os.fstat(self._file()).st_size
-        is_plain = reader.descriptor is None or not reader.is_coded
-        limit = size if durable is None or not is_plain else min(size, durable)
         while not reader.is_ended:
+            limit = size if durable is None or reader.is_coded else min(size, durable)
             before, wanted = reader.position, reader.wanted
             if durable is not None and before + wanted > limit:
                 return
@@ -137,6 +147,7 @@ class OpenSegment:
             yield from reader.read(data, size if durable is None else None, durable=durable)
             if (reader.position, reader.wanted) == (before, wanted):
                 if durable is None and not reader.is_ended:
+                    reader.is_ended = True
                     yield CorruptEntry(before, before, "the file has become shorter")
                 return
         self.close()

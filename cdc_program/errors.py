@@ -32,6 +32,8 @@ class Code(Enum):
     SEGMENT_UNSUPPORTED = (41, 4)
     POSITION_FILE = (42, 4)
     SCHEMA_UNKNOWN = (43, 4)
+    LOG_ENCRYPTED = (44, 3)
+    KEYSTORE = (45, 3)
     RAW_SKIPPED = (50, 4)
     STATE_MISMATCH = (51, 4)
     STATE_DAMAGED = (52, 4)

@@ -96,6 +96,21 @@ class PublisherSettings(Table):
     state_directory: Annotated[
         Path, Field(description="Where the position, the schemas and the registry ids are kept.")
     ] = Path("/var/lib/cassandra-publisher")
+    keystore: Annotated[
+        Path | None, Field(description="The node's JCEKS keystore, if its commit log is encrypted.")
+    ] = None
+    keystore_password: Annotated[SecretStr, Field(description="Its password.")] = SecretStr("")
+    keystore_password_file: Annotated[Path | None, Field(description="A file that holds the password.")] = None
+    key_password: Annotated[SecretStr, Field(description="The key's password, if it is not the keystore's.")] = (
+        SecretStr("")
+    )
+    key_password_file: Annotated[Path | None, Field(description="A file that holds the key's password.")] = None
+    allow_plaintext_downstream: Annotated[
+        bool, Field(description="Publish an encrypted commit log, which Kafka then holds in the clear.")
+    ] = False
+    max_segment_mib: Annotated[
+        int, Field(description="Largest commitlog_segment_size; what claims to be larger is damage.", ge=1, le=2047)
+    ] = 128
     poll_interval_ms: Annotated[int, Field(description="How often cdc_raw is looked at when nothing is new.", ge=1)] = (
         50
     )

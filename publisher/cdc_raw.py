@@ -1,68 +1,27 @@
-"""The folder `cdc_raw`: which segments are there, and how much of each is durable."""
+"""The folder `cdc_raw` with the errors that a publisher reports of it, and what it takes to read an encrypted log."""
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from cassandra_storage.commitlog import CdcIndex, index_file_name, parse_cdc_index, parse_file_name
-from cassandra_storage.errors import FormatError
-from cassandra_storage.versions import commit_log_format
+from cassandra_files.codecs import SegmentCodecs
+from cassandra_files.keystore import KeystoreError, read_keys
+from cassandra_files.segments import list_segments, read_descriptor_of
+from cassandra_storage.errors import FormatError, UnsupportedError
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-
-class SegmentFile(NamedTuple):
-    """A segment of commit log format `version`, by its file's name."""
-
-    id: int
-    version: int
-    path: Path
-
-    @property
-    def index_path(self) -> Path:
-        return self.path.with_name(index_file_name(self.path.name))
-
-    def read_index(self) -> CdcIndex | None:
-        """How much of it is durable; None if there is nothing to read yet (no index, or one just being written)."""
-        try:
-            if not commit_log_format(self.version).has_cdc_index:
-                return CdcIndex(0, is_completed=True)
-        except FormatError as error:
-            raise unsupported(self.path, error) from error
-        try:
-            return parse_cdc_index(self.index_path.read_bytes())
-        except FileNotFoundError:
-            return None
-        except FormatError as error:
-            raise CdcError(
-                Code.SEGMENT_CORRUPT,
-                f"{self.index_path} is {error.reason}.",
-                "Only Cassandra writes there: restore the file, or remove it and its segment.",
-            ) from error
-
-    def delete(self) -> None:
-        """Remove log and index, the log first: an index alone is rubbish, a log alone looks like one not begun."""
-        self.path.unlink(missing_ok=True)
-        self.index_path.unlink(missing_ok=True)
-
-
-def unsupported(path: Path, error: FormatError) -> CdcError:
-    """A segment that is sound as far as can be told, but of a kind that is not read."""
-    return CdcError(
-        Code.SEGMENT_UNSUPPORTED,
-        f"The segment {path} cannot be read: {error.reason}.",
-        "This build reads plain segments of Cassandra 3.11 to 5.0: leave commitlog_compression and"
-        " transparent_data_encryption_options off.",
-    )
+    from cassandra_files.segments import SegmentFile
+    from cassandra_storage.commitlog import CdcIndex
+    from cdc_program.settings import PublisherSettings
 
 
 def segments(folder: Path) -> list[SegmentFile]:
-    """The segments in the folder in the order of their ids, which is the order in which they were begun."""
+    """The segments in the folder in the order in which they were begun."""
     try:
-        names = os.listdir(folder)  # noqa: PTH208  twenty times a second: no Path for each name
+        return list_segments(folder)
     except OSError as error:
         raise CdcError(
             Code.CDC_RAW_MISSING,
@@ -70,16 +29,75 @@ def segments(folder: Path) -> list[SegmentFile]:
             "Set publisher.cdc_raw_directory to the node's cdc_raw_directory (cassandra.yaml), and let the publisher's"
             " user read and delete there.",
         ) from error
-    found = []
-    for name in names:
-        if name.endswith(".log"):
-            version, segment = parse_file_name(name)
-            found.append(SegmentFile(segment, version, folder / name))
-    return sorted(found)
 
 
-def remove_orphaned_indexes(folder: Path) -> None:
-    """Remove the indexes that a deletion cut short has left without a log."""
-    for index in folder.glob("CommitLog-*_cdc.idx"):
-        if not index.with_name(index.name.replace("_cdc.idx", ".log")).exists():
-            index.unlink(missing_ok=True)
+def read_index(file: SegmentFile) -> CdcIndex | None:
+    """How much of it is durable; None if there is nothing to read yet."""
+    try:
+        return file.read_index()
+    except UnsupportedError as error:
+        raise unreadable(file.path, error) from error
+    except FormatError as error:
+        raise CdcError(
+            Code.SEGMENT_CORRUPT,
+            f"{file.index_path} is {error.reason}.",
+            "Only Cassandra writes there: restore the file, or remove it and its segment.",
+        ) from error
+
+
+def unreadable(path: Path, error: FormatError) -> CdcError:
+    """Of a segment whose kind cannot be read, or whose descriptor cannot."""
+    if not isinstance(error, UnsupportedError):
+        return damaged(path, error.reason, f"position {error.position or 0}")
+    return CdcError(
+        Code.SEGMENT_UNSUPPORTED,
+        f"The segment {path} cannot be read: {error.reason}.",
+        "Install a build that knows it, or set publisher.keystore if it is the key that is missing.",
+    )
+
+
+def damaged(path: Path, reason: str, where: str) -> CdcError:
+    return CdcError(
+        Code.SEGMENT_CORRUPT,
+        f"The segment {path} is damaged at {where}: {reason}.",
+        "Keep a copy of the segment, move it away, and repair the tables with cdc = true on this node.",
+    )
+
+
+def open_codecs(settings: PublisherSettings) -> SegmentCodecs:
+    """For segments of every kind: the keys of the keystore, if one is set, and with consent only."""
+    if settings.keystore is None or not settings.allow_plaintext_downstream:
+        _check_plain(settings.cdc_raw_directory, has_keystore=settings.keystore is not None)
+        return SegmentCodecs()
+    password = settings.keystore_password.get_secret_value()
+    try:
+        return SegmentCodecs(read_keys(settings.keystore, password, settings.key_password.get_secret_value() or None))
+    except (KeystoreError, OSError) as error:
+        raise CdcError(
+            Code.KEYSTORE,
+            f"The keystore {settings.keystore} cannot be read: {error}.",
+            "Set publisher.keystore, keystore_password and key_password to what transparent_data_encryption_options in"
+            " the node's cassandra.yaml say of its key_provider, and let the publisher's user read the file.",
+        ) from error
+
+
+def _check_plain(folder: Path, *, has_keystore: bool) -> None:
+    """Nothing of an encrypted log leaves the node unless both the key and the consent are given."""
+    encrypted = next((file for file in segments(folder) if _is_encrypted(file)), None)
+    if encrypted is not None or has_keystore:
+        raise CdcError(
+            Code.LOG_ENCRYPTED,
+            f"The node's commit log is encrypted ({encrypted.path})."
+            if encrypted is not None
+            else "publisher.keystore is set, as for an encrypted commit log, without allow_plaintext_downstream.",
+            "What it holds would leave the node in the clear. If Kafka and all behind it may hold it, set"
+            " publisher.allow_plaintext_downstream = true and publisher.keystore.",
+        )
+
+
+def _is_encrypted(file: SegmentFile) -> bool:
+    try:
+        descriptor = read_descriptor_of(file.path)
+    except (FormatError, FileNotFoundError):
+        return False  # it is told when it is to be read
+    return descriptor is not None and descriptor.encryption is not None

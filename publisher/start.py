@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from cassandra_files.segments import remove_orphaned_indexes
 from cdc_program.cassandra import check_cdc_enabled, connect, read_node
 from cdc_program.errors import CdcError, Code
 from publisher import cdc_raw, state_files
@@ -34,6 +35,7 @@ def run(settings: Settings) -> None:
         node = read_node(client)
         check_cdc_enabled(client)
         _check_cdc_raw(own.cdc_raw_directory, client)
+        codecs = cdc_raw.open_codecs(own)
         state_files.make_folder(own.state_directory)
         with state_files.locked(own.state_directory):
             schema = Schema(
@@ -49,7 +51,7 @@ def run(settings: Settings) -> None:
                 channels=_channels(settings, node.cluster, sender),
                 sender=sender,
                 positions=positions,
-                tails=Tails(own.cdc_raw_directory, positions),
+                tails=Tails(own.cdc_raw_directory, positions, codecs, own.max_segment_mib << 20),
             )
             publisher.follow_schema()
             log.info(
@@ -81,7 +83,7 @@ def _registry(settings: RegistrySettings) -> RegistryClient:
 def _check_cdc_raw(folder: Path, client: CassandraClient) -> None:
     """The folder is there and is the node's."""
     cdc_raw.segments(folder)
-    cdc_raw.remove_orphaned_indexes(folder)
+    remove_orphaned_indexes(folder)
     try:
         rows = client.rows("SELECT value FROM system_views.settings WHERE name = 'cdc_raw_directory'")
     except CdcError as error:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import os
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import structlog
 
-from cassandra_storage.commitlog import CommitLogEntry, CorruptEntry, SegmentReader
+from cassandra_files.segments import OpenSegment
+from cassandra_storage.commitlog import MAX_SEGMENT_SIZE, CommitLogEntry, CorruptEntry
 from cassandra_storage.errors import FormatError
-from cdc_program.errors import CdcError, Code
-from publisher.cdc_raw import segments, unsupported
+from publisher.cdc_raw import damaged, read_index, segments, unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from cassandra_files.segments import SegmentFile
     from cassandra_storage.commitlog import CdcIndex
-    from publisher.cdc_raw import SegmentFile
+    from cassandra_storage.commitlog_sections import Codecs
+    from cdc_program.errors import CdcError
     from publisher.position import Positions
 
-WINDOW = 256 * 1024
+LEFT_BEHIND_SECONDS = 10.0
 
 log = structlog.get_logger(__name__)
 
@@ -28,99 +30,121 @@ log = structlog.get_logger(__name__)
 class SegmentTail:
     """One segment, read from where it is acknowledged. `position`: all before it has been read."""
 
-    def __init__(self, file: SegmentFile, resume_from: int) -> None:
+    def __init__(self, file: SegmentFile, resume_from: int, codecs: Codecs | None, max_segment_size: int) -> None:
         self.file = file
         self.position = resume_from
-        self._reader = SegmentReader(file.path.name, resume_from)
-        self._handle: int | None = None
+        self.is_completed = False
+        self._segment = OpenSegment(file.path, resume_from, codecs=codecs, max_segment_size=max_segment_size)
         self._durable = 0
         self._tried = 0
-        self._is_completed = False
+        self._may_be_torn = False
+        self._torn: CorruptEntry | None = None
+        self._passed_since: float | None = None
 
     @property
     def messaging_version(self) -> int:
         """Of its mutations; known once it has been read from."""
-        return self._reader.descriptor.messaging_version if self._reader.descriptor else 0
+        return self._segment.descriptor.messaging_version if self._segment.descriptor else 0
 
     @property
     def is_at_end(self) -> bool:
         """All has been read, and no more will come."""
-        return self._is_completed and self._reader.is_ended
+        return self.is_completed and self._segment.is_ended
 
     @property
     def has_unread(self) -> bool:
-        return self._is_completed or (self._durable > self._tried and not self._reader.is_ended)
+        return self.is_completed or (self._durable > self._tried and not self._segment.is_ended)
 
     @property
     def is_begun(self) -> bool:
-        return self._durable > 0 or self.position > 0
+        return self.is_completed or self._durable > 0 or self.position > 0
 
-    def extend(self, index: CdcIndex) -> None:
-        """Take what its index says now."""
-        self._is_completed = self._is_completed or index.is_completed
-        self._durable = max(self._durable, index.offset)
+    def extend(self, index: CdcIndex, size: int) -> None:
+        """Take what its index says now; `size` is the file's. The number of a completed segment means nothing but that
+        a node that crashed has replayed it, if it is the size: its end may be torn then.
+        """
+        if index.is_completed:
+            self.is_completed = True
+            self._may_be_torn = index.offset == size
+        elif index.offset > self._durable:
+            self._durable = index.offset
+            self._passed_since = None
+
+    def is_left_behind(self) -> bool:
+        """A later segment is in use, and Cassandra has let go of this one without completing it: it was flushed, and
+        then the node crashed. Asked for some seconds before it is believed, for then it is read and deleted.
+        """
+        if self._passed_since is None:
+            self._passed_since = monotonic()
+        return monotonic() - self._passed_since >= LEFT_BEHIND_SECONDS and self.file.is_left_behind()
+
+    def leave_behind(self) -> None:
+        """No more will come: all that it holds is to be read, and its end may be torn."""
+        log.warning("a segment was never completed: the node has crashed", file=self.file.path.name)
+        self.is_completed = self._may_be_torn = True
 
     def entries(self) -> Iterator[CommitLogEntry]:
-        """What is durable and was not read; CdcError SEGMENT_CORRUPT at what is no entry.
+        """What is durable and was not read; CdcError SEGMENT_CORRUPT at what is no entry, but for a torn end.
 
         The file is closed at its end, and stays open if more may come.
         """
+        tried = self._durable
         try:
-            limit = self._open()
-        except FileNotFoundError:
-            return  # the next look into the folder reports it
-        while not self._reader.is_ended:
-            before, wanted = self._reader.position, self._reader.wanted
-            size = min(max(WINDOW, wanted), limit - before)
-            for event in self._read(os.pread(self._file(), max(size, 0), before), limit):
+            for event in self._segment.events(None if self.is_completed else self._durable):
                 if isinstance(event, CorruptEntry):
-                    raise self._corrupt(event.reason, event.position)
+                    self._doubt(event)
+                    continue
+                self._check_whole()
                 self.position = event.end_position
                 yield event
-            if (self._reader.position, self._reader.wanted) == (before, wanted):
-                if self._is_completed and not self._reader.is_ended:
-                    raise self._corrupt("ends inside an entry", before)
-                break
-        self._tried = limit
-        if self.is_at_end:
-            self.close()
+        except FileNotFoundError:
+            return  # the next look into the folder reports it
+        except FormatError as error:
+            raise unreadable(self.file.path, error) from error
+        self._tried = tried
+        if self._torn is not None and self.is_at_end:
+            log.warning(
+                "the end of a segment is torn, as its node has crashed",
+                file=self.file.path.name,
+                position=self._torn.position,
+                reason=self._torn.reason,
+            )
 
     def close(self) -> None:
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+        self._segment.close()
 
-    def _open(self) -> int:
-        """Up to where it can be read."""
-        return os.fstat(self._file()).st_size if self._is_completed else self._durable
+    def _doubt(self, event: CorruptEntry) -> None:
+        """It may be the torn end of a segment that the node wrote when it crashed: behind all that was durable."""
+        if not self._may_be_torn or event.position < self._durable:
+            raise self._damaged(event)
+        self._torn = self._torn or event
 
-    def _file(self) -> int:
-        if self._handle is None:
-            self._handle = os.open(self.file.path, os.O_RDONLY | os.O_CLOEXEC)
-        return self._handle
+    def _check_whole(self) -> None:
+        """Something can be read behind what cannot: that is no torn end, unless none of it ever was durable."""
+        if self._torn is not None and not self._durable:
+            raise self._damaged(self._torn)
 
-    def _read(self, data: bytes, limit: int) -> Iterable[CommitLogEntry | CorruptEntry]:
-        try:
-            return self._reader.read(data, limit if self._is_completed else None)
-        except FormatError as error:
-            if "not supported" in error.reason:
-                raise unsupported(self.file.path, error) from error
-            raise self._corrupt(error.reason, 0) from error
-
-    def _corrupt(self, reason: str, position: int) -> CdcError:
-        return CdcError(
-            Code.SEGMENT_CORRUPT,
-            f"The segment {self.file.path} is damaged at position {position}: {reason}.",
-            "Keep a copy of the segment, move it away, and repair the tables with cdc = true on this node.",
-        )
+    def _damaged(self, event: CorruptEntry) -> CdcError:
+        where = f"position {event.position}"
+        if event.section_offset is not None:
+            where += f", in the section at byte {event.section_offset} of the file"
+        return damaged(self.file.path, event.reason, where)
 
 
 class Tails:
     """The segments that are not finished."""
 
-    def __init__(self, folder: Path, positions: Positions) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        positions: Positions,
+        codecs: Codecs | None = None,
+        max_segment_size: int = MAX_SEGMENT_SIZE,
+    ) -> None:
         self._folder = folder
         self._positions = positions
+        self._codecs = codecs
+        self._max_segment_size = max_segment_size
         self._tails: dict[int, SegmentTail] = {}
 
     def poll(self) -> list[SegmentTail]:
@@ -130,18 +154,39 @@ class Tails:
         """
         files = [file for file in segments(self._folder) if not self._positions.is_finished(file.id)]
         self._drop_vanished({file.id for file in files})
-        return [tail for file in files if (tail := self._look(file)) is not None and tail.has_unread]
+        newest = self._positions.published_up_to.segment_id
+        tails = []
+        for file in reversed(files):
+            tail = self._look(file, is_passed=newest > file.id)
+            if tail is not None and tail.has_unread:
+                tails.append(tail)
+            if tail is not None and tail.is_begun:
+                newest = max(newest, file.id)
+        return tails[::-1]
 
-    def _look(self, file: SegmentFile) -> SegmentTail | None:
+    def _look(self, file: SegmentFile, *, is_passed: bool) -> SegmentTail | None:
         tail = self._tails.get(file.id)
         if tail is None:
-            tail = self._tails[file.id] = SegmentTail(file, self._positions.resume_at(file.id))
+            resume_from = self._positions.resume_at(file.id)
+            tail = self._tails[file.id] = SegmentTail(file, resume_from, self._codecs, self._max_segment_size)
         if tail.is_at_end:
             return None
-        index = file.read_index()
-        if index is not None:
-            tail.extend(index)
+        try:
+            self._update(tail, is_passed=is_passed)
+        except FileNotFoundError:
+            return None  # the next look into the folder reports it
         return tail
+
+    def _update(self, tail: SegmentTail, *, is_passed: bool) -> None:
+        index = read_index(tail.file)
+        if index is None:
+            return
+        if is_passed and not (index.is_completed or tail.is_completed) and tail.is_left_behind():
+            index = read_index(tail.file)  # Cassandra completes a segment before it lets go of it
+            if index is not None and not index.is_completed:
+                tail.leave_behind()
+        if index is not None:
+            tail.extend(index, tail.file.path.stat().st_size)
 
     def _drop_vanished(self, present: set[int]) -> None:
         for segment in [segment for segment in self._tails if segment not in present]:

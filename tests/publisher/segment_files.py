@@ -13,7 +13,9 @@ SEGMENT_SIZE = 64 * 1024
 
 
 class SegmentFileBuilder:
-    """A segment that grows in `folder` as a live one does: preallocated with zeroes, its index behind each sync."""
+    """A segment that grows in `folder` as a live one does: preallocated with zeroes, its index behind each sync, and a
+    link to it in the commit log's own folder.
+    """
 
     def __init__(self, folder: Path, segment: int, size: int = SEGMENT_SIZE) -> None:
         self.segment = segment
@@ -27,6 +29,13 @@ class SegmentFileBuilder:
         self._content += bytes(8)
         self._size = size
         self._write()
+        self._own_link = folder.with_name(f"{folder.name}-commitlog") / self.path.name
+        self._own_link.parent.mkdir(exist_ok=True)
+        self._own_link.hardlink_to(self.path)
+
+    def let_go(self) -> None:
+        """CommitLogSegmentManagerCDC: the commit log needs it no more."""
+        self._own_link.unlink()
 
     def append(self, mutation: bytes) -> int:
         """The position after it."""

@@ -9,12 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cassandra_files.segments import WINDOW, remove_orphaned_indexes
+from cassandra_storage.commitlog import index_file_name
 from cdc_program.errors import CdcError, Code
-from publisher import cdc_raw
+from publisher import cdc_raw, tail
 from publisher.inflight import Mark
 from publisher.position import Positions
-from publisher.tail import WINDOW, Tails
+from publisher.tail import Tails
+from tests.files.coded import CODECS, FORMS, Form
 from tests.publisher.segment_files import SegmentFileBuilder, mutation
+from tests.storage.segment_builder import NAME
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,9 +66,9 @@ def test_a_growing_segment_is_read_once_and_only_as_far_as_it_is_durable(
         assert read == written
     if complete:
         segment.sync(complete=True)
-        [tail] = tails.poll()
-        assert list(tail.entries()) == []
-        assert tail.is_at_end
+        [segment_tail] = tails.poll()
+        assert list(segment_tail.entries()) == []
+        assert segment_tail.is_at_end
         assert tails.poll() == []
 
 
@@ -152,9 +156,169 @@ def test_after_a_crash_the_index_is_the_files_length(tmp_path: Path) -> None:
     segment.append(mutation(1))  # never synced: no marker
     segment.index_path.write_text(f"{segment.path.stat().st_size}\nCOMPLETED")
     tails, _ = new_tails(tmp_path)
-    [tail] = tails.poll()
-    assert [entry.mutation for entry in tail.entries()] == [mutation(0)]
-    assert tail.is_at_end
+    [segment_tail] = tails.poll()
+    assert [entry.mutation for entry in segment_tail.entries()] == [mutation(0)]
+    assert segment_tail.is_at_end
+
+
+def crashed(segment: SegmentFileBuilder, offset: int) -> None:
+    """The node was killed while it wrote the byte at `offset`, and has replayed the segment."""
+    content = bytearray(segment.path.read_bytes())
+    content[offset] ^= 1
+    segment.path.write_bytes(content)
+    segment.index_path.write_text(f"{len(content)}\nCOMPLETED")
+
+
+@pytest.mark.parametrize("is_seen_before", [True, False])
+@pytest.mark.parametrize("place", ["size", "mutation", "marker"])
+def test_a_crashs_torn_end_is_the_end(
+    tmp_path: Path, place: str, is_seen_before: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    segment = SegmentFileBuilder(tmp_path, FIRST)
+    segment.append(mutation(0))
+    durable = segment.sync()
+    tails, _ = new_tails(tmp_path)
+    read = read_all(tails) if is_seen_before else []
+    segment.append(mutation(1))
+    segment.sync()
+    crashed(segment, durable + {"size": 8, "mutation": 20, "marker": 5}[place])
+    [segment_tail] = tails.poll()
+    read += [entry.mutation for entry in segment_tail.entries()]
+    assert read == [mutation(0)]
+    assert segment_tail.is_at_end
+    assert tails.poll() == []
+    assert "torn" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("is_seen_before", [True, False])
+def test_good_entries_behind_a_bad_one_are_no_torn_end(tmp_path: Path, is_seen_before: object) -> None:
+    """Unless it is known that none of it was durable when the node crashed: then Cassandra reads on, and so do we."""
+    segment = SegmentFileBuilder(tmp_path, FIRST)
+    segment.append(mutation(0))
+    durable = segment.sync()
+    tails, _ = new_tails(tmp_path)
+    read = read_all(tails) if is_seen_before else []
+    segment.append(mutation(1))
+    segment.append(mutation(2))
+    segment.sync()
+    crashed(segment, durable + 20)
+    if is_seen_before:
+        assert read + read_all(tails) == [mutation(0), mutation(2)]
+        return
+    with pytest.raises(CdcError, match=f"is damaged at position {durable + 8}"):
+        read_all(tails)
+
+
+def test_damage_in_what_was_durable_is_no_torn_end(tmp_path: Path) -> None:
+    segment = SegmentFileBuilder(tmp_path, FIRST)
+    good = segment.append(mutation(0))
+    segment.append(mutation(1))
+    segment.sync()
+    tails, _ = new_tails(tmp_path)
+    tails.poll()
+    crashed(segment, good + 12)
+    with pytest.raises(CdcError, match=f"is damaged at position {good}"):
+        read_all(tails)
+
+
+def test_a_segment_completed_without_a_crash_has_no_torn_end(tmp_path: Path) -> None:
+    segment = SegmentFileBuilder(tmp_path, FIRST)
+    good = segment.append(mutation(0))
+    segment.append(mutation(1))
+    segment.sync(complete=True)
+    index = segment.index_path.read_text()
+    crashed(segment, good + 12)
+    segment.index_path.write_text(index)
+    with pytest.raises(CdcError, match=f"is damaged at position {good}"):
+        read_all(new_tails(tmp_path)[0])
+
+
+def test_a_segment_that_its_node_left_behind_is_read_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flushed, then the node crashed: the index is never completed, and durable entries may lie behind its number."""
+    monkeypatch.setattr(tail, "LEFT_BEHIND_SECONDS", 0.0)
+    first, second = SegmentFileBuilder(tmp_path, FIRST), SegmentFileBuilder(tmp_path, FIRST + 1)
+    first.append(mutation(0))
+    first.sync()
+    index = first.index_path.read_text()
+    first.append(mutation(1))
+    first.sync()
+    first.index_path.write_text(index)
+    tails, _ = new_tails(tmp_path)
+    assert read_all(tails) == [mutation(0)]
+    first.let_go()
+    assert read_all(tails) == []  # no later segment is in use
+    second.append(mutation(2))
+    second.sync()
+    left, newer = tails.poll()
+    assert [entry.mutation for entry in left.entries()] == [mutation(1)]
+    assert left.is_at_end
+    assert [entry.mutation for entry in newer.entries()] == [mutation(2)]
+    assert not newer.is_at_end
+
+
+@pytest.mark.parametrize("seconds", [0.0, 100.0])
+def test_a_passed_segment_is_not_left_behind_while_it_may_grow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """The commit log still has it, or has just let go of it."""
+    monkeypatch.setattr(tail, "LEFT_BEHIND_SECONDS", seconds)
+    first, second = SegmentFileBuilder(tmp_path, FIRST), SegmentFileBuilder(tmp_path, FIRST + 1)
+    tails, _ = new_tails(tmp_path)
+    for segment in (first, second):
+        segment.append(mutation(0))
+        segment.sync()
+    if seconds:
+        first.let_go()
+    for _ in range(3):
+        read_all(tails)
+    first.append(mutation(1))
+    assert read_all(tails) == []
+    first.sync(complete=True)
+    assert read_all(tails) == [mutation(1)]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+def test_compressed_and_encrypted_segments(tmp_path: Path, form: Form) -> None:
+    """The index counts in positions, which are not the file's."""
+    sections = [[mutation(0), mutation(1)], [mutation(2)], [mutation(3)]]
+    path = tmp_path / NAME
+    index_path = tmp_path / index_file_name(NAME)
+    tails = Tails(tmp_path, Positions.load(tmp_path / "position.json", UUID(int=1)), CODECS)
+    offset = form.header_size
+    read = []
+    for count, section in enumerate(sections, start=1):
+        path.write_bytes(form.segment(sections[:count]))
+        assert read_all(tails) == []
+        offset += 8 + sum(12 + len(one) for one in section)
+        index_path.write_text(str(offset))
+        read += read_all(tails)
+        assert read == [one for section in sections[:count] for one in section]
+    index_path.write_text(f"{offset}\nCOMPLETED")
+    [segment_tail] = tails.poll()
+    assert list(segment_tail.entries()) == []
+    assert segment_tail.is_at_end
+    assert segment_tail.position == offset
+
+
+def test_a_torn_section(tmp_path: Path) -> None:
+    form = FORMS[0]
+    data = form.segment([[mutation(0)], [mutation(1)]])[:-3]
+    (tmp_path / NAME).write_bytes(data)
+    (tmp_path / index_file_name(NAME)).write_text(f"{len(data)}\nCOMPLETED")
+    assert read_all(Tails(tmp_path, new_tails(tmp_path)[1], CODECS)) == [mutation(0)]
+    (tmp_path / index_file_name(NAME)).write_text(f"{len(data) + 9}\nCOMPLETED")
+    with pytest.raises(CdcError, match=f"in the section at byte {len(form.segment([[mutation(0)]]))} of the file"):
+        read_all(Tails(tmp_path, new_tails(tmp_path)[1], CODECS))
+
+
+def test_a_compression_that_is_not_known(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(FORMS[0].segment([[mutation(0)]]))
+    (tmp_path / index_file_name(NAME)).write_text("1000")
+    with pytest.raises(CdcError) as caught:
+        read_all(new_tails(tmp_path)[0])
+    assert caught.value.code is Code.SEGMENT_UNSUPPORTED
 
 
 def test_damage_stops_with_segment_and_position(tmp_path: Path) -> None:
@@ -166,11 +330,11 @@ def test_damage_stops_with_segment_and_position(tmp_path: Path) -> None:
     content[good + 12] ^= 1
     segment.path.write_bytes(content)
     tails, _ = new_tails(tmp_path)
-    [tail] = tails.poll()
+    [segment_tail] = tails.poll()
     with pytest.raises(CdcError, match=f"{segment.path.name} is damaged at position {good}") as caught:
-        list(tail.entries())
+        list(segment_tail.entries())
     assert caught.value.code is Code.SEGMENT_CORRUPT
-    assert tail.position == good
+    assert segment_tail.position == good
 
 
 def test_a_cdc_raw_that_is_not_there(tmp_path: Path) -> None:
@@ -187,7 +351,7 @@ def test_deleting_removes_log_and_index_and_start_removes_orphans(tmp_path: Path
     file.delete()
     assert sorted(path.name for path in tmp_path.iterdir()) == [other.path.name, other.index_path.name]
     other.path.unlink()
-    cdc_raw.remove_orphaned_indexes(tmp_path)
+    remove_orphaned_indexes(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
