@@ -39,6 +39,15 @@ class _Column(NamedTuple):
     encode: Encoder
 
 
+class _OddValues(NamedTuple):
+    """The names (as encoded strings) of fields that are null because Avro has no form of their value: it is empty, or
+    none of its type, which Cassandra lets pass in places (docs/formats/messages.md).
+    """
+
+    empty: list[bytes]
+    unreadable: list[bytes]
+
+
 def key_schema(table: TableMetadata, prefix: str) -> dict[str, Any]:
     """The key: a record of the primary key's columns. It does not depend on any other column."""
     of = _namespace(table, prefix)
@@ -104,38 +113,44 @@ class ChangeEncoder:
         self._file: tuple[bytes, str] = (b"", "")
         self._source_file = b""
 
-    def encode(self, change: RowChange, ts_ms: int | None = None) -> tuple[bytes, bytes]:
+    def encode(self, change: RowChange, ts_ms: int | None = None) -> tuple[bytes, bytes] | None:
         """The change's message, key and value; `ts_ms` is when it was made, now if not given.
 
-        MessageError if a value is not one of its column's type, or if the key has an empty value that Avro cannot say.
+        None if the row's key has no form in Avro: an empty value of a type without one, a null of a compact table, a
+        value that is none of its type. MessageError if the change is not one of this table's.
         """
         key = self._key(change)
-        empty: list[bytes] = []
+        if key is None:
+            return None
+        odd = _OddValues([], [])
         value = (
             self._value_header,
-            self._image("before", change.before, key, empty),
-            self._image("after", change.after, key, empty),
-            self._source(change.source, change.row_sequence, empty),
+            self._image("before", change.before, key, odd),
+            self._image("after", change.after, key, odd),
+            self._source(change.source, change.row_sequence, odd),
             encode_string(change.op),
             VALUE,
             encode_long(time_ns() // 1_000_000 if ts_ms is None else ts_ms),
         )
         return self._key_header + key, b"".join(value)
 
-    def tombstone(self, change: RowChange) -> tuple[bytes, None]:
-        """What follows a delete: the same key without a value, which compaction takes as the end of the key."""
-        return self._key_header + self._key(change), None
-
-    def _key(self, change: RowChange) -> bytes:
+    def _key(self, change: RowChange) -> bytes | None:
         """The fields of the primary key: the whole key, and the start of each row."""
         values: list[bytes | None] = [*_partition_key(self._table, change.partition_key)]
         values += change.clustering if change.clustering is not None else [None] * len(self._table.clustering)
         if len(values) != len(self._key_columns):
             raise MessageError(f"a clustering of {len(change.clustering or ())} values in {self._table.qualified_name}")
-        return b"".join(map(_key_field, self._key_columns, values))
+        is_static_only = change.clustering is None
+        fields = []
+        for column, value in zip(self._key_columns, values, strict=True):
+            encoded = _key_field(column, value, may_be_null=is_static_only)
+            if encoded is None:
+                return None
+            fields.append(encoded)
+        return b"".join(fields)
 
-    def _image(self, which: str, image: RowImage | None, key: bytes, empty: list[bytes]) -> bytes:
-        """The union of null and the row; names of fields with an empty value go to `empty`."""
+    def _image(self, which: str, image: RowImage | None, key: bytes, odd: _OddValues) -> bytes:
+        """The union of null and the row; names of fields whose values have no form in Avro go to `odd`."""
         if image is None:
             return NULL
         parts = [VALUE, key]
@@ -150,8 +165,11 @@ class ChangeEncoder:
                 encoded = encode(value)
             except EmptyValueError:
                 parts.append(NULL)
-                empty.append(encode_string(f"{which}.{name}"))
-            except (FormatError, MessageError) as error:
+                odd.empty.append(encode_string(f"{which}.{name}"))
+            except FormatError:
+                parts.append(NULL)
+                odd.unreadable.append(encode_string(f"{which}.{name}"))
+            except MessageError as error:
                 raise MessageError(f"column {cql_name}: {error}") from error
             else:
                 parts += (VALUE, encoded)
@@ -160,7 +178,7 @@ class ChangeEncoder:
             raise MessageError(f"columns that {self._table.qualified_name} does not have: {sorted(unknown)}")
         return b"".join(parts)
 
-    def _source(self, source: Source, row_sequence: int, empty: list[bytes]) -> bytes:
+    def _source(self, source: Source, row_sequence: int, odd: _OddValues) -> bytes:
         """The source record; what rarely changes is kept encoded."""
         if self._file != (source.host, source.file):
             self._file = (source.host, source.file)
@@ -174,7 +192,8 @@ class ChangeEncoder:
             encode_long(source.position),
             encode_string(source.cause),
             encode_long(row_sequence),
-            encode_array(empty),
+            encode_array(odd.empty),
+            encode_array(odd.unreadable),
         )
         return b"".join(parts)
 
@@ -186,17 +205,18 @@ def _partition_key(table: TableMetadata, key: bytes) -> list[bytes]:
         raise MessageError(f"{table.qualified_name}: {error}") from error
 
 
-def _key_field(column: _Column, value: bytes | None) -> bytes:
+def _key_field(column: _Column, value: bytes | None, *, may_be_null: bool) -> bytes | None:
+    """None if the value has no form in the key; null is the row of a partition that has only statics, and no other."""
     if value is None:
+        if not may_be_null:
+            return None
         if not column.is_nullable:
             raise MessageError(f"null in key column {column.cql_name}")
         return NULL
     try:
         encoded = column.encode(value)
-    except EmptyValueError:
-        raise MessageError(f"empty value in key column {column.cql_name}, whose Avro type has none") from None
-    except (FormatError, MessageError) as error:
-        raise MessageError(f"key column {column.cql_name}: {error}") from error
+    except (EmptyValueError, FormatError):
+        return None
     return VALUE + encoded if column.is_nullable else encoded
 
 
@@ -256,5 +276,6 @@ def _source_schema(of: str) -> dict[str, Any]:
             {"name": "cause", "type": "string"},
             {"name": "row_sequence", "type": "long"},
             {"name": "empty", "type": {"type": "array", "items": "string"}, "default": []},
+            {"name": "unreadable", "type": {"type": "array", "items": "string"}, "default": []},
         ],
     )

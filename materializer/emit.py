@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+import structlog
+
 from cdc_messages.errors import MessageError
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
@@ -14,12 +16,14 @@ if TYPE_CHECKING:
 
     from cdc_messages.changes import RowChange
 
+_logger = structlog.get_logger(__name__)
+
 
 class Encoder(Protocol):
     """cdc_messages.envelope.ChangeEncoder."""
 
-    def encode(self, change: RowChange) -> tuple[bytes, bytes]:
-        """Key and value in the Confluent wire format."""
+    def encode(self, change: RowChange) -> tuple[bytes, bytes] | None:
+        """Key and value in the Confluent wire format; None if the row's key has no form in Avro."""
         ...
 
 
@@ -38,12 +42,27 @@ class Emitter:
             partition = known.get(change.partition_key)
             if partition is None:
                 partition = known[change.partition_key] = partition_for(change.partition_key, self._partitions)
-            key, value = self._encode(change)
+            encoded = self._encode(change)
+            if encoded is None:
+                self._leave_out(change)
+                continue
+            key, value = encoded
             yield Message(self._topic, partition, key, value)
             if self._tombstones and change.op == "d":
                 yield Message(self._topic, partition, key, None)
 
-    def _encode(self, change: RowChange) -> tuple[bytes, bytes]:
+    def _leave_out(self, change: RowChange) -> None:
+        _logger.warning(
+            "change left out",
+            code=Code.KEY_WITHOUT_FORM.text,
+            topic=self._topic,
+            file=change.source.file,
+            position=change.source.position,
+            problem="The row's key has an empty or an unreadable value, which no message can have as its key.",
+            fix="Delete the row, or write it under a key that its readers can read.",
+        )
+
+    def _encode(self, change: RowChange) -> tuple[bytes, bytes] | None:
         try:
             return self._encoder.encode(change)
         except MessageError as error:

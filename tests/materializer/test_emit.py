@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from structlog.testing import capture_logs
+
+from cdc_messages.changes import RowChange, Source
+from materializer.emit import Emitter
+
+CHANGE = RowChange(b"p", (), "d", {}, None, 1, Source(0, bytes(16), "CommitLog-7-1.log", 5))
+
+
+class FakeEncoder:
+    """A change whose partition key is `odd` has no form."""
+
+    def encode(self, change: RowChange) -> tuple[bytes, bytes] | None:
+        return None if change.partition_key == b"odd" else (b"key", b"value")
+
+
+def test_a_change_whose_key_has_no_form_is_left_out_and_said() -> None:
+    emitter = Emitter("t", 1, FakeEncoder(), tombstones=True)
+    with capture_logs() as logs:
+        messages = list(emitter([CHANGE, CHANGE._replace(partition_key=b"odd"), CHANGE]))
+    assert [(message.key, message.value) for message in messages] == [(b"key", b"value"), (b"key", None)] * 2
+    (line,) = logs
+    assert (line["code"], line["file"], line["position"]) == ("CDC-067", "CommitLog-7-1.log", 5)
+    assert "odd" not in str(line)

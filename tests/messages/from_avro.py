@@ -1,0 +1,119 @@
+"""What an Avro reader reads, back to the bytes that Cassandra has: by docs/formats/messages.md alone, field by field.
+
+The readers leave logical types out, so that a timestamp or a date is the number that was written.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+from typing import TYPE_CHECKING, Any, TypeAlias
+from uuid import UUID
+
+from cassandra_storage.marshal import (
+    CqlType,
+    CustomType,
+    ListType,
+    MapType,
+    NativeType,
+    SetType,
+    TupleType,
+    UserType,
+    VectorType,
+    fixed_length,
+)
+from cassandra_storage.vint import write_unsigned_vint, write_vint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+Cells: TypeAlias = (
+    "tuple[tuple[bytes | None, bytes], ...]"  # a list's paths, its elements' times, are not in the message
+)
+
+
+def _signed(size: int) -> Callable[[int], bytes]:
+    return lambda number: number.to_bytes(size, "big", signed=True)
+
+
+_NATIVE: dict[str, Callable[[Any], bytes]] = {
+    "ascii": lambda text: text.encode("ascii"),
+    "text": str.encode,
+    "tinyint": _signed(1),
+    "smallint": _signed(2),
+    "int": _signed(4),
+    "bigint": _signed(8),
+    "counter": _signed(8),
+    "timestamp": _signed(8),
+    "time": _signed(8),
+    "date": lambda days: (days + 2**31).to_bytes(4, "big"),
+    "boolean": lambda value: bytes((value,)),
+    "float": lambda number: struct.pack(">f", number),
+    "double": lambda number: struct.pack(">d", number),
+    "blob": bytes,
+    "varint": bytes,
+    "empty": bytes,
+    "uuid": lambda text: UUID(text).bytes,
+    "timeuuid": lambda text: UUID(text).bytes,
+    "decimal": lambda record: struct.pack(">i", record["scale"]) + record["unscaled"],
+    "duration": lambda record: b"".join(write_vint(record[part]) for part in ("months", "days", "nanos")),
+    "inet": lambda text: ipaddress.ip_address(text).packed,
+}
+
+
+def serialized(cql_type: CqlType, value: Any) -> bytes:  # noqa: ANN401, PLR0911  what a reader gives; one for each kind
+    """Of a frozen type."""
+    match cql_type:
+        case NativeType(name):
+            return _NATIVE[name](value)
+        case CustomType():
+            return bytes(value)
+        case ListType(of) | SetType(of):
+            return _counted([serialized(of, item) for item in value], len(value))
+        case MapType(keys, values):
+            pairs = list(_pairs(value))
+            flat = [part for key, item in pairs for part in (serialized(keys, key), serialized(values, item))]
+            return _counted(flat, len(pairs))
+        case TupleType(types):
+            return _fields(types, value)
+        case UserType():
+            return _fields(cql_type.field_types, value)
+        case VectorType(of, _):
+            parts = [serialized(of, item) for item in value]
+            if fixed_length(of) is None:
+                parts = [write_unsigned_vint(len(part)) + part for part in parts]
+            return b"".join(parts)
+
+
+def cells(cql_type: CqlType, value: Any) -> Cells:  # noqa: ANN401  what a reader gives
+    """Of a multi-cell type: paths and values."""
+    match cql_type:
+        case ListType(of, _):
+            return tuple((None, serialized(of, item)) for item in value)
+        case SetType(of, _):
+            return tuple((serialized(of, item), b"") for item in value)
+        case MapType(keys, values, _):
+            return tuple((serialized(keys, key), serialized(values, item)) for key, item in _pairs(value))
+        case UserType():
+            found = enumerate(zip(cql_type.field_types, value.values(), strict=True))
+            return tuple((struct.pack(">H", at), serialized(of, item)) for at, (of, item) in found if item is not None)
+    raise AssertionError(cql_type)
+
+
+def _pairs(value: dict[str, Any] | list[dict[str, Any]]) -> Iterable[tuple[Any, Any]]:
+    return value.items() if isinstance(value, dict) else ((entry["key"], entry["value"]) for entry in value)
+
+
+def _fields(types: Sequence[CqlType], record: dict[str, Any]) -> bytes:
+    return b"".join(
+        struct.pack(">i", -1) if item is None else _sized(serialized(of, item))
+        for of, item in zip(types, record.values(), strict=True)
+    )
+
+
+def _counted(values: Sequence[bytes], count: int) -> bytes:
+    return struct.pack(">i", count) + b"".join(map(_sized, values))
+
+
+def _sized(value: bytes) -> bytes:
+    return struct.pack(">i", len(value)) + value
