@@ -3,12 +3,14 @@ PYTHON ?= python3
 VENV := .local/venv
 PY := $(VENV)/bin/python
 PYTEST_ARGS ?=
+MODEL_ARGS := $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(STATEMENTS),--statements $(STATEMENTS)) \
+	$(if $(VERSION),--version $(VERSION)) $(if $(CLUSTER),--cluster)
 FOLLOW_ARGS := $(if $(TABLE),--table $(TABLE)) $(if $(JSON),--json)
 
 INSTALLED := test -x $(PY) || { echo "No stack is running. Start one in another terminal: make stack" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help preflight install demo stack follow cqlsh test unit lint format oracle-merge bench clean distclean
+.PHONY: help preflight install demo stack follow cqlsh test unit model lint format oracle-merge bench clean distclean
 
 help: ## Show this help
 	@echo "Usage: make TARGET [VARIABLE=value]"
@@ -20,6 +22,10 @@ help: ## Show this help
 	@echo "  TABLE       the table to follow, KEYSPACE.TABLE (make follow; default: every table)"
 	@echo "  JSON        1 for one JSON object a line (make -s follow; for pipes)"
 	@echo "  PYTEST_ARGS more arguments for pytest (make test PYTEST_ARGS='-k merge')"
+	@echo "  SEED, SEEDS the first seed, and how many (make model; default: 1, 20)"
+	@echo "  STATEMENTS  of each seed (make model; default: 5000)"
+	@echo "  VERSION     Cassandra's (make model; default: 5.0)"
+	@echo "  CLUSTER     1 for two datacenters, with two CDC nodes that hold everything twice (make model)"
 	@echo "  SERVERS     local or containers: how the tests start Cassandra and Kafka (default: local)"
 
 preflight: ## Say what is missing on this machine, and the command that mends it
@@ -47,6 +53,9 @@ test: install ## Run all tests; those that need servers start them
 
 unit: install ## Run the tests that need no server
 	@$(PY) -m pytest -m "not servers" $(PYTEST_ARGS)
+
+model: install ## Random statements through the whole path, compared with SELECT *: make model SEEDS=20 STATEMENTS=5000
+	@$(PY) -m tests.model $(MODEL_ARGS)
 
 lint: install ## Check style, format, types and the direction of dependencies
 	$(VENV)/bin/ruff check .

@@ -55,6 +55,7 @@ class ChangeReader:
         self._prefix = prefix
         self._wanted = wanted
         self._assigned: set[str] = set()
+        self._reached: dict[tuple[str, int], int] = {}  # offsets before which all has been read
         self._next_look = 0.0
         self._start = OFFSET_END if new_only else OFFSET_BEGINNING
         self._consumer = Consumer(
@@ -64,6 +65,7 @@ class ChangeReader:
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
                 "allow.auto.create.topics": False,
             }
         )
@@ -90,7 +92,31 @@ class ChangeReader:
             return []
         messages = [first, *self._consumer.consume(BATCH, 0)]
         seen = time.time()
+        for message in messages:
+            self._note(message)
         return [self._change(message, seen) for message in messages if _is_good(message)]
+
+    def read_all(self) -> list[Change]:
+        """All that is committed by now and has not been read; waits until it has come."""
+        self._next_look = 0.0
+        self._look_for_topics()
+        ends = {
+            (one.topic, one.partition): self._consumer.get_watermark_offsets(one, timeout=10)[1]
+            for one in self._consumer.assignment()
+        }
+        changes: list[Change] = []
+        while any(self._reached.get(place, 0) < end for place, end in ends.items()):
+            changes += self.poll(0.1)
+        return changes
+
+    def _note(self, message: Message) -> None:
+        """Transactions end in records that no consumer sees: only the end of a partition tells that they are past."""
+        topic, partition, offset, error = message.topic(), message.partition(), message.offset(), message.error()
+        if topic is not None and partition is not None and offset is not None:
+            if error is None:
+                self._reached[topic, partition] = offset + 1
+            elif error.name() == "_PARTITION_EOF":
+                self._reached[topic, partition] = offset
 
     def _look_for_topics(self) -> None:
         now = time.monotonic()
@@ -141,6 +167,7 @@ def _is_good(message: Message) -> bool:
         "_UNKNOWN_TOPIC",
         "_TRANSPORT",
         "_ALL_BROKERS_DOWN",
+        "_PARTITION_EOF",
     }:
         return False
     raise KafkaException(error)

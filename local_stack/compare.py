@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
-import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
+from local_stack.cql import EMPTY
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping
+    from collections.abc import Callable, Hashable
 
     from local_stack.cql import CqlClient, TableColumns
     from local_stack.history import History
 
 Plain: TypeAlias = "Hashable"
+Rows: TypeAlias = "dict[Plain, dict[str, Plain]]"
 Scalar: TypeAlias = "Callable[[Any], Plain]"
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -40,21 +43,39 @@ def compare(client: CqlClient, history: History, tables: Iterable[tuple[str, str
     for keyspace, table in tables:
         name = f"{keyspace}.{table}"
         columns = client.columns(keyspace, table)
-        stored = {
-            key_of(columns, row, from_driver): plain_row(columns, row, from_driver)
-            for row in client.rows(keyspace, table)
-        }
-        latest = {
-            key_of(columns, key, from_avro): plain_row(columns, {**after, **key}, from_avro)
-            for key, after in history.latest(name)
-        }
+        stored = {key_of(columns, row, from_driver): _stored_row(columns, row) for row in client.rows(keyspace, table)}
+        latest: Rows = {}
+        for record, value in history.latest(name):
+            key = key_of(columns, record, from_avro)
+            if key in latest:
+                result.differences.append(f"{name} {key}: two spellings of it are in Kafka")
+            latest[key] = _latest_row(columns, value)
         result.tables[name] = len(stored)
         result.rows += len(stored.keys() | latest.keys())
         result.differences += [f"{name} {line}" for line in _differences(stored, latest)]
     return result
 
 
-def _differences(stored: dict[Plain, dict[str, Plain]], latest: dict[Plain, dict[str, Plain]]) -> Iterable[str]:
+def _stored_row(columns: TableColumns, row: dict[str, Any]) -> dict[str, Plain]:
+    """A column that holds an empty value, at whatever depth, is EMPTY as a whole: Avro can say no more."""
+    empty = {name: EMPTY for name, value in row.items() if name not in columns.key and _holds_empty(value)}
+    return {**plain_row(columns, {**row, **dict.fromkeys(empty)}, from_driver), **empty}
+
+
+def _latest_row(columns: TableColumns, value: dict[str, Any]) -> dict[str, Plain]:
+    names = (name.removeprefix("after.") for name in value["source"].get("empty", ()) if name.startswith("after."))
+    return {**plain_row(columns, value["after"], from_avro), **dict.fromkeys(names, EMPTY)}
+
+
+def _holds_empty(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(_holds_empty(part) for entry in value.items() for part in entry)
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return any(_holds_empty(part) for part in value)
+    return value is EMPTY
+
+
+def _differences(stored: Rows, latest: Rows) -> Iterable[str]:
     for key in stored.keys() | latest.keys():
         if key not in latest:
             yield f"{key}: in Cassandra, but not in Kafka"
@@ -68,13 +89,27 @@ def _differences(stored: dict[Plain, dict[str, Plain]], latest: dict[Plain, dict
 
 
 def key_of(columns: TableColumns, row: dict[str, Any], plain: Callable[[Any, Any], Plain]) -> Plain:
-    return tuple(plain(columns.types[name], row[name]) for name in columns.key)
+    """The identity of a row: 1.0 and 1.00 are one clustering, and each side may show either spelling."""
+    return tuple(_identity(columns.types[name], plain(columns.types[name], row[name])) for name in columns.key)
+
+
+def _identity(kind: Any, value: Any) -> Plain:  # noqa: ANN401 - the driver's type class, a plain value
+    """A decimal without the zeros at its end; anything else as it is."""
+    if kind.typename != "decimal" or value is None:
+        same: Plain = value
+        return same
+    sign, digits, exponent = value
+    while len(digits) > 1 and digits[-1] == 0:
+        digits, exponent = digits[:-1], exponent + 1
+    return (sign, digits, exponent) if any(digits) else 0
 
 
 def plain_row(columns: TableColumns, row: dict[str, Any], plain: Callable[[Any, Any], Plain]) -> dict[str, Plain]:
-    """Every column of the row; one that the table does not have keeps its value as text, and so differs."""
+    """The columns but the key's; one that the table does not have keeps its value as text, and so differs."""
     return {
-        name: plain(columns.types[name], value) if name in columns.types else repr(value) for name, value in row.items()
+        name: plain(columns.types[name], value) if name in columns.types else repr(value)
+        for name, value in row.items()
+        if name not in columns.key
     }
 
 
@@ -119,8 +154,8 @@ def _plain(kind: Any, value: Any, plain: Callable[[Any, Any], Plain], scalars: M
 
 
 def _same(value: Any) -> Plain:  # noqa: ANN401
-    """Integers, texts, bytes and booleans; NaN as a text that equals itself."""
-    hashable: Plain = "NaN" if isinstance(value, float) and math.isnan(value) else value
+    """Integers, texts, bytes and booleans; floats as text, by which NaN equals itself and -0.0 differs from 0.0."""
+    hashable: Plain = repr(value) if isinstance(value, float) else value
     return hashable
 
 
@@ -130,7 +165,8 @@ def _milliseconds(value: dt.datetime) -> int:
 
 
 def _decimal(record: dict[str, Any]) -> Plain:
-    return Decimal(int.from_bytes(record["unscaled"], "big", signed=True)).scaleb(-record["scale"]).as_tuple()
+    unscaled = int.from_bytes(record["unscaled"], "big", signed=True)
+    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -record["scale"])).as_tuple()
 
 
 DRIVER: Mapping[str, Scalar] = {

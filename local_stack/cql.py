@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cassandra import ConsistencyLevel, DriverException
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
+from cassandra.cqltypes import EMPTY, _CassandraType
 from cassandra.policies import WhiteListRoundRobinPolicy
 from cassandra.query import SimpleStatement, dict_factory
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 Row: TypeAlias = dict[str, Any]
 Errors = (DriverException, NoHostAvailable, OSError)
 
+__all__ = ["EMPTY", "CqlClient", "Row", "TableColumns", "connect"]
+
+_CassandraType.support_empty_values = True  # an empty value is EMPTY, not None
 FETCH_SIZE = 2000
 TIMEOUT_SECONDS = 20.0
 
@@ -42,6 +46,9 @@ class CqlClient:
 
     def run(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
         """Execute one statement; parameters stand as %s in it."""
+        return self._execute(statement, parameters)
+
+    def _execute(self, statement: Any, parameters: Sequence[object]) -> list[Row]:  # noqa: ANN401 - text or the driver's
         try:
             return list(self._session.execute(statement, parameters or None))
         except Errors as error:
@@ -49,12 +56,16 @@ class CqlClient:
                 Code.CASSANDRA_QUERY, f"Cassandra refuses: {statement} ({error}).", "See its log."
             ) from error
 
+    def run_at_all(self, statement: str) -> None:
+        """Execute a write at consistency ALL: every replica has it in its log when this returns."""
+        self._execute(SimpleStatement(statement, consistency_level=ConsistencyLevel.ALL), ())
+
     def prepare(self, statement: str) -> Any:  # noqa: ANN401 - the driver's PreparedStatement
         return self._session.prepare(statement)
 
-    def submit(self, prepared: Any, parameters: Sequence[object], done: Callable[[Exception | None], None]) -> None:  # noqa: ANN401
-        """Execute without waiting; `done(error)` is called by a thread of the driver."""
-        future: ResponseFuture = self._session.execute_async(prepared, parameters)
+    def submit(self, statement: Any, parameters: Sequence[object], done: Callable[[Exception | None], None]) -> None:  # noqa: ANN401
+        """Execute text or what `prepare` gave, without waiting; `done(error)` is called by a thread of the driver."""
+        future: ResponseFuture = self._session.execute_async(statement, parameters or None)
         future.add_callbacks(lambda _rows: done(None), done)
 
     def cdc_tables(self) -> list[tuple[str, str]]:

@@ -37,12 +37,12 @@ class History:
         return {table for table, _ in self.changes}
 
     def latest(self, table: str) -> Iterator[tuple[Record, Record]]:
-        """(key, after) of each key of `keyspace.table` that has not been deleted."""
+        """(key, envelope) of each key of `keyspace.table` that has not been deleted."""
         for (name, _), changes in self.changes.items():
             if name == table:
                 value = changes[-1].value
                 if value is not None and value["after"] is not None:
-                    yield changes[-1].key, value["after"]
+                    yield changes[-1].key, value
 
     def problems(self) -> Iterator[str]:
         """One line for each break of a chain: see `chain_problems`."""
@@ -91,7 +91,7 @@ def _operation(value: Record) -> str:
 
 
 def same(left: object, right: object) -> bool:
-    """Equality of decoded Avro values in which NaN equals itself."""
+    """Equality of decoded Avro values in which NaN equals itself, and 0.0 is not -0.0."""
     return frozen(left) == frozen(right)
 
 
@@ -101,8 +101,8 @@ def frozen(value: Any) -> Hashable:  # noqa: ANN401 - whatever Avro decodes to
         return tuple((name, frozen(item)) for name, item in sorted(value.items()))
     if isinstance(value, (list, tuple)):
         return tuple(frozen(item) for item in value)
-    if isinstance(value, float) and math.isnan(value):
-        return "NaN"
+    if isinstance(value, float):
+        return repr(value)
     hashable: Hashable = value
     return hashable
 

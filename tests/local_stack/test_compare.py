@@ -11,11 +11,13 @@ from uuid import UUID
 import pytest
 
 from local_stack.change_reader import Change
-from local_stack.compare import compare, from_avro, from_driver
-from local_stack.cql import TableColumns
+from local_stack.compare import compare, from_avro, from_driver, key_of, plain_row
+from local_stack.cql import EMPTY, TableColumns
 from local_stack.history import History
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from local_stack.cql import CqlClient
 
 
@@ -39,10 +41,12 @@ class FakeClient:
         return self._rows
 
 
-def differences(afters: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[str]:
+def differences(afters: list[dict[str, Any]], rows: list[dict[str, Any]], empty: Sequence[str] = ()) -> list[str]:
+    """`empty` is in the last one's source."""
     history = History()
     for after in afters:
-        value = {"op": "c", "before": None, "after": after, "source": {"row_sequence": 1, "ts_us": 0}}
+        source = {"row_sequence": 1, "ts_us": 0, "empty": empty if after is afters[-1] else []}
+        value = {"op": "c", "before": None, "after": after, "source": source}
         history.add([Change("ks", "t", 0, 0, {"id": after["id"]}, value, 0.0)])
     result = compare(cast("CqlClient", FakeClient(rows)), history, [("ks", "t")])
     assert result.tables == {"ks.t": len(rows)}
@@ -66,6 +70,24 @@ def test_a_key_that_only_one_side_has_is_named() -> None:
 def test_a_column_that_differs_is_named(column: str, value: object) -> None:
     [line] = differences([afters()[0] | {column: value}, afters()[1]], ROWS)
     assert f"{column}: Cassandra" in line
+
+
+def test_an_empty_value_is_not_null() -> None:
+    """Whole or deep inside a column: the envelope names the column in `source.empty`."""
+    rows = [ROWS[0], ROWS[1] | {"a": EMPTY}]
+    assert "a: Cassandra" in differences(afters(), rows)[0]
+    assert differences(afters(), rows, empty=["before.tags", "after.a"]) == []
+    assert "a: Cassandra" in differences(afters(), ROWS, empty=["after.a"])[0]
+    assert differences(afters(), [ROWS[0], ROWS[1] | {"tags": [(EMPTY,)]}], empty=["after.tags"]) == []
+
+
+def test_a_key_has_one_spelling_and_its_value_does_not_count() -> None:
+    kinds = {"id": kind("decimal")}
+    columns = TableColumns(("id",), kinds)
+    one, other = {"id": Decimal("1.00")}, {"id": {"unscaled": b"\x01", "scale": 0}}
+    assert key_of(columns, one, from_driver) == key_of(columns, other, from_avro)
+    assert key_of(columns, one, from_driver) != key_of(columns, {"id": Decimal("1.01")}, from_driver)
+    assert plain_row(columns, one, from_driver) == {}
 
 
 VECTOR = SimpleNamespace(
@@ -94,6 +116,7 @@ IDENTIFIER = UUID("12345678-1234-5678-1234-567812345678")
         (kind("varint"), -129, b"\xff\x7f", b"\x7f"),
         (VECTOR, [1, 2], [1, 2], [2, 1]),
         (kind("double"), float("nan"), float("nan"), 0.0),
+        (kind("float"), 0.0, 0.0, -0.0),
         (kind("list", INT), [1, 2], [1, 2], [2, 1]),
         (kind("map", TEXT, INT), {"a": 1}, {"a": 1}, {"a": 2}),
         (kind("map", INT, TEXT), {1: "a"}, [{"key": 1, "value": "a"}], [{"key": 2, "value": "a"}]),

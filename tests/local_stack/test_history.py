@@ -60,7 +60,7 @@ def test_a_first_change_that_has_a_before_is_found() -> None:
 def test_a_history_keeps_the_latest_rows_and_counts_tombstones_apart() -> None:
     history = History()
     history.add([*chain(), Change("ks", "t", 0, 9, {"id": 2}, None, 2.0)])
-    assert [(key, after["a"]) for key, after in history.latest("ks.t")] == [({"id": 1}, "z")]
+    assert [(key, value["after"]["a"]) for key, value in history.latest("ks.t")] == [({"id": 1}, "z")]
     assert (history.count, history.tombstones, history.tables()) == (len(OPERATIONS), 1, {"ks.t"})
     assert history.latencies == [0.5] * len(OPERATIONS)
 
