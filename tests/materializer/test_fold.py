@@ -229,6 +229,50 @@ def test_expiry_is_an_event_on_its_second_once() -> None:
     folded.latest()
 
 
+def test_what_expires_between_two_writes_of_a_batch_comes_out_between_them() -> None:
+    def written(number: int, second: int, text: str) -> RawRecord:
+        cell = Cell(at(second * 1_000_000 + number), text.encode(), BASE_S + second + 5, 5)
+        row = Row((int_bytes(1),), {"a": cell})
+        return raw_record(PARTITION, "row", row, offset=number, timestamp_ms=(BASE_S + second) * 1000)
+
+    folded = Folded()
+    changes = folded.chunk(
+        written(1, 0, "gone"), written(2, 10, "renewed"), written(3, 14, "again"), heartbeat(BASE_S + 30)
+    )
+    assert images(changes) == [
+        ("c", None, {"a": b"gone"}),
+        ("d", {"a": b"gone"}, None),
+        ("c", None, {"a": b"renewed"}),
+        ("u", {"a": b"renewed"}, {"a": b"again"}),
+        ("d", {"a": b"again"}, None),
+    ]
+    assert [change.source.ts_us for change in changes if change.op == "d"] == [
+        (BASE_S + 5) * 1_000_000,
+        (BASE_S + 19) * 1_000_000,
+    ]
+    folded.latest()
+
+
+def test_a_late_write_beats_an_expired_one_or_does_not() -> None:
+    folded = Folded()
+    short = Row((int_bytes(1),), {"a": Cell(at(5), b"short", BASE_S + 5, 5)})
+    folded.chunk(raw_record(PARTITION, "row", short, timestamp_ms=BASE_S * 1000))
+    folded.chunk(heartbeat(BASE_S + 6))
+    assert folded.chunk(update(4, 1, a="older")) == []
+    assert images(folded.chunk(update(6, 1, a="newer"))) == [("c", None, {"a": b"newer"})]
+    assert folded.chunk(heartbeat(BASE_S + 60)) == []
+    folded.latest()
+
+
+def test_of_two_ranges_the_newer_one_stands_where_they_overlap() -> None:
+    folded = Folded()
+    assert folded.chunk(delete_range(10, 2, 6)) == folded.chunk(delete_range(5, 0, 4)) == []
+    assert folded.chunk(*(insert(7, c, a="x") for c in (2, 3, 5))) == []
+    assert [change.op for change in folded.chunk(*(insert(7, c, a="x") for c in (0, 1, 6)))] == ["c"] * 3
+    assert folded.chunk(insert(4, 9, a="x"), insert(4, 0, b="older than the older range"))[0].after == {"a": b"x"}
+    assert sorted(folded.latest()) == [0, 1, 6, 9]
+
+
 def test_a_static_and_a_row_that_expire_together_give_one_message() -> None:
     folded = Folded()
     static = Row((), {"st": Cell(at(1), b"s", BASE_S + 10, 10)})

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RangeTombstone, RowDeletion
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.deletion import LIVE, NO_LIVENESS, DeletionTime, LivenessInfo, RangeTombstone, RowDeletion
+from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from materializer.rules import FoldRules
 from materializer.state_keys import EXPIRY, FLOOR, PARTITION, PURGE
 from tests.materializer.brute_model import BruteModel, Write
@@ -98,6 +98,36 @@ def test_a_deleted_partition_leaves_nothing() -> None:
     # The row that stood for the partition while it had only statics has used 1 and 2.
     run.write(BASE_S + 20, static._replace(what=Row((), {"st": Cell(BASE_US + 10**8, b"t")})))
     assert run.changes[-1].row_sequence == 3
+
+
+def test_the_counter_of_the_row_of_statics_is_never_used_again() -> None:
+    def static(second: int) -> Write:
+        return Write(KEY, "static", Row((), {"st": Cell(second * 1_000_000, b"%d" % second)}))
+
+    run = Purging()
+    run.write(BASE_S, static(BASE_S), static(BASE_S + 1), delete_partition(BASE_S + 1))
+    run.pass_to(BASE_S + KEPT + 10)
+    assert left(run) == []
+    run.write(BASE_S + 20, static(BASE_S + 20))
+    assert [(change.op, change.row_sequence) for change in run.changes] == [("c", 1), ("u", 2), ("d", 3), ("c", 4)]
+
+
+def test_younger_tombstones_of_the_row_stay() -> None:
+    def cells(timestamp: int, value: bytes, **gone: int) -> Write:
+        elements = ComplexColumnData(LIVE, tuple(Cell(timestamp, b"", path=path, **gone) for path in (b"p", b"q")))
+        return Write(KEY, "row", Row((int_bytes(0),), {"b": Cell(timestamp, value, **gone), "s": elements}))
+
+    run, later = Purging(), BASE_S + 3
+    old = Cell(BASE_US, b"", BASE_S)
+    element = ComplexColumnData(LIVE, (Cell(BASE_US, b"", BASE_S, path=b"o"),))
+    run.write(BASE_S, Write(KEY, "row", Row((int_bytes(0),), {"a": old, "s": element})))
+    run.write(later, cells(later * 1_000_000, b"", local_deletion_time=later))
+    run.pass_to(BASE_S + KEPT + 1)
+    assert len(run.keys(PURGE)) == 1
+    run.write(BASE_S + KEPT + 2, cells(BASE_US + 5, b"late"))
+    assert run.changes == []
+    run.pass_to(later + KEPT + 1)
+    assert left(run) == []
 
 
 def test_what_expired_goes_too() -> None:
