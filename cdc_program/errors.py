@@ -44,6 +44,8 @@ class Code(Enum):
     SPARK_FAILED = (57, 4)
     RAW_MESSAGE = (58, 4)
     NOT_SUPPORTED = (59, 4)
+    FILLER_HELD = (60, 3)
+    NODETOOL_FAILED = (61, 3)
     KEY_WITHOUT_FORM = (67, 4)
     PUBLISHER_SILENT = (68, 4)
     SERVER_FAILED = (70, 5)

@@ -130,9 +130,44 @@ class FillerSettings(Table):
         "cdc_filler"
     )
     table: Annotated[str, Field(description="The filler's own table.", pattern=r"^[a-z][a-z0-9_]*$")] = "filler"
-    bytes_per_second: Annotated[int, Field(description="How much it writes to each node's log.", ge=1)] = 55_000
-    write_bytes: Annotated[int, Field(description="Size of one write.", ge=1, le=100_000)] = 50_000
+    max_segment_age_seconds: Annotated[
+        float,
+        Field(description="How old a commit log segment may get before it is full and handed over.", ge=1),
+    ] = 600.0
+    period_seconds: Annotated[
+        float,
+        Field(description="How often it looks at the log and tells the other fillers.", gt=0),
+    ] = 10.0
+    max_bytes_per_second: Annotated[
+        int, Field(description="Never more than this, however much the log lacks.", ge=1)
+    ] = 1 << 20
+    write_bytes: Annotated[int, Field(description="Size of one write at most.", ge=1, le=100_000)] = 50_000
     ttl_seconds: Annotated[int, Field(description="How long a write of it lives.", ge=1)] = 600
+    commitlog_directory: Annotated[
+        Path | None,
+        Field(description="The node's commitlog_directory (cassandra.yaml); only 3.11 needs it."),
+    ] = None
+    cdc_raw_directory: Annotated[Path, Field(description="The node's cdc_raw_directory (cassandra.yaml).")] = Path(
+        "/var/lib/cassandra/cdc_raw"
+    )
+    cdc_raw_percent: Annotated[
+        int, Field(description="Nothing is written while cdc_raw holds more of cdc_total_space.", ge=1, le=100)
+    ] = 50
+    disk_free_percent: Annotated[
+        int, Field(description="Nothing is written while less of the disk of cdc_raw is free.", ge=0, le=100)
+    ] = 10
+    cdc_total_space_mib: Annotated[
+        int, Field(description="The node's cdc_total_space where it does not say it itself (3.11).", ge=1)
+    ] = 4096
+    commitlog_segment_mib: Annotated[
+        int, Field(description="The node's commitlog_segment_size where it does not say it itself (3.11).", ge=1)
+    ] = 32
+    flush_seconds: Annotated[
+        float, Field(description="How often a full segment is flushed out of a 3.11 node's commit log.", ge=1)
+    ] = 300.0
+    nodetool: Annotated[
+        list[str], Field(description="The command, and its first arguments, that flushes a 3.11 node.")
+    ] = ["nodetool"]
 
 
 class MaterializerSettings(Table):

@@ -19,12 +19,13 @@ main = Program(
 @main.program_command(
     "run",
     flags={
-        "--bytes-per-second": "filler.bytes_per_second",
-        "--write-bytes": "filler.write_bytes",
+        "--max-segment-age-seconds": "filler.max_segment_age_seconds",
+        "--commitlog-directory": "filler.commitlog_directory",
+        "--cdc-raw-directory": "filler.cdc_raw_directory",
     },
 )
 def run(settings: Settings) -> None:
     """Writes until it is stopped."""
-    from filler.write import run as write  # noqa: PLC0415 - --help and config need no driver
+    from filler.run import run as fill  # noqa: PLC0415 - --help and config need no driver
 
-    write(settings)
+    fill(settings)

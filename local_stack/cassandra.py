@@ -98,6 +98,10 @@ class CassandraNode:
         return self.folder / "cdc_raw"
 
     @property
+    def commitlog(self) -> Path:
+        return self.folder / "commitlog"
+
+    @property
     def port(self) -> int:
         return self.cluster.ports.native
 
@@ -152,8 +156,8 @@ class CassandraNode:
     def resume(self) -> None:
         self._running().resume()
 
-    def nodetool(self, *arguments: str) -> str:
-        """What nodetool prints. Raises CdcError(SERVER_FAILED) when it fails."""
+    def nodetool_command(self) -> list[str]:
+        """What runs this node's nodetool; its subcommand comes behind."""
         java, version, conf = self.cluster.java, self.cluster.version, self.folder / "conf"
         needs_shims = java.is_trimmed or version.tool_class != TOOL_CLASS
         folders = [conf, shims_folder(self.cluster.report)] if needs_shims else [conf]
@@ -161,7 +165,11 @@ class CassandraNode:
         command += [f"-Dlogback.configurationFile={conf / 'logback.xml'}", "-Djava.rmi.server.hostname=127.0.0.1"]
         command += ["-Djava.naming.factory.initial=RmiNames"] if java.is_trimmed else []
         command += ["-cp", class_path(version.jars, *folders), version.tool_class]
-        command += ["-h", "127.0.0.1", "-p", str(self.jmx_port), *arguments]
+        return [*command, "-h", "127.0.0.1", "-p", str(self.jmx_port)]
+
+    def nodetool(self, *arguments: str) -> str:
+        """What nodetool prints. Raises CdcError(SERVER_FAILED) when it fails."""
+        command = [*self.nodetool_command(), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=NODETOOL_SECONDS, check=False)
         if done.returncode:
             raise CdcError(
@@ -202,7 +210,7 @@ class CassandraNode:
             "cdc_enabled": self.cdc_enabled,
             "cdc_raw_directory": str(self.cdc_raw),
             "data_file_directories": [str(self.folder / "data")],
-            "commitlog_directory": str(self.folder / "commitlog"),
+            "commitlog_directory": str(self.commitlog),
             "saved_caches_directory": str(self.folder / "saved_caches"),
             "hints_directory": str(self.folder / "hints"),
             "endpoint_snitch": "GossipingPropertyFileSnitch",

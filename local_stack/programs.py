@@ -159,9 +159,15 @@ def publisher(
     )
 
 
-def filler(folder: Path, settings: Mapping[str, Setting]) -> Program:
-    """The filler; `settings` as of Servers.settings(), and more."""
-    return Program("filler", ("-m", "filler", "run"), folder=folder, settings=settings)
+def filler(folder: Path, node: str, cdc_raw: Path, settings: Mapping[str, Setting], name: str = "filler") -> Program:
+    """The filler of the node at this address; `settings` as of Servers.settings(), and more."""
+    own: dict[str, Setting] = {"filler.cdc_raw_directory": cdc_raw}
+    return Program(
+        name,
+        ("-m", "filler", "run"),
+        folder=folder,
+        settings={**own, **settings, "cassandra.contact_points": node},
+    )
 
 
 def materializer(

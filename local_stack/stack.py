@@ -133,11 +133,12 @@ class Stack:
         self._has_kafka.wait()
         settings = {**self._joined(), **self._settings}
         for node in self.cassandra.cdc_nodes:
-            name = "publisher" if len(self.cassandra.cdc_nodes) == 1 else f"publisher-{node.name}"
-            publisher = programs.publisher(self._folder.path, node.address, node.cdc_raw, settings, name)
+            suffix = "" if len(self.cassandra.cdc_nodes) == 1 else f"-{node.name}"
+            where = (self._folder.path, node.address, node.cdc_raw, settings)
+            publisher = programs.publisher(*where, f"publisher{suffix}")
             self.publishers.append(publisher)
             publisher.start()
-        self._add(programs.filler(self._folder.path, settings)).start()
+            self._add(programs.filler(*where, f"filler{suffix}")).start()
 
     def _joined(self) -> dict[str, str]:
         return self.servers.settings()

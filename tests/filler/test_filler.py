@@ -1,119 +1,161 @@
-"""The filler beside a real Cassandra: its keyspace, its rate, its end."""
+"""The filler beside real nodes: segments are handed over within the bound, one filler writes for all."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from local_stack.cassandra import CassandraCluster, CassandraOptions
+from local_stack.cql import connect
+from local_stack.processes import wait_until
+from tests.filler.process import READY_SECONDS, FillerProcess
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-    from cassandra.cluster import Session
+    from local_stack.cassandra import CassandraNode
 
-    from local_stack.interfaces import CassandraServers
-
-ROOT = Path(__file__).resolve().parents[2]
-READY_SECONDS = 120.0
-
-
-class FillerProcess:
-    def __init__(self, log: Path, settings: dict[str, object]) -> None:
-        self._log = log
-        with log.open("wb") as file:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "filler", *(f"--set={name}={value}" for name, value in settings.items()), "run"],
-                cwd=ROOT,
-                stdout=file,
-                stderr=file,
-            )
-
-    def log(self) -> str:
-        return self._log.read_text()
-
-    def wait_ready(self) -> None:
-        deadline = time.monotonic() + READY_SECONDS
-        while '"ready"' not in self.log():
-            assert self.process.poll() is None, self.log()
-            assert time.monotonic() < deadline, self.log()
-            time.sleep(0.05)
-
-    def stop(self) -> int:
-        self.process.terminate()
-        return self.process.wait(READY_SECONDS)
+SMALL = CassandraOptions(heap_mib=400, commitlog_segment_mib=1, commitlog_sync_period_ms=200, cdc_total_space_mib=64)
+BOUND_SECONDS = 8.0
+LATE_SECONDS = 30.0  # two busy cores may be that late
+PERIOD_SECONDS = 0.5
+WRITER = "this node's filler writes for all"
+HOST_ID = "SELECT host_id FROM system.local"
+own_clusters = pytest.mark.skipif(os.environ.get("SERVERS") == "containers", reason="these are about child processes")
 
 
-@pytest.fixture
-def filler(cassandra: CassandraServers, tmp_path: Path) -> Iterator[FillerProcess]:
-    process = FillerProcess(
-        tmp_path / "filler.log",
-        {
-            "cassandra.contact_points": cassandra.contact_points[0],
-            "cassandra.port": cassandra.port,
-            "filler.keyspace": "filler_test",
-            "filler.bytes_per_second": 20_000,
-            "filler.write_bytes": 4_000,
-            "filler.ttl_seconds": 60,
-        },
-    )
-    yield process
-    process.process.kill()
-    process.process.wait()
-
-
-@pytest.mark.servers
-def test_it_makes_its_table_writes_at_its_rate_and_stops(filler: FillerProcess, cql: Session) -> None:
-    filler.wait_ready()
-    datacenter = cql.execute("SELECT data_center FROM system.local").one().data_center
-    [keyspace] = cql.execute("SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = 'filler_test'")
-    assert dict(keyspace.replication) == {
-        "class": "org.apache.cassandra.locator.NetworkTopologyStrategy",
-        datacenter: "1",
+def settings(node: CassandraNode, **more: object) -> dict[str, object]:
+    return {
+        "cassandra.contact_points": node.address,
+        "cassandra.port": node.port,
+        "log.level": "debug",
+        "filler.cdc_raw_directory": node.cdc_raw,
+        "filler.max_segment_age_seconds": BOUND_SECONDS,
+        "filler.period_seconds": PERIOD_SECONDS,
+        **{f"filler.{name}": value for name, value in more.items()},
     }
-    [table] = cql.execute("SELECT cdc FROM system_schema.tables WHERE keyspace_name = 'filler_test'")
-    assert table.cdc
-    started = time.monotonic()
-    seen = set()
-    while time.monotonic() - started < 4:
-        row = cql.execute("SELECT writetime(filling) AS at, ttl(filling) AS ttl, filling FROM filler_test.filler").one()
-        if row is not None:
-            assert len(row.filling) == 4_000
-            assert row.ttl <= 60
-            seen.add(row.at)
-        time.sleep(0.02)
-    assert 10 <= len(seen) <= 30  # 5 a second
-    assert filler.stop() == 0
-    assert "Traceback" not in filler.log()
-    assert cql.execute("SELECT count(*) FROM filler_test.filler").one().count == 1
-    cql.execute("DROP KEYSPACE filler_test")
 
 
+def completed(node: CassandraNode) -> set[str]:
+    return {index.name for index in node.cdc_raw.glob("*_cdc.idx") if "COMPLETED" in index.read_text()}
+
+
+def wait_completed(node: CassandraNode, more: int = 1) -> None:
+    before = len(completed(node))
+    seconds = more * BOUND_SECONDS + LATE_SECONDS
+    wait_until(lambda: len(completed(node)) >= before + more, f"{more} completed segments of {node.name}", seconds)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CassandraCluster]:
+    """Two nodes of a CDC datacenter beside one that has none."""
+    folder = tmp_path_factory.mktemp("pair")
+    with CassandraCluster(datacenters={"main": 1, "cdc": 2}, options=SMALL, folder=folder / "cluster") as cluster:
+        yield cluster
+
+
+def host_id(node: CassandraNode) -> bytes:
+    with connect([node.address], node.port) as client:
+        return bytes(client.run(HOST_ID)[0]["host_id"].bytes)
+
+
+@own_clusters
 @pytest.mark.servers
-def test_a_replication_that_is_not_this_datacenters_is_mended(
-    cql: Session, cassandra: CassandraServers, tmp_path: Path
-) -> None:
-    cql.execute("CREATE KEYSPACE filler_old WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
-    process = FillerProcess(
-        tmp_path / "filler.log",
-        {
-            "cassandra.contact_points": cassandra.contact_points[0],
-            "cassandra.port": cassandra.port,
-            "filler.keyspace": "filler_old",
-        },
-    )
+def test_one_of_two_writes_for_both_and_the_other_takes_over(pair: CassandraCluster, tmp_path: Path) -> None:
+    nodes = sorted(pair.cdc_nodes, key=host_id)
+    fillers = [FillerProcess(tmp_path / f"{node.name}.log", settings(node)) for node in nodes]
     try:
-        process.wait_ready()
-        [keyspace] = cql.execute("SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = 'filler_old'")
-        assert keyspace.replication["class"].endswith("NetworkTopologyStrategy")
-        assert process.stop() == 0
+        for filler in fillers:
+            filler.wait_for("ready")
+        with connect([nodes[0].address], nodes[0].port) as client:
+            [keyspace] = client.run("SELECT * FROM system_schema.keyspaces WHERE keyspace_name = 'cdc_filler'")
+            assert dict(keyspace["replication"])["cdc"] == "2"
+            assert "main" not in dict(keyspace["replication"])
+        fillers[0].wait_for(WRITER)
+        for node in nodes:
+            wait_completed(node)
+        fillers[1].wait_for("another node's filler writes for all", 1 if fillers[1].events(WRITER) else 0)
+        wrote = len(fillers[1].events("written"))
+        wait_completed(nodes[1])
+        assert len(fillers[1].events("written")) == wrote  # the lowest host id writes for both
+        before = len(fillers[1].events(WRITER))
+        fillers[0].kill()
+        fillers[1].wait_for(WRITER, before + 1)
+        for node in nodes:
+            wait_completed(node)
+
+        filling = nodes[0].cdc_raw / "filling"
+        with filling.open("wb") as file:
+            file.truncate((SMALL.cdc_total_space_mib << 20) * 6 // 10)
+        again = FillerProcess(tmp_path / "again.log", settings(nodes[0]))
+        fillers.append(again)
+        again.wait_for("writing nothing")
+        assert "CDC-060" in again.log()
+        time.sleep(2 * PERIOD_SECONDS)
+        wrote = len(fillers[1].events("written")) + len(again.events("written"))
+        time.sleep(4 * PERIOD_SECONDS)
+        assert len(fillers[1].events("written")) + len(again.events("written")) == wrote
+        filling.unlink()
+        again.wait_for("writing again")
+        again.wait_for("written")
+        assert again.stop() == 0
+        assert fillers[1].stop() == 0
     finally:
-        process.process.kill()
-        process.process.wait()
-        cql.execute("DROP KEYSPACE filler_old")
+        for filler in fillers:
+            filler.kill()
+            assert "Traceback" not in filler.log()
+
+
+@own_clusters
+@pytest.mark.servers
+def test_a_busy_node_is_left_alone(pair: CassandraCluster, tmp_path: Path) -> None:
+    node = pair.cdc_nodes[0]
+    filler = FillerProcess(tmp_path / "filler.log", settings(node, keyspace="busy_filler"))
+    with connect([node.address], node.port) as client:
+        client.run("CREATE KEYSPACE busy WITH replication = {'class': 'NetworkTopologyStrategy', 'cdc': 2}")
+        client.run("CREATE TABLE busy.t (k int PRIMARY KEY, v blob) WITH cdc = true")
+        filler.wait_for("ready")
+        deadline = time.monotonic() + 2 * BOUND_SECONDS
+        settled, wrote = deadline - 1.5 * BOUND_SECONDS, 0
+        while (now := time.monotonic()) < deadline:
+            client.run("INSERT INTO busy.t (k, v) VALUES (0, %s)", (os.urandom(50_000),))
+            time.sleep(max(0.0, 0.2 - (time.monotonic() - now)))  # 250 kB/s: a segment in 4 s
+            if now < settled:
+                wrote = len(filler.events("written"))
+        assert len(filler.events("written")) == wrote
+    assert filler.stop() == 0
+
+
+@own_clusters
+@pytest.mark.servers
+def test_3_11_hands_over_a_write_within_the_bound(tmp_path: Path) -> None:
+    with CassandraCluster("3.11", options=SMALL, folder=tmp_path / "cluster") as cluster:
+        [node] = cluster.nodes
+        refused = FillerProcess(tmp_path / "refused.log", settings(node))
+        assert refused.process.wait(READY_SECONDS) == 2
+        assert "filler.commitlog_directory" in refused.log()
+        with connect([node.address], node.port) as client:
+            client.run("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+            client.run("CREATE TABLE k.t (k int PRIMARY KEY, v text) WITH cdc = true")
+            marker = "a value to be found"
+            client.run("INSERT INTO k.t (k, v) VALUES (1, %s)", (marker,))
+        command = ",".join(node.nodetool_command())
+        more = {"commitlog_directory": node.commitlog, "nodetool": command, "flush_seconds": 3}
+        filler = FillerProcess(tmp_path / "filler.log", settings(node, commitlog_segment_mib=1, **more))
+        try:
+
+            def is_handed_over() -> bool:
+                assert filler.process.poll() is None, filler.log()
+                return any(marker.encode() in segment.read_bytes() for segment in node.cdc_raw.glob("*.log"))
+
+            wait_until(is_handed_over, "the write in cdc_raw", BOUND_SECONDS + 3 + 2 * LATE_SECONDS)
+            assert filler.stop() == 0
+        finally:
+            filler.kill()
 
 
 def test_without_cassandra_it_says_so(tmp_path: Path) -> None:

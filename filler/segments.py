@@ -1,0 +1,104 @@
+"""How full the segment is that a node writes to: the commit log's folder, read by its sync markers alone.
+
+Any version, plain, compressed or encrypted: a marker says where the next is, and in compressed and encrypted segments
+the length of what it holds uncompressed stands behind it (CommitLogSegmentReader). Their fullness counts in those
+bytes: Cassandra ends a segment when that many have been allocated.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from cassandra_storage.commitlog import parse_file_name, read_descriptor
+from cassandra_storage.errors import FormatError
+from cdc_program.errors import CdcError, Code
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_HEAD = 64 * 1024  # a descriptor's parameters have a length of 2 bytes
+_MARKER = struct.Struct(">iII")  # next marker, CRC, and in compressed and encrypted segments the uncompressed length
+_MARKER_SIZE = 8
+
+
+class SegmentFill(NamedTuple):
+    """`written`: its bytes, uncompressed, as of the last sync; `marker`: offset of the next one in the file."""
+
+    segment_id: int
+    path: Path
+    written: int
+    marker: int
+    is_plain: bool
+
+
+def newest_fill(folder: Path, known: SegmentFill | None) -> SegmentFill | None:
+    """The newest segment that has been written to (Cassandra makes one ahead), walked on from where it was `known`."""
+    for path in sorted(_segments(folder), key=lambda one: parse_file_name(one.name), reverse=True):
+        try:
+            fill = _fill(path, known if known is not None and known.path == path else None)
+        except FileNotFoundError:
+            continue  # finished with, between the listing and now
+        if fill is not None and (fill.written or fill.marker):
+            return fill
+    return None
+
+
+def folder_bytes(folder: Path) -> int:
+    """The sizes of a folder's files, as Cassandra's DirectorySizeCalculator counts them."""
+    total = 0
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                try:
+                    total += entry.stat().st_size
+                except FileNotFoundError:
+                    continue
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+    return total
+
+
+def _segments(folder: Path) -> list[Path]:
+    try:
+        return [path for path in folder.iterdir() if path.name.startswith("CommitLog-") and path.suffix == ".log"]
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+
+
+def _fill(path: Path, known: SegmentFill | None) -> SegmentFill | None:
+    """None of one that holds no section yet."""
+    with path.open("rb") as file:
+        if known is None:
+            try:
+                descriptor = read_descriptor(file.read(_HEAD))
+            except FormatError as error:
+                raise CdcError(
+                    Code.SEGMENT_CORRUPT,
+                    f"{path} is no commit log segment: {error.reason}.",
+                    "Set filler.commitlog_directory to the node's commitlog_directory (cassandra.yaml).",
+                ) from error
+            if descriptor is None:
+                return None
+            is_plain = descriptor.compression is None and descriptor.encryption is None
+            known = SegmentFill(descriptor.id, path, 0, descriptor.size, is_plain)
+        marker, written = known.marker, known.written
+        while True:
+            file.seek(marker)
+            head = file.read(_MARKER.size)
+            following, _, length = _MARKER.unpack(head.ljust(_MARKER.size, b"\0"))
+            if following < marker + _MARKER_SIZE:
+                break
+            written = following if known.is_plain else written + length + _MARKER_SIZE
+            marker = following
+    return known._replace(marker=marker, written=written) if written else None
+
+
+def _unreadable(folder: Path, error: OSError) -> CdcError:
+    return CdcError(
+        Code.CDC_RAW_MISSING,
+        f"The directory {folder} cannot be read: {error.strerror}.",
+        "Set filler.commitlog_directory and filler.cdc_raw_directory to the node's (cassandra.yaml), and let the"
+        " filler's user read there.",
+    )
