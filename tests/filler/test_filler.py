@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from filler.keyspace import STRATEGY
 from local_stack.cassandra import CassandraCluster, CassandraOptions
 from local_stack.cql import connect
 from local_stack.processes import wait_until
@@ -52,9 +53,9 @@ def wait_completed(node: CassandraNode, more: int = 1) -> None:
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CassandraCluster]:
-    """Two nodes of a CDC datacenter beside one that has none."""
+    """Two nodes of a CDC datacenter."""
     folder = tmp_path_factory.mktemp("pair")
-    with CassandraCluster(datacenters={"main": 1, "cdc": 2}, options=SMALL, folder=folder / "cluster") as cluster:
+    with CassandraCluster(datacenters={"cdc": 2}, options=SMALL, folder=folder / "cluster") as cluster:
         yield cluster
 
 
@@ -73,8 +74,7 @@ def test_one_of_two_writes_for_both_and_the_other_takes_over(pair: CassandraClus
             filler.wait_for("ready")
         with connect([nodes[0].address], nodes[0].port) as client:
             [keyspace] = client.run("SELECT * FROM system_schema.keyspaces WHERE keyspace_name = 'cdc_filler'")
-            assert dict(keyspace["replication"])["cdc"] == "2"
-            assert "main" not in dict(keyspace["replication"])
+            assert dict(keyspace["replication"]) == {"class": STRATEGY, "cdc": "2"}
         fillers[0].wait_for(WRITER)
         for node in nodes:
             wait_completed(node)
