@@ -10,7 +10,7 @@ FOLLOW_ARGS := $(if $(TABLE),--table $(TABLE)) $(if $(JSON),--json)
 INSTALLED := test -x $(PY) || { echo "No stack is running. Start one in another terminal: make stack" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help preflight install demo stack follow cqlsh test unit model lint format oracle-merge bench clean distclean
+.PHONY: help preflight install demo stack follow cqlsh test unit model fuzz lint format oracle-merge bench clean distclean
 
 help: ## Show this help
 	@echo "Usage: make TARGET [VARIABLE=value]"
@@ -26,6 +26,7 @@ help: ## Show this help
 	@echo "  STATEMENTS  of each seed (make model; default: 5000)"
 	@echo "  VERSION     Cassandra's (make model; default: 5.0)"
 	@echo "  CLUSTER     1 for two datacenters, with two CDC nodes that hold everything twice (make model)"
+	@echo "  FUZZ_RUNS   how many damaged inputs (make fuzz); FUZZ_SEED starts another series"
 	@echo "  SERVERS     local or containers: how the tests start Cassandra and Kafka (default: local)"
 
 preflight: ## Say what is missing on this machine, and the command that mends it
@@ -56,6 +57,10 @@ unit: install ## Run the tests that need no server
 
 model: install ## Random statements through the whole path, compared with SELECT *: make model SEEDS=20 STATEMENTS=5000
 	@$(PY) -m tests.model $(MODEL_ARGS)
+
+fuzz: install ## Feed damaged bytes to every reader; nothing but the format's error may come out
+	@$(PY) -c "import atheris" 2>/dev/null || $(VENV)/bin/pip install --quiet --editable '.[fuzz]'
+	@$(PY) -m tests.fuzz
 
 lint: install ## Check style, format, types and the direction of dependencies
 	$(VENV)/bin/ruff check .

@@ -145,6 +145,8 @@ def _keep(relation: _Relation, left: Shard, right: Shard) -> Shard:
 
 
 def _context(shards: list[Shard]) -> bytes:
+    if len(shards) > -_GLOBAL_OFFSET:
+        raise FormatError(f"a counter of {len(shards)} shards")
     elements = [
         index + (_GLOBAL_OFFSET if shard.kind is ShardKind.GLOBAL else 0)
         for index, shard in enumerate(shards)

@@ -37,7 +37,9 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-_DEEPEST = 100
+_DEEPEST = 100  # types within types: readers of values recurse as deep
+_MOST = 100_000  # types within a type, each use of a user type counted: names alone could stand for 2**100 of them
+_LARGEST = 2**31 - 1  # of a vector's dimension
 _UNQUOTED = re.compile(r"[a-z][a-z0-9_]*")  # ColumnIdentifier.UNQUOTED_IDENTIFIER
 _EMPTY_TYPE = "org.apache.cassandra.db.marshal.EmptyType"
 _NATIVE_NAMES = frozenset(NATIVE_DECODERS) | {"varchar"}
@@ -66,7 +68,7 @@ def parse_type(text: str, keyspace: str, user_types: Mapping[str, UserTypeDefini
     """The type that the text stands for in the keyspace, whose user types are given by their names; FormatError if it
     is none, or names a user type that is not there.
     """
-    return _parse(text, keyspace, user_types, ())
+    return _parse(text, _Names(keyspace, user_types), (), 0)
 
 
 def type_text(type_: CqlType) -> str:
@@ -98,8 +100,17 @@ def quoted_if_needed(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _parse(text: str, keyspace: str, user_types: Mapping[str, UserTypeDefinition], within: tuple[str, ...]) -> CqlType:
-    parser = _Parser(text, keyspace, user_types, within)
+@dataclass(slots=True)
+class _Names:
+    """What a text may name, and how many types were read for it so far."""
+
+    keyspace: str
+    user_types: Mapping[str, UserTypeDefinition]
+    count: int = 0
+
+
+def _parse(text: str, names: _Names, within: tuple[str, ...], depth: int) -> CqlType:
+    parser = _Parser(text, names, within, depth)
     type_ = parser.read_type()
     parser.expect_end()
     return type_
@@ -113,19 +124,28 @@ def _frozen(type_: CqlType) -> CqlType:
 
 
 class _Parser:
-    """CqlParser.comparatorType over the tokens of one text; `within` are the user types being resolved."""
+    """CqlParser.comparatorType over the tokens of one text; `within` are the user types being resolved, `depth` the
+    types around it.
+    """
 
-    def __init__(
-        self, text: str, keyspace: str, user_types: Mapping[str, UserTypeDefinition], within: tuple[str, ...]
-    ) -> None:
+    def __init__(self, text: str, names: _Names, within: tuple[str, ...], depth: int) -> None:
         self._text = text
-        self._keyspace = keyspace
-        self._user_types = user_types
+        self._names = names
         self._within = within
+        self._depth = depth
         self._tokens = _tokens(text)
         self._at = 0
 
     def read_type(self) -> CqlType:
+        self._names.count += 1
+        if self._depth > _DEEPEST or self._names.count > _MOST:
+            raise FormatError(f"a CQL type nested more than {_DEEPEST} deep or of more than {_MOST} types")
+        self._depth += 1
+        type_ = self._read_type()
+        self._depth -= 1
+        return type_
+
+    def _read_type(self) -> CqlType:
         kind, token = self._next()
         if kind == "custom":
             return NativeType("empty") if token == _EMPTY_TYPE else CustomType(token)
@@ -178,27 +198,26 @@ class _Parser:
 
     def _read_dimension(self) -> int:
         kind, token = self._next()
-        if kind != "number" or int(token) == 0:
+        if kind != "number" or len(token) > 10 or not 0 < int(token) <= _LARGEST:
             raise self._error()
         return int(token)
 
     def _read_user_type(self, name: str) -> UserType:
+        keyspace = self._names.keyspace
         if self._follows("."):
-            if name != self._keyspace:
+            if name != keyspace:
                 raise self._error()
             self._expect(".")
             kind, token = self._next()
             name = token.lower() if kind == "name" else token
-        definition = self._user_types.get(name)
+        definition = self._names.user_types.get(name)
         if definition is None:
-            raise FormatError(f"unknown user type {self._keyspace}.{name} in {self._text!r}")
+            raise FormatError(f"unknown user type {keyspace}.{name} in {self._text!r}")
         if name in self._within:
-            raise FormatError(f"user type {self._keyspace}.{name} contains itself")
+            raise FormatError(f"user type {keyspace}.{name} contains itself")
         within = (*self._within, name)
-        field_types = (_parse(text, self._keyspace, self._user_types, within) for text in definition.field_types)
-        return UserType(
-            self._keyspace, name, definition.field_names, tuple(map(_frozen, field_types)), is_multi_cell=True
-        )
+        field_types = [_frozen(_parse(text, self._names, within, self._depth)) for text in definition.field_types]
+        return UserType(keyspace, name, definition.field_names, tuple(field_types), is_multi_cell=True)
 
     def _next(self) -> tuple[str, str]:
         if self._at == len(self._tokens):
@@ -220,8 +239,6 @@ class _Parser:
 
 def _tokens(text: str) -> list[tuple[str, str]]:
     """(kind, content) of each token, quotes taken off."""
-    if text.count("<") > _DEEPEST:
-        raise FormatError(f"a CQL type nested more than {_DEEPEST} deep")
     tokens = []
     text = text.rstrip()
     position = 0

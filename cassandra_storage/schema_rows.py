@@ -38,30 +38,45 @@ def tables_from_rows(
 ) -> dict[UUID, TableMetadata]:
     """The tables (and views) that rows of system_schema's tables of these names, of 3.11 to 5.0, describe.
 
-    FormatError names a table without a partition key (its rows were read while it was made or dropped), a type that
-    cannot be parsed, or a user type that is not there.
+    FormatError names a table without a partition key (its rows were read while it was made or dropped), a column that
+    a row lacks, a kind or type that cannot be parsed, or a user type that is not there.
     """
     parse = _type_parser(types)
     columns_of = _by_table(columns)
     dropped_of = _by_table(dropped_columns)
     found = {}
     for row in tables:
-        name = (row["keyspace_name"], row["table_name"])
-        found[row["id"]] = _table(name, row, columns_of[name], dropped_of[name], parse)
+        name = (_value(row, "keyspace_name"), _value(row, "table_name"))
+        found[_value(row, "id")] = _table(name, row, columns_of[name], dropped_of[name], parse)
     for row in views:
-        name = (row["keyspace_name"], row["view_name"])
-        found[row["id"]] = _table(name, row, columns_of[name], dropped_of[name], parse)
+        name = (_value(row, "keyspace_name"), _value(row, "view_name"))
+        found[_value(row, "id")] = _table(name, row, columns_of[name], dropped_of[name], parse)
     return found
+
+
+def _value(row: SchemaRow, name: str) -> Any:  # noqa: ANN401  what the column's type is in Python
+    value = row.get(name)
+    if value is None:
+        raise FormatError(f"a row of system_schema without {name}")
+    return value
+
+
+def _kind(text: str) -> ColumnKind:
+    try:
+        return ColumnKind(text.lower())
+    except ValueError:
+        raise FormatError(f"unknown kind of column {text!r}") from None
 
 
 def _type_parser(rows: Iterable[SchemaRow]) -> _TypeParser:
     """(keyspace, text) -> type, each parsed once."""
     user_types: defaultdict[str, dict[str, UserTypeDefinition]] = defaultdict(dict)
     for row in rows:
-        keyspace, name = row["keyspace_name"], row["type_name"]
-        user_types[keyspace][name] = UserTypeDefinition(
-            keyspace, name, tuple(row["field_names"] or ()), tuple(row["field_types"] or ())
-        )
+        keyspace, name = _value(row, "keyspace_name"), _value(row, "type_name")
+        names, types = row.get("field_names") or (), row.get("field_types") or ()
+        if len(names) != len(types):
+            raise FormatError(f"user type {keyspace}.{name} of {len(names)} names and {len(types)} types")
+        user_types[keyspace][name] = UserTypeDefinition(keyspace, name, tuple(names), tuple(types))
 
     @cache
     def parse(keyspace: str, text: str) -> CqlType:
@@ -73,7 +88,7 @@ def _type_parser(rows: Iterable[SchemaRow]) -> _TypeParser:
 def _by_table(rows: Iterable[SchemaRow]) -> defaultdict[_TableName, list[SchemaRow]]:
     grouped: defaultdict[_TableName, list[SchemaRow]] = defaultdict(list)
     for row in rows:
-        grouped[row["keyspace_name"], row["table_name"]].append(row)
+        grouped[_value(row, "keyspace_name"), _value(row, "table_name")].append(row)
     return grouped
 
 
@@ -92,14 +107,14 @@ def _table(
     dropped = {dropped.column.name: dropped for dropped in (_dropped_column(r) for r in dropped_rows)}
     return TableMetadata(
         *name,
-        id=row["id"],
+        id=_value(row, "id"),
         partition_key=by_kind[ColumnKind.PARTITION_KEY],
         clustering=by_kind[ColumnKind.CLUSTERING],
         static_columns=by_kind[ColumnKind.STATIC],
         regular_columns=by_kind[ColumnKind.REGULAR],
         dropped_columns=MappingProxyType(dropped),
         flags=frozenset(row.get("flags", ("compound",)) or ()),
-        gc_grace_seconds=row["gc_grace_seconds"],
+        gc_grace_seconds=_value(row, "gc_grace_seconds"),
         cdc=bool(row.get("cdc")),
     )
 
@@ -107,11 +122,11 @@ def _table(
 def _column(row: SchemaRow, parse: _TypeParser) -> ColumnMetadata:
     """SchemaKeyspace.createColumnFromRow."""
     return ColumnMetadata(
-        row["column_name"],
-        parse(row["keyspace_name"], row["type"]),
-        ColumnKind(row["kind"].lower()),
-        row["position"],
-        is_reversed=row["clustering_order"].lower() == "desc",
+        _value(row, "column_name"),
+        parse(_value(row, "keyspace_name"), _value(row, "type")),
+        _kind(_value(row, "kind")),
+        _value(row, "position"),
+        is_reversed=_value(row, "clustering_order").lower() == "desc",
     )
 
 
@@ -131,9 +146,11 @@ def _order(column: ColumnMetadata) -> tuple[bool, int, bytes, bytes]:
 
 def _dropped_column(row: SchemaRow) -> DroppedColumn:
     """SchemaKeyspace.createDroppedColumnFromRow: user types were written out as tuples when it was dropped."""
-    kind = ColumnKind((row.get("kind") or ColumnKind.REGULAR).lower())
-    column = ColumnMetadata(row["column_name"], parse_type(row["type"], row["keyspace_name"], {}), kind)
-    return DroppedColumn(column, _microseconds(row["dropped_time"]))
+    kind = _kind(row.get("kind") or ColumnKind.REGULAR)
+    type_ = parse_type(_value(row, "type"), _value(row, "keyspace_name"), {})
+    return DroppedColumn(
+        ColumnMetadata(_value(row, "column_name"), type_, kind), _microseconds(_value(row, "dropped_time"))
+    )
 
 
 def _microseconds(time: datetime | int) -> int:

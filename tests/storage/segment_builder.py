@@ -28,10 +28,13 @@ def marker(position: int, end: int) -> bytes:
     return ints(end, crc32(ints(SEGMENT_ID, SEGMENT_ID >> 32, position)))
 
 
+def size_checksum(size: int) -> bytes:
+    return ints(crc32(ints(size)))
+
+
 def entry(mutation: bytes) -> bytes:
     size = ints(len(mutation))
-    crc = crc32(size)
-    return size + ints(crc) + mutation + ints(crc32(mutation, crc))
+    return size + size_checksum(len(mutation)) + mutation + ints(crc32(mutation, crc32(size)))
 
 
 def segment(sections: list[list[bytes]], size: int | None = None, parameters: dict[str, object] | None = None) -> bytes:
