@@ -329,16 +329,20 @@ class SegmentReader:
                     self.wanted = end - here
                     if end - base > len(data):
                         return
-                    yield from self._decoded_entries(data[here - base : end - base], start, size, decode)
+                    yield from self._decoded_entries(
+                        data[here - base + _SECTION_HEAD : end - base], start, size, decode
+                    )
                 self._logical = start + size
             self.sections += 1
             self.position, self.wanted = end, _MARKER_SIZE
 
-    def _decoded_entries(self, section: bytes, start: int, size: int, decode: SectionDecoder) -> Iterator[Event]:
-        """The entries of a section that is given with its marker; its content is at `start`, `size` long."""
+    def _decoded_entries(self, coded: bytes, start: int, size: int, decode: SectionDecoder) -> Iterator[Event]:
+        """The entries of a section whose content begins at `start` and is `size` long."""
         end = start + size
+        if not size and not coded:
+            return  # DeflateCompressor makes nothing of nothing: not even an empty stream
         try:
-            content = decode(section[_SECTION_HEAD:], size)
+            content = decode(coded, size)
         except FormatError as error:
             yield CorruptEntry(start, end, error.reason, section_offset=self.position)
             return
@@ -379,7 +383,9 @@ class SegmentReader:
                 or end > section_end
                 or crc != _INTS.unpack_from(data, start - 8)[1]
             ):
-                events.append(CorruptEntry(here, section_end, "bad entry size"))
+                is_sound = crc == _INTS.unpack_from(data, start - 8)[1] and size > self._max_mutation
+                reason = f"entry of {size} bytes, more than {self._max_mutation}" if is_sound else "bad entry size"
+                events.append(CorruptEntry(here, section_end, reason))
                 return section_end, 0
             if end > available:
                 return here, end - here

@@ -229,8 +229,8 @@ def _with_secret_files(settings: Settings, origins: dict[str, str]) -> Settings:
 def _read_secret(path: Path, name: str, origin: str) -> str:
     try:
         value = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8, or its name holds a null byte"
         raise CdcError(
             Code.CONFIG_FILE,
             f"The file {path}, named by {name} in {origin}, cannot be read: {reason}.",

@@ -117,6 +117,14 @@ def test_a_section_that_cannot_be_read_is_stepped_over(form: Form) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+def test_a_section_of_nothing(form: Form) -> None:
+    """As the servers' DeflateCompressor writes one without entries."""
+    nothing = Form(form.name, form.parameters, lambda content: form.encode(content) if content else b"")
+    sections = [[], [b"mutation" * 3], [], []]
+    assert read_all(nothing.segment(sections)) == expected(form, sections)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 def test_a_torn_end(form: Form) -> None:
     """A section that the file does not hold wholly is waited for, and in a completed file it is one corrupt end."""
     sections = [[b"first entry"], [b"second entry"]]

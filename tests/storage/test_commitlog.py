@@ -157,7 +157,20 @@ def test_sizes_that_are_not_believed() -> None:
         body = ints(size, crc32(ints(size))) + bytes(30)
         data = descriptor() + marker(HEADER_SIZE, HEADER_SIZE + 8 + len(body)) + body
         (event,) = read_all(data)
-        assert event == CorruptEntry(HEADER_SIZE + 8, len(data), "bad entry size")
+        assert isinstance(event, CorruptEntry)
+        assert (event.position, event.end_position) == (HEADER_SIZE + 8, len(data))
+        assert event.reason == (
+            "bad entry size" if size < 2000 else f"entry of {size} bytes, more than {(64 << 20) - 12}"
+        )
+
+
+def test_the_largest_mutation() -> None:
+    """Half a segment, with what is around it."""
+    largest, larger = bytes(500 - 12), bytes(501 - 12)
+    for mutation in (largest, larger):
+        data = segment([[mutation], [b"behind it!"]])
+        events = list(SegmentReader(NAME, max_segment_size=1000).read(data, len(data)))
+        assert mutations_of(events) == [*([largest] if mutation == largest else []), b"behind it!"]
 
 
 def test_zero_size_ends_the_segment() -> None:
