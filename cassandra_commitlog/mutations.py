@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from cassandra_commitlog.schemas import Schemas
     from cassandra_commitlog.segments import SegmentFile
+    from cassandra_storage.commitlog import CorruptEntry
+    from cassandra_storage.commitlog_sections import Codecs
     from cassandra_storage.partition import PartitionUpdate
 
 
@@ -49,11 +51,21 @@ class Damaged(NamedTuple):
 Event: TypeAlias = Decoded | Undecoded | Damaged
 
 
+def _reason(event: CorruptEntry) -> str:
+    where = "" if event.section_offset is None else f" (in the section at {event.section_offset} of the file)"
+    return event.reason + where
+
+
 class MutationReader:
     """Reads segments in the order given, so that a CREATE comes before what needs it."""
 
-    def __init__(self, schemas: Schemas) -> None:
+    def __init__(self, schemas: Schemas, codecs: Codecs | None = None) -> None:
         self._schemas = schemas
+        self._codecs = codecs
+
+    def walk(self, file: SegmentFile) -> SegmentWalk:
+        """The segment, not yet read."""
+        return SegmentWalk(file, self._codecs)
 
     def events(self, walk: SegmentWalk) -> Iterator[Event]:
         """The mutations of one segment. At the first one whose schema is not known, the rest of the segment is searched
@@ -62,7 +74,7 @@ class MutationReader:
         is_searched = False
         for event in walk.events():
             if not isinstance(event, CommitLogEntry):
-                yield Damaged(event.position, event.reason)
+                yield Damaged(event.position, _reason(event))
                 continue
             decoded = self._decode(event, walk.messaging_version)
             if isinstance(decoded, Undecoded) and not is_searched:
@@ -84,7 +96,7 @@ class MutationReader:
         return Decoded(entry, [SizedUpdate(*pair) for pair in read])
 
     def _search(self, file: SegmentFile) -> None:
-        walk = SegmentWalk(file)
+        walk = self.walk(file)
         for event in walk.events():
             if isinstance(event, CommitLogEntry) and first_table(event.mutation) in SCHEMA_TABLES:
                 self._decode(event, walk.messaging_version)

@@ -22,7 +22,8 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
     yield _line("version", f"{facts['version']}, {written_by}; messaging version {facts['messaging_version']}")
     yield _line("id", f"{facts['id']}: counted up from the milliseconds of the node's start, {facts['id_time']}")
     yield _line("compression", facts["compression"] or "none")
-    yield _line("encryption", facts["encryption"] or "none")
+    key = f", key {facts['key_alias']}" if facts["encryption"] else ""
+    yield _line("encryption", (facts["encryption"] or "none") + key)
     yield _line("size", f"{facts['size']:,} bytes")
     yield _line("_cdc.idx", facts["index"] or "none")
     yield _line("sections", f"{facts['sections']:,}")

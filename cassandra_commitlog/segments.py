@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from cassandra_files.segments import WINDOW, OpenSegment
 from cassandra_storage.commitlog import (
+    MAX_SEGMENT_SIZE,
     CorruptEntry,
-    SegmentReader,
     index_file_name,
     parse_cdc_index,
     parse_file_name,
+    read_descriptor,
 )
 from cassandra_storage.errors import FormatError
 
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cassandra_storage.commitlog import CdcIndex, CommitLogDescriptor, Event
+    from cassandra_storage.commitlog_sections import Codecs
 
-_WINDOW = 256 * 1024
 _MARKER_SIZE = 8
 _SIZE_SIZE = 4
+_LARGEST_DESCRIPTOR = 14 + 0xFFFF + 4
 
 
 class SegmentFile(NamedTuple):
@@ -65,11 +67,11 @@ def find_segments(paths: Iterable[Path]) -> list[SegmentFile]:
 class SegmentWalk:
     """Reads one segment to its end.
 
-    Once `events` is exhausted it is known how it ends, where, and where behind that a byte is not zero: what a node
-    that lives or was killed has written and not synced.
+    Once `events` is exhausted it is known how it ends, at which place in the file, and where behind that a byte is not
+    zero: what a node that lives or was killed has written and not synced.
     """
 
-    def __init__(self, file: SegmentFile) -> None:
+    def __init__(self, file: SegmentFile, codecs: Codecs | None = None) -> None:
         self.file = file
         self.index_problem: str | None = None
         self.index = self._read_index()
@@ -77,11 +79,13 @@ class SegmentWalk:
         self.ending = Ending.FILE_END
         self.end_position = 0
         self.stray: int | None = None
-        self._reader = SegmentReader(file.path.name)
+        self.descriptor: CommitLogDescriptor | None = None
+        self._codecs = codecs
+        self._open: OpenSegment | None = None
 
     @property
-    def descriptor(self) -> CommitLogDescriptor | None:
-        return self._reader.descriptor
+    def sections(self) -> int:
+        return 0 if self._open is None else self._open.sections
 
     @property
     def index_path(self) -> Path:
@@ -90,53 +94,54 @@ class SegmentWalk:
     @property
     def messaging_version(self) -> int:
         """Of its mutations; known once there is one."""
-        assert self._reader.descriptor is not None
-        return self._reader.descriptor.messaging_version
-
-    @property
-    def sections(self) -> int:
-        return self._reader.sections
+        assert self.descriptor is not None
+        return self.descriptor.messaging_version
 
     def events(self) -> Iterator[Event]:
-        """Its entries, and what is none; of a torn tail, which is no problem, nothing."""
-        with self.file.path.open("rb", buffering=0) as handle:
-            self.size = os.fstat(handle.fileno()).st_size
-            for event in self._events(handle.fileno()):
-                if isinstance(event, CorruptEntry) and event.mutation is None and event.end_position >= self.size:
-                    self.end_position = event.position
-                    self.ending = Ending.TORN if self._may_be_torn(event) else Ending.CORRUPT
-                    if self.ending is Ending.CORRUPT:
-                        yield event
-                    return
-                yield event
-            self.end_position = self._reader.position
-            self.ending = Ending.FILE_END if self.size - self.end_position < _MARKER_SIZE else Ending.ZEROES
-            self.stray = _first_set(handle.fileno(), self.end_position, self.size)
+        """Its entries, and what is none; of a torn tail, which is no problem, nothing. OSError if it cannot be read."""
+        self.size = self.file.path.stat().st_size
+        self.descriptor = _descriptor(self.file.path)
+        largest = max(self.size, MAX_SEGMENT_SIZE)
+        self._open = OpenSegment(self.file.path, codecs=self._codecs, max_segment_size=largest)
+        held: CorruptEntry | None = None  # it may be what the segment ends with
+        try:
+            for event in _all_events(self._open):
+                if held is not None:
+                    yield held
+                    held = None
+                if isinstance(event, CorruptEntry) and event.mutation is None:
+                    held = event
+                else:
+                    yield event
+        finally:
+            self._open.close()
+        self.end_position = self._open.position
+        self._judge(held)
+        if held is not None and self.ending is not Ending.TORN:
+            yield held
+        elif held is None and self.ending is Ending.CORRUPT:
+            yield CorruptEntry(self.end_position, self.size, "section ends inside an entry")
+
+    def _judge(self, last: CorruptEntry | None) -> None:
+        """How it ends, if the last event was that."""
+        if last is not None and _place(last) == self.end_position:
+            self.ending = Ending.TORN if self._may_be_torn(last) else Ending.CORRUPT
+            return
+        self.ending = Ending.FILE_END if self.size - self.end_position < _MARKER_SIZE else Ending.ZEROES
+        assert self._open is not None
+        if self.descriptor is not None and not self._open.is_coded:
+            self.stray = _first_set(self.file.path, self.end_position)
             if self.stray is not None and self.stray < self.end_position + _SIZE_SIZE:
                 self.ending = Ending.CORRUPT
-                yield CorruptEntry(self.end_position, self.size, "section ends inside an entry")
 
-    def _events(self, handle: int) -> Iterator[Event]:
-        reader = self._reader
-        while not reader.is_ended:
-            before, wanted = reader.position, reader.wanted
-            size = max(min(max(_WINDOW, wanted), self.size - before), 0)
-            try:
-                yield from reader.read(os.pread(handle, size, before), self.size)
-            except FormatError as error:
-                is_short = reader.descriptor is None and error.reason == "segment without a descriptor"
-                yield CorruptEntry(0, self.size, error.reason, is_truncation=is_short)
-                return
-            if (reader.position, reader.wanted) == (before, wanted) and not reader.is_ended:
-                yield CorruptEntry(before, self.size, "ends inside an entry", is_truncation=True)
-                return
-
-    def _may_be_torn(self, event: CorruptEntry) -> bool:
-        """Whether a segment may end so while its node lives, or after it died."""
+    def _may_be_torn(self, last: CorruptEntry) -> bool:
+        """Whether a segment may end so while its node lives, or after it died: a node that replays it writes COMPLETED
+        and the file's length into its index.
+        """
         if self.index is not None and self.index.is_completed:
-            return False
-        is_behind_durable = self.index is not None and event.position >= self.index.offset
-        return self.file.is_newest and (event.is_truncation or is_behind_durable)
+            return last.is_truncation and self.index.offset == self.size
+        is_behind_durable = self.index is not None and last.position >= self.index.offset
+        return self.file.is_newest and (last.is_truncation or is_behind_durable)
 
     def _read_index(self) -> CdcIndex | None:
         try:
@@ -148,14 +153,36 @@ class SegmentWalk:
             return None
 
 
-def _first_set(handle: int, position: int, size: int) -> int | None:
+def _all_events(segment: OpenSegment) -> Iterator[Event]:
+    """Its events; of a segment whose descriptor cannot be read one that says so."""
+    try:
+        yield from segment.events()
+    except FormatError as error:
+        is_short = error.reason == "segment without a descriptor"
+        yield CorruptEntry(0, 0, error.reason, is_truncation=is_short)
+
+
+def _descriptor(path: Path) -> CommitLogDescriptor | None:
+    """What it says of itself, whether or not there is a codec and a key for it."""
+    with path.open("rb") as file:
+        try:
+            return read_descriptor(file.read(_LARGEST_DESCRIPTOR))
+        except FormatError:
+            return None
+
+
+def _place(event: CorruptEntry) -> int:
+    """Where in the file it was met."""
+    return event.position if event.section_offset is None else event.section_offset
+
+
+def _first_set(path: Path, position: int) -> int | None:
     """The first byte from `position` on that is not zero."""
-    while position < size:
-        data = os.pread(handle, _WINDOW, position)
-        if not data:
-            break
-        rest = data.lstrip(b"\0")
-        if rest:
-            return position + len(data) - len(rest)
-        position += len(data)
+    with path.open("rb", buffering=0) as file:
+        file.seek(position)
+        while data := file.read(WINDOW):
+            rest = data.lstrip(b"\0")
+            if rest:
+                return position + len(data) - len(rest)
+            position += len(data)
     return None

@@ -127,6 +127,21 @@ class OpenSegment:
         return self._reader.descriptor
 
     @property
+    def is_coded(self) -> bool:
+        """Its sections are compressed or encrypted; known once it has been read."""
+        return self._reader.is_coded
+
+    @property
+    def sections(self) -> int:
+        """How many it has come by."""
+        return self._reader.sections
+
+    @property
+    def position(self) -> int:
+        """The place in the file behind what has been read."""
+        return self._reader.position
+
+    @property
     def is_ended(self) -> bool:
         """All of it has been read, and no more will come."""
         return self._reader.is_ended

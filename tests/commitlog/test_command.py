@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cassandra_commitlog.facts import SegmentFacts
 from cassandra_commitlog.mutations import MutationReader
 from cassandra_commitlog.schemas import Schemas
-from cassandra_commitlog.segments import SegmentWalk, find_segments
+from cassandra_commitlog.segments import find_segments
 from tests.storage.segment_builder import NAME, SEGMENT_ID, segment
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def test_memory_does_not_grow_with_segments(tmp_path: Path) -> None:
         reader = MutationReader(Schemas())
         for file in find_segments([tmp_path]):
             facts = SegmentFacts()
-            for event in reader.events(SegmentWalk(file)):
+            for event in reader.events(reader.walk(file)):
                 facts.add(event)
             entries += facts.entries
         _, peak = tracemalloc.get_traced_memory()

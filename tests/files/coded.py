@@ -39,9 +39,9 @@ def lz4(content: bytes) -> bytes:
     return len(content).to_bytes(4, "little") + bytes(cramjam.lz4.compress_block(content, store_size=False))
 
 
-def encrypt(held: bytes) -> bytes:
+def encrypt(held: bytes, key: bytes = KEY) -> bytes:
     padder = PKCS7(128).padder()
-    encryptor = Cipher(algorithms.AES(KEY), modes.CBC(IV)).encryptor()
+    encryptor = Cipher(algorithms.AES(key), modes.CBC(IV)).encryptor()
     return encryptor.update(padder.update(held) + padder.finalize()) + encryptor.finalize()
 
 

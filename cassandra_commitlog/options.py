@@ -1,0 +1,150 @@
+"""What every command of cassandra-commitlog takes, and the reading that it makes of it."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cassandra_commitlog.dump import Bound
+from cassandra_commitlog.mutations import Damaged, MutationReader
+from cassandra_commitlog.progress import Progress
+from cassandra_commitlog.schemas import Schemas, read_schema_file
+from cassandra_commitlog.segments import SegmentFile, SegmentWalk, find_segments
+from cassandra_files.codecs import SegmentCodecs
+from cassandra_files.keystore import KeystoreError, read_keys
+from cassandra_storage.errors import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cassandra_commitlog.mutations import Event
+    from cassandra_storage.schema import TableMetadata
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FOLDER_OR_FILE = click.Path(exists=True, path_type=Path)
+_BOUND = re.compile(r"(?:(\d{1,18}):)?(\d{1,10})")
+
+
+def _segments(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> list[SegmentFile]:
+    try:
+        found = find_segments(paths)
+    except FormatError as error:
+        raise click.BadParameter(str(error)) from None
+    if not found:
+        raise click.BadParameter("there is no commit log segment (CommitLog-<version>-<id>.log)")
+    return found
+
+
+def _tables(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> list[TableMetadata]:
+    tables = []
+    for path in paths:
+        try:
+            tables += read_schema_file(path)
+        except (OSError, ValueError) as error:
+            raise click.BadParameter(f"{path}: {error}") from None
+    return tables
+
+
+def parse_bound(_context: click.Context, _parameter: click.Parameter, text: str | None) -> Bound | None:
+    if text is None:
+        return None
+    match = _BOUND.fullmatch(text)
+    if match is None:
+        raise click.BadParameter(f"{text!r} is neither a position nor <segment id>:<position>")
+    return Bound(int(match[2]), None if match[1] is None else int(match[1]))
+
+
+def _codecs(keystore: Path | None, password_file: Path | None, key_password_file: Path | None) -> SegmentCodecs:
+    if keystore is None:
+        return SegmentCodecs()
+    try:
+        password = _secret(password_file, "CASSANDRA_COMMITLOG_KEYSTORE_PASSWORD")
+        if password is None:
+            raise click.UsageError(
+                "--keystore needs --keystore-password-file, or CASSANDRA_COMMITLOG_KEYSTORE_PASSWORD in the environment"
+            )
+        key_password = _secret(key_password_file, "CASSANDRA_COMMITLOG_KEY_PASSWORD")
+        return SegmentCodecs(read_keys(keystore, password, key_password))
+    except (OSError, KeystoreError) as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _secret(file: Path | None, variable: str) -> str | None:
+    return os.environ.get(variable) if file is None else file.read_text().rstrip("\r\n")
+
+
+def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the parameters that all have, as one `reading`."""
+
+    @click.argument("segments", type=_FOLDER_OR_FILE, nargs=-1, required=True, metavar="PATH...", callback=_segments)
+    @click.option(
+        "--schema",
+        "tables",
+        type=_FILE,
+        metavar="FILE",
+        multiple=True,
+        callback=_tables,
+        help="A publisher's schema.json, or messages of <prefix>.tables, one a line; may be repeated.",
+    )
+    @click.option("--keystore", type=_FILE, metavar="FILE", help="For encrypted segments: Cassandra's JCEKS keystore.")
+    @click.option(
+        "--keystore-password-file",
+        type=_FILE,
+        metavar="FILE",
+        help="Its password is in there.  [default: $CASSANDRA_COMMITLOG_KEYSTORE_PASSWORD]",
+    )
+    @click.option(
+        "--key-password-file",
+        type=_FILE,
+        metavar="FILE",
+        help="The keys' password, if it is another.  [default: $CASSANDRA_COMMITLOG_KEY_PASSWORD]",
+    )
+    @functools.wraps(command)
+    def with_reading(
+        *,
+        segments: list[SegmentFile],
+        tables: list[TableMetadata],
+        keystore: Path | None,
+        keystore_password_file: Path | None,
+        key_password_file: Path | None,
+        **others: Any,  # noqa: ANN401  the command's own
+    ) -> None:
+        codecs = _codecs(keystore, keystore_password_file, key_password_file)
+        command(Reading(segments, MutationReader(Schemas(tables), codecs)), **others)
+
+    return with_reading
+
+
+class Reading:
+    """All that a command reads, segment by segment."""
+
+    def __init__(self, segments: list[SegmentFile], reader: MutationReader) -> None:
+        self.segments = segments
+        self._reader = reader
+        self._progress = Progress(len(segments))
+        self._number = 0
+        self._mutations = 0
+
+    def walks(self) -> Iterator[SegmentWalk]:
+        for file in self.segments:
+            self._number += 1
+            yield self._reader.walk(file)
+
+    def events(self, walk: SegmentWalk) -> Iterator[Event]:
+        try:
+            for event in self._reader.events(walk):
+                self._mutations += 1
+                self._progress.at(self._number, self._mutations)
+                yield event
+        except OSError as error:
+            yield Damaged(0, f"cannot be read: {error.strerror}")
+        self._progress.clear()
+
+    def hide_progress(self) -> None:
+        """The terminal is for what is read."""
+        self._progress = Progress(0, is_shown=False)
