@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cassandra_storage.clustering_prefix import VARIABLE, read_value, skip_value, write_value
+from cassandra_storage.counter import clear_marked
 from cassandra_storage.deletion import NO_DELETION_TIME, NO_TIMESTAMP, NO_TTL
 from cassandra_storage.header import (
     decode_local_deletion_time,
@@ -57,6 +58,8 @@ def read_cell(
     value = b""
     if not flags & _HAS_EMPTY_VALUE:
         value, pos = read_value(buf, pos, column.length)
+        if column.is_counter and local_deletion_time == NO_DELETION_TIME:
+            value = clear_marked(value)
     return Cell(timestamp, value, local_deletion_time, ttl, path), pos
 
 

@@ -69,6 +69,20 @@ def total(context: bytes) -> int:
     return _signed64(sum(count for _, _, count in _SHARD.iter_unpack(context[_header_length(context) :])))
 
 
+def clear_marked(context: bytes) -> bytes:
+    """DeserializationHelper.maybeClearCounterValue, as a commit log is read: in a context whose header's count is
+    negative (ContextState.markLocalToBeCleared) local shards become remote ones.
+    """
+    if context[:1] < b"\x80" and len(context) > 1:
+        return context
+    length = _header_length(context)
+    elements = [context[place : place + 2] for place in range(2, length, 2)]
+    kept = [element for element in elements if element[0] >= 0x80]
+    if len(kept) == len(elements):
+        return context
+    return len(kept).to_bytes(2, "big") + b"".join(kept) + context[length:]
+
+
 def _header_length(context: bytes) -> int:
     if len(context) < 2:
         raise FormatError(f"a counter context of {len(context)} bytes")

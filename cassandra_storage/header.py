@@ -11,7 +11,7 @@ from typing import NamedTuple
 from cassandra_storage.clustering_prefix import VARIABLE
 from cassandra_storage.deletion import LIVE, NO_DELETION_TIME, NO_TIMESTAMP, DeletionTime
 from cassandra_storage.errors import FormatError, UnknownColumnError
-from cassandra_storage.marshal import fixed_length
+from cassandra_storage.marshal import NativeType, fixed_length
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from cassandra_storage.versions import VERSION_50, MessagingFormat, messaging_format
 from cassandra_storage.vint import (
@@ -25,6 +25,7 @@ from cassandra_storage.vint import (
     write_unsigned_vint,
 )
 
+_COUNTER = NativeType("counter")
 _TIMESTAMP_EPOCH = 1_442_880_000_000_000  # EncodingStats: 2015-09-22 00:00 UTC, µs
 _DELETION_TIME_EPOCH = 1_442_880_000  # the same, s
 _INVALID_DELETION_TIME = 2**32 - 2  # Cell.INVALID_DELETION_TIME, s
@@ -56,6 +57,7 @@ class ColumnLayout(NamedTuple):
     length: int
     dropped_time: int
     raw: bytes
+    is_counter: bool
 
 
 class Columns:
@@ -181,6 +183,7 @@ class TableCodec:
             _length(column),
             _NEVER if dropped is None else dropped.dropped_time,
             write_sized(column.name.encode()),
+            column.type == _COUNTER,
         )
 
     def read_columns(self, buf: bytes, pos: int, *, is_static: bool) -> tuple[Columns, int]:

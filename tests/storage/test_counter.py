@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_storage.counter import merge_contexts, total
+from cassandra_storage.counter import clear_marked, merge_contexts, total
 from cassandra_storage.errors import FormatError
 
 if TYPE_CHECKING:
@@ -98,3 +98,15 @@ def test_arbitrary_bytes_give_a_counter_or_a_format_error(value: bytes) -> None:
             merge_contexts(value, value)
     else:
         assert total(merge_contexts(value, context())) == expected
+
+
+def test_local_shards_of_a_marked_context_become_remote_ones() -> None:
+    """CounterContext.clearAllLocal where shouldClearLocal; the reader does it with a cell's value."""
+    plain = context((1, GLOBAL, 1, 1), (2, LOCAL, 1, 2), (3, REMOTE, 1, 3))
+    marked = (-2).to_bytes(2, "big", signed=True) + plain[2:]
+    assert clear_marked(plain) is plain
+    assert clear_marked(marked) == context((1, GLOBAL, 1, 1), (2, REMOTE, 1, 2), (3, REMOTE, 1, 3))
+    all_global = (-1).to_bytes(2, "big", signed=True) + context((1, GLOBAL, 1, 1))[2:]
+    assert clear_marked(all_global) is all_global
+    with pytest.raises(FormatError):
+        clear_marked(b"\x00")
