@@ -10,7 +10,7 @@ FOLLOW_ARGS := $(if $(TABLE),--table $(TABLE)) $(if $(JSON),--json)
 INSTALLED := test -x $(PY) || { echo "No stack is running. Start one in another terminal: make stack" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help preflight install demo stack follow cqlsh test unit model fuzz lint format oracle-merge bench clean distclean
+.PHONY: help preflight install demo stack follow cqlsh test unit model fuzz lint format oracle oracle-merge bench clean distclean
 
 help: ## Show this help
 	@echo "Usage: make TARGET [VARIABLE=value]"
@@ -71,6 +71,9 @@ lint: install ## Check style, format, types and the direction of dependencies
 format: install ## Format the code and mend what ruff can
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
+
+oracle: install ## Read random CQL's commit logs by Cassandra's own reader and ours: MUTATIONS (100000) of each VERSION (all)
+	@$(PY) -m tests.oracle.run $(if $(VERSION),--versions $(VERSION)) $(if $(MUTATIONS),--mutations $(MUTATIONS)) $(if $(SEED),--seed $(SEED))
 
 oracle-merge: install ## Merge rows by Cassandra's own classes and ours: MERGES (1000000) of each VERSION (all)
 	@$(PY) -m tests.oracle.merge_check $(if $(VERSION),--versions $(VERSION)) $(if $(MERGES),--merges $(MERGES)) $(if $(SEED),--seed $(SEED))

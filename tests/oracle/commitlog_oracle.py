@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     from local_stack.cassandra import CassandraNode
 
-API_OF = {"3.11": "3.11"}  # all later versions' is 4.0's
+# The folders of what differs; all others' is 4.0's and "int".
+API_OF = {"3.11": "3.11"}
+TIMES_OF = {"5.0": "long", "5.0-NONE": "long"}
 _END = '{"end":'
 
 
@@ -30,7 +32,9 @@ class CommitLogOracle(JavaChild):
         options = [f"-Dcassandra.config={(conf / 'cassandra.yaml').as_uri()}", "-Xmx512m"]
         options += [f"-Dcassandra.storagedir={node.folder}"]
         options += [f"-Dcassandra-rackdc.properties={(conf / 'cassandra-rackdc.properties').as_uri()}"]
-        sources = [FOLDER / "CommitLogOracle.java", FOLDER / "Description.java", api]
+        times = FOLDER / f"times-{TIMES_OF.get(version.line, 'int')}" / "Times.java"
+        shared = [FOLDER / f"{name}.java" for name in ("CommitLogOracle", "Description", "MadeUpdates")]
+        sources = [*shared, api, times]
         super().__init__(version, sources, options=options, class_path=[conf])
 
     def __enter__(self) -> Self:
@@ -46,6 +50,12 @@ class CommitLogOracle(JavaChild):
             yield line
             if line.startswith((_END, '{"error":')):
                 return
+
+    def made(self, version: int, seed: int, count: int, keyspace: str, *tables: str) -> Iterator[str]:
+        """Random mutations that no statement makes, as Cassandra writes and reads them: "hex" and "updates"."""
+        self.tell(f"made\t{version}\t{seed}\t{count}\t{keyspace}\t{','.join(tables)}")
+        for _ in range(count):
+            yield self.answer()
 
     def update(self, version: int, update: bytes, write_version: int | None = None) -> dict[str, Any]:
         """What PartitionUpdate.serializer reads ("update"), how many bytes it leaves ("left"), and what it writes again

@@ -143,7 +143,8 @@ _NATIVE: dict[str, _Draw] = {
     "uuid": _uuid,
     "varint": _varint,
 }
-COMPARABLE = tuple(name for name in _NATIVE if name != "duration")
+NATIVES = tuple(_NATIVE)
+COMPARABLE = tuple(name for name in NATIVES if name != "duration")
 
 
 class TypeValues:
@@ -155,7 +156,7 @@ class TypeValues:
         self.rng = rng
         self.is_plain = is_plain
 
-    def type(self, natives: tuple[str, ...] = tuple(_NATIVE), depth: int = 2) -> CqlType:
+    def type(self, natives: tuple[str, ...] = NATIVES, depth: int = 2) -> CqlType:
         """A frozen type."""
         if depth == 0 or self.rng.random() < 0.5:
             return NativeType(self.rng.choice(natives))
@@ -178,7 +179,7 @@ class TypeValues:
         """Of a set's elements or a map's keys, which may not be durations themselves."""
         return self.type(tuple(name for name in natives if name != "duration"), depth)
 
-    def multi_cell_type(self, natives: tuple[str, ...] = tuple(_NATIVE)) -> CqlType:
+    def multi_cell_type(self, natives: tuple[str, ...] = NATIVES) -> CqlType:
         keys, values = self._key_type(natives, 1), self.type(natives, 1)
         return self.rng.choice(
             (

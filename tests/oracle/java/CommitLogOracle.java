@@ -8,7 +8,11 @@ import java.io.PrintStream;
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Paths;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 import com.fasterxml.jackson.core.io.JsonStringEncoder;
 
@@ -31,12 +35,16 @@ import org.apache.cassandra.utils.ByteBufferUtil;
  *                            mutations that it passed over because it does not know their table
  * mutation TAB version TAB hex
  *                            one line: the updates of a serialized mutation
+ * made TAB version TAB seed TAB count TAB keyspace TAB tables by commas
+ *                            one line each: a mutation of MadeUpdates, "hex", and what is read of it, "updates"
  * update TAB version TAB version to write TAB hex
  *                            one line: the PartitionUpdate and, as "again", its bytes serialized anew
  * </pre>
  */
 public final class CommitLogOracle
 {
+    private static final int FRAMES = 8;
+
     private static PrintStream out;
 
     public static void main(String[] arguments) throws Exception
@@ -69,6 +77,8 @@ public final class CommitLogOracle
             readSegment(words[1]);
         else if (words[0].equals("mutation"))
             readMutation(Integer.parseInt(words[1]), ByteBufferUtil.hexToBytes(words[2]));
+        else if (words[0].equals("made"))
+            makeMutations(Integer.parseInt(words[1]), Long.parseLong(words[2]), Integer.parseInt(words[3]), words[4], words[5].split(","));
         else if (words[0].equals("update"))
             readUpdate(Integer.parseInt(words[1]), Integer.parseInt(words[2]), ByteBufferUtil.hexToBytes(words[3]));
         else
@@ -102,7 +112,7 @@ public final class CommitLogOracle
 
             public void handleUnrecoverableError(CommitLogReadException error)
             {
-                say("{\"corrupt\":" + quoted(error.getMessage()) + "}");
+                say("{\"corrupt\":" + quoted(error.getMessage() + why(error.getMessage(), path)) + "}");
             }
 
             public void handleMutation(Mutation mutation, int size, int position, CommitLogDescriptor descriptor)
@@ -117,6 +127,29 @@ public final class CommitLogOracle
         for (Object entry : reader.getInvalidMutations())
             unknown += ((Number) ((Map.Entry<?, ?>) entry).getValue()).longValue();
         say("{\"end\":true,\"unknown\":" + unknown + "}");
+    }
+
+    /** CommitLogReader leaves the mutation in a file and tells no more of the exception than its name. */
+    private static String why(String message, String path)
+    {
+        Matcher saved = Pattern.compile("saved to (\\S+)\\. ").matcher(message);
+        if (!saved.find())
+            return "";
+        try
+        {
+            byte[] mutation = Files.readAllBytes(Paths.get(saved.group(1)));
+            String name = Paths.get(path).getFileName().toString();
+            int version = CommitLogDescriptor.fromFileName(name).getMessagingVersion();
+            Api.readMutation(new DataInputBuffer(mutation), version);
+            return "; it can be read now";
+        }
+        catch (Throwable error)
+        {
+            StringBuilder frames = new StringBuilder();
+            for (int i = 0; i < Math.min(FRAMES, error.getStackTrace().length); i++)
+                frames.append(" at ").append(error.getStackTrace()[i]);
+            return frames.toString();
+        }
     }
 
     /** readCommitLogSegment takes Java's File until 4.0, and Cassandra's own from 4.1 on. */
@@ -136,6 +169,25 @@ public final class CommitLogOracle
         {
             say(new Description().updates(Api.readMutation(input, version)).toString());
         }
+    }
+
+    private static void makeMutations(int version, long seed, int count, String keyspace, String[] tables) throws IOException
+    {
+        MadeUpdates updates = new MadeUpdates(seed);
+        for (int i = 0; i < count; i++)
+        {
+            try (DataOutputBuffer output = new DataOutputBuffer())
+            {
+                Mutation mutation = new Mutation(updates.update(keyspace, tables[i % tables.length]));
+                Mutation.serializer.serialize(mutation, output, version);
+                try (DataInputBuffer input = new DataInputBuffer(output.buffer(), true))
+                {
+                    Description said = new Description().add("{\"hex\":\"" + ByteBufferUtil.bytesToHex(output.buffer()) + "\",\"updates\":");
+                    out.print(said.updates(Api.readMutation(input, version)).add("}\n"));
+                }
+            }
+        }
+        out.flush();
     }
 
     private static void readUpdate(int version, int writeVersion, ByteBuffer bytes) throws IOException
