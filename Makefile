@@ -10,7 +10,7 @@ FOLLOW_ARGS := $(if $(TABLE),--table $(TABLE)) $(if $(JSON),--json)
 INSTALLED := test -x $(PY) || { echo "No stack is running. Start one in another terminal: make stack" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help preflight install demo stack follow cqlsh test unit model fuzz lint format oracle oracle-merge bench clean distclean
+.PHONY: help preflight install demo stack follow cqlsh test unit model fuzz lint format oracle oracle-merge oracle-types bench clean distclean
 
 help: ## Show this help
 	@echo "Usage: make TARGET [VARIABLE=value]"
@@ -77,6 +77,9 @@ oracle: install ## Read random CQL's commit logs by Cassandra's own reader and o
 
 oracle-merge: install ## Merge rows by Cassandra's own classes and ours: MERGES (1000000) of each VERSION (all)
 	@$(PY) -m tests.oracle.merge_check $(if $(VERSION),--versions $(VERSION)) $(if $(MERGES),--merges $(MERGES)) $(if $(SEED),--seed $(SEED))
+
+oracle-types: install ## Compare the order of our keys with the comparators of each VERSION (all): PAIRS (1000000)
+	@$(PY) -m tests.oracle.order_check $(if $(VERSION),--versions $(VERSION)) $(if $(PAIRS),--pairs $(PAIRS)) $(if $(SEED),--seed $(SEED))
 
 bench: install ## Measure the hot paths: CPU seconds per million, and as a ratio to a peer
 	@$(PY) -m bench.hot_paths

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import math
 import os
@@ -18,26 +17,21 @@ from uuid import UUID
 
 import pytest
 
-from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder, path_encoder, value_encoder
-from cassandra_storage.clustering import ClusteringBound, Kind
+from cassandra_storage.byte_comparable import value_encoder
 from cassandra_storage.counter import merge_contexts, total
 from cassandra_storage.cql_types import parse_type, type_text
 from cassandra_storage.errors import FormatError
 from cassandra_storage.marshal import (
     LEXICAL_UUID_TYPE,
     BigDecimal,
-    CqlType,
     Duration,
-    ListType,
-    MapType,
-    SetType,
-    UserType,
     decoder,
     fixed_length,
 )
 from cassandra_storage.schema import ColumnKind, ColumnMetadata
 from cassandra_storage.schema_rows import in_order
 from tests.oracle.cassandra_types import CassandraTypes, hexes
+from tests.oracle.order_check import keys_of, random_clusterings
 from tests.oracle.type_values import COMPARABLE, KEYSPACE, USER_TYPES, TypeValues
 
 if TYPE_CHECKING:
@@ -49,7 +43,6 @@ LOG = logging.getLogger(__name__)
 ROUNDS = range(int(os.environ.get("CDC_ORACLE_ROUNDS", "1")) * 8)
 SEED = int(os.environ.get("CDC_ORACLE_SEED", "0"))
 VALUES = 24
-BOUNDS = (Kind.EXCL_END_BOUND, Kind.INCL_START_BOUND, Kind.INCL_END_BOUND, Kind.EXCL_START_BOUND)
 
 
 @pytest.fixture(scope="module")
@@ -62,17 +55,6 @@ def draws(of: str) -> Iterator[TypeValues]:
     """One source of values a round, every other one plain."""
     for number in ROUNDS:
         yield TypeValues(random.Random(f"{SEED} {of} {number}"), is_plain=number % 2 == 0)
-
-
-def check_order(keys: list[bytes], order: list[str]) -> int:
-    """The keys' order is Cassandra's wherever Cassandra has one; how many pairs it had."""
-    pairs = 0
-    for i, j in itertools.product(range(len(keys)), repeat=2):
-        ours = "<" if keys[i] < keys[j] else ">" if keys[i] > keys[j] else "="
-        if order[i][j] != "?":
-            assert order[i][j] == ours, (keys[i].hex(), keys[j].hex())
-            pairs += 1
-    return pairs
 
 
 def test_a_types_text_length_and_kind(cassandra: CassandraTypes) -> None:
@@ -89,69 +71,26 @@ def test_a_types_text_length_and_kind(cassandra: CassandraTypes) -> None:
             assert parse_type(text, KEYSPACE, USER_TYPES) == type_
 
 
-def test_the_order_of_values(cassandra: CassandraTypes) -> None:
-    pairs = 0
+def test_keys_of_values(cassandra: CassandraTypes) -> None:
+    """Byte for byte, where Cassandra's own keys have its comparators' order (test_orders_against_cassandra.py)."""
     for values in draws("values"):
-        type_ = values.type(COMPARABLE)
-        drawn = [values.value(type_) for _ in range(VALUES)]
-        answer = cassandra.ask("values", type=type_text(type_), values=hexes(drawn))
-        keys = list(map(value_encoder(type_), drawn))
-        pairs += check_order(keys, answer["order"])
         if values.is_plain:
-            assert hexes(keys) == answer["keys"]
-    LOG.info("%d pairs", pairs)
+            type_ = values.type(COMPARABLE)
+            drawn = [values.value(type_) for _ in range(VALUES)]
+            answer = cassandra.ask("values", type=type_text(type_), values=hexes(drawn))
+            assert hexes(list(map(value_encoder(type_), drawn))) == answer["keys"]
 
 
-def test_the_order_of_clusterings_and_bounds(cassandra: CassandraTypes) -> None:
-    pairs = 0
+def test_keys_of_clusterings_and_bounds(cassandra: CassandraTypes) -> None:
     for values in draws("clusterings"):
-        columns = tuple(
-            ColumnMetadata(f"c{i}", values.type(COMPARABLE, 1), ColumnKind.CLUSTERING, i, values.rng.random() < 0.5)
-            for i in range(values.rng.randint(1, 3))
-        )
-        few = [[values.value(column.type) for _ in range(4)] + [None] for column in columns]
-        prefixes = [_prefix(values.rng, few) for _ in range(VALUES)]
-        answer = cassandra.ask(
-            "clusterings",
-            columns=[{"type": type_text(one.type), "is_reversed": one.is_reversed} for one in columns],
-            prefixes=[{"kind": prefix.kind.name, "values": hexes(prefix.values)} for prefix in prefixes],
-        )
-        of_row, of_bound = clustering_encoder(columns), bound_encoder(columns)
-        keys = [of_row(one.values) if one.kind is Kind.CLUSTERING else of_bound(one) for one in prefixes]
-        pairs += check_order(keys, answer["order"])
         if values.is_plain:
-            assert hexes(keys) == answer["keys"]
-    LOG.info("%d pairs", pairs)
-
-
-def _prefix(rng: random.Random, few: list[list[bytes | None]]) -> ClusteringBound:
-    """A whole clustering, or a bound over a part of one."""
-    if rng.random() < 0.5:
-        return ClusteringBound(Kind.CLUSTERING, tuple(map(rng.choice, few)))
-    return ClusteringBound(rng.choice(BOUNDS), tuple(map(rng.choice, few[: rng.randint(0, len(few))])))
-
-
-def test_the_order_of_cell_paths(cassandra: CassandraTypes) -> None:
-    pairs = 0
-    for values in draws("paths"):
-        type_ = values.multi_cell_type(COMPARABLE)
-        paths = [_path(values, type_) for _ in range(VALUES)]
-        answer = cassandra.ask("paths", type=type_text(type_), values=hexes(paths))
-        pairs += check_order(list(map(path_encoder(type_), paths)), answer["order"])
-    LOG.info("%d pairs", pairs)
-
-
-def _path(values: TypeValues, type_: CqlType) -> bytes:
-    match type_:
-        case MapType(keys, _, _):
-            return values.value(keys)
-        case SetType(of, _):
-            return values.value(of)
-        case ListType():
-            return TypeValues(values.rng, is_plain=True).value(parse_type("timeuuid", KEYSPACE, {}))
-        case UserType():
-            return values.rng.randrange(len(type_.field_names)).to_bytes(2, "big")
-    raise AssertionError(type_)
+            columns, prefixes = random_clusterings(values)
+            answer = cassandra.ask(
+                "clusterings",
+                columns=[{"type": type_text(one.type), "is_reversed": one.is_reversed} for one in columns],
+                prefixes=[{"kind": prefix.kind.name, "values": hexes(prefix.values)} for prefix in prefixes],
+            )
+            assert hexes(keys_of(columns, prefixes)) == answer["keys"]
 
 
 def test_decoded_values(cassandra: CassandraTypes) -> None:

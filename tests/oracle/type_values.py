@@ -152,9 +152,10 @@ class TypeValues:
     values, and numbers in other forms than Java's.
     """
 
-    def __init__(self, rng: random.Random, *, is_plain: bool) -> None:
+    def __init__(self, rng: random.Random, *, is_plain: bool, has_vectors: bool = True) -> None:
         self.rng = rng
         self.is_plain = is_plain
+        self.has_vectors = has_vectors
 
     def type(self, natives: tuple[str, ...] = NATIVES, depth: int = 2) -> CqlType:
         """A frozen type."""
@@ -168,7 +169,9 @@ class TypeValues:
                 SetType(keys, is_multi_cell=False),
                 MapType(keys, inner[0], is_multi_cell=False),
                 TupleType(tuple(inner)),
-                VectorType(inner[0], self.rng.randint(1, 3)),
+                VectorType(inner[0], self.rng.randint(1, 3))
+                if self.has_vectors
+                else ListType(inner[0], is_multi_cell=False),
                 POINT,
                 ODD,
                 CustomType(LEXICAL_UUID_TYPE),

@@ -7,7 +7,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Date;
 import java.util.List;
-import java.util.function.IntBinaryOperator;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -26,7 +25,6 @@ import org.apache.cassandra.db.ClusteringPrefix;
 import org.apache.cassandra.db.Columns;
 import org.apache.cassandra.db.context.CounterContext;
 import org.apache.cassandra.db.marshal.*;
-import org.apache.cassandra.db.rows.CellPath;
 import org.apache.cassandra.schema.CQLTypeParser;
 import org.apache.cassandra.schema.ColumnMetadata;
 import org.apache.cassandra.schema.Types;
@@ -41,8 +39,7 @@ import org.apache.cassandra.utils.bytecomparable.ByteSourceInverse;
  * Cassandra's own types as the judge: a request is a line of JSON, and so is its answer.
  *
  * Every request has "op", and "user_types" ([{name, field_names, field_types}]) where it has types, which are CQL
- * texts. Values are hex; null is a null. Orders come as one string a value, a sign for each other value, '?' where
- * Cassandra refuses to compare.
+ * texts. Values are hex; null is a null.
  */
 public class CassandraTypes
 {
@@ -86,7 +83,6 @@ public class CassandraTypes
             case "type": return describe(type(request, request.get("type")));
             case "decode": return decode(request);
             case "values": return values(request);
-            case "paths": return paths(request);
             case "clusterings": return clusterings(request);
             case "columns": return columns(request);
             case "counters": return counters(request);
@@ -129,29 +125,6 @@ public class CassandraTypes
                    .put("fixed_length", type.valueLengthIfFixed());
     }
 
-    private static ArrayNode order(int size, IntBinaryOperator compare)
-    {
-        ArrayNode rows = JSON.arrayNode();
-        for (int i = 0; i < size; i++)
-        {
-            StringBuilder row = new StringBuilder();
-            for (int j = 0; j < size; j++)
-            {
-                try
-                {
-                    int order = compare.applyAsInt(i, j);
-                    row.append(order < 0 ? '<' : order > 0 ? '>' : '=');
-                }
-                catch (Throwable error)
-                {
-                    row.append('?');
-                }
-            }
-            rows.add(row.toString());
-        }
-        return rows;
-    }
-
     private static void addKey(ArrayNode keys, ByteComparable comparable)
     {
         try
@@ -165,7 +138,7 @@ public class CassandraTypes
         }
     }
 
-    /** The order of a type's values, and their comparable bytes. */
+    /** The comparable bytes of a type's values. */
     private static ObjectNode values(JsonNode request)
     {
         AbstractType<?> type = type(request, request.get("type"));
@@ -174,24 +147,11 @@ public class CassandraTypes
         for (ByteBuffer value : values)
             addKey(keys, version -> type.asComparableBytes(value, version));
         ObjectNode answer = JSON.objectNode();
-        answer.set("order", order(values.size(), (i, j) -> type.compare(values.get(i), values.get(j))));
         answer.set("keys", keys);
         return answer;
     }
 
-    /** The order of cell paths of a multi-cell column. */
-    private static ObjectNode paths(JsonNode request)
-    {
-        ColumnMetadata column = column("c", type(request, request.get("type")));
-        List<ByteBuffer> values = buffers(request.get("values"));
-        ObjectNode answer = JSON.objectNode();
-        answer.set("order", order(values.size(), (i, j) -> column.cellPathComparator()
-                                                                 .compare(CellPath.create(values.get(i)),
-                                                                          CellPath.create(values.get(j)))));
-        return answer;
-    }
-
-    /** The order of clusterings and bounds ("prefixes": [{kind, values}]) over "columns" ([{type, is_reversed}]). */
+    /** The comparable bytes of clusterings and bounds ("prefixes": [{kind, values}]) over "columns" ([{type, is_reversed}]). */
     private static ObjectNode clusterings(JsonNode request)
     {
         List<AbstractType<?>> types = new ArrayList<>();
@@ -208,7 +168,6 @@ public class CassandraTypes
         for (ClusteringPrefix<?> prefix : prefixes)
             addKey(keys, comparator.asByteComparable(prefix));
         ObjectNode answer = JSON.objectNode();
-        answer.set("order", order(prefixes.size(), (i, j) -> comparator.compare(prefixes.get(i), prefixes.get(j))));
         answer.set("keys", keys);
         return answer;
     }
