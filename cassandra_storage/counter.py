@@ -143,13 +143,10 @@ def _relation(left: Shard, right: Shard) -> _Relation:
 
 
 def _remote_clock_wins(left: int, right: int) -> bool:
-    """The rule of two different clocks of remote shards: the higher one, but before all a negative one, the lower.
-
-    Of 0 and a positive clock Cassandra takes whichever comes second; here it is the positive one, in any order.
-    """
-    if left < 0 or right < 0:
-        return left < right
-    return left > right
+    """The rule of two different clocks of remote shards, negative ones included."""
+    if left < 0:
+        return right > 0 or left < right
+    return right > 0 and left > right
 
 
 def _keep(relation: _Relation, left: Shard, right: Shard) -> Shard:

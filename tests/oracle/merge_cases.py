@@ -155,7 +155,7 @@ class RowMaker:
         rng = self._rng
         header, body = [], b""
         for index, id_ in enumerate(sorted(rng.sample(range(1, 5), rng.randint(1, 4)))):
-            kind = rng.choice(("global", "global", "local", "remote"))
+            kind = rng.choice(("global", "global", "local", "remote", "remote", "remote"))
             if kind != "remote":
                 header.append(index if kind == "local" else index - 2**15)
             # A remote shard's clock is not 0: between that and a positive one Cassandra takes the second it meets.
