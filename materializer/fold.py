@@ -77,6 +77,7 @@ def fold_chunk(
         fold.apply(update, second)
     fold.expire()
     waiting = fold.purge(hosts, rules)
+    fold.encode_rows()
     if overlay.writes or clock.has_moved_by(rules.keep_time_ms) or hosts.must_keep(waiting):
         clock.keep()
         hosts.keep()
@@ -164,6 +165,10 @@ class _ChunkFold:
             self._overlay.put(entry, None)
         dead_since = self._tools.queues.dead_before(self._clock.second - kept_for)
         return None if dead_since is None else dead_since + kept_for
+
+    def encode_rows(self) -> None:
+        """The last step: what was changed becomes bytes, once for all the changes of a row."""
+        self._tools.codec.encode_pending()
 
     def _expire(self, partition_key: bytes, until: int) -> None:
         """Emit what expires in a partition, second by second, as if each had been met on time."""

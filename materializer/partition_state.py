@@ -79,6 +79,12 @@ class SequenceFloor:
             self._overlay.put(FLOOR, row_sequence.to_bytes(8, "big"))
 
 
+class PendingRow(bytes):
+    """The value of a row that a chunk has changed, encoded when the chunk ends: more may come for it before."""
+
+    stored: StoredRow
+
+
 class RowCodec:
     """Rows to stored values and back, for one chunk of one raw partition."""
 
@@ -97,7 +103,21 @@ class RowCodec:
         row = write_row(stored.row, self._header(number), is_static=is_static)
         return _VERSION + write_unsigned_vint(stored.row_sequence) + write_unsigned_vint(number) + row
 
+    def pending(self, stored: StoredRow) -> PendingRow:
+        """The value of a regular row until `encode_pending`."""
+        value = PendingRow()
+        value.stored = stored
+        return value
+
+    def encode_pending(self) -> None:
+        """Make bytes of the rows that the chunk has changed."""
+        for key, value in list(self._overlay.writes.items()):
+            if isinstance(value, PendingRow):
+                self._overlay.put(key, self.encode(value.stored, is_static=False))
+
     def decode(self, value: bytes, *, is_static: bool) -> StoredRow:
+        if isinstance(value, PendingRow):
+            return value.stored
         check_version(value)
         try:
             row_sequence, position = read_unsigned_vint(value, 1)
@@ -190,7 +210,7 @@ class PartitionState:
     def put_row(self, key: bytes, before: StoredRow | None, after: StoredRow | None, moment: Moment) -> None:
         """Replace the row at `key`, which was `before`."""
         if before != after:
-            self._overlay.put(key, None if after is None else self._codec.encode(after, is_static=False))
+            self._overlay.put(key, None if after is None else self._codec.pending(after))
         elif moment.before == moment.after:
             return
         self._queues.move(
