@@ -1,6 +1,8 @@
-"""Makes the vectors in this folder from a real Cassandra: `python -m tests.vectors.make_vectors 5.0`.
+"""Makes the vectors in this folder from real Cassandras: `python -m tests.vectors.make_vectors 5.0 3.11 …`, or `select`
+and `example`, which are 5.0's.
 
-<version>/<segment>.log.gz and its _cdc.idx as they lay in cdc_raw; expected.json: the rows of system_schema, and what
+segments/<version>: see segments.py. docs/example-segment: see example.py.
+select: 5.0/<segment>.log.gz and its _cdc.idx as they lay in cdc_raw; expected.json: the rows of system_schema, and what
 SELECT said of every table, values as hex of their serialized form.
 """
 
@@ -12,6 +14,7 @@ import shutil
 import sys
 import time
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 from uuid import UUID
@@ -21,10 +24,10 @@ from cassandra.protocol import ProtocolHandler, ResultMessage, read_int
 from cassandra.query import dict_factory
 
 from local_stack.cassandra import CassandraCluster, CassandraOptions
-from tests.vectors import workload
+from tests.vectors import example, segments, workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from local_stack.cassandra import CassandraNode
 
@@ -154,7 +157,8 @@ def save(node: CassandraNode, folder: Path) -> None:
             shutil.copy(path, folder)
 
 
-def main(version: str) -> None:
+def make_select(version: str = "5.0") -> None:
+    """What SELECT shows of the same statements."""
     folder = Path(__file__).parent / version
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -175,5 +179,10 @@ def main(version: str) -> None:
     (folder / "expected.json").write_text(text.replace("},{", "},\n{").replace("],[", "],\n[") + "\n")
 
 
+def main(names: Sequence[str]) -> None:
+    for name in names:
+        {"select": make_select, "example": example.make}.get(name, partial(segments.make, name))()
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1:])

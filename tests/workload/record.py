@@ -78,7 +78,7 @@ def record(
             if number == len(forms) - 1:
                 save_schema(session.session, folder / SCHEMA)
         node.stop()
-        yield Recording(form, _move_segments(node, folder / form), failed)
+        yield Recording(form, move_segments(node, folder / form), failed)
 
 
 def save_schema(session: Session, file: Path) -> Schema:
@@ -97,9 +97,9 @@ def load_schema(file: Path) -> Schema:
     return schema
 
 
-def _move_segments(node: CassandraNode, folder: Path) -> list[Path]:
+def move_segments(node: CassandraNode, folder: Path) -> list[Path]:
     """Those in cdc_raw, with their index files, and (3.11 moves them there later) those in the commit log."""
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     for source in (node.cdc_raw, node.folder / "commitlog"):
         for path in sorted(source.iterdir()):
             if (folder / path.name).exists():

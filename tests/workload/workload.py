@@ -105,7 +105,7 @@ class Workload:
             yield from of_table
 
     def units(self, mutations: int) -> Iterator[Unit]:
-        """Statements that make at least so many mutations, and about as many again."""
+        """Statements that make about so many mutations: a batch over tables makes one for each partition."""
         made = 0
         while made < mutations:
             choice = self._rng.random()
@@ -119,8 +119,9 @@ class Workload:
                 self._draw.id = None
             else:
                 kind = "logged" if choice > 0.98 else "batch"
-                yield Unit(kind, self._statements(self._shapes, self._rng.randint(4, 20)))
-                made += 3
+                wide = Unit(kind, self._statements(self._shapes, self._rng.randint(4, 20)))
+                made += len(wide.statements) - 3
+                yield wide
             made += 1
 
     def _statements(self, of_tables: list[list[Shape]], count: int) -> list[tuple[Shape, list[Value]]]:

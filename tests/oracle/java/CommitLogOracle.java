@@ -31,8 +31,9 @@ import org.apache.cassandra.utils.ByteBufferUtil;
  * (stopped) node whose cassandra.yaml -Dcassandra.config names.
  *
  * <pre>
- * segment TAB path           one line a mutation, {"corrupt": reason} a complaint, then {"end": true, "unknown": n}:
- *                            mutations that it passed over because it does not know their table
+ * segment TAB path           one line a mutation, {"corrupt": reason} a complaint (with "updates" where a mutation was
+ *                            read, and then called invalid), then {"end": true, "unknown": n}: mutations that it
+ *                            passed over because it does not know their table
  * mutation TAB version TAB hex
  *                            one line: the updates of a serialized mutation
  * made TAB version TAB seed TAB count TAB keyspace TAB tables by commas
@@ -43,8 +44,6 @@ import org.apache.cassandra.utils.ByteBufferUtil;
  */
 public final class CommitLogOracle
 {
-    private static final int FRAMES = 8;
-
     private static PrintStream out;
 
     public static void main(String[] arguments) throws Exception
@@ -112,7 +111,7 @@ public final class CommitLogOracle
 
             public void handleUnrecoverableError(CommitLogReadException error)
             {
-                say("{\"corrupt\":" + quoted(error.getMessage() + why(error.getMessage(), path)) + "}");
+                say("{\"corrupt\":" + quoted(error.getMessage()) + ",\"updates\":" + refused(error.getMessage(), path) + "}");
             }
 
             public void handleMutation(Mutation mutation, int size, int position, CommitLogDescriptor descriptor)
@@ -129,26 +128,23 @@ public final class CommitLogOracle
         say("{\"end\":true,\"unknown\":" + unknown + "}");
     }
 
-    /** CommitLogReader leaves the mutation in a file and tells no more of the exception than its name. */
-    private static String why(String message, String path)
+    /** The updates of a mutation that CommitLogReader refuses after it has read it, which it leaves in a file. */
+    private static String refused(String message, String path)
     {
         Matcher saved = Pattern.compile("saved to (\\S+)\\. ").matcher(message);
         if (!saved.find())
-            return "";
+            return "null";
         try
         {
             byte[] mutation = Files.readAllBytes(Paths.get(saved.group(1)));
             String name = Paths.get(path).getFileName().toString();
             int version = CommitLogDescriptor.fromFileName(name).getMessagingVersion();
-            Api.readMutation(new DataInputBuffer(mutation), version);
-            return "; it can be read now";
+            return new Description().updates(Api.readMutation(new DataInputBuffer(mutation), version)).toString();
         }
         catch (Throwable error)
         {
-            StringBuilder frames = new StringBuilder();
-            for (int i = 0; i < Math.min(FRAMES, error.getStackTrace().length); i++)
-                frames.append(" at ").append(error.getStackTrace()[i]);
-            return frames.toString();
+            error.printStackTrace();
+            return "null";
         }
     }
 
