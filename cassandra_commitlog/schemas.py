@@ -44,15 +44,16 @@ class Schemas:
         older = self.tables.get(table.id.bytes)
         if older is not None:
             current = {column.name for column in table.columns}
-            for column in older.static_columns + older.regular_columns:
-                if column.name not in current:
-                    dropped.setdefault(column.name, DroppedColumn(column, NO_TIMESTAMP))
             dropped = {**older.dropped_columns, **dropped}
+            for column in older.static_columns + older.regular_columns:
+                if column.name not in current:  # with the type that it had: DROP keeps of a user type only a tuple
+                    dropped[column.name] = DroppedColumn(column, NO_TIMESTAMP)
         self.tables[table.id.bytes] = replace(table, dropped_columns=MappingProxyType(dropped))
 
 
 def read_schema_file(path: Path) -> list[TableMetadata]:
-    """The tables of a publisher's schema.json, of a value of the topic `<prefix>.tables`, or of many, one a line.
+    """The tables of a publisher's schema.json, of a value of the topic `<prefix>.tables`, or of many, one a line (those
+    of other kinds are passed over).
 
     ValueError says what the file is not, OSError why it cannot be read.
     """
@@ -67,7 +68,7 @@ def _messages(content: str) -> list[bytes]:
     try:
         value: dict[str, Any] = json.loads(content)
     except ValueError:
-        return [line.encode() for line in content.splitlines() if line.strip()]
+        return [line.encode() for line in content.splitlines() if "table" in (json.loads(line or "null") or ())]
     if "tables" in value:
         return [entry["table"].encode() for entry in value["tables"]]
     return [content.encode()]

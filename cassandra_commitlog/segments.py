@@ -29,7 +29,9 @@ _LARGEST_DESCRIPTOR = 14 + 0xFFFF + 4
 
 
 class SegmentFile(NamedTuple):
-    """A segment's file, `is_newest` of its folder: as when Cassandra replays, only that one may end torn."""
+    """A segment's file. `is_newest`: none of its folder that holds anything is newer, and it may be written still; as
+    when Cassandra replays, it alone may end torn. (The next one is made ahead.)
+    """
 
     id: int
     version: int
@@ -59,9 +61,10 @@ def find_segments(paths: Iterable[Path]) -> list[SegmentFile]:
             found[file] = segment_id, version
     newest: dict[Path, int] = {}
     for file, (segment_id, _) in found.items():
-        newest[file.parent] = max(newest.get(file.parent, segment_id), segment_id)
+        if segment_id > newest.get(file.parent, 0) and _is_begun(file):
+            newest[file.parent] = segment_id
     ordered = sorted(found.items(), key=lambda item: (item[1][0], item[0]))
-    return [SegmentFile(*key, file, key[0] == newest[file.parent]) for file, key in ordered]
+    return [SegmentFile(*key, file, key[0] >= newest.get(file.parent, 0)) for file, key in ordered]
 
 
 class SegmentWalk:
@@ -131,7 +134,8 @@ class SegmentWalk:
         assert self._open is not None
         if self.descriptor is not None and not self._open.is_coded:
             self.stray = _first_set(self.file.path, self.end_position)
-            if self.stray is not None and self.stray < self.end_position + _SIZE_SIZE:
+            is_final = not self.file.is_newest or (self.index is not None and self.index.is_completed)
+            if is_final and self.stray is not None and self.stray < self.end_position + _SIZE_SIZE:
                 self.ending = Ending.CORRUPT
 
     def _may_be_torn(self, last: CorruptEntry) -> bool:
@@ -169,6 +173,20 @@ def _descriptor(path: Path) -> CommitLogDescriptor | None:
             return read_descriptor(file.read(_LARGEST_DESCRIPTOR))
         except FormatError:
             return None
+
+
+def _is_begun(path: Path) -> bool:
+    """Whether it has a section (CommitLogReader.shouldSkip)."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_LARGEST_DESCRIPTOR + _MARKER_SIZE)
+    except OSError:
+        return False  # gone, or not for us to read: the walk says so
+    try:
+        descriptor = read_descriptor(head)
+    except FormatError:
+        return True
+    return any(head[descriptor.size : descriptor.size + _MARKER_SIZE] if descriptor is not None else head)
 
 
 def _place(event: CorruptEntry) -> int:

@@ -11,10 +11,16 @@ import pytest
 from cdc_messages import tables as table_messages
 from tests.commitlog.conftest import CdcRaw, commitlog, json_lines
 from tests.commitlog.json_values import serialized
+from tests.vectors import workload
+from tests.vectors.load import tables_of
+from tests.vectors.make_vectors import connect, make_schema, run, schema_rows, select, wait_synced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from cassandra_storage.schema import TableMetadata
+    from local_stack.interfaces import CassandraServers
 
 VALUES = {"value", "path", "partition_key", "clustering"}
 
@@ -69,19 +75,19 @@ def test_every_kind_is_there(shown: list[dict[str, Any]]) -> None:
         assert f'"{kind}"' in text, kind
 
 
-def test_the_newest_cells_are_what_select_says(cdc_raw: CdcRaw, shown: list[dict[str, Any]]) -> None:
-    """Table natives has one row a partition and no deletions: the newest cell of a column is its value."""
-    table = cdc_raw.vectors.table("natives")
+def check_natives(shown: list[dict[str, Any]], table: TableMetadata, select: dict[str, Any]) -> int:
+    """Table natives has one row a partition and no deletions: the newest cell of a column is its value. How many are
+    compared with SELECT's, whose values and timestamps are serialized.
+    """
     types = {column.name: column.type for column in table.columns}
     newest: dict[tuple[bytes, str], tuple[int, bool, bytes]] = {}
-    for update in updates_of(shown, "natives"):
+    for update in updates_of(shown, table.name):
         key = serialized(types["id"], update["partition_key"]["id"])
         for row in update.get("rows", []):
             for name, cell in row["columns"].items():
                 is_live = cell["kind"] == "live"
                 found = (cell["timestamp"], not is_live, serialized(types[name], cell["value"]) if is_live else b"")
                 newest[key, name] = max(newest.get((key, name), found), found)
-    select = cdc_raw.vectors.select["natives"]
     compared = 0
     for row in select["rows"]:
         values = dict(zip(select["columns"], row, strict=True))
@@ -91,7 +97,29 @@ def test_the_newest_cells_are_what_select_says(cdc_raw: CdcRaw, shown: list[dict
                 written = int.from_bytes(bytes.fromhex(values[f"{name} written"]), "big", signed=True)
                 assert (timestamp, value.hex()) == (written, values[name])
                 compared += 1
-    assert compared > 100
+    return compared
+
+
+def test_the_newest_cells_are_what_select_says(cdc_raw: CdcRaw, shown: list[dict[str, Any]]) -> None:
+    assert check_natives(shown, cdc_raw.vectors.table("natives"), cdc_raw.vectors.select["natives"]) > 100
+
+
+@pytest.mark.servers
+def test_a_node_that_runs(cassandra: CassandraServers) -> None:
+    """The live cdc_raw of a node: what SELECT says now is in it."""
+    node = cassandra.nodes[0]
+    cluster, session = connect(node)
+    try:
+        make_schema(session)
+        run(session, workload.fixed())
+        wait_synced(node, session)
+        schema = schema_rows(session)
+        shown = json_lines(commitlog("dump", "--values", "--table", "vectors.natives", node.cdc_raw))
+        selected = select(session, schema)["natives"]
+    finally:
+        cluster.shutdown()
+    (table,) = (table for table in tables_of(schema).values() if table.qualified_name == "vectors.natives")
+    assert check_natives(shown, table, selected) > 30
 
 
 def test_values_are_hidden_unless_asked_for(cdc_raw: CdcRaw, shown: list[dict[str, Any]]) -> None:
@@ -165,7 +193,8 @@ def test_the_schema_from_a_file(cdc_raw: CdcRaw, shown: list[dict[str, Any]], tm
             json.dumps({"format_version": 1, "tables": [{"cdc": True, "table": text} for text in messages]})
         )
     elif form == "lines":
-        file.write_text("\n".join(messages) + "\n")
+        mark = json.dumps({"format_version": 1, "needs_snapshot_since_us": 5})
+        file.write_text("\n".join([mark, "null", *messages]) + "\n")
     else:
         file.write_text(table_messages.to_json(cdc_raw.vectors.table("wide")).decode())
     lines = json_lines(commitlog("dump", "--values", "--schema", file, tmp_path / segment.name))

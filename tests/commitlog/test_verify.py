@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from cassandra_commitlog.cli import group
 from cassandra_storage.commitlog import index_file_name
 from tests.commitlog.conftest import CdcRaw, commitlog, json_lines
-from tests.storage.segment_builder import NAME, entry, segment
+from tests.storage.segment_builder import NAME, descriptor, entry, segment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,6 +118,14 @@ def test_a_torn_tail_elsewhere_is_a_problem(cdc_raw: CdcRaw, tmp_path: Path) -> 
     file.with_name(index_file_name(file.name)).unlink()
     shutil.copy(cdc_raw.folder / cdc_raw.vectors.segments[-1].name, tmp_path)
     assert f"{file}:" in commitlog("verify", tmp_path, status=1).stdout
+
+
+def test_the_segment_made_ahead_is_not_the_newest(cdc_raw: CdcRaw, tmp_path: Path) -> None:
+    sound = completed(cdc_raw)
+    write(tmp_path, sound.data[: sound.entries()[-1].end_position - 5], None, sound.name)
+    write(tmp_path, bytes(1000), None, "CommitLog-7-9999999999998.log")
+    write(tmp_path, descriptor(segment_id=9999999999999) + bytes(1000), None, "CommitLog-7-9999999999999.log")
+    assert "note: " in commitlog("verify", tmp_path).stdout
 
 
 def test_a_marker_that_is_damaged_is_never_a_torn_tail(tmp_path: Path) -> None:
