@@ -133,6 +133,19 @@ def test_statements_one_by_one() -> None:
     folded.latest()
 
 
+def test_an_empty_clustering_value_is_a_row_of_its_own() -> None:
+    """Not the row of 0 nor that of no clustering; its messages are left out (tests/materializer/test_emit.py)."""
+    folded = Folded()
+    empty = Row((b"",), cells(1, {"a": "x"}), LivenessInfo(at(1)))
+    changes = folded.chunk(raw_record(PARTITION, "row", empty), insert(2, 0, a="y"))
+    changes += folded.chunk(raw_record(PARTITION, "row", empty._replace(columns=cells(3, {"a": None})), offset=3))
+    assert [(change.clustering, change.op) for change in changes] == [
+        ((b"",), "c"),
+        ((int_bytes(0),), "c"),
+        ((b"",), "u"),
+    ]
+
+
 def test_an_inserted_row_outlives_its_last_cell_and_an_updated_one_does_not() -> None:
     folded = Folded()
     folded.chunk(insert(1, 1, a="x"), update(2, 2, a="x"))

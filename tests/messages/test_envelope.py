@@ -279,3 +279,33 @@ def test_the_documentations_messages_are_of_this_format() -> None:
         assert list(message["source"]) == source
     assert updated["before"] == created["after"]
     assert deleted["before"] == updated["after"]
+
+
+def test_columns_may_have_the_names_of_the_envelopes_fields_and_of_each_other_but_for_a_character() -> None:
+    names = (
+        "before",
+        "after",
+        "source",
+        "op",
+        "ts_ms",
+        "Key",
+        "Value",
+        "null",
+        "a-b",
+        "a_b",
+        "a b",
+        "a_x002D_b",
+        "1",
+        "ж",
+    )
+    table = replace(ORDERS, regular_columns=tuple(column(name, INT, ColumnKind.REGULAR) for name in names))
+    image = {name: struct.pack(">i", number) for number, name in enumerate(names)}
+    _, value = encode(table, CREATED._replace(after=image))
+    fields = {each.get("cqlName", each["name"]): each["name"] for each in row_fields(table)}
+    assert {name: value["after"][fields[name]] for name in names} == {name: n for n, name in enumerate(names)}
+    assert len(set(fields.values())) == len(fields)
+
+
+def row_fields(table: TableMetadata) -> list[dict[str, Any]]:
+    fields: list[dict[str, Any]] = value_schema(table, "cdc")["fields"][0]["type"][1]["fields"]
+    return fields
