@@ -58,7 +58,7 @@ def read_cell(
     value = b""
     if not flags & _HAS_EMPTY_VALUE:
         value, pos = read_value(buf, pos, column.length)
-        if column.is_counter and local_deletion_time == NO_DELETION_TIME:
+        if column.is_counter and not flags & (_IS_DELETED | _IS_EXPIRING):
             value = clear_marked(value)
     return Cell(timestamp, value, local_deletion_time, ttl, path), pos
 
@@ -76,6 +76,10 @@ def skip_cell(buf: bytes, pos: int, stats: EncodingStats, column: ColumnLayout) 
     if column.is_complex:
         pos = skip_value(buf, pos, VARIABLE)
     if flags & _HAS_EMPTY_VALUE:
+        return pos
+    if column.is_counter and not flags & (_IS_DELETED | _IS_EXPIRING):
+        value, pos = read_value(buf, pos, column.length)
+        clear_marked(value)
         return pos
     return skip_value(buf, pos, column.length)
 

@@ -146,6 +146,16 @@ def test_large_numbers_in_bounded_time() -> None:
         assert time.process_time() - started < 5
 
 
+@pytest.mark.parametrize("context", [b"\xff", b"\xff\xff", b"\x80\x00", b"\xff\xff\x00\x00" + bytes(31)])
+def test_what_is_no_counter_is_neither_read_nor_split(context: bytes) -> None:
+    """Cassandra looks into counters when it reads them: local shards may have to become remote ones."""
+    of = table(ColumnMetadata("m", NativeType("counter"), ColumnKind.REGULAR))
+    data = HEAD + b"\x20\x00\x01c" + b"\x00\x00" + write_sized(context) + b"\x01"
+    for read in (read_mutation, split_mutation):
+        with pytest.raises(FormatError, match="counter"):
+            read(data, VERSION_40, {of.id.bytes: of})
+
+
 def test_counters_of_more_shards_than_a_header_counts() -> None:
     """The places in a header are of 15 bits; Cassandra's own would overflow."""
     left, right = (

@@ -34,13 +34,15 @@ NO_LINE = '{"nothing":"more"}'
 class Tally:
     """What was compared. `unknown`: mutations of tables that are gone, which both pass over; `refused`: what both
     cannot read; `invalid`: what Cassandra reads as we do, and then its PartitionUpdate.validate stumbles over (3.11's
-    with a NullPointerException); `differences`: the first of them in words.
+    with a NullPointerException); `parts`: split updates that it read and wrote again; `differences`: the first of them
+    in words.
     """
 
     mutations: int = 0
     updates: int = 0
     rows: int = 0
     cells: int = 0
+    parts: int = 0
     unknown: int = 0
     refused: int = 0
     invalid: int = 0
@@ -48,7 +50,7 @@ class Tally:
     differences: list[str] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
-        for name in ("mutations", "updates", "rows", "cells", "unknown", "refused", "invalid", "different"):
+        for name in ("mutations", "updates", "rows", "cells", "parts", "unknown", "refused", "invalid", "different"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.differences = (self.differences + other.differences)[:KEPT]
 
@@ -76,7 +78,7 @@ def judge_segment(
     """`said`: the lines of CommitLogOracle.segment of the same file."""
     tally = Tally()
     lines = chain(said, repeat(NO_LINE))
-    for event in _events(path, keys):
+    for event in events_of(path, keys):
         if not isinstance(event, tuple):
             _compare_refused(str(event), next(lines), tally)
             continue
@@ -118,7 +120,7 @@ def judge_made(said: Iterable[str], version: int, tables: Mapping[bytes, TableMe
     return tally
 
 
-def _events(path: Path, keys: Mapping[str, bytes]) -> Iterator[tuple[CommitLogEntry, int] | str]:
+def events_of(path: Path, keys: Mapping[str, bytes]) -> Iterator[tuple[CommitLogEntry, int] | str]:
     """Our entries with their messaging version, or a complaint."""
     segment = OpenSegment(path, codecs=SegmentCodecs(keys))
     for event in segment.events():
@@ -224,7 +226,7 @@ def _compare_end(name: str, rest: list[str], tally: Tally) -> None:
 
 
 def summary(tally: Tally) -> str:
-    counted = ("mutations", "updates", "rows", "cells")
+    counted = ("mutations", "updates", "rows", "cells", "parts")
     told = [f"{getattr(tally, name):,} {name}" for name in counted]
     told += [f"{tally.unknown:,} of unknown tables", f"{tally.refused:,} refused by both"]
     told += [f"{tally.invalid:,} read alike that it calls invalid"]

@@ -7,6 +7,7 @@ compared.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 import time
@@ -19,6 +20,7 @@ from local_stack.encryption import PASSWORD
 from local_stack.versions import VERSIONS
 from tests.oracle.commitlog_oracle import CommitLogOracle
 from tests.oracle.judge import Tally, judge_made, judge_segment, summary
+from tests.oracle.parts import judge_parts, mutations_of
 from tests.workload.record import KEYSTORE, OPTIONS, SCHEMA, Recording, forms, load_schema, record
 from tests.workload.tables import KEYSPACE
 from tests.workload.workload import Workload
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 MADE = 5000  # mutations that no statement makes, in each messaging version
 MADE_TABLES = ("made", "counters")
+PARTS = 10  # of every so many mutations the split parts are read and written again
 MESSAGING = {"3.11": (11,), "4.0": (12,), "4.1": (12,), "5.0": (12, 13), "5.0-NONE": (12, 13)}
 
 
@@ -58,10 +61,14 @@ def _judge(cluster: CassandraCluster, folder: Path, recordings: list[Recording],
             of_form = Tally()
             for path in recording.segments:
                 of_form.add(judge_segment(oracle.segment(path), path, tables, keys))
+            of_form.add(judge_parts(oracle, mutations_of(recording.segments, keys, PARTS), tables))
             report(f"{cluster.version.line} {recording.form}: {summary(of_form)}")
             total.add(of_form)
         for number in MESSAGING[cluster.version.line]:
-            made = judge_made(oracle.made(number, seed, MADE, KEYSPACE, *MADE_TABLES), number, tables)
+            lines = list(oracle.made(number, seed, MADE, KEYSPACE, *MADE_TABLES))
+            made = judge_made(lines, number, tables)
+            mutations = ((f"made {i}", number, bytes.fromhex(json.loads(x)["hex"])) for i, x in enumerate(lines))
+            made.add(judge_parts(oracle, mutations, tables))
             report(f"{cluster.version.line} made in messaging version {number}: {summary(made)}")
             total.add(made)
     return total
