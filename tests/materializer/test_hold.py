@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
@@ -9,10 +10,11 @@ from hypothesis import strategies as st
 
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
+from cassandra_storage.schema import DroppedColumn
 from materializer.state_keys import HELD, HELD_QUEUE
 from tests.materializer.brute_model import Write
 from tests.materializer.fold_run import FoldRun, events
-from tests.materializer.raw_builder import int_bytes, raw_record
+from tests.materializer.raw_builder import catalog_of, int_bytes, raw_record
 from tests.materializer.table_writes import BASE_S, BASE_US, FORWARD, MIXED, PARTITIONS, Stamp, writes
 from tests.materializer.test_fold_model import EXAMPLES, NEVER_PURGE, PASSING, in_batches, record
 
@@ -159,3 +161,17 @@ def check_hold(data: st.DataObject) -> None:
 @given(data=st.data())
 def test_every_event_comes_out_in_write_order(data: st.DataObject) -> None:
     check_hold(data)
+
+
+def test_a_held_write_is_read_by_the_schema_that_it_was_written_with() -> None:
+    a, b = FORWARD.table.regular_columns[:2]
+    others = FORWARD.table.regular_columns[2:]
+    without_b = replace(
+        FORWARD.table, regular_columns=(a, *others), dropped_columns={"b": DroppedColumn(b, BASE_US + 100)}
+    )
+    run = FoldRun(FORWARD, HOLDING)
+    row = Row((int_bytes(0),), {"a": Cell(BASE_US, b"x"), "b": Cell(BASE_US, b"y")})
+    run.chunk(raw_record(KEY, "row", row, timestamp_ms=BASE_MS, writer=FORWARD))
+    run.catalog = catalog_of(FORWARD.table, without_b)
+    run.heartbeat(BASE_MS + 3000)
+    assert [event.after for event in events(run.changes)] == [{"a": b"x"}]
