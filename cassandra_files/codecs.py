@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from cassandra_storage.commitlog_sections import Decompressor, Decryptor, EncryptionParameters
 
 _LENGTH_SIZE = 4  # before LZ4's block
-_LZ4_MOST = 256  # no byte of a block stands for more
+# No byte of a block stands for more: so much memory at most is taken because a length says so.
+_LZ4_MOST = 256
+_SNAPPY_MOST = 32  # a copy of 64 bytes takes three
+_ZSTD_MOST = 1 << 15  # a block of 128 KiB that repeats one byte takes four
 _CIPHER = "AES/CBC/PKCS5Padding"  # TransparentDataEncryptionOptions.cipher, unless it is set
 
 
@@ -72,7 +75,7 @@ def _lz4(data: bytes, most: int) -> bytes:
 def _snappy(data: bytes, most: int) -> bytes:
     """SnappyCompressor: one raw Snappy block, which begins with its content's length."""
     size = cramjam.snappy.decompress_raw_len(data)
-    if size > most:
+    if size > min(most, len(data) * _SNAPPY_MOST):
         raise FormatError(f"Snappy block of {len(data)} bytes that claims to hold {size}")
     return bytes(cramjam.snappy.decompress_raw(data))
 
@@ -88,7 +91,7 @@ def _deflate(data: bytes, most: int) -> bytes:
 
 def _zstd(data: bytes, most: int) -> bytes:
     """ZstdCompressor: Zstd frames."""
-    content = bytearray(most)
+    content = bytearray(min(most, len(data) * _ZSTD_MOST))
     size = cramjam.zstd.decompress_into(data, content)
     return bytes(memoryview(content)[:size])
 

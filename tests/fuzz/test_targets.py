@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 import time
+import tracemalloc
 from uuid import UUID
 
 import pytest
@@ -21,6 +22,7 @@ from cassandra_storage.partition_update import read_partition_update
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from cassandra_storage.versions import VERSION_40
 from cassandra_storage.vint import write_sized, write_unsigned_vint
+from tests.files.coded import CODECS
 from tests.fuzz.mutate import mutated
 from tests.fuzz.targets import TARGETS, Target
 
@@ -165,3 +167,16 @@ def test_counters_of_more_shards_than_a_header_counts() -> None:
     )
     with pytest.raises(FormatError):
         merge_contexts(left, right)
+
+
+@pytest.mark.parametrize("name", ["LZ4", "Snappy", "Deflate", "Zstd"])
+@pytest.mark.parametrize("data", [b"", b"\xff\xff\xff\x07", b"\xff\xff\xff\x07" + bytes(16)])
+def test_a_compressed_section_takes_no_memory_for_what_it_claims(name: str, data: bytes) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(FormatError):
+            CODECS.decompressor(f"{name}Compressor")(data, 128 << 20)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20
