@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
+from cassandra_commitlog.schemas import read_schema_file
 from cassandra_storage import cells, marshal, partition_update, unfiltered
 from cassandra_storage.clustering import Kind
 from cassandra_storage.marshal import NativeType
 from cassandra_storage.serializers import NATIVE_DECODERS
 from cassandra_storage.versions import commit_log_format
 from local_stack.paths import project_root
+from tests.commitlog.conftest import commitlog, json_lines
 
+EXAMPLE = project_root() / "docs" / "example-segment"
 PAGE = (project_root() / "docs" / "formats" / "commitlog.md").read_text()
 
 
@@ -77,3 +81,31 @@ def test_types_of_fixed_length() -> None:
     found = {name: int(size) for name, size in re.findall(r"^\| (\w+) \| (\d+) \|$", tables("## Values"), re.MULTILINE)}
     lengths = {name: marshal.fixed_length(NativeType(name)) for name in NATIVE_DECODERS}
     assert found == {name: length for name, length in lengths.items() if length is not None}
+
+
+def test_the_mutation_taken_apart() -> None:
+    """The bytes of the page are those of the example, and its JSON is what they say."""
+    section = tables("## A mutation, byte by byte")
+    shown = bytes.fromhex("".join(re.findall(r"^\| `([0-9a-f ]+)` \|", section, re.MULTILINE)))
+    (_, _, text) = section.partition("```json\n")
+    expected = json.loads(text.partition("```")[0])
+    end = expected["position"]
+    assert (EXAMPLE / expected["segment"]).read_bytes()[end - len(shown) : end] == shown
+    assert json_lines(commitlog("dump", "--values", "--from", end, "--to", end, EXAMPLE)) == [expected]
+
+
+def test_the_readme() -> None:
+    """Its commands work, and the line that it shows is what they print."""
+    readme = (project_root() / "README.md").read_text()
+    commands = re.findall(r"^cassandra-commitlog (.+)$", readme, re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["info", "verify", "dump"]
+    output = "".join(
+        commitlog(*command.replace("docs/example-segment", str(EXAMPLE)).split()).stdout for command in commands
+    )
+    (shown,) = re.findall(r'^\{"segment".+$', readme, re.MULTILINE)
+    assert shown in output.splitlines()
+    assert "380 mutations decoded, 0 of tables or columns not known, 0 problems" in output
+
+
+def test_the_schema_file_of_the_example() -> None:
+    assert len(read_schema_file(EXAMPLE / "schema.json")) >= 9
