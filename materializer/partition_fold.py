@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_storage.deletion import RowDeletion
 from cdc_messages.changes import Op, RowChange
 from materializer.partition_state import StoredRow
-from materializer.ranges import add_range, covering
+from materializer.ranges import covering
 from materializer.state_keys import ROWS_END, ROWS_SECTION
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class PartitionFold:
         """Delete a range of rows."""
         if not deleted.deletion.supersedes(self._state.facts.deletion):
             return []
-        self._state.put_ranges(add_range(self._state.ranges, deleted))
+        self._state.add_range(deleted)
         self._move_all(self._rows(deleted.first, deleted.last), deleted.deletion)
         return self._finish()
 
@@ -88,7 +88,7 @@ class PartitionFold:
         """Delete the partition, its static row included."""
         if not deletion.supersedes(self._state.facts.deletion):
             return []
-        self._state.put_ranges([piece for piece in self._state.ranges if piece.deletion.supersedes(deletion)])
+        self._state.keep_ranges(lambda ranged: ranged.supersedes(deletion))
         self._state.put_facts(self._state.facts._replace(deletion=deletion))
         if self._state.static is not None:
             self._put_static(self._tools.merger.merge((self._state.static,), deletion))

@@ -19,7 +19,7 @@ from cassandra_storage.unfiltered import read_row, write_row
 from cassandra_storage.vint import read_unsigned_vint, write_unsigned_vint
 from cdc_program.errors import CdcError, Code
 from materializer.lifetimes import deletion_second, row_times
-from materializer.ranges import DeletedRange
+from materializer.ranges import DeletedRange, add_range, touching
 from materializer.state_keys import (
     FACTS_SECTION,
     FLOOR,
@@ -30,6 +30,8 @@ from materializer.state_keys import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cassandra_storage.rows import Row
     from cassandra_storage.schema import TableMetadata
     from materializer.catalog import TableCatalog
@@ -219,13 +221,26 @@ class PartitionState:
             row_times(None if after is None else after.row, moment.after),
         )
 
-    def put_ranges(self, ranges: list[DeletedRange]) -> None:
-        """Store the difference to what is there."""
-        before, after = set(self.ranges), set(ranges)
+    def add_range(self, new: DeletedRange) -> None:
+        """Add a range tombstone, at the cost of the pieces that it touches."""
+        touched = touching(self.ranges, new)
+        self._replace_ranges(touched, add_range(self.ranges[touched], new))
+
+    def keep_ranges(self, is_kept: Callable[[DeletionTime], bool]) -> None:
+        """Drop the pieces whose deletion is not to be kept."""
+        kept = [piece for piece in self.ranges if is_kept(piece.deletion)]
+        if len(kept) != len(self.ranges):
+            self._replace_ranges(slice(0, len(self.ranges)), kept)
+
+    def _replace_ranges(self, at: slice, pieces: list[DeletedRange]) -> None:
+        """Put pieces into the place of others, and store the difference."""
+        ranges = self.ranges
+        before, after = set(ranges[at]), set(pieces)
         for piece in before - after:
             self._put_range(piece.first, piece, None)
         for piece in after - before:
             self._put_range(piece.first, None, piece)
+        ranges[at] = pieces
         self._ranges = ranges
         self.put_facts(self.facts._replace(has_ranges=bool(ranges)))
 

@@ -35,7 +35,7 @@ class PartitionPurge:
             if self._is_gone(self._state.facts.deletion):
                 self._state.put_facts(self._state.facts._replace(deletion=LIVE))
         elif section == RANGES_SECTION:
-            self._state.put_ranges([piece for piece in self._state.ranges if not self._is_gone(piece.deletion)])
+            self._state.keep_ranges(lambda deletion: not self._is_gone(deletion))
         elif section == STATIC_SECTION:
             if self._state.static is not None:
                 static = purged(self._state.static, self._before, self._now)

@@ -38,6 +38,12 @@ def add_range(ranges: Iterable[DeletedRange], new: DeletedRange) -> list[Deleted
     return _joined(sorted(piece for piece in pieces if piece.first < piece.last))
 
 
+def touching(ranges: list[DeletedRange], new: DeletedRange) -> slice:
+    """Where those of `ranges` (disjoint, in order) stand that `new` overlaps or adjoins: add_range alters no other."""
+    start = bisect.bisect_left(ranges, new.first, key=lambda piece: piece.last)
+    return slice(start, max(start, bisect.bisect_right(ranges, new.last, key=lambda piece: piece.first)))
+
+
 def _joined(pieces: list[DeletedRange]) -> list[DeletedRange]:
     """Adjacent pieces of one deletion become one."""
     joined: list[DeletedRange] = []

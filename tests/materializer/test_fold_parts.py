@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cassandra_storage.deletion import LIVE, DeletionTime
 from materializer.overlay import Overlay
-from materializer.ranges import DeletedRange, add_range, covering
+from materializer.ranges import DeletedRange, add_range, covering, touching
 from tests.materializer.memory_state import MemoryState
 
 SPACE = [bytes([byte]) for byte in range(12)]
@@ -40,6 +40,16 @@ def test_the_order_in_which_ranges_come_does_not_matter(order: list[int], added:
         straight = add_range(straight, added[index])
         permuted = add_range(permuted, added[order[index]])
     assert straight == permuted
+
+
+@given(st.lists(deleted_ranges(), max_size=12))
+def test_only_the_ranges_that_are_touched_change(added: list[DeletedRange]) -> None:
+    ranges: list[DeletedRange] = []
+    for new in added:
+        expected = add_range(ranges, new)
+        touched = touching(ranges, new)
+        ranges[touched] = add_range(ranges[touched], new)
+        assert ranges == expected
 
 
 keys = st.sampled_from(SPACE)
