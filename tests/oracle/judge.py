@@ -220,9 +220,8 @@ def _compare_end(name: str, rest: list[str], tally: Tally) -> None:
     """After our last entry it says how many mutations it passed over, and nothing before."""
     for line in rest[:-1]:
         tally.differ(f"{name}: we miss {line[:300]}")
-    unknown = _parsed(rest[-1]).get("unknown") if rest else None
-    if unknown != tally.unknown:
-        tally.differ(f"{name}: of unknown tables we find {tally.unknown}, Cassandra {unknown}: {rest[-1:]}")
+    if rest[-1:] != [compact({"end": True, "unknown": tally.unknown})]:
+        tally.differ(f"{name}: of unknown tables we find {tally.unknown}, Cassandra ends with {rest[-1:]}")
 
 
 def summary(tally: Tally) -> str:

@@ -72,7 +72,6 @@ def record(
             if number:
                 session.use()
             session.execute(workload.evolve() if number else workload.create())
-            session.prepare(workload.shapes())
             failed = session.run(workload.units(mutations))
             session.execute(workload.conditional(CONDITIONAL))
             if number == len(forms) - 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from cassandra import InvalidRequest
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 REQUEST_SECONDS = 120.0
 AT_ONCE = 48
+CHUNK = 1000  # units
 AT_ONCE_PREPARED = 8
 TOLERATED = 0.01  # of the units
 BATCH_TYPES = {"batch": BatchType.UNLOGGED, "logged": BatchType.LOGGED, "counter": BatchType.COUNTER}
@@ -69,25 +71,24 @@ class WorkloadSession:
     def use(self) -> None:
         self.session.set_keyspace(KEYSPACE)
 
-    def prepare(self, shapes: Iterable[Shape]) -> None:
-        """What the next units are made of: preparing while they run would wait for the driver's own thread."""
-        with ThreadPoolExecutor(AT_ONCE_PREPARED) as pool:
-            texts = [shape.cql for shape in shapes]
-            self._prepared = dict(zip(texts, pool.map(self.session.prepare, texts), strict=True))
-
     def run(self, units: Iterable[Unit]) -> int:
         """Send the units, many at once; how many the server failed at, which few may be: it has bugs of its own."""
-        statements = ((self._statement(unit), ()) for unit in units)
         sent, failed = 0, []
-        for succeeded, result in execute_concurrent(
-            self.session, statements, concurrency=AT_ONCE, raise_on_first_error=False, results_generator=True
-        ):
-            sent += 1
-            if not succeeded:
-                failed.append(result)
+        source = iter(units)
+        while chunk := list(islice(source, CHUNK)):
+            self._prepare({shape.cql for unit in chunk for shape, _ in unit.statements})
+            statements = [(self._statement(unit), ()) for unit in chunk]
+            results = execute_concurrent(self.session, statements, concurrency=AT_ONCE, raise_on_first_error=False)
+            failed += [result for succeeded, result in results if not succeeded]
+            sent += len(chunk)
         if len(failed) > sent * TOLERATED or any(isinstance(error, InvalidRequest) for error in failed):
             raise failed[0]
         return len(failed)
+
+    def _prepare(self, texts: set[str]) -> None:
+        new = sorted(texts.difference(self._prepared))
+        with ThreadPoolExecutor(AT_ONCE_PREPARED) as pool:
+            self._prepared.update(zip(new, pool.map(self.session.prepare, new), strict=True))
 
     def _statement(self, unit: Unit) -> Statement:
         if unit.kind == "single":

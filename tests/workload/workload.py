@@ -99,11 +99,6 @@ class Workload:
             of for name, of in of_table.items() if not self.tables[name].is_counter and "id" in self.tables[name].key
         ]
 
-    def shapes(self) -> Iterator[Shape]:
-        """All that the next units are made of."""
-        for of_table in (*self._shapes, *self._counters):
-            yield from of_table
-
     def units(self, mutations: int) -> Iterator[Unit]:
         """Statements that make about so many mutations: a batch over tables makes one for each partition."""
         made = 0
@@ -120,7 +115,7 @@ class Workload:
             else:
                 kind = "logged" if choice > 0.98 else "batch"
                 wide = Unit(kind, self._statements(self._shapes, self._rng.randint(4, 20)))
-                made += len(wide.statements) - 3
+                made += len(wide.statements) - 4
                 yield wide
             made += 1
 
