@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 PLAIN, ENCRYPTED = "none", "encrypted"
 CONDITIONAL = 30  # lightweight transactions in each form
 KEYSTORE, SCHEMA = "keystore.jceks", "schema.json"
+_PATIENCE = ("read_request", "write_request", "counter_write_request", "cas_contention", "request")
 OPTIONS = CassandraOptions(
     heap_mib=900,
     commitlog_sync_period_ms=200,
     yaml={
         "enable_materialized_views": True,
+        **{f"{name}_timeout_in_ms": 60_000 for name in _PATIENCE},
         "batch_size_warn_threshold_in_kb": 50_000,
         "batch_size_fail_threshold_in_kb": 50_000,
     },
