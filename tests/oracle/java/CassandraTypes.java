@@ -29,6 +29,7 @@ import org.apache.cassandra.schema.CQLTypeParser;
 import org.apache.cassandra.schema.ColumnMetadata;
 import org.apache.cassandra.schema.Types;
 import org.apache.cassandra.serializers.CollectionSerializer;
+import org.apache.cassandra.serializers.MarshalException;
 import org.apache.cassandra.utils.ByteBufferUtil;
 import org.apache.cassandra.utils.TimeUUID;
 import org.apache.cassandra.utils.bytecomparable.ByteComparable;
@@ -82,6 +83,7 @@ public class CassandraTypes
         {
             case "type": return describe(type(request, request.get("type")));
             case "decode": return decode(request);
+            case "valid": return valid(request);
             case "values": return values(request);
             case "clusterings": return clusterings(request);
             case "columns": return columns(request);
@@ -212,6 +214,27 @@ public class CassandraTypes
             ArrayNode row = merged.addArray();
             for (ByteBuffer right : contexts)
                 row.add(ByteBufferUtil.bytesToHex(CounterContext.instance().merge(left.duplicate(), right.duplicate())));
+        }
+        return answer;
+    }
+
+    /** Whether a node takes each value: AbstractType.validate, which is all that a write asks. */
+    private static ObjectNode valid(JsonNode request)
+    {
+        AbstractType<?> type = type(request, request.get("type"));
+        ObjectNode answer = JSON.objectNode();
+        ArrayNode valid = answer.putArray("valid");
+        for (ByteBuffer value : buffers(request.get("values")))
+        {
+            try
+            {
+                type.validate(value);
+                valid.add(true);
+            }
+            catch (MarshalException error)
+            {
+                valid.add(false);
+            }
         }
         return answer;
     }
