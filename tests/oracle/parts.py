@@ -1,7 +1,8 @@
 """Split updates as Cassandra's own PartitionUpdate.serializer reads them and writes them again.
 
 It writes an update with the columns and statistics that it was read with: the same bytes, or ours are not what it makes
-for the same row, columns and statistics.
+for the same row, columns and statistics. Not asked of mutations that no statement makes: deletion times that are out of
+range come back as Cell.INVALID_DELETION_TIME.
 """
 
 from __future__ import annotations
