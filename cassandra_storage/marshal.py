@@ -7,11 +7,14 @@ cells of their own. A clustering's reversed order is the column's (`ColumnMetada
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from cassandra_storage.errors import FormatError
 from cassandra_storage.serializers import NATIVE_DECODERS, BigDecimal, Decoder, Duration
 from cassandra_storage.vint import read_unsigned_vint, write_unsigned_vint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = [
     "LEXICAL_UUID_TYPE",
@@ -33,6 +36,7 @@ __all__ = [
     "fields",
     "fixed_length",
     "pairs",
+    "user_types",
     "vector_elements",
 ]
 
@@ -106,6 +110,23 @@ _FIXED_LENGTHS = {
     "timeuuid": 16,
     "empty": 0,
 }
+
+
+def user_types(type_: CqlType) -> Iterator[UserType]:
+    """The user types that a type is made of, itself included."""
+    inner: tuple[CqlType, ...] = ()
+    match type_:
+        case ListType(of, _) | SetType(of, _) | VectorType(of, _):
+            inner = (of,)
+        case MapType(keys, values, _):
+            inner = (keys, values)
+        case TupleType(types):
+            inner = types
+        case UserType():
+            yield type_
+            inner = type_.field_types
+    for each in inner:
+        yield from user_types(each)
 
 
 def fixed_length(type_: CqlType) -> int | None:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from cassandra_storage.marshal import CqlType
 
 
+VIEW = "view"  # among the flags of a materialized view: ours, as system_schema has views in a table of their own
+
+
 class ColumnKind(StrEnum):
     """ColumnMetadata.Kind, spelled as in system_schema.columns.kind."""
 
@@ -52,7 +55,8 @@ class DroppedColumn:
 @dataclass(frozen=True, slots=True)
 class TableMetadata:
     """TableMetadata: columns in Cassandra's order: keys by position; statics and regulars simple before complex,
-    then by name (ColumnMetadata.comparisonOrder; schema_rows.in_order).
+    then by name (ColumnMetadata.comparisonOrder; schema_rows.in_order). `altered_at`: the timestamp (µs) of the
+    statement that made the table what it is, the same on every node; 0 if it is not known.
     """
 
     keyspace: str
@@ -66,10 +70,25 @@ class TableMetadata:
     flags: frozenset[str] = frozenset({"compound"})
     gc_grace_seconds: int = 864_000
     cdc: bool = False
+    altered_at: int = 0
 
     @property
     def is_counter(self) -> bool:
         return "counter" in self.flags
+
+    @property
+    def is_view(self) -> bool:
+        return VIEW in self.flags
+
+    @property
+    def is_compact(self) -> bool:
+        """TableMetadata.isCompactTable: made WITH COMPACT STORAGE, or by Thrift."""
+        return "dense" in self.flags or "super" in self.flags or "compound" not in self.flags
+
+    @property
+    def is_static_compact(self) -> bool:
+        """TableMetadata.isStaticCompactTable: its CQL rows are static rows, under a clustering that CQL hides."""
+        return not {"dense", "super", "compound"} & self.flags
 
     @property
     def qualified_name(self) -> str:

@@ -2,13 +2,14 @@
 
 A row is a mapping from column names to values as the Python driver's dict_factory gives them: UUID for id, a set or
 None for flags, a naive datetime in UTC or (some are beyond it) the milliseconds for dropped_time. Columns that a
-version does not have may be missing.
+version does not have may be missing. `altered_at`, of tables, views and types, is the write time of the row.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from types import MappingProxyType
@@ -16,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cassandra_storage.cql_types import UserTypeDefinition, parse_type
 from cassandra_storage.errors import FormatError
-from cassandra_storage.marshal import CqlType
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
+from cassandra_storage.marshal import CqlType, user_types
+from cassandra_storage.schema import VIEW, ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -32,7 +33,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def tables_from_rows(
     tables: Iterable[SchemaRow],
     columns: Iterable[SchemaRow],
-    types: Iterable[SchemaRow],
+    types: Collection[SchemaRow],
     dropped_columns: Iterable[SchemaRow],
     views: Iterable[SchemaRow] = (),
 ) -> dict[UUID, TableMetadata]:
@@ -50,8 +51,17 @@ def tables_from_rows(
         found[_value(row, "id")] = _table(name, row, columns_of[name], dropped_of[name], parse)
     for row in views:
         name = (_value(row, "keyspace_name"), _value(row, "view_name"))
-        found[_value(row, "id")] = _table(name, row, columns_of[name], dropped_of[name], parse)
-    return found
+        described = {**row, "flags": ("compound", VIEW)}
+        found[_value(row, "id")] = _table(name, described, columns_of[name], dropped_of[name], parse)
+    altered = {(_value(row, "keyspace_name"), _value(row, "type_name")): row.get("altered_at", 0) for row in types}
+    return {table_id: _altered_with_types(table, altered) for table_id, table in found.items()}
+
+
+def _altered_with_types(table: TableMetadata, altered: Mapping[tuple[str, str], int]) -> TableMetadata:
+    """ALTER TYPE leaves the rows of the tables that use the type as they are."""
+    used = {(of.keyspace, of.name) for column in table.columns for of in user_types(column.type)}
+    altered_at = max(table.altered_at, *(altered.get(name, 0) for name in used), 0)
+    return table if altered_at == table.altered_at else replace(table, altered_at=altered_at)
 
 
 def _value(row: SchemaRow, name: str) -> Any:  # noqa: ANN401  what the column's type is in Python
@@ -70,17 +80,17 @@ def _kind(text: str) -> ColumnKind:
 
 def _type_parser(rows: Iterable[SchemaRow]) -> _TypeParser:
     """(keyspace, text) -> type, each parsed once."""
-    user_types: defaultdict[str, dict[str, UserTypeDefinition]] = defaultdict(dict)
+    defined: defaultdict[str, dict[str, UserTypeDefinition]] = defaultdict(dict)
     for row in rows:
         keyspace, name = _value(row, "keyspace_name"), _value(row, "type_name")
         names, types = row.get("field_names") or (), row.get("field_types") or ()
         if len(names) != len(types):
             raise FormatError(f"user type {keyspace}.{name} of {len(names)} names and {len(types)} types")
-        user_types[keyspace][name] = UserTypeDefinition(keyspace, name, tuple(names), tuple(types))
+        defined[keyspace][name] = UserTypeDefinition(keyspace, name, tuple(names), tuple(types))
 
     @cache
     def parse(keyspace: str, text: str) -> CqlType:
-        return parse_type(text, keyspace, user_types[keyspace])
+        return parse_type(text, keyspace, defined[keyspace])
 
     return parse
 
@@ -99,7 +109,7 @@ def _table(
     dropped_rows: list[SchemaRow],
     parse: _TypeParser,
 ) -> TableMetadata:
-    """SchemaKeyspace.fetchTable, fetchView; a view has no flags of its own and is a compound table."""
+    """SchemaKeyspace.fetchTable, fetchView; a view has no flags of its own."""
     columns = [_column(column_row, parse) for column_row in column_rows]
     by_kind = {kind: in_order(column for column in columns if column.kind is kind) for kind in ColumnKind}
     if not by_kind[ColumnKind.PARTITION_KEY]:
@@ -116,6 +126,7 @@ def _table(
         flags=frozenset(row.get("flags", ("compound",)) or ()),
         gc_grace_seconds=_value(row, "gc_grace_seconds"),
         cdc=bool(row.get("cdc")),
+        altered_at=row.get("altered_at", 0),
     )
 
 

@@ -112,7 +112,9 @@ def test_a_view_and_a_table_of_311_without_cdc() -> None:
     assert not tables[ID].cdc
     assert tables[ID].is_counter
     assert tables[VIEW_ID].name == "v"
-    assert tables[VIEW_ID].flags == {"compound"}
+    assert tables[VIEW_ID].flags == {"compound", "view"}
+    assert tables[VIEW_ID].is_view
+    assert not tables[VIEW_ID].is_compact
     assert tables[VIEW_ID].regular_columns == tables[ID].regular_columns
 
 
@@ -141,3 +143,11 @@ def test_equal_rows_give_equal_tables() -> None:
     first, second = (tables_from_rows([TABLE], rows, TYPES, []) for rows in (COLUMNS, COLUMNS[::-1]))
     assert first == second
     assert isinstance(first[ID], TableMetadata)
+
+
+def test_a_table_is_as_new_as_the_types_it_uses() -> None:
+    types = [{**row, "altered_at": 7 if row["keyspace_name"] == "ks" else 9} for row in TYPES]
+    (table,) = tables_from_rows([{**TABLE, "altered_at": 3}], COLUMNS, types, []).values()
+    assert table.altered_at == 7
+    (table,) = tables_from_rows([{**TABLE, "altered_at": 30}], COLUMNS, types, []).values()
+    assert table.altered_at == 30
