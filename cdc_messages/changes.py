@@ -14,7 +14,7 @@ ColumnImage: TypeAlias = bytes | tuple[tuple[bytes, bytes], ...]
 RowImage: TypeAlias = Mapping[str, ColumnImage]
 
 Op: TypeAlias = Literal["c", "u", "d"]
-Cause: TypeAlias = Literal["write", "expiry"]
+Cause: TypeAlias = Literal["write", "expiry", "schema"]
 
 
 class Source(NamedTuple):
@@ -30,7 +30,8 @@ class Source(NamedTuple):
 class RowChange(NamedTuple):
     """One change of one visible row; `clustering` is None for the row of a partition that has only statics.
 
-    `row_sequence` is one more with each change of the row.
+    `row_sequence` is one more with each change of the row; `schema` is the digest of the table schema whose columns the
+    images have.
     """
 
     partition_key: bytes
@@ -40,3 +41,4 @@ class RowChange(NamedTuple):
     after: RowImage | None
     row_sequence: int
     source: Source
+    schema: bytes = b""

@@ -1,14 +1,17 @@
 """Table schemas as messages of the compacted topic `<prefix>.tables`.
 
-key: the table's id (16 bytes) and the digest (16 bytes). Value: JSON, `{"cluster", "format_version",
+key: the table's id (16 bytes) and the digest (16 bytes). Value: JSON, `{"altered_at_us", "cluster", "format_version",
 "gc_grace_seconds", "table"}`. The digest is of `table` alone, in a canonical form that is the same whichever version of
 Cassandra the schema was read from: what decoding and the Avro schemas need and nothing else. A changed gc_grace_seconds
 is thus a new value under the same key.
+
+Under a key of the table's id alone stands a mark: `{"format_version", "needs_snapshot_since_us"}`.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -46,6 +49,7 @@ def to_json(table: TableMetadata, cluster: str = "") -> bytes:
     """The value in the topic of table schemas; `cluster` is the Cassandra cluster's name."""
     return _dump(
         {
+            "altered_at_us": table.altered_at,
             "cluster": cluster,
             "format_version": FORMAT_VERSION,
             "gc_grace_seconds": table.gc_grace_seconds,
@@ -59,9 +63,25 @@ def from_json(value: bytes) -> TableMetadata:
     try:
         message = json.loads(value)
         check_version(message["format_version"], READABLE_VERSIONS, "table schema")
-        return _table_from_json(message["table"], int(message["gc_grace_seconds"]))
+        table = _table_from_json(message["table"], int(message["gc_grace_seconds"]))
+        return replace(table, altered_at=int(message.get("altered_at_us", 0)))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise MessageError(f"damaged table schema: {type(error).__name__}: {error}") from error
+
+
+def mark_to_json(since: int) -> bytes:
+    """The value of a mark: from `since` (µs) on changes of the table are missing, a snapshot is needed."""
+    return _dump({"format_version": FORMAT_VERSION, "needs_snapshot_since_us": since})
+
+
+def mark_from_json(value: bytes) -> int:
+    """The time (µs) of a mark; MessageError if it is none."""
+    try:
+        message = json.loads(value)
+        check_version(message["format_version"], READABLE_VERSIONS, "table mark")
+        return int(message["needs_snapshot_since_us"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise MessageError(f"damaged table mark: {type(error).__name__}: {error}") from error
 
 
 def cluster_name(value: bytes) -> str:

@@ -17,8 +17,12 @@ def raw_topic(prefix: str, keyspace: str, table: str) -> str:
     return f"{prefix}.raw.{keyspace}.{table}"
 
 
-def change_topic(prefix: str, keyspace: str, table: str) -> str:
-    return f"{prefix}.{keyspace}.{table}"
+def change_topic(prefix: str, keyspace: str, table: str, version: int = 1) -> str:
+    """A topic has one key schema for ever: another one is of another version, from 2 on in the name.
+
+    Kafka takes '.' and '_' for the same and Cassandra's names have no '-', so that no other table's topic is like it.
+    """
+    return f"{prefix}.{keyspace}.{table}" + (f"-v{version}" if version > 1 else "")
 
 
 def tables_topic(prefix: str) -> str:

@@ -1,0 +1,54 @@
+"""Fields of user types that were renamed: Avro resolves records by names, Cassandra stores fields by position."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_TYPES = ".types"  # the end of the namespace of user types: cdc_messages.avro_types
+
+
+def with_aliases(schema: dict[str, Any], earlier: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The schema, whose renamed fields have the names of `earlier` schemas as aliases: so it reads their messages."""
+    result = deepcopy(schema)
+    fields_of = _user_types(result)
+    for old in earlier:
+        for name, old_fields in _user_types(old).items():
+            current = {field["name"] for field in fields_of.get(name, ())}
+            for field, old_field in zip(fields_of.get(name, ()), old_fields, strict=False):
+                aliases = field.get("aliases", [])
+                if old_field["name"] not in current and old_field["name"] not in aliases:
+                    field["aliases"] = [*aliases, old_field["name"]]
+    return result
+
+
+def is_misread(schema: dict[str, Any], earlier: dict[str, Any]) -> bool:
+    """Whether a field has a name that another field had: messages of before would be read into the wrong one."""
+    before = _user_types(earlier)
+    for name, fields in _user_types(schema).items():
+        former = {field["name"]: position for position, field in enumerate(before.get(name, ()))}
+        if any(former.get(field["name"], position) != position for position, field in enumerate(fields)):
+            return True
+    return False
+
+
+def _user_types(schema: Any) -> dict[str, list[dict[str, Any]]]:  # noqa: ANN401 - any part of a schema
+    """The fields of each user type, by its full name, in order."""
+    return {f"{of['namespace']}.{of['name']}": of["fields"] for of in _records(schema)}
+
+
+def _records(schema: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - any part of a schema
+    if isinstance(schema, list):
+        for part in schema:
+            yield from _records(part)
+    elif isinstance(schema, dict):
+        if schema["type"] == "record":
+            if schema["namespace"].endswith(_TYPES):
+                yield schema
+            yield from _records([field["type"] for field in schema["fields"]])
+        else:
+            yield from _records([part for part in (schema.get("items"), schema.get("values")) if part is not None])
+            yield from _records(schema["type"] if isinstance(schema["type"], (dict, list)) else [])
