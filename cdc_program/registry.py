@@ -26,6 +26,10 @@ _RETRIES = 2
 _RETRY_WAIT_MS = 200
 
 
+class IncompatibleSchemaError(CdcError):
+    """REGISTRY_REFUSED: by the subject's compatibility level the schema does not follow those that it has."""
+
+
 class RegistryClient:
     """Registers and looks up Avro schemas, given and returned as their JSON dicts; ids are the registry's for ever.
 
@@ -53,9 +57,19 @@ class RegistryClient:
             self._client.get_subjects()
 
     def register(self, subject: str, schema: dict[str, Any]) -> int:
-        """The id of the schema, which is a version of the subject from now on."""
+        """The id of the schema, which is a version of the subject from now on; IncompatibleSchemaError."""
         with self._errors(f"register a schema under {subject}"):
             return _id(self._client.register_schema(subject, _avro(schema)))
+
+    def has(self, subject: str) -> bool:
+        """Whether the subject has a schema."""
+        with self._errors(f"list the versions of {subject}"):
+            try:
+                return bool(self._client.get_versions(subject))
+            except SchemaRegistryError as error:
+                if error.error_code == _SUBJECT_NOT_FOUND:
+                    return False
+                raise
 
     def lookup(self, subject: str, schema: dict[str, Any]) -> int | None:
         """The id of the schema if it is registered under the subject."""
@@ -110,7 +124,8 @@ class RegistryClient:
             fix = "Compare the schema with the subject's versions, or set another compatibility level for the subject."
         else:
             fix = "Is registry.url a registry with Confluent's API? If so, its message says what it minds."
-        return CdcError(Code.REGISTRY_REFUSED, f"The schema registry at {self._url} refuses to {doing}: {said}.", fix)
+        kind = IncompatibleSchemaError if _INCOMPATIBLE in (error.error_code, status) else CdcError
+        return kind(Code.REGISTRY_REFUSED, f"The schema registry at {self._url} refuses to {doing}: {said}.", fix)
 
 
 def _client_config(settings: RegistrySettings, timeout: float) -> dict[str, Any]:

@@ -113,8 +113,10 @@ class Channels:
             self._check_names(table.table.keyspace, table.table.name)
             self._partitions[topic] = self._topics.ensure_raw(topic)
         schema_id = self._ids.get(f"{topic}-value")
-        if self._send_schema(table):
+        if self._send(table, table.id + table.digest, table_messages.to_json(table.table, self._cluster)):
             log.info("table schema sent", table=table.table.qualified_name, topic=topic, digest=table.digest.hex())
+        if table.needs_snapshot_since:
+            self._send(table, table.id, table_messages.mark_to_json(table.needs_snapshot_since))
         return Channel(table, topic, self._partitions[topic], schema_id)
 
     def _check_names(self, keyspace: str, name: str) -> None:
@@ -127,9 +129,8 @@ class Channels:
                 "Set cdc = false on one of the two, or rename it; kafka.topic_prefix without '_' avoids some of these.",
             )
 
-    def _send_schema(self, table: PublishedTable) -> bool:
-        """Send the table's schema and wait until it is acknowledged; False if the topic has it already."""
-        key, value = table.id + table.digest, table_messages.to_json(table.table, self._cluster)
+    def _send(self, table: PublishedTable, key: bytes, value: bytes) -> bool:
+        """Send a message of the tables topic and wait until it is acknowledged; False if the topic has it already."""
         if self._sent_schemas.get(key) == value:
             return False
         waiting = Mark(0, 0, outstanding=1)

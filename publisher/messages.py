@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.partition_update import SingleRowUpdate
     from cassandra_storage.schema import TableMetadata
-    from publisher.schema import PublishedTable, Schema
+    from publisher.schema import KnownTables, PublishedTable, Schema
 
 TRUNCATION_EPOCH = 0  # truncations are not followed yet: every update is of the first epoch
 
@@ -31,7 +31,7 @@ class Origin(NamedTuple):
 class Outgoing(NamedTuple):
     """A message of a published table, its key being the partition key."""
 
-    table_id: bytes
+    table: PublishedTable
     key: bytes
     message: RawMessage
 
@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
 NOTHING = Outcome([])
 
 
-def raw_messages(mutation: bytes, origin: Origin, schema: Schema) -> Outcome:
+def raw_messages(mutation: bytes, origin: Origin, schema: Schema | KnownTables) -> Outcome:
     """The messages of the published tables in a serialized mutation, numbered in its order.
 
     FormatError if it is not one, UnknownTableError or UnknownColumnError if the schema at hand does not fit: then none
@@ -61,7 +61,7 @@ def raw_messages(mutation: bytes, origin: Origin, schema: Schema) -> Outcome:
         published = schema.published.get(table_id)
         if published is not None:
             messages += [
-                Outgoing(table_id, update.partition_key, _message(update, published, origin, len(messages) + place))
+                Outgoing(published, update.partition_key, _message(update, published, origin, len(messages) + place))
                 for place, update in enumerate(updates)
             ]
         elif table_id in schema.filler_ids:

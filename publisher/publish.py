@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, TypeVar
 import structlog
 
 from cassandra_storage.errors import FormatError, UnknownColumnError, UnknownTableError
+from cassandra_storage.mutation import only_table
 from cdc_messages import raw
 from cdc_program.errors import CdcError, Code
 from publisher.cdc_raw import segments
 from publisher.heartbeats import Heartbeats
 from publisher.inflight import InFlight, Mark
-from publisher.messages import Origin, Outcome, heartbeat, raw_messages
+from publisher.messages import NOTHING, Origin, Outcome, heartbeat, raw_messages
 from publisher.report import Every, Report
 
 if TYPE_CHECKING:
@@ -125,8 +126,7 @@ class Publisher:
             return
         mark = Mark(origin.segment, origin.position, len(outcome.messages), written_at=outcome.filler_written_at)
         self._in_flight.add(mark)
-        for table_id, key, message in outcome.messages:
-            table = self._schema.published[table_id]
+        for table, key, message in outcome.messages:
             channel = self._channels.opened(table) or self._patiently(partial(self._channels.get, table))
             value = raw.encode(message, channel.schema_id)
             while not self._sender.send(channel.topic, key, value, mark):
@@ -144,9 +144,31 @@ class Publisher:
                 self._schema.forget_version()
                 if self._patiently(self.follow_schema):
                     continue
+                outcome = self._decode_otherwise(mutation, origin)
+                if outcome is not None:
+                    return outcome
                 if monotonic() > deadline or not isinstance(error, UnknownTableError | UnknownColumnError):
-                    raise _unreadable(error, origin) from error
+                    return self._pass_over(mutation, origin, error)
                 self._serve(RETRY_SECONDS)
+
+    def _decode_otherwise(self, mutation: bytes, origin: Origin) -> Outcome | None:
+        """By what the tables may have been when the mutation was written."""
+        known = self._schema.known_before_drops()
+        try:
+            return None if known is None else raw_messages(mutation, origin, known)
+        except FormatError:
+            return None
+
+    def _pass_over(self, mutation: bytes, origin: Origin, error: FormatError) -> Outcome:
+        """A mutation of one table that was dropped before it was ever seen is nothing: no row of it is to be told.
+
+        The node did know the table when it wrote the mutation, and has been asked since. Any other is an error.
+        """
+        if not isinstance(error, UnknownTableError) or only_table(mutation) is None:
+            raise _unreadable(error, origin) from error
+        self._schema.ignore(error.table_id)
+        log.warning("mutations of a table that is gone", code=Code.SCHEMA_UNKNOWN.text, table_id=error.table_id.hex())
+        return NOTHING
 
     def _patiently(self, action: Callable[[], T]) -> T:
         """Do it, again and again while one of the servers is away: reading waits and nothing is lost."""
@@ -208,8 +230,8 @@ def _unreadable(error: FormatError, origin: Origin) -> CdcError:
         return CdcError(
             Code.SCHEMA_UNKNOWN,
             f"The mutation in {where} is of the table {error.table_id.hex()}, which the node does not know.",
-            "It was dropped before this publisher first saw it. Its mutations are not skipped by themselves: move the"
-            " segment away once no other table's changes in it are wanted.",
+            "It was dropped before this publisher first saw it, and the mutation is of other tables too, which cannot"
+            " be read without it: move the segment away once no other table's changes in it are wanted.",
         )
     if isinstance(error, UnknownColumnError):
         return CdcError(

@@ -1,7 +1,9 @@
 """The tables of the node, followed through system_schema and remembered in `schema.json`.
 
 A table stays known after it was dropped, and through a restart without the node's help: its mutations may still be in
-the log. Of a table that was altered the newest schema is enough: it reads older updates by its dropped columns.
+the log. Of a table that was altered the newest schema is enough: it reads older updates by its dropped columns, whose
+types it tells (of one kind of type, with_user_types does). Keys and user types' fields are not named in updates, and
+Cassandra alters no type that is serialized otherwise.
 """
 
 from __future__ import annotations
@@ -10,6 +12,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+import structlog
+
+from cassandra_storage.dropped_columns import with_user_types
 from cassandra_storage.errors import FormatError
 from cassandra_storage.schema_rows import tables_from_rows
 from cdc_messages import tables as table_messages
@@ -19,30 +24,47 @@ from publisher import state_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
     from uuid import UUID
 
     from cassandra_storage.schema import TableMetadata
 
+log = structlog.get_logger(__name__)
+
 # A question to the node in CQL and the rows of the answer; CdcError if it does not answer.
 Ask: TypeAlias = Callable[[str], list[dict[str, Any]]]
 
 SCHEMA_TABLES = ("tables", "columns", "types", "views")
+# Each of these tables' key, and the column that every ALTER writes.
+ALTERED = {"tables": ("table_name", "id"), "views": ("view_name", "id"), "types": ("type_name", "field_types")}
 VERSION_QUERY = "SELECT schema_version FROM system.local WHERE key = 'local'"
 
 
 class PublishedTable(NamedTuple):
-    """A table with `cdc = true`: the bytes of its id, and the digest of its schema."""
+    """A table with `cdc = true`: the bytes of its id, the digest of its schema, and since when (µs) it needs a snapshot
+    because its `cdc` was off before (0: it needs none).
+    """
 
     table: TableMetadata
     id: bytes
     digest: bytes
+    needs_snapshot_since: int = 0
+
+
+class KnownTables(NamedTuple):
+    """What a mutation is read with. `tables`: all that are known, by the 16 bytes of the id; `published`: those of
+    them whose updates are sent; `filler_ids`: the filler's own, which are not; `ignored`: the others.
+    """
+
+    tables: Mapping[bytes, TableMetadata]
+    published: Mapping[bytes, PublishedTable]
+    filler_ids: AbstractSet[bytes]
+    ignored: AbstractSet[bytes]
 
 
 class Schema:
-    """What a mutation is read with. `tables`: all that are known, by the 16 bytes of the id; `published`: those of
-    them whose updates are sent; `filler_ids`: the filler's own, which are not.
-    """
+    """The node's tables and those that it had: see KnownTables for `tables`, `published`, `filler_ids`, `ignored`."""
 
     def __init__(self, file: Path, ask: Ask, filler: tuple[str, str]) -> None:
         self._file = file
@@ -54,6 +76,23 @@ class Schema:
         self.published: dict[bytes, PublishedTable] = {}
         self.filler_ids: set[bytes] = set()
         self.ignored: set[bytes] = set()
+        self._gone: set[bytes] = set()
+        self._marks: dict[bytes, int] = {}
+
+    def known_before_drops(self) -> KnownTables | None:
+        """By which a mutation may be read that the tables as they are do not fit; None if there is no other way."""
+        read_otherwise = {
+            table_id: other for table_id, table in self.tables.items() if (other := with_user_types(table)) is not None
+        }
+        if not read_otherwise:
+            return None
+        published = {table_id: _published(table) for table_id, table in read_otherwise.items()}
+        return KnownTables(
+            {**self.tables, **read_otherwise},
+            {table_id: published.get(table_id, table) for table_id, table in self.published.items()},
+            self.filler_ids,
+            self.ignored,
+        )
 
     def load(self) -> None:
         """Take what earlier runs have seen."""
@@ -65,7 +104,8 @@ class Schema:
                 replace(table_messages.from_json(entry["table"].encode()), cdc=bool(entry["cdc"]))
                 for entry in stored["tables"]
             ]
-        except (KeyError, TypeError, AttributeError, MessageError) as error:
+            self._marks = {bytes.fromhex(table): int(since) for table, since in stored.get("marks", {}).items()}
+        except (KeyError, TypeError, ValueError, AttributeError, MessageError) as error:
             raise CdcError(
                 Code.POSITION_FILE,
                 f"The schema history {self._file} is damaged.",
@@ -102,6 +142,11 @@ class Schema:
         """Make the next refresh read the schema whatever its version: a mutation did not fit."""
         self._version = None
 
+    def ignore(self, table_id: bytes) -> None:
+        """Pass over a table that the node does not have any more, and that was gone before it was ever seen."""
+        self._gone.add(table_id)
+        self.ignored.add(table_id)
+
     def _ask_version(self) -> UUID:
         version: UUID = self._ask(VERSION_QUERY)[0]["schema_version"]
         return version
@@ -109,11 +154,19 @@ class Schema:
     def _read(self) -> dict[bytes, TableMetadata]:
         rows = {name: self._ask(f"SELECT * FROM system_schema.{name}") for name in SCHEMA_TABLES}  # noqa: S608 - ours
         rows["dropped_columns"] = self._ask(_dropped_columns_query(rows["columns"]))
+        for name, (key, written) in ALTERED.items():
+            altered = self._ask(
+                f"SELECT keyspace_name, {key}, writetime({written}) AS altered_at FROM system_schema.{name}"  # noqa: S608
+            )
+            times = {(row["keyspace_name"], row[key]): row["altered_at"] for row in altered}
+            rows[name] = [{**row, "altered_at": times.get((row["keyspace_name"], row[key]), 0)} for row in rows[name]]
         return {table_id.bytes: table for table_id, table in tables_from_rows(**rows).items()}
 
     def _merge(self, current: dict[bytes, TableMetadata]) -> bool:
         """Keep what is on the node, and what was."""
         self._current = set(current)
+        for table_id, table in current.items():
+            self._follow_cdc(self.tables.get(table_id), table)
         tables = self.tables | current
         if tables == self.tables:
             return False
@@ -121,8 +174,20 @@ class Schema:
         entries = [
             {"cdc": table.cdc, "table": table_messages.to_json(table).decode()} for table in self.tables.values()
         ]
-        state_files.write(self._file, {"tables": entries})
+        marks = {table_id.hex(): since for table_id, since in self._marks.items()}
+        state_files.write(self._file, {"tables": entries, "marks": marks})
         return True
+
+    def _follow_cdc(self, before: TableMetadata | None, table: TableMetadata) -> None:
+        """Say what happens to a table's changes, and remember a hole in them."""
+        is_off = before is not None and not before.cdc
+        if table.cdc and not _is_publishable(table) and (before is None or is_off):
+            log.warning("table is not published", code=Code.TABLE_NOT_PUBLISHED.text, table=table.qualified_name)
+        elif is_off and table.cdc:
+            self._marks[table.id.bytes] = table.altered_at
+            log.warning("table needs a snapshot", code=Code.NEEDS_SNAPSHOT.text, table=table.qualified_name)
+        elif before is not None and before.cdc and not table.cdc:
+            log.warning("cdc was switched off", code=Code.CDC_SWITCHED_OFF.text, table=table.qualified_name)
 
     def _take(self, tables: dict[bytes, TableMetadata]) -> None:
         self.tables = tables
@@ -130,16 +195,26 @@ class Schema:
             table_id for table_id, table in tables.items() if (table.keyspace, table.name) == self._filler
         }
         published = {
-            table_id: PublishedTable(table, table_id, table_messages.digest(table_messages.canonical(table)))
+            table_id: _published(table, self._marks.get(table_id, 0))
             for table_id, table in tables.items()
-            if table.cdc and table_id not in self.filler_ids
+            if table.cdc and _is_publishable(table) and table_id not in self.filler_ids
         }
         # One object for each state of a table: what is unchanged stays the same.
         self.published = {
             table_id: known if (known := self.published.get(table_id)) == table else table
             for table_id, table in published.items()
         }
-        self.ignored = tables.keys() - self.published.keys() - self.filler_ids
+        self.ignored = (tables.keys() | self._gone) - self.published.keys() - self.filler_ids
+
+
+def _published(table: TableMetadata, needs_snapshot_since: int = 0) -> PublishedTable:
+    digest = table_messages.digest(table_messages.canonical(table))
+    return PublishedTable(table, table.id.bytes, digest, needs_snapshot_since)
+
+
+def _is_publishable(table: TableMetadata) -> bool:
+    """Views follow from their tables; Thrift's super column families cannot be read by CQL's rules."""
+    return not table.is_view and "super" not in table.flags
 
 
 def _dropped_columns_query(columns: Iterable[Mapping[str, Any]]) -> str:

@@ -58,7 +58,7 @@ def test_only_published_tables_give_messages(
     [told] = [table for table in schema.current() if table.table.qualified_name == f"{fresh_keyspace}.told"]
     found = list(outcomes(cassandra, cql, schema, tmp_path))
     assert [outcome.filler_written_at for outcome in found if outcome.filler_written_at] == [WRITTEN_AT]
-    messages = [message for outcome in found for message in outcome.messages if message.table_id == told.id]
+    messages = [message for outcome in found for message in outcome.messages if message.table.id == told.id]
     [message] = messages
     assert message.key == (7).to_bytes(4, "big")
     assert message.message.kind == "row"

@@ -21,6 +21,8 @@ class Node:
         self.version = uuid4()
         self.tables: dict[tuple[str, str], dict[str, Any]] = {}
         self.columns: list[dict[str, Any]] = []
+        self.views: list[dict[str, Any]] = []
+        self.dropped: list[dict[str, Any]] = []
         self.questions: list[str] = []
         self.changes_while_read = 0
 
@@ -48,6 +50,19 @@ class Node:
         self.version = uuid4()
         return table_id.bytes
 
+    def alter(self, keyspace: str, name: str, **settings: object) -> None:
+        self.tables[keyspace, name].update(settings)
+        self.version = uuid4()
+
+    def make_view(self, keyspace: str, table: str) -> bytes:
+        """A view of the table with the same columns and cdc."""
+        of = self.tables[keyspace, table]
+        view_id = uuid4()
+        self.views.append({**of, "id": view_id, "view_name": "v", "cdc": True})
+        self.columns += [{**row, "table_name": "v"} for row in self.columns if row["table_name"] == table]
+        self.version = uuid4()
+        return view_id.bytes
+
     def drop(self, keyspace: str, name: str) -> None:
         del self.tables[keyspace, name]
         self.version = uuid4()
@@ -56,6 +71,9 @@ class Node:
         self.questions.append(query)
         if query == VERSION_QUERY:
             return [{"schema_version": self.version}]
+        if "writetime" in query:
+            found = self.tables.values() if "system_schema.tables" in query else ()
+            return [{**row, "altered_at": row.get("altered_at", 1)} for row in found]
         if "system_schema.tables" in query:
             rows = list(self.tables.values())
             if self.changes_while_read:
@@ -63,8 +81,13 @@ class Node:
                 self.create("ks", f"t{len(self.tables)}", cdc=True)
             return rows
         if "system_schema.columns" in query:
-            return [row for row in self.columns if (row["keyspace_name"], row["table_name"]) in self.tables]
-        return []
+            views = {(row["keyspace_name"], row["view_name"]) for row in self.views}
+            return [
+                row for row in self.columns if (row["keyspace_name"], row["table_name"]) in self.tables.keys() | views
+            ]
+        if "system_schema.views" in query:
+            return self.views
+        return self.dropped if "system_schema.dropped_columns" in query else []
 
 
 @pytest.fixture
@@ -136,3 +159,71 @@ def test_a_damaged_history_is_refused(schema: Schema, tmp_path: Path) -> None:
     with pytest.raises(CdcError) as caught:
         schema.load()
     assert caught.value.code is Code.POSITION_FILE
+
+
+def test_cdc_that_was_off_leaves_a_mark_which_a_restart_keeps(
+    node: Node, schema: Schema, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table_id = node.create("ks", "a", cdc=True)
+    schema.refresh()
+    assert schema.published[table_id].needs_snapshot_since == 0
+    node.alter("ks", "a", cdc=False)
+    schema.refresh()
+    assert schema.published == {}
+    assert schema.ignored == {table_id}
+    node.alter("ks", "a", cdc=True, altered_at=1234)
+    schema.refresh()
+    assert schema.published[table_id].needs_snapshot_since == 1234
+    again = Schema(tmp_path / "schema.json", node.ask, ("cdc_filler", "filler"))
+    again.load()
+    assert again.published[table_id].needs_snapshot_since == 1234
+    said = capsys.readouterr().out
+    assert [said.count(code.text) for code in (Code.CDC_SWITCHED_OFF, Code.NEEDS_SNAPSHOT)] == [1, 1]
+
+
+def test_cdc_that_was_on_from_the_beginning_leaves_none(node: Node, schema: Schema) -> None:
+    schema.refresh()
+    table_id = node.create("ks", "a", cdc=True)
+    schema.refresh()
+    assert schema.published[table_id].needs_snapshot_since == 0
+
+
+def test_views_and_super_column_families_are_refused_by_name_and_once(
+    node: Node, schema: Schema, capsys: pytest.CaptureFixture[str]
+) -> None:
+    published, unreadable = node.create("ks", "a", cdc=True), node.create("ks", "s", cdc=True)
+    node.alter("ks", "s", flags={"super", "dense"})
+    view = node.make_view("ks", "a")
+    schema.refresh()
+    node.alter("ks", "a", gc_grace_seconds=7)
+    schema.refresh()
+    assert set(schema.published) == {published}
+    assert {view, unreadable} <= schema.ignored
+    said = [line for line in capsys.readouterr().out.splitlines() if Code.TABLE_NOT_PUBLISHED.text in line]
+    assert sorted(line.split("table=")[1].strip() for line in said) == ["ks.s", "ks.v"]
+
+
+def test_when_a_table_was_altered_makes_it_another_but_not_its_digest(node: Node, schema: Schema) -> None:
+    table_id = node.create("ks", "a", cdc=True)
+    schema.refresh()
+    before = schema.published[table_id]
+    node.alter("ks", "a", altered_at=77)
+    assert schema.refresh()
+    after = schema.published[table_id]
+    assert (after.table.altered_at, after.digest) == (77, before.digest)
+
+
+def test_a_dropped_tuple_may_have_been_a_user_type(node: Node, schema: Schema) -> None:
+    table_id = node.create("ks", "a", cdc=True)
+    schema.refresh()
+    assert schema.known_before_drops() is None
+    node.dropped.append(
+        {"keyspace_name": "ks", "table_name": "a", "column_name": "u", "type": "frozen<tuple<int>>", "dropped_time": 5}
+    )
+    schema.forget_version()
+    schema.refresh()
+    known = schema.known_before_drops()
+    assert known is not None
+    assert known.tables[table_id].dropped_columns["u"].column.is_complex
+    assert known.published[table_id].digest != schema.published[table_id].digest
+    assert known.tables[table_id].altered_at == 0
