@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_program.errors import CdcError, Code
 
@@ -13,16 +13,25 @@ if TYPE_CHECKING:
     from cassandra_storage.schema import TableMetadata
 
 
+class SchemaId(NamedTuple):
+    """One schema of one table: the table's id and the digest, 16 bytes each."""
+
+    table_id: bytes
+    digest: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class TableCatalog:
     """Every schema that the tables topic holds; the driver hands it to the tasks with each batch.
 
-    `schemas` by (table id, digest), 16 bytes each; `newest` the digest of each table id's newest schema, which is the
-    one that appeared last in the topic.
+    `schemas` by (table id, digest); `newest` the digest of each table id's newest schema, the table ids in the order in
+    which the tables of these ids came to be; `topics` the change topic of each digest under which changes can be
+    published.
     """
 
     schemas: Mapping[tuple[bytes, bytes], TableMetadata]
     newest: Mapping[bytes, bytes]
+    topics: Mapping[bytes, str] = field(default_factory=dict)
 
     def schema(self, table_id: bytes, digest: bytes) -> TableMetadata:
         """CdcError(SCHEMA_UNKNOWN) where the topic does not hold it."""
@@ -39,3 +48,8 @@ class TableCatalog:
         """The digest and the schema that messages of this table are published with."""
         digest = self.newest.get(table_id, b"")
         return digest, self.schema(table_id, digest)
+
+    def is_newer(self, table_id: bytes, than: bytes) -> bool:
+        """Whether the table of the id took the place of the other one, under the same name."""
+        order = list(self.newest)
+        return table_id in order and (than not in order or order.index(table_id) > order.index(than))

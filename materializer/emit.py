@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import structlog
 
@@ -12,7 +12,7 @@ from cdc_program.errors import CdcError, Code
 from materializer.task import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from cdc_messages.changes import RowChange
 
@@ -27,49 +27,62 @@ class Encoder(Protocol):
         ...
 
 
-class Emitter:
-    """The messages of a table's changes, in order; all of a Cassandra partition go to one Kafka partition."""
+class Target(NamedTuple):
+    """Where the changes under one schema go: a change topic, the number of its partitions, how they are written."""
 
-    def __init__(self, topic: str, partitions: int, encoder: Encoder, *, tombstones: bool) -> None:
-        self._topic = topic
-        self._partitions = partitions
-        self._encoder = encoder
+    topic: str
+    partitions: int
+    encoder: Encoder
+
+
+class Emitter:
+    """The messages of a table's changes, in order; all of a Cassandra partition go to one Kafka partition of a topic.
+
+    `targets` by the digests of schemas.
+    """
+
+    def __init__(self, targets: Mapping[bytes, Target], *, tombstones: bool) -> None:
+        self._targets = targets
         self._tombstones = tombstones
 
     def __call__(self, changes: Iterable[RowChange]) -> Iterator[Message]:
-        known: dict[bytes, int] = {}
+        known: dict[tuple[bytes, int], int] = {}
         for change in changes:
-            partition = known.get(change.partition_key)
+            target = self._targets[change.schema]
+            place = (change.partition_key, target.partitions)
+            partition = known.get(place)
             if partition is None:
-                partition = known[change.partition_key] = partition_for(change.partition_key, self._partitions)
-            encoded = self._encode(change)
+                partition = known[place] = partition_for(*place)
+            encoded = _encode(change, target)
             if encoded is None:
-                self._leave_out(change)
+                _leave_out(change, target)
                 continue
             key, value = encoded
-            yield Message(self._topic, partition, key, value)
+            yield Message(target.topic, partition, key, value)
             if self._tombstones and change.op == "d":
-                yield Message(self._topic, partition, key, None)
+                yield Message(target.topic, partition, key, None)
 
-    def _leave_out(self, change: RowChange) -> None:
-        _logger.warning(
-            "change left out",
-            code=Code.KEY_WITHOUT_FORM.text,
-            topic=self._topic,
-            file=change.source.file,
-            position=change.source.position,
-            problem="The row's key has an empty or an unreadable value, which no message can have as its key.",
-            fix="Delete the row, or write it under a key that its readers can read.",
-        )
 
-    def _encode(self, change: RowChange) -> tuple[bytes, bytes] | None:
-        try:
-            return self._encoder.encode(change)
-        except MessageError as error:
-            source = change.source
-            raise CdcError(
-                Code.RAW_MESSAGE,
-                f"A change for {self._topic} cannot be written ({source.file}, position {source.position}): "
-                f"{error.reason}.",
-                "The row holds a value that its column's type cannot have: correct it in Cassandra and report this.",
-            ) from error
+def _leave_out(change: RowChange, target: Target) -> None:
+    _logger.warning(
+        "change left out",
+        code=Code.KEY_WITHOUT_FORM.text,
+        topic=target.topic,
+        file=change.source.file,
+        position=change.source.position,
+        problem="The row's key has an empty or an unreadable value, which no message can have as its key.",
+        fix="Delete the row, or write it under a key that its readers can read.",
+    )
+
+
+def _encode(change: RowChange, target: Target) -> tuple[bytes, bytes] | None:
+    try:
+        return target.encoder.encode(change)
+    except MessageError as error:
+        source = change.source
+        raise CdcError(
+            Code.RAW_MESSAGE,
+            f"A change for {target.topic} cannot be written ({source.file}, position {source.position}): "
+            f"{error.reason}.",
+            "The row holds a value that its column's type cannot have: correct it in Cassandra and report this.",
+        ) from error

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder
 from cassandra_storage.merge import RowMerger
 from cdc_messages.changes import RowChange, Source
-from cdc_program.errors import CdcError, Code
+from materializer.catalog import SchemaId
 from materializer.clock import Clock
-from materializer.hold import due_updates
+from materializer.hold import due_updates, forget_held
 from materializer.hosts import Hosts
 from materializer.images import RowImager
 from materializer.lifetimes import Moment
@@ -26,11 +26,11 @@ from materializer.queues import Queues
 from materializer.ranges import DeletedRange
 from materializer.row_updates import RawRecord, RowUpdate, decode_records, row_updates
 from materializer.rules import DEFAULT_RULES, FoldRules
+from materializer.schema_change import SchemaChange, Stores, shown_table
 from materializer.state_keys import (
     FACTS_SECTION,
     ROWS_SECTION,
     STATIC_SECTION,
-    TABLE_ID,
     partition_prefix,
     split_data_key,
 )
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cassandra_storage.schema import ColumnMetadata, TableMetadata
+    from cdc_messages.raw import RawMessage
     from materializer.catalog import TableCatalog
 
 _NO_HOST = bytes(16)
@@ -67,38 +68,59 @@ def fold_chunk(
     clock = Clock(overlay, records, rules.hold_ms)
     hosts = Hosts(overlay, clock, rules)
     messages = decode_records(records)
-    table_id = _same_table(overlay, {message.table_id for _, message in messages})
     for (_, message), arrival_ms in zip(messages, clock.arrivals, strict=True):
         hosts.note(message, arrival_ms)
-    fold = _ChunkFold(overlay, catalog, table_id, clock)
-    updates = due_updates(overlay, catalog, clock, row_updates(messages, clock.arrivals, catalog))
-    fold.prefetch(update for _, update in updates)
-    for second, update in updates:
-        fold.apply(update, second)
-    fold.expire()
-    waiting = fold.purge(hosts, rules)
-    fold.encode_rows()
+    changes: list[RowChange] = []
+    waiting = None
+    for run in _by_table(shown_table(overlay), messages, clock.arrivals, catalog):
+        if run.is_made_anew:
+            forget_held(overlay)
+        fold = _ChunkFold(overlay, catalog, run.table_id, clock)
+        updates = due_updates(overlay, catalog, clock, row_updates(run.messages, run.arrivals, catalog))
+        fold.prefetch(update for _, update in updates)
+        for second, update in updates:
+            fold.apply(update, second)
+        fold.expire()
+        fold.follow_schema()
+        waiting = fold.purge(hosts, rules)
+        fold.encode_rows()
+        changes += fold.changes
     if overlay.writes or clock.has_moved_by(rules.keep_time_ms) or hosts.must_keep(waiting):
         clock.keep()
         hosts.keep()
-    return ChunkResult(overlay.writes, fold.changes, clock.now_ms, hosts.silent())
+    return ChunkResult(overlay.writes, changes, clock.now_ms, hosts.silent())
 
 
-def _same_table(overlay: Overlay, table_ids: set[bytes]) -> bytes:
-    """The one table that this state is of; a table made anew under the same name has another id."""
-    stored = overlay.get(TABLE_ID)
-    known = table_ids if stored is None else table_ids | {stored}
-    if len(known) != 1:
-        raise CdcError(
-            Code.NOT_SUPPORTED,
-            f"The raw topic holds messages of tables with the ids {', '.join(sorted(one.hex() for one in known))}: the "
-            "table was dropped and made again under its name.",
-            "Delete its raw topic and its change topic before the table is made again.",
-        )
-    (table_id,) = known
-    if stored is None:
-        overlay.put(TABLE_ID, table_id)
-    return table_id
+class _Run(NamedTuple):
+    """The messages of one table, with when each came (ms); tables that are made anew under a name have other ids."""
+
+    table_id: bytes
+    messages: list[tuple[RawRecord, RawMessage]]
+    arrivals: list[int]
+    is_made_anew: bool = False
+
+
+def _by_table(
+    current: bytes | None,
+    messages: Sequence[tuple[RawRecord, RawMessage]],
+    arrivals: Sequence[int],
+    catalog: TableCatalog,
+) -> list[_Run]:
+    """The messages of the table that the state is of, then those of each that was made anew under its name.
+
+    What still comes of a table after the first message of its successor is of rows that its drop has ended.
+    """
+    runs = [] if current is None else [_Run(current, [], [])]
+    for (record, message), arrival_ms in zip(messages, arrivals, strict=True):
+        table_id = message.table_id
+        if not runs or table_id != runs[-1].table_id:
+            catalog.newest_of(table_id)  # an unknown table is waited for
+            if runs and not catalog.is_newer(table_id, runs[-1].table_id):
+                continue
+            runs.append(_Run(table_id, [], [], is_made_anew=bool(runs)))
+        runs[-1].messages.append((record, message))
+        runs[-1].arrivals.append(arrival_ms)
+    return runs
 
 
 class _ChunkFold:
@@ -108,18 +130,23 @@ class _ChunkFold:
         self.changes: list[RowChange] = []
         self._overlay = overlay
         self._clock = clock
-        _, self._table = catalog.newest_of(table_id)
+        digest, self._table = catalog.newest_of(table_id)
+        clustering_key = clustering_encoder(self._table.clustering)
+        queues, floor = Queues(overlay, clock.start_second, clock.second), SequenceFloor(overlay)
         self._tools = TableTools(
             overlay=overlay,
             codec=RowCodec(overlay, catalog, table_id),
             merger=RowMerger(_columns_by_name(self._table), is_counter=self._table.is_counter),
             imager=RowImager(self._table),
-            clustering_key=clustering_encoder(self._table.clustering),
+            schema=digest,
+            clustering_key=clustering_key,
             bound_key=bound_encoder(self._table.clustering),
             has_clustering=bool(self._table.clustering),
-            queues=Queues(overlay, clock.start_second, clock.second),
-            floor=SequenceFloor(overlay),
+            queues=queues,
+            floor=floor,
         )
+        stores = Stores(overlay, queues, floor)
+        self._schema_change = SchemaChange(stores, catalog, SchemaId(table_id, digest), clustering_key)
         self._partitions: dict[bytes, PartitionState] = {}
 
     def prefetch(self, updates: Iterable[RowUpdate]) -> None:
@@ -151,6 +178,10 @@ class _ChunkFold:
         for partition_key in self._tools.queues.expiring_partitions():
             self._expire(partition_key, self._clock.second)
 
+    def follow_schema(self) -> None:
+        """Emit what a changed schema changes in rows that nothing was written to, up to a bound."""
+        self.changes += self._schema_change.sweep(self._clock.second)
+
     def purge(self, hosts: Hosts, rules: FoldRules) -> int | None:
         """Purge what may go, up to a bound. The second until which what is next has to wait for a publisher, if it does
         not wait for time.
@@ -160,7 +191,7 @@ class _ChunkFold:
         kept_for = self._table.gc_grace_seconds + rules.purge_margin_seconds
         before = hosts.purge_time() - kept_for
         for entry, data_key in self._tools.queues.purgeable(before, rules.purged_per_chunk):
-            state = self._state(split_data_key(data_key)[0])
+            state = self._state(split_data_key(data_key)[0], self._clock.second)
             PartitionPurge(self._tools, state, before, self._clock.second).purge(data_key)
             self._overlay.put(entry, None)
         dead_since = self._tools.queues.dead_before(self._clock.second - kept_for)
@@ -177,11 +208,13 @@ class _ChunkFold:
             self.changes += self._fold(partition_key, source, Moment(second - 1, second)).expiry(data_keys)
 
     def _fold(self, partition_key: bytes, source: Source, moment: Moment) -> PartitionFold:
-        return PartitionFold(self._tools, self._state(partition_key), partition_key, source, moment)
+        return PartitionFold(self._tools, self._state(partition_key, moment.before), partition_key, source, moment)
 
-    def _state(self, partition_key: bytes) -> PartitionState:
+    def _state(self, partition_key: bytes, second: int) -> PartitionState:
+        """The partition's state, first looked at as it was at a second."""
         state = self._partitions.get(partition_key)
         if state is None:
+            self.changes += self._schema_change.reach(partition_key, second)
             state = PartitionState(self._overlay, self._tools.codec, self._tools.queues, partition_key)
             self._partitions[partition_key] = state
         return state

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from materializer.partition_state import FORMAT_VERSION, check_version
 from materializer.row_updates import Order, RawRecord, RowUpdate, decode_records, row_updates
-from materializer.state_keys import HELD_QUEUE, held_prefix, queue_key, split_queue_key
+from materializer.state_keys import HELD, HELD_QUEUE, held_prefix, queue_key, split_queue_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,6 +49,13 @@ def due_updates(
             released += pool.take(partition_key, limit)
     released.sort(key=lambda update: update.order)
     return _with_seconds(released, clock)
+
+
+def forget_held(overlay: Overlay) -> None:
+    """Hold nothing any more: the table that the writes are of is gone."""
+    for first in (HELD, HELD_QUEUE):
+        for key, _ in list(overlay.scan(first, first + b"\xff" * 9)):
+            overlay.put(key, None)
 
 
 class _Pool:

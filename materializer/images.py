@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cassandra_storage import counter
+from cassandra_storage.compact_tables import as_selected, hidden_columns
 from cassandra_storage.rows import Cell
 
 if TYPE_CHECKING:
@@ -16,34 +17,44 @@ if TYPE_CHECKING:
 
 
 class RowImager:
-    """Makes the images of one table's rows, with the columns of its newest schema."""
+    """Makes the images of one table's rows, with the columns of one schema: `names`, its keys' apart."""
 
-    __slots__ = ("_dropped", "_is_counter", "_names")
+    __slots__ = ("_dropped", "_hidden", "_is_counter", "_is_static_compact", "names")
 
     def __init__(self, table: TableMetadata) -> None:
-        self._names = frozenset(column.name for column in table.static_columns + table.regular_columns)
+        shown = as_selected(table)
+        self.names = frozenset(column.name for column in shown.static_columns + shown.regular_columns)
+        self._hidden = frozenset(column.name for column in hidden_columns(table))
+        self._is_static_compact = table.is_static_compact
         self._dropped: Mapping[str, int] = {
-            name: dropped.dropped_time for name, dropped in table.dropped_columns.items() if name in self._names
+            name: dropped.dropped_time for name, dropped in table.dropped_columns.items() if name in self.names
         }
         self._is_counter = table.is_counter
 
     def image(self, row: Row, now: int) -> RowImage | None:
         """The visible columns of a regular row at `now` (s); None if the row is not there.
 
-        As Row.hasLiveData: there if its own liveness is, or any cell.
+        As Row.hasLiveData: there if its own liveness is, or any cell. Those that CQL hides of compact tables count too,
+        but the rows of static compact tables are their static rows alone.
         """
+        if self._is_static_compact:
+            return None
         columns = self.columns(row, now)
-        return columns if columns or row.liveness.is_live(now) else None
+        return columns if columns or row.liveness.is_live(now) or self._has_hidden(row, now) else None
 
     def columns(self, row: Row, now: int) -> dict[str, ColumnImage]:
         """The visible columns at `now` (s), of a static row too."""
         visible: dict[str, ColumnImage] = {}
         for name, data in row.columns.items():
-            if name in self._names:
+            if name in self.names:
                 image = self._column(data, now, self._dropped.get(name))
                 if image is not None:
                     visible[name] = image
         return visible
+
+    def _has_hidden(self, row: Row, now: int) -> bool:
+        hidden = [data for name, data in row.columns.items() if name in self._hidden] if self._hidden else []
+        return any(isinstance(data, Cell) and data.is_live(now) for data in hidden)
 
     def _column(self, data: ColumnData, now: int, dropped_time: int | None) -> ColumnImage | None:
         if isinstance(data, Cell):

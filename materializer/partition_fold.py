@@ -33,6 +33,7 @@ class TableTools(NamedTuple):
     codec: RowCodec
     merger: RowMerger
     imager: RowImager
+    schema: bytes  # the digest
     clustering_key: Callable[[Clustering], bytes]
     bound_key: Callable[[ClusteringBound], bytes]
     has_clustering: bool
@@ -158,7 +159,10 @@ class PartitionFold:
         self, clustering: Clustering | None, before: RowImage | None, after: RowImage | None, sequence: int
     ) -> None:
         op: Op = "c" if before is None else "d" if after is None else "u"
-        self._changes.append(RowChange(self._partition_key, clustering, op, before, after, sequence, self._source))
+        change = RowChange(
+            self._partition_key, clustering, op, before, after, sequence, self._source, self._tools.schema
+        )
+        self._changes.append(change)
 
     def _finish(self) -> list[RowChange]:
         """Account for the visible rows, and for the row that stands for a partition which has only statics."""

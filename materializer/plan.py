@@ -17,20 +17,27 @@ class TableSchema(NamedTuple):
     json: bytes
 
 
+class Publication(NamedTuple):
+    """Where changes under one schema go: a change topic, the number of its partitions, the ids of its Avro schemas."""
+
+    topic: str
+    partitions: int
+    key_schema_id: int
+    value_schema_id: int
+
+
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
     """How the messages of one raw topic are folded and published.
 
-    `schemas` holds every schema of the topic's table, whatever its id was, in the order of their first appearance in
-    the tables topic; changes are published under the schema ids of the last one.
+    `schemas` holds every schema of the topic's table, whatever its id was, from the oldest to the newest, and
+    `publications` what belongs to each: None of one under which nothing has been published; the newest of each table
+    id has one.
     """
 
     raw_partitions: int
-    change_topic: str
-    change_partitions: int
     schemas: tuple[TableSchema, ...]
-    key_schema_id: int
-    value_schema_id: int
+    publications: tuple[Publication | None, ...]
 
 
 @dataclass(frozen=True, slots=True)

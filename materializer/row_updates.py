@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from cassandra_storage.deletion import LIVE, DeletionTime, RangeTombstone
+from cassandra_storage.dropped_columns import without_dropped
 from cassandra_storage.errors import FormatError
 from cassandra_storage.merge import largest_timestamp
 from cassandra_storage.partition_update import read_partition_update
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.partition import PartitionUpdate
     from cassandra_storage.rows import Row
+    from cassandra_storage.schema import TableMetadata
     from materializer.catalog import TableCatalog
 
 
@@ -90,7 +92,20 @@ def _read_partition_update(message: RawMessage, record: RawRecord, catalog: Tabl
         update, _ = read_partition_update(message.update, 0, message.messaging_version, {message.table_id: table})
     except FormatError as error:
         raise _unreadable(record, str(error)) from error
-    return update
+    newest, table = catalog.newest_of(message.table_id)
+    return update if newest == message.schema_digest else _without_dropped(update, table)
+
+
+def _without_dropped(update: PartitionUpdate, newest: TableMetadata) -> PartitionUpdate:
+    """The update as a node writes it that knows the newest schema: one that is behind still writes dropped columns."""
+    if not newest.dropped_columns:
+        return update
+    static = None if update.static_row is None else without_dropped(update.static_row, newest)
+    rows = (without_dropped(row, newest) for row in update.rows)
+    return update._replace(
+        static_row=None if static is None or static.is_empty else static,
+        rows=tuple(row for row in rows if not row.is_empty),
+    )
 
 
 def _unreadable(record: RawRecord, reason: str) -> CdcError:

@@ -1,12 +1,13 @@
 """The keys of a raw partition's state, in an order that makes a partition, a range of rows or what is due one scan.
 
-    m <name>                                        facts of the whole state: times, the table's id, the floor
+    m <name>                                        facts of the whole state: times, the schemas shown, the floor
     o <host>                                        what is known of a publisher (materializer.hosts)
     s <number>                                      a table schema that stored rows refer to by its number
     x <second> <partition> <section> <clustering>   expiry queue: what may expire at that second
     g <second> <partition> <section> <clustering>   purge queue: what holds something that is dead since that second
     q <ms> <partition> <order>                      queue of held writes: by the time of their arrival
     h <partition> <order>                           a held write
+    e <partition>                                   a partition that a schema change has reached ahead of its turn
     p <partition> 0                                 a partition's own facts (PartitionFacts)
     p <partition> 1 <start>                         a range tombstone
     p <partition> 2                                 the static row
@@ -23,15 +24,18 @@ from __future__ import annotations
 NOW = b"mnow"
 CLOCK = b"mclock"
 FLOOR = b"mfloor"
-TABLE_ID = b"mtable"
+SHOWN = b"mshown"
 HOST = b"o"
 HOST_END = b"p"
+EVOLVED = b"e"
+EVOLVED_END = b"f"
 SCHEMA = b"s"
 EXPIRY = b"x"
 PURGE = b"g"
 HELD_QUEUE = b"q"
 HELD = b"h"
 PARTITION = b"p"
+PARTITION_END = b"q"
 
 FACTS_SECTION = b"\x00"
 RANGES_SECTION = b"\x01"

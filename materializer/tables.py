@@ -7,50 +7,54 @@ it, so what a batch needs is there.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Protocol
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from cdc_messages.envelope import key_schema, value_schema
+import structlog
+
 from cdc_messages.errors import MessageError
-from cdc_messages.tables import DIGEST_SIZE, from_json
-from cdc_messages.topics import change_topic, collisions, tables_topic
+from cdc_messages.tables import DIGEST_SIZE, from_json, mark_from_json
+from cdc_messages.topics import collisions, tables_topic
 from cdc_program.errors import CdcError, Code
 from materializer.kafka import GroupPositions, TopicReader, Topics, driver_errors
 from materializer.plan import BatchPlan, TableSchema, TopicPlan
 from materializer.position import Position, RawPartition
+from materializer.publications import Publications
 from materializer.task import partitions_changed, skipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
     from cdc_program.settings import Settings
+    from materializer.publications import Registry
 
 _TABLE_ID_SIZE = 16
 EARLIEST = -2  # in Spark's JSON of starting offsets
 
 TableName = tuple[str, str]
 
-
-class Registry(Protocol):
-    """cdc_program.registry.RegistryClient."""
-
-    def register(self, subject: str, schema: dict[str, Any]) -> int: ...
+_logger = structlog.get_logger(__name__)
 
 
 class Tables:
-    """The schemas of the tables topic by (keyspace, table), each list in the order of first appearance.
+    """The schemas of the tables topic by (keyspace, table), each list from the oldest to the newest.
 
-    So a publisher that sends an older schema again does not make it the newest.
+    Their order is that of the statements which made them, then that of their first appearance: a publisher whose node
+    is behind does not make an older schema the newest, nor does the topic's compaction.
     """
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
-        self._schemas: dict[TableName, dict[tuple[bytes, bytes], TableSchema]] = {}
+        self._schemas: dict[TableName, dict[tuple[bytes, bytes], tuple[int, TableSchema]]] = {}
+        self._marks: dict[bytes, int] = {}
 
     def add(self, messages: Iterable[tuple[bytes, bytes]]) -> None:
         """Messages of the topic, (key, value); CdcError for one that cannot be read or whose table's topics collide."""
         before = len(self._schemas)
         for key, value in messages:
+            if len(key) == _TABLE_ID_SIZE:
+                self._add_mark(key, value)
+                continue
             schema = TableSchema(key[:_TABLE_ID_SIZE], key[_TABLE_ID_SIZE:], value)
             try:
                 table = from_json(value)
@@ -59,12 +63,31 @@ class Tables:
             if len(schema.digest) != DIGEST_SIZE or table.id.bytes != schema.table_id:
                 raise self._unreadable(key, "its key is not of the table in its value")
             schemas = self._schemas.setdefault((table.keyspace, table.name), {})
-            schemas[schema.table_id, schema.digest] = schema  # keeps its place if it is known
+            schemas[schema.table_id, schema.digest] = (table.altered_at, schema)  # keeps its place if it is known
         if len(self._schemas) != before:
             self._check_names()
 
     def schemas(self, table: TableName) -> tuple[TableSchema, ...]:
-        return tuple(self._schemas.get(table, {}).values())
+        known = self._schemas.get(table, {}).values()
+        return tuple(schema for _, schema in sorted(known, key=lambda each: each[0]))
+
+    def _add_mark(self, table_id: bytes, value: bytes) -> None:
+        try:
+            since = mark_from_json(value)
+        except MessageError as error:
+            raise self._unreadable(table_id, error.reason) from error
+        if self._marks.get(table_id) == since:
+            return
+        self._marks[table_id] = since
+        names = [name for name, schemas in self._schemas.items() if any(each == table_id for each, _ in schemas)]
+        _logger.warning(
+            "table needs a snapshot",
+            code=Code.NEEDS_SNAPSHOT.text,
+            table=".".join(names[0]) if names else table_id.hex(),
+            since=datetime.fromtimestamp(since / 1e6, UTC).isoformat(),
+            problem="Rows written while its cdc was off are missing in its change topic.",
+            fix="Rebuild the table in the CDC datacenter: what is streamed passes through its commit logs.",
+        )
 
     def _check_names(self) -> None:
         for collision in collisions(self._prefix, self._schemas):
@@ -91,13 +114,13 @@ class Planner:
         self._materializer = settings.materializer
         self._prefix = settings.kafka.topic_prefix
         self._raw = re.compile(raw_topic_pattern(self._prefix))
-        self._registry = registry
         self._topics = Topics(settings.kafka)
         self._reader = TopicReader(settings.kafka, tables_topic(self._prefix))
         self._positions = GroupPositions(settings.kafka, settings.materializer.group_id, stable=False)
         self._tables = Tables(self._prefix)
         self._counts: dict[str, int] = {}
         self._plans: dict[str, TopicPlan] = {}
+        self._publications = Publications(self._prefix, registry, self._topics.make_change_topic)
 
     def plan(self) -> BatchPlan:
         """CdcError; REGISTRY_UNREACHABLE and KAFKA_UNREACHABLE may go away."""
@@ -107,7 +130,7 @@ class Planner:
             schemas = self._tables.schemas(self._table(topic))
             known = self._plans.get(topic)
             if schemas and (known is None or known.schemas != schemas):
-                self._plans[topic] = self._plan(count, schemas)
+                self._plans[topic] = TopicPlan(count, schemas, self._publications.of(schemas))
         return BatchPlan(dict(self._plans), self._kafka, self._materializer)
 
     def starting_offsets(self) -> dict[str, dict[str, int]]:
@@ -142,13 +165,6 @@ class Planner:
     def _table(self, topic: str) -> TableName:
         keyspace, table = topic.split(".")[-2:]
         return keyspace, table
-
-    def _plan(self, count: int, schemas: tuple[TableSchema, ...]) -> TopicPlan:
-        newest = from_json(schemas[-1].json)
-        changes = change_topic(self._prefix, newest.keyspace, newest.name)
-        key_id = self._registry.register(f"{changes}-key", key_schema(newest, self._prefix))
-        value_id = self._registry.register(f"{changes}-value", value_schema(newest, self._prefix))
-        return TopicPlan(count, changes, self._topics.make_change_topic(changes), schemas, key_id, value_id)
 
 
 def raw_topic_pattern(prefix: str) -> str:

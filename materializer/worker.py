@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from cassandra_storage.compact_tables import as_selected
 from cdc_messages.envelope import ChangeEncoder
 from cdc_messages.tables import cluster_name, from_json
 from cdc_program.errors import CdcError, Code
 from materializer.catalog import TableCatalog
 from materializer.chunks import ChunkBounds
-from materializer.emit import Emitter
+from materializer.emit import Emitter, Target
 from materializer.file_store import FileStore
 from materializer.fold import fold_chunk
 from materializer.history import PartitionHistory
@@ -165,17 +166,23 @@ def fold_rules(settings: MaterializerSettings) -> FoldRules:
 
 @lru_cache(maxsize=1024)
 def _table_work(plan: TopicPlan, prefix: str, tombstones: bool, rules: FoldRules) -> Work:  # noqa: FBT001 - a cache's key
-    newest = plan.schemas[-1]
+    newest: dict[bytes, bytes] = {}
+    targets: dict[bytes, Target] = {}
+    for schema, publication in zip(plan.schemas, plan.publications, strict=True):
+        newest.pop(schema.table_id, None)
+        newest[schema.table_id] = schema.digest
+        if publication is not None:
+            shown, cluster = as_selected(_table(schema.json)), cluster_name(schema.json)
+            encoder = ChangeEncoder(shown, prefix, publication.key_schema_id, publication.value_schema_id, cluster)
+            targets[schema.digest] = Target(publication.topic, publication.partitions, encoder)
     catalog = TableCatalog(
         {(each.table_id, each.digest): _table(each.json) for each in plan.schemas},
-        {each.table_id: each.digest for each in plan.schemas},
-    )
-    encoder = ChangeEncoder(
-        _table(newest.json), prefix, plan.key_schema_id, plan.value_schema_id, cluster_name(newest.json)
+        newest,
+        {digest: target.topic for digest, target in targets.items()},
     )
     return Work(
         fold=lambda reader, records: fold_chunk(reader, records, catalog, rules),
-        emit=Emitter(plan.change_topic, plan.change_partitions, encoder, tombstones=tombstones),
+        emit=Emitter(targets, tombstones=tombstones),
         partitions=plan.raw_partitions,
     )
 

@@ -54,8 +54,8 @@ MUTANTS = [
     Mutant(
         "every second intermediate change is dropped",
         fold.fold_chunk,
-        "overlay.writes, fold.changes,",
-        "overlay.writes, [each for n, each in enumerate(fold.changes, 1) if n % 2 or n == len(fold.changes)],",
+        "overlay.writes, changes,",
+        "overlay.writes, [each for n, each in enumerate(changes, 1) if n % 2 or n == len(changes)],",
     ),
     Mutant("a task's last message is skipped", chunks.chunks, "if chunk:\n        yield chunk", "yield chunk[:-1]"),
     Mutant(

@@ -52,7 +52,11 @@ def catalog_of(*tables: TableMetadata) -> TableCatalog:
     """Versions of one table's schema, the newest last."""
     digests = {digest(canonical(table)): table for table in tables}
     table_id = tables[0].id.bytes
-    return TableCatalog({(table_id, each): table for each, table in digests.items()}, {table_id: list(digests)[-1]})
+    return TableCatalog(
+        {(table_id, each): table for each, table in digests.items()},
+        {table_id: list(digests)[-1]},
+        dict.fromkeys(digests, "cdc.shop.orders"),
+    )
 
 
 CATALOG = catalog_of(TABLE)

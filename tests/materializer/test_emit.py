@@ -3,7 +3,7 @@ from __future__ import annotations
 from structlog.testing import capture_logs
 
 from cdc_messages.changes import RowChange, Source
-from materializer.emit import Emitter
+from materializer.emit import Emitter, Target
 
 CHANGE = RowChange(b"p", (), "d", {}, None, 1, Source(0, bytes(16), "CommitLog-7-1.log", 5))
 
@@ -16,7 +16,7 @@ class FakeEncoder:
 
 
 def test_a_change_whose_key_has_no_form_is_left_out_and_said() -> None:
-    emitter = Emitter("t", 1, FakeEncoder(), tombstones=True)
+    emitter = Emitter({b"": Target("t", 1, FakeEncoder())}, tombstones=True)
     with capture_logs() as logs:
         messages = list(emitter([CHANGE, CHANGE._replace(partition_key=b"odd"), CHANGE]))
     assert [(message.key, message.value) for message in messages] == [(b"key", b"value"), (b"key", None)] * 2

@@ -309,12 +309,18 @@ def test_a_dropped_column_leaves_the_images_and_what_is_newer_than_the_drop_stay
     folded = Folded()
     folded.chunk(insert(1, 1, a="x", b="y"), update(1, 2, b="only"))
     folded.catalog = catalog_of(TABLE, dropped)
-    assert images(folded.chunk(update(3, 1, a="z", b="newer"))) == [("u", {"a": b"x"}, {"a": b"z"})]
+    assert images(folded.chunk(update(3, 1, a="z", b="newer"))) == [
+        ("u", {"a": b"x", "b": b"y"}, {"a": b"x"}),
+        ("d", {"b": b"only"}, None),
+        ("u", {"a": b"x"}, {"a": b"z"}),
+    ]
     assert folded.chunk(update(2, 3, b="older than the drop")) == []
     folded.catalog = catalog_of(TABLE, dropped, added_again)
     assert images(folded.chunk(update(4, 1, a="w"))) == [
+        ("u", {"a": b"z"}, {"a": b"z", "b": b"newer"}),
         ("u", {"a": b"z", "b": b"newer"}, {"a": b"w", "b": b"newer"}),
     ]
+    assert folded.latest() == {1: {"a": b"w", "b": b"newer"}}
 
 
 def test_a_gap_stops_the_partition() -> None:

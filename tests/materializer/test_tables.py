@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from dataclasses import replace
@@ -16,13 +15,15 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from cassandra_storage.deletion import DeletionTime, LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import ColumnKind
-from cdc_messages.tables import message_key, to_json
+from cdc_messages.tables import mark_to_json, message_key, to_json
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings, MaterializerSettings, Settings
 from materializer import worker
+from materializer.plan import Publication
 from materializer.position import RawPartition
 from materializer.tables import Planner, Tables, raw_topic_pattern
 from materializer.worker import BatchTask, read_result
+from tests.materializer.memory_registry import MemoryRegistry
 from tests.materializer.protocol_run import read_topic
 from tests.materializer.raw_builder import INT, TABLE, column, int_bytes, raw_record
 
@@ -33,16 +34,6 @@ if TYPE_CHECKING:
     from materializer.plan import BatchPlan
 
 NEWER = replace(TABLE, regular_columns=(*TABLE.regular_columns, column("z", INT, ColumnKind.REGULAR)))
-
-
-class CountingRegistry:
-    def __init__(self) -> None:
-        self.subjects: list[str] = []
-
-    def register(self, subject: str, schema: dict[str, Any]) -> int:
-        assert json.dumps(schema)
-        self.subjects.append(subject)
-        return len(self.subjects)
 
 
 class PatientPlanner(Planner):
@@ -69,6 +60,27 @@ def test_the_newest_schema_is_the_last_that_appeared_first() -> None:
     digests = [schema.digest for schema in tables.schemas(("shop", "orders"))]
     assert digests == [message_key(TABLE)[16:], message_key(NEWER)[16:]]
     assert tables.schemas(("shop", "other")) == ()
+
+
+def test_the_order_is_that_of_the_statements_wherever_compaction_has_left_them() -> None:
+    tables = Tables("cdc")
+    tables.add([message(replace(NEWER, altered_at=2)), message(replace(TABLE, altered_at=1))])
+    assert [each.digest for each in tables.schemas(("shop", "orders"))] == [
+        message_key(one)[16:] for one in (TABLE, NEWER)
+    ]
+    tables.add([message(replace(TABLE, altered_at=3))])  # renamed, and back
+    assert tables.schemas(("shop", "orders"))[-1].digest == message_key(TABLE)[16:]
+
+
+def test_a_mark_is_said_once_with_the_tables_name(capsys: pytest.CaptureFixture[str]) -> None:
+    tables = Tables("cdc")
+    mark = (TABLE.id.bytes, mark_to_json(1_700_000_000_000_000))
+    tables.add([message(TABLE), mark, mark])
+    said = capsys.readouterr().out
+    assert (said.count(Code.NEEDS_SNAPSHOT.text), said.count("shop.orders"), said.count("2023-11-14")) == (1, 1, 1)
+    assert len(tables.schemas(("shop", "orders"))) == 1
+    with pytest.raises(CdcError):
+        tables.add([(TABLE.id.bytes, b"{}")])
 
 
 def test_tables_whose_topics_kafka_confuses_are_named() -> None:
@@ -122,7 +134,7 @@ def send_schema(settings: Settings, table: object) -> None:
 
 @pytest.mark.servers
 def test_a_plan_follows_the_topics(settings: Settings) -> None:
-    registry = CountingRegistry()
+    registry = MemoryRegistry()
     planner = PatientPlanner(settings, registry)
     assert planner.plan().topics == {}
     assert planner.starting_offsets() == {}
@@ -131,8 +143,8 @@ def test_a_plan_follows_the_topics(settings: Settings) -> None:
     raw, changes = f"{settings.kafka.topic_prefix}.raw.shop.orders", f"{settings.kafka.topic_prefix}.shop.orders"
     send_schema(settings, TABLE)
     plan = planner.plan().topics[raw]
-    assert (plan.raw_partitions, plan.change_topic, plan.change_partitions) == (2, changes, 3)
-    assert registry.subjects == [f"{changes}-key", f"{changes}-value"]
+    assert (plan.raw_partitions, plan.publications) == (2, (Publication(changes, 3, 2, 1),))
+    assert registry.subjects == [f"{changes}-value", f"{changes}-key"]
     assert planner.plan().topics[raw] is plan
     send_schema(settings, NEWER)
     assert len(planner.plan().topics[raw].schemas) == 2
@@ -147,7 +159,7 @@ def test_a_plan_follows_the_topics(settings: Settings) -> None:
 def test_a_raw_topic_with_publishers_time_is_refused(settings: Settings) -> None:
     make_topics(settings, time="CreateTime")
     with pytest.raises(CdcError) as raised:
-        PatientPlanner(settings, CountingRegistry()).plan()
+        PatientPlanner(settings, MemoryRegistry()).plan()
     assert raised.value.code is Code.TOPIC_SETTINGS
 
 
@@ -155,7 +167,7 @@ def test_a_raw_topic_with_publishers_time_is_refused(settings: Settings) -> None
 def test_a_task_publishes_envelopes_by_the_plan(settings: Settings) -> None:
     make_topics(settings)
     send_schema(settings, TABLE)
-    planner = PatientPlanner(settings, CountingRegistry())
+    planner = PatientPlanner(settings, MemoryRegistry())
     raw = RawPartition(f"{settings.kafka.topic_prefix}.raw.shop.orders", 0)
     rows = [
         Row((int_bytes(5),), {"a": Cell(1000, b"one")}, LivenessInfo(1000)),
@@ -184,7 +196,7 @@ def test_a_task_publishes_envelopes_by_the_plan(settings: Settings) -> None:
 @pytest.mark.servers
 def test_a_task_without_a_schema_says_which(settings: Settings) -> None:
     raw = RawPartition(f"{settings.kafka.topic_prefix}.raw.shop.orders", 0)
-    task = BatchTask(Planner(settings, CountingRegistry()).plan())
+    task = BatchTask(Planner(settings, MemoryRegistry()).plan())
     records = [raw_record(int_bytes(1), "heartbeat", None)]
     (result,) = [read_result(*row.values()) for each in task(iter(batches(raw, records))) for row in each.to_pylist()]
     assert result.error is not None

@@ -1,0 +1,330 @@
+"""What a changed schema changes in the rows that are there, as messages: docs/formats/messages.md lists the statements.
+
+A dropped column is deleted in every row, one that was added again shows what is newer than its drop, a table that was
+made anew under its name, or whose key has other names, ends all keys. Rows are looked at partition by partition: a few
+thousand of them in each chunk, and each partition at the latest before its next write. So `SHOWN` tells by key ranges
+under which schema the rows have been published last.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from cassandra_storage.deletion import NO_LIVENESS, NO_TIMESTAMP, DeletionTime, RowDeletion
+from cassandra_storage.dropped_columns import without_dropped
+from cassandra_storage.rows import Row
+from cdc_messages.changes import RowChange, Source
+from materializer.catalog import SchemaId
+from materializer.images import RowImager
+from materializer.lifetimes import Moment
+from materializer.partition_state import PartitionFacts, PartitionState, RowCodec, StoredRow
+from materializer.state_keys import (
+    EVOLVED,
+    EVOLVED_END,
+    PARTITION,
+    PARTITION_END,
+    ROWS_END,
+    ROWS_SECTION,
+    SHOWN,
+    partition_prefix,
+    split_data_key,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from cassandra_storage.clustering import Clustering
+    from cassandra_storage.schema import TableMetadata
+    from cdc_messages.changes import ColumnImage, Op, RowImage
+    from materializer.catalog import TableCatalog
+    from materializer.overlay import Overlay
+    from materializer.partition_state import SequenceFloor
+    from materializer.queues import Queues
+
+SWEPT_ROWS = 10_000
+_NO_HOST = bytes(16)
+_LAST = b"\xff"  # behind all keys of a partition
+
+
+class ShownFrom(NamedTuple):
+    """From the key `start` on rows have been published under `schema`, as far as the next entry."""
+
+    start: bytes
+    schema: SchemaId
+
+
+class Stores(NamedTuple):
+    """Where a chunk reads and writes."""
+
+    overlay: Overlay
+    queues: Queues
+    floor: SequenceFloor
+
+
+class Version(NamedTuple):
+    """A schema as rows are read and shown by it; `topic` None if nothing can be published under it."""
+
+    id: SchemaId
+    table: TableMetadata
+    codec: RowCodec
+    imager: RowImager
+    topic: str | None
+
+
+def shown_table(overlay: Overlay) -> bytes | None:
+    """The id of the table that the state is of; None of an empty state."""
+    shown = _read_shown(overlay)
+    return shown[0].schema.table_id if shown else None
+
+
+class SchemaChange:
+    """Brings the rows of a state to `target`; each method returns what changes by that.
+
+    `clustering_key` is the target's.
+    """
+
+    def __init__(
+        self, stores: Stores, catalog: TableCatalog, target: SchemaId, clustering_key: Callable[[Clustering], bytes]
+    ) -> None:
+        self._stores = stores
+        self._overlay = overlay = stores.overlay
+        self._catalog = catalog
+        self._clustering_key = clustering_key
+        self._versions: dict[SchemaId, Version] = {}
+        self._target = self._version(target)
+        self._stored = _read_shown(overlay)
+        self._shown = self._begin(self._stored or [ShownFrom(b"", target)])
+        self._save()
+
+    def reach(self, partition_key: bytes, now: int) -> list[RowChange]:
+        """Bring one partition to the target, as seen at `now` (s), before it is written to."""
+        if len(self._shown) == 1:
+            return []
+        prefix = partition_prefix(partition_key)
+        shown = self._shown_of(prefix)
+        if shown == self._target.id:
+            return []
+        self._overlay.put(EVOLVED + prefix, b"".join(self._target.id))
+        return self._move(prefix, list(self._overlay.scan(prefix, prefix + _LAST)), shown, now)
+
+    def sweep(self, now: int) -> list[RowChange]:
+        """Bring some more partitions to the target, in the order of their keys."""
+        changes: list[RowChange] = []
+        rows = 0
+        while len(self._shown) > 1 and rows < SWEPT_ROWS:
+            end = self._shown[2].start if len(self._shown) > 2 else PARTITION_END
+            start = end
+            for prefix, entries in self._partitions(self._shown[1].start, end):
+                changes += self._sweep_partition(prefix, entries, now)
+                rows += len(entries)
+                if rows >= SWEPT_ROWS:
+                    start = prefix + _LAST
+                    break
+            self._shown[1] = self._shown[1]._replace(start=start)
+            if start == end:
+                del self._shown[1]
+        if len(self._shown) == 1:
+            for key, _ in list(self._overlay.scan(EVOLVED, EVOLVED_END)):
+                self._overlay.put(key, None)
+        self._save()
+        return changes
+
+    def _begin(self, shown: list[ShownFrom]) -> list[ShownFrom]:
+        """The ranges, with a new one in front of them if rows are shown otherwise under the target."""
+        target = self._target
+        begun = [ShownFrom(b"", target.id)]
+        for each in shown:
+            start = each.start or PARTITION
+            schema = each.schema if shows_otherwise(self._version(each.schema), target) else target.id
+            if schema != begun[-1].schema:
+                begun.append(ShownFrom(start, schema))
+        return begun
+
+    def _save(self) -> None:
+        if self._shown != self._stored:
+            entries = [[each.start.hex(), *(part.hex() for part in each.schema)] for each in self._shown]
+            self._overlay.put(SHOWN, json.dumps(entries, separators=(",", ":")).encode())
+            self._stored = list(self._shown)
+
+    def _shown_of(self, prefix: bytes) -> SchemaId:
+        mark = self._overlay.get(EVOLVED + prefix)
+        if mark is not None:
+            return SchemaId(mark[:16], mark[16:])
+        return next(each.schema for each in reversed(self._shown) if each.start <= prefix)
+
+    def _version(self, schema: SchemaId) -> Version:
+        version = self._versions.get(schema)
+        if version is None:
+            table = self._catalog.schema(*schema)
+            codec = RowCodec(self._overlay, self._catalog, schema.table_id)
+            topic = self._catalog.topics.get(schema.digest)
+            version = self._versions[schema] = Version(schema, table, codec, RowImager(table), topic)
+        return version
+
+    def _partitions(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, list[tuple[bytes, bytes]]]]:
+        """The partitions' prefixes and all that is stored of them."""
+        entries = self._overlay.scan(start, end)
+        for partition_key, group in groupby(entries, key=lambda entry: split_data_key(entry[0])[0]):
+            yield partition_prefix(partition_key), list(group)
+
+    def _sweep_partition(self, prefix: bytes, entries: list[tuple[bytes, bytes]], now: int) -> list[RowChange]:
+        shown = self._shown_of(prefix)
+        if self._overlay.get(EVOLVED + prefix) is not None:
+            self._overlay.put(EVOLVED + prefix, None)
+        return [] if shown == self._target.id else self._move(prefix, entries, shown, now)
+
+    def _move(self, prefix: bytes, entries: list[tuple[bytes, bytes]], shown: SchemaId, now: int) -> list[RowChange]:
+        partition_key, _ = split_data_key(prefix + ROWS_SECTION)
+        change = _PartitionChange(self._stores, self._version(shown), self._target, partition_key, now)
+        rows = [entry for entry in entries if prefix + ROWS_SECTION <= entry[0] < prefix + ROWS_END]
+        if shown.table_id == self._target.id.table_id:
+            return change.alter(rows)
+        return change.replace(rows, self._clustering_key)
+
+
+class _PartitionChange:
+    """One partition's rows brought from one schema to another; call one method, once."""
+
+    def __init__(self, stores: Stores, old: Version, new: Version, partition_key: bytes, now: int) -> None:
+        self._stores = stores
+        self._old = old
+        self._new = new
+        self._partition_key = partition_key
+        self._now = now
+        self._moment = Moment(now, now)
+        self._gone = DeletionTime(NO_TIMESTAMP + 1, now)
+        self._source = Source(new.table.altered_at, _NO_HOST, "", 0, "schema")
+        # Of one table both codecs read the same; what is written is the new schema's.
+        codec = new.codec if old.id.table_id == new.id.table_id else old.codec
+        self._state = PartitionState(stores.overlay, codec, stores.queues, partition_key)
+        self._statics = self._static_columns(old)
+        self._changes: list[RowChange] = []
+
+    def alter(self, rows: list[tuple[bytes, bytes]]) -> list[RowChange]:
+        """Show the same rows under another schema of the same table."""
+        facts = self._state.facts
+        statics = self._static_columns(self._new)
+        visible = 0
+        for key, value in rows:
+            stored = self._old.codec.decode(value, is_static=False)
+            before = _image(self._old, stored.row, self._now, self._statics)
+            after = _image(self._new, stored.row, self._now, statics)
+            visible += after is not None
+            sequence = self._emit(stored.row.clustering, before, after, stored.row_sequence)
+            row = without_dropped(stored.row, self._new.table)
+            if row.is_empty:
+                row = row._replace(deletion=RowDeletion(self._gone))
+            self._state.put_row(key, stored, StoredRow(row, sequence), self._moment)
+        if self._old.table.clustering:
+            alone = None if visible else statics or None
+            start = facts.static_sequence or self._stores.floor.value
+            sequence = self._emit(None, self._alone(), alone, start)
+            facts = facts._replace(visible_rows=visible)
+            if sequence != start:
+                facts = facts._replace(static_sequence=sequence)
+            if self._state.static is not None:
+                self._state.put_static(without_dropped(self._state.static, self._new.table), self._moment)
+                if self._state.static is None and facts.deletion.is_live:
+                    facts = facts._replace(deletion=self._gone)
+            self._state.put_facts(facts)
+        return self._changes
+
+    def replace(
+        self, rows: list[tuple[bytes, bytes]], clustering_key: Callable[[Clustering], bytes]
+    ) -> list[RowChange]:
+        """End all rows: the table was made anew. How far each row has counted stays as long as the topic does."""
+        sequences: dict[Clustering, int] = {}
+        for key, value in rows:
+            stored = self._old.codec.decode(value, is_static=False)
+            before = _image(self._old, stored.row, self._now, self._statics)
+            sequences[stored.row.clustering] = self._emit(stored.row.clustering, before, None, stored.row_sequence)
+            self._state.put_row(key, stored, None, self._moment)
+        static_sequence = self._emit(None, self._alone(), None, self._state.facts.static_sequence)
+        self._state.put_static(None, self._moment)
+        self._state.keep_ranges(lambda _deletion: False)
+        self._state.put_facts(PartitionFacts())
+        if self._old.topic == self._new.topic:
+            self._keep_sequences(sequences, static_sequence, clustering_key)
+        else:
+            self._stores.floor.raise_to(max(static_sequence, *sequences.values(), 0))
+        return self._changes
+
+    def _keep_sequences(
+        self, sequences: Mapping[Clustering, int], static_sequence: int, clustering_key: Callable[[Clustering], bytes]
+    ) -> None:
+        """In rows with nothing but a tombstone, which deletes nothing and is purged like any other."""
+        stores = self._stores
+        state = PartitionState(stores.overlay, self._new.codec, stores.queues, self._partition_key)
+        for clustering, sequence in sequences.items():
+            row = Row(clustering, {}, NO_LIVENESS, RowDeletion(self._gone))
+            key = state.prefix + ROWS_SECTION + clustering_key(clustering)
+            state.put_row(key, None, StoredRow(row, sequence), self._moment)
+        if static_sequence:
+            state.put_facts(PartitionFacts(deletion=self._gone, static_sequence=static_sequence))
+
+    def _alone(self) -> RowImage | None:
+        """The row that stands for a partition with only statics, as it was."""
+        return None if self._state.facts.visible_rows else self._statics or None
+
+    def _static_columns(self, version: Version) -> Mapping[str, ColumnImage]:
+        return {} if self._state.static is None else version.imager.columns(self._state.static, self._now)
+
+    def _emit(self, clustering: Clustering | None, before: RowImage | None, after: RowImage | None, count: int) -> int:
+        """The row_sequence after the changes from one image to the other."""
+        for one, other, schema in steps(before, after, self._old, self._new):
+            count += 1
+            op: Op = "c" if one is None else "d" if other is None else "u"
+            self._changes.append(
+                RowChange(self._partition_key, clustering, op, one, other, count, self._source, schema)
+            )
+        return count
+
+
+def steps(
+    before: RowImage | None, after: RowImage | None, old: Version, new: Version
+) -> Iterator[tuple[RowImage | None, RowImage | None, bytes]]:
+    """The changes that lead from a row under the old schema to it under the new one, with the digest of each: what goes
+    is told in the old schema, which has a place for it, what comes in the new one.
+    """
+    if old.topic is None and before is not None:
+        before = {name: image for name, image in before.items() if name in new.imager.names}
+    elif old.topic != new.topic:
+        if before is not None:
+            yield before, None, old.id.digest
+        before = None
+    elif before is not None:
+        left = None if after is None else {name: each for name, each in after.items() if name in old.imager.names}
+        if left != before:
+            yield before, left, old.id.digest
+        before = left
+    if before != after:
+        yield before, after, new.id.digest
+
+
+def shows_otherwise(old: Version, new: Version) -> bool:
+    """Whether rows that were published under the old schema may be shown otherwise under the new one."""
+    if old.id.table_id != new.id.table_id or (old.topic is not None and old.topic != new.topic):
+        return True
+    if old.imager.names - new.imager.names:
+        return True
+    dropped, dropped_before = new.table.dropped_columns, old.table.dropped_columns
+    return any(
+        name in dropped and (name not in old.imager.names or dropped[name] != dropped_before.get(name))
+        for name in new.imager.names
+    )
+
+
+def _image(version: Version, row: Row, now: int, statics: Mapping[str, ColumnImage]) -> RowImage | None:
+    columns = version.imager.image(row, now)
+    return {**statics, **columns} if columns is not None and statics else columns
+
+
+def _read_shown(overlay: Overlay) -> list[ShownFrom]:
+    stored = overlay.get(SHOWN)
+    entries = [] if stored is None else json.loads(stored)
+    return [
+        ShownFrom(bytes.fromhex(start), SchemaId(bytes.fromhex(table_id), bytes.fromhex(digest)))
+        for start, table_id, digest in entries
+    ]

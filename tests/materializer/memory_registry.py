@@ -1,0 +1,32 @@
+"""A schema registry in memory, as far as the driver asks one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from cdc_program.errors import Code
+from cdc_program.registry import IncompatibleSchemaError
+
+
+class MemoryRegistry:
+    """Remembers what is registered; in `strict` subjects nothing may follow."""
+
+    def __init__(self, *strict: str) -> None:
+        self.schemas: dict[tuple[str, str], int] = {}
+        self._strict = strict
+
+    @property
+    def subjects(self) -> list[str]:
+        return [subject for subject, _ in self.schemas]
+
+    def register(self, subject: str, schema: dict[str, Any]) -> int:
+        if subject in self._strict and self.has(subject) and self.lookup(subject, schema) is None:
+            raise IncompatibleSchemaError(Code.REGISTRY_REFUSED, "It does not follow.", "None.")
+        return self.schemas.setdefault((subject, json.dumps(schema)), len(self.schemas) + 1)
+
+    def lookup(self, subject: str, schema: dict[str, Any]) -> int | None:
+        return self.schemas.get((subject, json.dumps(schema)))
+
+    def has(self, subject: str) -> bool:
+        return subject in self.subjects
