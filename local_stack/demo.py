@@ -36,6 +36,7 @@ DRAIN_SECONDS = 120.0
 LEAST_COMPARED = 500
 SHOWN_DIFFERENCES = 20
 INTERRUPTED = 130
+HEARTBEAT_SECONDS = 1  # how long what has expired may wait where nothing is written
 
 
 class Demo:
@@ -147,7 +148,10 @@ def forget_seen(
 def run(console: Console, rate: float, seconds: float) -> int:
     """The exit status."""
     started = time.monotonic()
-    with Stack(report=lambda text: console.print(text, style="dim", highlight=False)) as stack:
+    with Stack(
+        settings={"publisher.heartbeat_seconds": HEARTBEAT_SECONDS},
+        report=lambda text: console.print(text, style="dim", highlight=False),
+    ) as stack:
         servers = stack.servers
         with cql.connect(servers.cassandra_hosts, servers.cassandra_port) as client:
             shop.create(client)

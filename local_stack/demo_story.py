@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from local_stack import shop
 
 HOUR = 3600
+TTL = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,35 @@ STORY = (
         "UPDATE shop.customers SET tags = tags + {'vip'}, home.city = 'Paris' WHERE name = '<name>'",
         (("shop.customers", "u"),),
     ),
+    Step(
+        "An element removed from the set. The log holds one tombstone.",
+        "UPDATE shop.customers SET tags = tags - {'new'} WHERE name = '<name>'",
+        (("shop.customers", "u"),),
+    ),
+    Step(
+        "A TTL of <ttl> seconds. The second change comes by itself, when they are over.",
+        "UPDATE shop.customers USING TTL <ttl> SET joined = '2026-01-01' WHERE name = '<name>'",
+        (("shop.customers", "u"),) * 2,
+    ),
+    Step(
+        "A batch of three rows in one partition: one mutation, three changes.",
+        "BEGIN UNLOGGED BATCH"
+        " INSERT INTO shop.stock (warehouse, product, amount) VALUES ('<name>', 'cup', 1);"
+        " INSERT INTO shop.stock (warehouse, product, amount) VALUES ('<name>', 'pot', 2);"
+        " INSERT INTO shop.stock (warehouse, product, amount) VALUES ('<name>', 'tea', 3); "
+        "APPLY BATCH",
+        (("shop.stock", "c"),) * 3,
+    ),
+    Step(
+        "A static column is part of each row of its partition: a change of it is an update of them all.",
+        "UPDATE shop.stock SET manager = 'grace' WHERE warehouse = '<name>'",
+        (("shop.stock", "u"),) * 3,
+    ),
+    Step(
+        "A DELETE of a range: one tombstone in the log, a delete for each row that it hits.",
+        "DELETE FROM shop.stock WHERE warehouse = '<name>' AND product > 'cup'",
+        (("shop.stock", "d"),) * 2,
+    ),
     Step("A DELETE of one column.", "DELETE note FROM shop.orders WHERE id = <order>", (("shop.orders", "u"),)),
     Step("A DELETE of the row.", "DELETE FROM shop.orders WHERE id = <order>", (("shop.orders", "d"),)),
     Step(
@@ -64,16 +94,19 @@ STORY = (
 )
 
 
-def steps(order: int = 7, name: str = "ada") -> list[Step]:
-    """The story of an order and a customer that never were there before: a deletion would outlive the late writes."""
+def steps(order: int = 7, name: str = "ada", ttl: int = TTL) -> list[Step]:
+    """The story of an order and a customer that never were there before: a deletion would outlive the late writes.
+
+    `ttl` in s is longer than a change takes: what has expired before it came was never there.
+    """
     an_hour_ago = int((time.time() - HOUR) * 1_000_000)
     told: list[Step] = []
     for step in STORY:
-        words = {"<order>": str(order), "<name>": name, "<earlier>": str(an_hour_ago - len(told))}
-        statement = step.statement
+        words = {"<order>": str(order), "<name>": name, "<earlier>": str(an_hour_ago - len(told)), "<ttl>": str(ttl)}
+        caption, statement = step.caption, step.statement
         for word, value in words.items():
-            statement = statement.replace(word, value)
-        told.append(replace(step, statement=statement))
+            caption, statement = caption.replace(word, value), statement.replace(word, value)
+        told.append(replace(step, caption=caption, statement=statement))
     return told
 
 

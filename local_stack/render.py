@@ -28,7 +28,9 @@ def change_text(change: Change, *, timing: bool = True) -> Text:
     word, style = OPERATIONS.get(change.value["op"], (change.value["op"], "bold"))
     source = change.value["source"]
     facts = f"  (row_sequence {source['row_sequence']}"
-    if timing and latency(change) < LATE_SECONDS:
+    if source["cause"] == "expiry":
+        facts += ", expired"
+    elif timing and latency(change) < LATE_SECONDS:
         facts += f", {latency(change):.2f} s after the write"
     text = Text.assemble((f"{change.value['op']} {word} ", style), (change.name, "bold"), " ", _record(change.key))
     text.append(facts + ")", "dim")

@@ -33,7 +33,7 @@ SCHEMA = (
     ),
     (
         "CREATE TABLE IF NOT EXISTS shop.stock (warehouse text, product text, amount int, price double,"
-        " PRIMARY KEY (warehouse, product)) WITH cdc = true"
+        " manager text static, PRIMARY KEY (warehouse, product)) WITH cdc = true"
     ),
 )
 

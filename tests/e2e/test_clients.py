@@ -47,7 +47,7 @@ def test_the_story_of_the_demo_comes_true(
     printed = io.StringIO()
     demo = Demo(Console(file=printed, width=200), client, follow(shop.KEYSPACE), markers)
     demo.catch_up()
-    demo.tell(steps(order=8, name="grace"))
+    demo.tell(steps(order=8, name="grace", ttl=20))
     lines = printed.getvalue().splitlines()
     assert sum(line.startswith(("c insert", "u update", "d delete")) for line in lines) == sum(
         len(step.changes) for step in steps()

@@ -13,7 +13,7 @@ VALUE = {
     "op": "u",
     "before": BEFORE,
     "after": BEFORE | {"status": "paid"},
-    "source": {"row_sequence": 2, "ts_us": 1_000_000},
+    "source": {"row_sequence": 2, "ts_us": 1_000_000, "cause": "write"},
 }
 CHANGE = Change("shop", "orders", 0, 3, {"id": 7}, VALUE, 1.25)
 
