@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import random
 import threading
 from dataclasses import dataclass, field
@@ -14,18 +15,19 @@ if TYPE_CHECKING:
 
     from local_stack.cql import CqlClient
 
-KEYSPACE = "every_event"
 MANY_COLUMNS = "s set<text>, m map<text, int>, l list<int>, f frozen<list<int>>"
+WIDE_COLUMNS = "p int, c text, v text, n int, s text static, PRIMARY KEY (p, c)"
 SCHEMA = (
-    f"CREATE KEYSPACE {KEYSPACE} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}",
-    f"CREATE TABLE {KEYSPACE}.plain (id int PRIMARY KEY, a text, b bigint, c double) WITH cdc = true",
-    f"CREATE TABLE {KEYSPACE}.wide (p int, c text, v text, n int, PRIMARY KEY (p, c)) WITH cdc = true",
-    f"CREATE TABLE {KEYSPACE}.many (id text PRIMARY KEY, {MANY_COLUMNS}) WITH cdc = true",
+    "CREATE KEYSPACE $k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    "CREATE TABLE $k.plain (id int PRIMARY KEY, a text, b bigint, c double) WITH cdc = true",
+    f"CREATE TABLE $k.wide ({WIDE_COLUMNS}) WITH CLUSTERING ORDER BY (c DESC) AND cdc = true",
+    f"CREATE TABLE $k.many (id text PRIMARY KEY, {MANY_COLUMNS}) WITH cdc = true",
 )
 PLAIN = tuple(range(60))
 WIDE = tuple((p, c) for p in range(8) for c in "abcdefghij")
 MANY = tuple(f"many {number}" for number in range(40))
 MOST_IN_FLIGHT = 32
+BOUNDS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 @dataclass
@@ -33,23 +35,25 @@ class Workload:
     """Runs statements in order for each partition; `timestamp` is the last one's, µs."""
 
     client: CqlClient
+    keyspace: str
+    seed: int
     timestamp: int
-    pick: random.Random = field(default_factory=lambda: random.Random(5))
     plain: TableModel = field(default_factory=lambda: TableModel(("a", "b", "c")))
-    wide: TableModel = field(default_factory=lambda: TableModel(("v", "n")))
+    wide: TableModel = field(default_factory=lambda: TableModel(("v", "n"), ("s",)))
     many: TableModel = field(default_factory=lambda: TableModel(("s", "m", "l", "f")))
     count: int = 0
 
     def __post_init__(self) -> None:
+        self.pick = random.Random(self.seed)
         for statement in SCHEMA:
-            self.client.run(statement)
+            self.client.run(statement.replace("$k", self.keyspace))
         self._prepared: dict[str, Any] = {}
         self._busy: dict[object, threading.Event] = {}
         self._room = threading.Semaphore(MOST_IN_FLIGHT)
         self._errors: list[Exception] = []
 
     def models(self) -> dict[str, TableModel]:
-        return {f"{KEYSPACE}.plain": self.plain, f"{KEYSPACE}.wide": self.wide, f"{KEYSPACE}.many": self.many}
+        return {f"{self.keyspace}.{name}": getattr(self, name) for name in ("plain", "wide", "many")}
 
     def run(self, count: int) -> None:
         makers: list[Callable[[], None]] = [self._plain, self._wide, self._many]
@@ -84,7 +88,7 @@ class Workload:
 
     def _wide(self) -> None:
         key = self.pick.choice(WIDE)
-        match self.pick.choices("iudrp", (30, 44, 10, 14, 2))[0]:
+        match self.pick.choices("iudrpsg", (30, 40, 10, 14, 1, 4, 2))[0]:
             case "i":
                 self._insert("wide", self.wide, ("p", "c"), key, {"v": self._text(), "n": self.pick.randint(0, 2)})
             case "u":
@@ -92,10 +96,26 @@ class Workload:
             case "d":
                 self._delete_columns("wide", self.wide, ("p", "c"), key, ("v",))
             case "p":
-                self.wide.delete_where(key[:1])
-                self._send(f"DELETE FROM {KEYSPACE}.wide USING TIMESTAMP ? WHERE p = ?", key[:1], ("wide", key[0]))
+                self.wide.delete_partition(key[0])
+                self._send(f"DELETE FROM {self.keyspace}.wide USING TIMESTAMP ? WHERE p = ?", key[:1], ("wide", key[0]))
+            case "s":
+                self._static(key[0])
+            case "g":
+                self._range(*key)
             case _:
                 self._delete("wide", self.wide, ("p", "c"), key)
+
+    def _static(self, partition: int) -> None:
+        value = self.pick.choice((None, "a", "b"))
+        self.wide.set_static(partition, {"s": value})
+        text = f"UPDATE {self.keyspace}.wide USING TIMESTAMP ? SET s = ? WHERE p = ?"
+        self._send(text, (value, partition), ("wide", partition))
+
+    def _range(self, partition: int, first: str) -> None:
+        bound = self.pick.choice(tuple(BOUNDS))
+        self.wide.delete_where(partition, lambda key: BOUNDS[bound](key[1], first))
+        text = f"DELETE FROM {self.keyspace}.wide USING TIMESTAMP ? WHERE p = ? AND c {bound} ?"
+        self._send(text, (partition, first), ("wide", partition))
 
     def _many(self) -> None:
         key = (self.pick.choice(MANY),)
@@ -119,7 +139,7 @@ class Workload:
         sign = "+" if adds else "-"
         self.many.update(key, {"s": held | {element} if adds else held - {element}})
         self._send(
-            f"UPDATE {KEYSPACE}.many USING TIMESTAMP ? SET s = s {sign} ? WHERE id = ?",
+            f"UPDATE {self.keyspace}.many USING TIMESTAMP ? SET s = s {sign} ? WHERE id = ?",
             ({element}, *key),
             ("many", key[0]),
         )
@@ -130,7 +150,7 @@ class Workload:
         entries = {**held, name: number} if number is not None else {at: held[at] for at in held if at != name}
         self.many.update(key, {"m": entries})
         self._send(
-            f"UPDATE {KEYSPACE}.many USING TIMESTAMP ? SET m[?] = ? WHERE id = ?",
+            f"UPDATE {self.keyspace}.many USING TIMESTAMP ? SET m[?] = ? WHERE id = ?",
             (name, number, *key),
             ("many", key[0]),
         )
@@ -139,7 +159,9 @@ class Workload:
         number = self.pick.randrange(9)
         self.many.update(key, {"l": [*(self.many.value(key, "l") or []), number]})
         self._send(
-            f"UPDATE {KEYSPACE}.many USING TIMESTAMP ? SET l = l + ? WHERE id = ?", ([number], *key), ("many", key[0])
+            f"UPDATE {self.keyspace}.many USING TIMESTAMP ? SET l = l + ? WHERE id = ?",
+            ([number], *key),
+            ("many", key[0]),
         )
 
     def _many_delete(self, key: tuple[str]) -> None:
@@ -154,7 +176,7 @@ class Workload:
         model.insert(key, values)
         columns = (*names, *values)
         marks = ", ".join("?" for _ in columns)
-        text = f"INSERT INTO {KEYSPACE}.{table} ({', '.join(columns)}) VALUES ({marks}) USING TIMESTAMP ?"
+        text = f"INSERT INTO {self.keyspace}.{table} ({', '.join(columns)}) VALUES ({marks}) USING TIMESTAMP ?"
         self._send(text, (*key, *values.values()), (table, key[0]), timestamp_last=True)
 
     def _update(
@@ -162,19 +184,19 @@ class Workload:
     ) -> None:
         model.update(key, values)
         sets = ", ".join(f"{name} = ?" for name in values)
-        text = f"UPDATE {KEYSPACE}.{table} USING TIMESTAMP ? SET {sets} WHERE {_where(names)}"
+        text = f"UPDATE {self.keyspace}.{table} USING TIMESTAMP ? SET {sets} WHERE {_where(names)}"
         self._send(text, (*values.values(), *key), (table, key[0]))
 
     def _delete_columns(
         self, table: str, model: TableModel, names: tuple[str, ...], key: tuple[Any, ...], columns: tuple[str, ...]
     ) -> None:
         model.update(key, dict.fromkeys(columns))
-        text = f"DELETE {', '.join(columns)} FROM {KEYSPACE}.{table} USING TIMESTAMP ? WHERE {_where(names)}"
+        text = f"DELETE {', '.join(columns)} FROM {self.keyspace}.{table} USING TIMESTAMP ? WHERE {_where(names)}"
         self._send(text, key, (table, key[0]))
 
     def _delete(self, table: str, model: TableModel, names: tuple[str, ...], key: tuple[Any, ...]) -> None:
         model.delete(key)
-        self._send(f"DELETE FROM {KEYSPACE}.{table} USING TIMESTAMP ? WHERE {_where(names)}", key, (table, key[0]))
+        self._send(f"DELETE FROM {self.keyspace}.{table} USING TIMESTAMP ? WHERE {_where(names)}", key, (table, key[0]))
 
     def _send(self, text: str, parameters: tuple[Any, ...], partition: object, *, timestamp_last: bool = False) -> None:
         """One statement of a partition at a time, so that the log has them in this order."""
