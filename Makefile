@@ -67,6 +67,12 @@ fuzz: install ## Feed damaged bytes to every reader; nothing but the format's er
 	@$(PY) -c "import atheris" 2>/dev/null || $(VENV)/bin/pip install --quiet --editable '.[fuzz]'
 	@$(PY) -m tests.fuzz
 
+repro: install ## Run a seed of make model again and shrink what differs: make repro SEED=7
+	@$(PY) -m tests.model.repro $(MODEL_ARGS)
+
+model-mutants: install ## Seed defects into the Spark job, one after the other: make model's check must find each
+	@$(PY) -m tests.model.mutate
+
 lint: install ## Check style, format, types and the direction of dependencies
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .

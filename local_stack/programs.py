@@ -161,7 +161,10 @@ def publisher(
 
 def filler(folder: Path, node: str, cdc_raw: Path, settings: Mapping[str, Setting], name: str = "filler") -> Program:
     """The filler of the node at this address; `settings` as of Servers.settings(), and more."""
-    own: dict[str, Setting] = {"filler.cdc_raw_directory": cdc_raw}
+    own: dict[str, Setting] = {
+        "filler.cdc_raw_directory": cdc_raw,
+        "filler.commitlog_directory": cdc_raw.parent / "commitlog",
+    }
     return Program(
         name,
         ("-m", "filler", "run"),

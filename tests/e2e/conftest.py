@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
-    with Stack(settings={"publisher.heartbeat_seconds": 2}) as running:
+    with Stack() as running:
         yield running
 
 

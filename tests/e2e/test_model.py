@@ -19,7 +19,7 @@ STATEMENTS = 1500
 
 @pytest.mark.timeout(400)
 def test_random_statements_end_in_what_select_shows(client: CqlClient, servers: Servers) -> None:
-    result = check(Run(client, servers, "5.0", SINGLE), seed=11, statements=STATEMENTS)
+    result = check(Run(client, client, servers, "5.0", SINGLE), seed=11, statements=STATEMENTS)
     assert result.problems == []
     assert result.statements > STATEMENTS
     assert min(result.rows, result.changes, result.raw) > 100

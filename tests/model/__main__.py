@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -13,8 +14,12 @@ from rich.console import Console
 from cdc_program.cli import reported_errors
 from local_stack import cql
 from local_stack.cassandra import CDC_DATACENTER, CassandraOptions
+from local_stack.change_reader import ChangeReader
 from local_stack.stack import SYNC_PERIOD_MS, Stack
+from tests.e2e.every_event import event_problems
 from tests.model.check import REPLICATED, SINGLE, Result, Run, check
+from tests.model.duplicates import HINTS_FLUSH_SECONDS, check_duplicates
+from tests.model.push import SEGMENT_MIB, pusher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,22 +28,35 @@ if TYPE_CHECKING:
 SETTINGS = {"publisher.heartbeat_seconds": 2.0, "kafka.raw_partitions": 1}
 CLUSTER = {"main": 1, CDC_DATACENTER: 2}
 SHOWN = 30
+EVENTS_SHARE = 5  # of the statements, so many fewer go to the check of every event
 
 
 @contextmanager
 def stack_for(version: str, *, cluster: bool, console: Console) -> Iterator[tuple[Stack, Run]]:
     """A stack that is up, and what a seed's run needs of it; clients speak to a node without CDC if there is one."""
+    yaml: dict[str, object] = {"hints_flush_period_in_ms": HINTS_FLUSH_SECONDS * 1000} if cluster else {}
     with Stack(
         version=version,
         datacenters=CLUSTER if cluster else None,
-        options=CassandraOptions(commitlog_sync_period_ms=SYNC_PERIOD_MS),
-        settings=SETTINGS,
+        options=replace(options_of(version), yaml=yaml),
+        settings={**SETTINGS, "publisher.delete_finished_segments": not cluster},
         report=lambda text: console.print(text, style="dim", highlight=False),
     ) as stack:
         servers = stack.servers
         others = [node.address for node in servers.nodes if node.cdc_raw is None]
-        with cql.connect(others or servers.cassandra_hosts, servers.cassandra_port) as client:
-            yield stack, Run(client, servers, version, REPLICATED if cluster else SINGLE)
+        with (
+            cql.connect(others or servers.cassandra_hosts, servers.cassandra_port) as client,
+            cql.connect(servers.cassandra_hosts, servers.cassandra_port) as schema_client,
+        ):
+            run = Run(client, schema_client, servers, version, REPLICATED if cluster else SINGLE)
+            if version == "3.11":
+                run = replace(run, push=pusher(client, stack.cassandra.nodes, run.replication))
+            yield stack, run
+
+
+def options_of(version: str) -> CassandraOptions:
+    options = CassandraOptions(commitlog_sync_period_ms=SYNC_PERIOD_MS)
+    return replace(options, commitlog_segment_mib=SEGMENT_MIB) if version == "3.11" else options
 
 
 def show(console: Console, result: Result) -> None:
@@ -56,8 +74,21 @@ def run_seeds(console: Console, run: Run, seeds: range, statements: int) -> list
     results = []
     for seed in seeds:
         results.append(check(run, seed, statements))
+        if len(run.servers.cassandra_hosts) == 1 and run.version != "3.11":
+            results[-1].problems += every_event(run, seed, statements // EVENTS_SHARE)
         show(console, results[-1])
     return results
+
+
+def every_event(run: Run, seed: int, count: int) -> list[str]:
+    """So many statements with rising timestamps: on one node each of them comes out."""
+    keyspace, servers = f"events_{seed}", run.servers
+    with ChangeReader(
+        servers.kafka, servers.registry, servers.topic_prefix, lambda of, _table: of == keyspace
+    ) as reader:
+        problems = event_problems(run.client, reader, keyspace, seed, count)
+    run.client.run(f"DROP KEYSPACE {keyspace}")
+    return problems
 
 
 @click.command()
@@ -70,8 +101,11 @@ def main(seed: int, seeds: int, statements: int, version: str, *, cluster: bool)
     """Compare what comes out of random statements with SELECT *; exit status 1 if anything differs."""
     console = Console(soft_wrap=True)
     start = time.monotonic()
-    with reported_errors(), stack_for(version, cluster=cluster, console=console) as (_, run):
+    with reported_errors(), stack_for(version, cluster=cluster, console=console) as (stack, run):
         results = run_seeds(console, run, range(seed, seed + seeds), statements)
+        if cluster:
+            results.append(check_duplicates(stack, run, seed + seeds, statements, console.print))
+            show(console, results[-1])
     sys.exit(
         0 if summary(console, results, f"Cassandra {version}{', two datacenters' if cluster else ''}", start) else 1
     )

@@ -16,7 +16,7 @@ from tests.model.tables import schema, tables_of
 from tests.model.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from local_stack.cql import CqlClient
@@ -31,12 +31,22 @@ EXPIRY_SECONDS = LONGEST_TTL + 1.5
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a seed's run needs of the stack that serves it."""
+    """What a seed's run needs of the stack that serves it; `push` as Settler's.
+
+    `schema_client` speaks to a node with CDC: one without loses a table's `cdc = true` (SchemaKeyspace).
+    """
 
     client: CqlClient
+    schema_client: CqlClient
     servers: Servers
     version: str
     replication: str
+    push: Callable[[], None] = lambda: None
+
+    @property
+    def has_ties(self) -> bool:
+        """3.11 breaks ties of what expires and what does not by the clock, 4.0 no longer (CASSANDRA-14592)."""
+        return self.version != "3.11"
 
 
 @dataclass(slots=True)
@@ -68,11 +78,11 @@ class Seed:
             servers.kafka, servers.registry, servers.topic_prefix, lambda of, _table: of == keyspace
         )
         hosts = len(servers.cassandra_hosts)
-        self.settler = Settler(run.client, keyspace, self.tables, self.raw, hosts)
+        self.settler = Settler(run.client, keyspace, self.tables, self.raw, hosts, run.push)
 
     def __enter__(self) -> Self:
         for statement in schema(self.tables, self.run.replication):
-            self.run.client.run(statement.replace("$k", self.keyspace))
+            self.run.schema_client.run(statement.replace("$k", self.keyspace))
         self.raw.open()
         return self
 
@@ -82,11 +92,11 @@ class Seed:
         self.raw.close()
         self._reader.close()
         if kind is None:
-            self.run.client.run(f"DROP KEYSPACE {self.keyspace}")
+            self.run.schema_client.run(f"DROP KEYSPACE {self.keyspace}")
 
     def write(self, count: int) -> int:
         """How many statements were sent."""
-        generator = Generator(self.seed, self.tables, int(time.time() * 1e6))
+        generator = Generator(self.seed, self.tables, int(time.time() * 1e6), has_ties=self.run.has_ties)
         writer = Writer(self.run.client, self.keyspace)
         writer.run(generator.statements(count))
         writer.run(generator.last_statements())

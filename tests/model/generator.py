@@ -65,9 +65,10 @@ class Statement(NamedTuple):
 
 
 class Generator:
-    """Statements of one seed."""
+    """Statements of one seed; with `has_ties`, several may have one timestamp."""
 
-    def __init__(self, seed: int, tables: Sequence[Table], start_us: int) -> None:
+    def __init__(self, seed: int, tables: Sequence[Table], start_us: int, *, has_ties: bool = True) -> None:
+        self._has_ties = has_ties
         self._pick = random.Random(seed)
         self._tables = [table for table in tables if not table.is_counter]
         self._counters = [table for table in tables if table.is_counter]
@@ -298,12 +299,16 @@ class Generator:
     def _using(self, table: Table | None = None) -> str:
         """A timestamp, most times; with a table, sometimes how long it lives."""
         said = [f"TIMESTAMP {self._timestamp()}"] if self._pick.random() < 0.96 else []
-        if table is not None and not table.is_compact and self._pick.random() < 0.25:
+        if table is not None and self._pick.random() < 0.25:
             said.append(f"TTL {self._pick.choice(TTLS)}")
         return f" USING {' AND '.join(said)}" if said else ""
 
     def _timestamp(self) -> int:
         chance = self._pick.random()
+        if not self._has_ties:
+            self._time += 1
+            late = self._pick.randrange(LATE_US) // STEP_US * STEP_US if chance < 0.3 else 0
+            return self._time - late
         if chance < 0.15:
             return self._pick.choice(self._recent)
         if chance < 0.30:

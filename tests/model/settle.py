@@ -16,7 +16,7 @@ from cdc_messages.topics import partition_for
 from tests.model.kinds import POOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from local_stack.cql import CqlClient
     from tests.model.raw_log import Place, RawLog
@@ -35,10 +35,22 @@ class Marker(NamedTuple):
 
 
 class Settler:
-    """For the tables of one keyspace whose writes come from `hosts` nodes."""
+    """For the tables of one keyspace whose writes come from `hosts` nodes.
 
-    def __init__(self, client: CqlClient, keyspace: str, tables: Sequence[Table], raw: RawLog, hosts: int) -> None:
+    `push` makes the nodes hand over what they have in their logs, where they would wait.
+    """
+
+    def __init__(
+        self,
+        client: CqlClient,
+        keyspace: str,
+        tables: Sequence[Table],
+        raw: RawLog,
+        hosts: int,
+        push: Callable[[], None] = lambda: None,
+    ) -> None:
         self._client = client
+        self._push = push
         self._keyspace = keyspace
         self._tables = [table for table in tables if table.is_cdc]
         self._raw = raw
@@ -49,6 +61,7 @@ class Settler:
         """Returns when all written before now, and all that had expired by `quiet_after` (time.time()), is out."""
         deadline = time.monotonic() + SETTLE_SECONDS
         markers = list(self._mark())
+        self._push()
         targets = self._await_markers(markers, deadline)
         self._await_time(targets, quiet_after, deadline)
         while behind := [place for place, offset in self._raw.folded().items() if offset < targets[place]]:

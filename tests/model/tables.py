@@ -37,7 +37,6 @@ class Table:
     regular: tuple[Column, ...] = ()
     is_composite: bool = False
     is_counter: bool = False
-    is_compact: bool = False
     is_cdc: bool = True
     default_ttl: int = 0
     weight: float = 1.0
@@ -80,8 +79,6 @@ class Table:
             options.append(f"CLUSTERING ORDER BY ({orders})")
         if self.default_ttl:
             options.append(f"default_time_to_live = {self.default_ttl}")
-        if self.is_compact:
-            options.append("COMPACT STORAGE")
         return " AND ".join(options)
 
 
@@ -166,7 +163,6 @@ TABLES = (
     ),
     Table("off", 5, clustering=(Clustering("c", INT),), regular=(("v", TEXT),), is_cdc=False, weight=0.1),
 )
-COMPACT = Table("compact", 5, clustering=(Clustering("c", INT),), regular=(("v", TEXT),), is_compact=True, weight=0.5)
 VECTORS = Table("vectors", 5, regular=(("v", vector_of(native("float"))), ("n", INT)), weight=0.3)
 
 

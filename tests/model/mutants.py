@@ -1,0 +1,85 @@
+"""The materializer with a defect seeded into it, in a real Spark job; CDC_MUTANT names it.
+
+The defects are the fold's (tests/materializer/mutants.py), as far as they show in what comes out, and the loss of a
+message, which the fold cannot have by itself.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from cdc_program.cli import Program
+from materializer.spark import run
+from materializer.worker import table_work
+from tests.materializer.mutants import MUTANTS, seed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cdc_program.settings import Settings
+    from materializer.fold import ChunkResult
+    from materializer.overlay import StateReader
+    from materializer.plan import BatchPlan
+    from materializer.row_updates import RawRecord
+    from materializer.task import Work
+
+VARIABLE = "CDC_MUTANT"
+SKIP_LAST = "a task's last message is skipped"
+NAMES = (
+    SKIP_LAST,
+    "every second intermediate change is dropped",
+    "range tombstones are ignored",
+    "statics are forgotten",
+    "a range deletion skips a row",
+    "a partition deletion keeps its statics",
+    "reversed order is ignored",
+    "expiry is not told",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MutantWork:
+    """What BatchTask takes for `make_work`; it is pickled to the workers, each of which serves this job alone."""
+
+    name: str
+
+    def __call__(self, plan: BatchPlan, topic: str) -> Work:
+        if self.name == SKIP_LAST:
+            return _skipping(table_work(plan, topic))
+        _seed(self.name)
+        return table_work(plan, topic)
+
+
+class _Patch:
+    """Of pytest.MonkeyPatch as much as `seed` takes, never undone."""
+
+    setattr = staticmethod(setattr)
+
+
+@cache
+def _seed(name: str) -> None:
+    """Once in a process."""
+    [mutant] = [mutant for mutant in MUTANTS if mutant.name == name]
+    seed(mutant, _Patch())  # type: ignore[arg-type]  # it has what is used
+
+
+def _skipping(work: Work) -> Work:
+    def fold(reader: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
+        return work.fold(reader, records[:-1] if len(records) > 1 else records)
+
+    return work._replace(fold=fold)
+
+
+main = Program("mutant", tables=("kafka", "registry", "materializer", "log"), help="A materializer with a defect.")
+
+
+@main.program_command("run")
+def mutate(settings: Settings) -> None:
+    run(settings, MutantWork(os.environ[VARIABLE]))
+
+
+if __name__ == "__main__":
+    main()
