@@ -144,7 +144,10 @@ def _compare(where: str, entry: CommitLogEntry, updates: tuple[PartitionUpdate, 
     if theirs.get("updates") and "corrupt" in theirs:
         tally.invalid += 1
         theirs = {**ours, "updates": theirs["updates"]}
-    difference = first_difference(normalised(json.loads(text)), normalised(theirs))
+    try:
+        difference = first_difference(normalised(json.loads(text)), normalised(theirs))
+    except (KeyError, TypeError, IndexError, AttributeError):
+        difference = f"no description of a mutation: {line[:500]}"
     if not theirs.get("updates"):
         tally.differ(f"{where}: Cassandra says {line[:1500]} of {text}")
     elif difference:
