@@ -23,6 +23,7 @@ class Code(Enum):
     CASSANDRA_QUERY = (14, 3)
     FILLER_HELD = (15, 3)
     NODETOOL_FAILED = (16, 3)
+    CHANGES_WOULD_BE_LOST = (17, 3)
     KAFKA_UNREACHABLE = (20, 3)
     KAFKA_REFUSED = (21, 3)
     TOPIC_SETTINGS = (22, 3)

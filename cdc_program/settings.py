@@ -118,6 +118,10 @@ class PublisherSettings(Table):
     heartbeat_seconds: Annotated[
         float, Field(description="A raw partition quiet for this long gets a heartbeat; 0 for none.", ge=0)
     ] = 10.0
+    accept_loss: Annotated[
+        list[Literal["cdc_block_writes", "cdc_on_repair_enabled", "durable_writes", "replication"]],
+        Field(description="Findings of `check` that would lose changes and are to be started with all the same."),
+    ] = []
     delete_finished_segments: Annotated[
         bool, Field(description="Delete a segment once it is complete and wholly acknowledged.")
     ] = True

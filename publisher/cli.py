@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import click
+
 from cdc_program.cli import Program
 
 if TYPE_CHECKING:
@@ -31,3 +33,13 @@ def run(settings: Settings) -> None:
     from publisher.start import run as publish  # noqa: PLC0415 - --help and config need neither driver nor Kafka
 
     publish(settings)
+
+
+@main.program_command("check", flags={"--cdc-raw-directory": "publisher.cdc_raw_directory"})
+def check(settings: Settings) -> None:
+    """Looks at the node, its keyspaces, the disk and Kafka, changes nothing, and says what is ok, what is worth a word
+    and what would lose changes; exit status 3 if anything would.
+    """
+    from publisher.check import check as look  # noqa: PLC0415 - --help and config need neither driver nor Kafka
+
+    look(settings, click.echo)

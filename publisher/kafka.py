@@ -6,8 +6,9 @@ from functools import partial
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Protocol
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs do not say that it exports them
+    AclOperation,
     AdminClient,
     ConfigResource,
     NewTopic,
@@ -18,7 +19,7 @@ from cdc_program.errors import CdcError, Code
 from cdc_program.kafka import LIBRDKAFKA_LOGGER, client_config
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from confluent_kafka import Message
 
@@ -28,6 +29,7 @@ MAX_MESSAGE_BYTES = 32 * 1024 * 1024  # a mutation is at most half a segment, 16
 QUEUE_KBYTES = 16 * 1024  # what waits for Kafka: these two bound the publisher's memory
 QUEUE_MESSAGES = 20_000
 _TABLES_PARTITION = 0
+_RIGHTS = (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
 _UNREACHABLE = frozenset(
     {"_TRANSPORT", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_ALL_BROKERS_DOWN", "_RESOLVE", "REQUEST_TIMED_OUT"}
 )
@@ -49,6 +51,26 @@ class Topics:
     def check_reachable(self) -> None:
         """CdcError KAFKA_UNREACHABLE unless a broker answers."""
         self._metadata()
+
+    def missing_rights(self, names: Iterable[str]) -> list[str]:
+        """What this user may not do with those of the topics that are there, a line each. A broker without an
+        authorizer tells nothing, and forbids nothing.
+        """
+        there = sorted(self._metadata().keys() & set(names))
+        if not there:
+            return []
+        answers = self._admin.describe_topics(TopicCollection(there), include_authorized_operations=True)
+        missing = []
+        for name, answer in answers.items():
+            try:
+                allowed = answer.result(self._settings.connect_timeout_seconds).authorized_operations
+            except KafkaException as error:
+                missing.append(f"The topic {name} may not be described: {error.args[0].str()}.")
+                continue
+            lacks = [right.name for right in _RIGHTS if allowed and right not in allowed]
+            if lacks:
+                missing.append(f"The topic {name} may not be used as it must be: {', '.join(lacks)} is not allowed.")
+        return missing
 
     def ensure_raw(self, topic: str) -> int:
         """Make the raw topic, or check it: LogAppendTime, and no compaction. Returns its number of partitions."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cassandra_storage.commitlog import CommitLogEntry
     from cdc_program.settings import PublisherSettings
     from publisher.channels import Channels
+    from publisher.check import Watch
     from publisher.kafka import Sender
     from publisher.position import Positions
     from publisher.schema import Schema
@@ -54,6 +55,7 @@ class Publisher:
         sender: Sender,
         positions: Positions,
         tails: Tails,
+        watch: Watch,
     ) -> None:
         now = monotonic()
         self._settings = settings
@@ -63,11 +65,13 @@ class Publisher:
         self._sender = sender
         self._positions = positions
         self._tails = tails
+        self._watch = watch
         self._in_flight = InFlight()
         self._report = Report(now)
         self._heartbeats = Heartbeats(settings.heartbeat_seconds)
         self._save_time = Every(SAVE_SECONDS, now)
         self._second = Every(1.0, now)
+        self._minute = Every(60.0, now)
         self._schema_time = Every(settings.schema_poll_seconds, now)
         self._has_finished = True
 
@@ -78,6 +82,8 @@ class Publisher:
                 next_look = monotonic() + self._settings.poll_interval_ms / 1000
                 self.read_new()
                 self._serve(0)
+                if self._minute.is_due(monotonic()):
+                    self._watch.look()
                 if self._schema_time.is_due(monotonic()):
                     self._patiently(self.follow_schema)
                 while (rest := next_look - monotonic()) > 0:

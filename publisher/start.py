@@ -12,6 +12,7 @@ from cdc_program.cassandra import check_cdc_enabled, connect, read_node
 from cdc_program.errors import CdcError, Code
 from publisher import cdc_raw, state_files
 from publisher.channels import Channels, RegistryIds
+from publisher.check import Watch
 from publisher.kafka import Sender, Topics
 from publisher.position import Positions
 from publisher.publish import Publisher
@@ -35,6 +36,8 @@ def run(settings: Settings) -> None:
         node = read_node(client)
         check_cdc_enabled(client)
         _check_cdc_raw(own.cdc_raw_directory, client)
+        watch = Watch(client, node, own)
+        watch.start()
         codecs = cdc_raw.open_codecs(own)
         state_files.make_folder(own.state_directory)
         with state_files.locked(own.state_directory):
@@ -51,6 +54,7 @@ def run(settings: Settings) -> None:
                 channels=_channels(settings, node.cluster, sender),
                 sender=sender,
                 positions=positions,
+                watch=watch,
                 tails=Tails(own.cdc_raw_directory, positions, codecs, own.max_segment_mib << 20),
             )
             publisher.follow_schema()
