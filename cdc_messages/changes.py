@@ -42,3 +42,8 @@ class RowChange(NamedTuple):
     row_sequence: int
     source: Source
     schema: bytes = b""
+
+
+def change_op(before: RowImage | None, after: RowImage | None) -> Op:
+    """Of a change from one image to another."""
+    return "c" if before is None else "d" if after is None else "u"

@@ -6,7 +6,7 @@ committed state: each message that changes what `SELECT` would show gives one Ro
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder
@@ -18,6 +18,7 @@ from materializer.hold import due_updates, forget_held
 from materializer.hosts import Hosts
 from materializer.images import RowImager
 from materializer.lifetimes import Moment
+from materializer.net_changes import net_changes
 from materializer.overlay import Overlay, StateReader
 from materializer.partition_fold import PartitionFold, TableTools
 from materializer.partition_state import PartitionState, RowCodec, SequenceFloor
@@ -78,8 +79,8 @@ def fold_chunk(
         fold = _ChunkFold(overlay, catalog, run.table_id, clock)
         updates = due_updates(overlay, catalog, clock, row_updates(run.messages, run.arrivals, catalog))
         fold.prefetch(update for _, update in updates)
-        for second, update in updates:
-            fold.apply(update, second)
+        for (second, *_), mutation in groupby(updates, key=_mutation):
+            fold.apply([update for _, update in mutation], second)
         fold.expire()
         fold.follow_schema()
         waiting = fold.purge(hosts, rules)
@@ -159,9 +160,25 @@ class _ChunkFold:
                 keys.add(prefix + ROWS_SECTION + self._tools.clustering_key(update.row.clustering))
         self._overlay.prefetch(keys)
 
-    def apply(self, update: RowUpdate, second: int) -> None:
-        """Merge one message at a second and emit what it changes, after what has expired in its partition till then."""
-        self._expire(update.partition_key, second)
+    def apply(self, mutation: Sequence[RowUpdate], second: int) -> None:
+        """Merge a mutation's messages to one partition at a second and emit what they change, after what has expired
+        in it till then.
+        """
+        partition_key = mutation[0].partition_key
+        self._expire(partition_key, second)
+        start = len(self.changes)
+        for update in mutation:
+            self._merge(update, second)
+        if len(mutation) > 1 and len(self.changes) > start + 1:
+            self.changes[start:], sequences = net_changes(self.changes[start:])
+            self._state(partition_key).renumber(
+                {
+                    clustering if clustering is None else self._tools.clustering_key(clustering): sequence
+                    for clustering, sequence in sequences.items()
+                }
+            )
+
+    def _merge(self, update: RowUpdate, second: int) -> None:
         fold = self._fold(update.partition_key, update.source, Moment(second, second))
         if update.row is not None:
             self.changes += fold.row(update.row)
@@ -218,6 +235,12 @@ class _ChunkFold:
             state = PartitionState(self._overlay, self._tools.codec, self._tools.queues, partition_key)
             self._partitions[partition_key] = state
         return state
+
+
+def _mutation(timed: tuple[int, RowUpdate]) -> tuple[int, bytes, tuple[object, ...]]:
+    """What two messages have in common that are of one mutation to one partition."""
+    second, update = timed
+    return second, update.partition_key, update.order[1:4]
 
 
 def _columns_by_name(table: TableMetadata) -> dict[str, ColumnMetadata]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.deletion import RowDeletion
-from cdc_messages.changes import Op, RowChange
+from cdc_messages.changes import RowChange, change_op
 from materializer.partition_state import StoredRow
 from materializer.ranges import covering
 from materializer.state_keys import ROWS_END, ROWS_SECTION
@@ -158,7 +158,7 @@ class PartitionFold:
     def _emit(
         self, clustering: Clustering | None, before: RowImage | None, after: RowImage | None, sequence: int
     ) -> None:
-        op: Op = "c" if before is None else "d" if after is None else "u"
+        op = change_op(before, after)
         change = RowChange(
             self._partition_key, clustering, op, before, after, sequence, self._source, self._tools.schema
         )

@@ -24,13 +24,14 @@ from materializer.state_keys import (
     FACTS_SECTION,
     FLOOR,
     RANGES_SECTION,
+    ROWS_SECTION,
     STATIC_SECTION,
     partition_prefix,
     schema_key,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from cassandra_storage.rows import Row
     from cassandra_storage.schema import TableMetadata
@@ -220,6 +221,18 @@ class PartitionState:
             row_times(None if before is None else before.row, moment.before),
             row_times(None if after is None else after.row, moment.after),
         )
+
+    def renumber(self, sequences: Mapping[bytes | None, int]) -> None:
+        """Give rows, by their clustering's key, other row_sequences; None is the row that stands for the partition."""
+        for clustering_key, row_sequence in sequences.items():
+            if clustering_key is None:
+                self.put_facts(self.facts._replace(static_sequence=row_sequence))
+                continue
+            key = self.prefix + ROWS_SECTION + clustering_key
+            value = self._overlay.get(key)
+            assert value is not None  # a row that has just changed
+            stored = self._codec.decode(value, is_static=False)
+            self._overlay.put(key, self._codec.pending(stored._replace(row_sequence=row_sequence)))
 
     def add_range(self, new: DeletedRange) -> None:
         """Add a range tombstone, at the cost of the pieces that it touches."""

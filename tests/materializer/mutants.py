@@ -13,6 +13,7 @@ from materializer.clock import Clock
 from materializer.fold import _ChunkFold
 from materializer.hold import _Pool
 from materializer.hosts import Hosts
+from materializer.net_changes import net_changes
 from materializer.partition_fold import PartitionFold
 from materializer.partition_state import PartitionState
 from materializer.purge import PartitionPurge
@@ -81,6 +82,9 @@ MUTANTS = [
     ),
     Mutant("the row of statics goes too late", PartitionFold._finish, "if after is None:", "if False:"),
     Mutant("a row of statics is not told", PartitionFold._finish, "if before != after:", "if before and not after:"),
+    Mutant("each part of a mutation is told", _ChunkFold.apply, "len(mutation) > 1", "False"),
+    Mutant("what is not told is counted", net_changes, "sequences[clustering] -= 1", "pass"),
+    Mutant("a counter stays behind", PartitionState.renumber, "row_sequence=row_sequence", ""),
     # Ranges.
     Mutant(
         "bounds are inclusive for exclusive and the other way round",
@@ -106,7 +110,7 @@ MUTANTS = [
     Mutant("expiry is not told", _ChunkFold._expire, "Moment(second - 1, second)", "Moment(second, second)"),
     Mutant("a renewed TTL is not followed", Queues.move, "before.expires != after.expires", "before.expires is None"),
     Mutant("a batch is folded at its end", hold._with_seconds, "update.arrival_ms)", "clock.clock_ms)"),
-    Mutant("expiry comes after the writes", _ChunkFold.apply, "self._expire(update.partition_key, second)", "pass"),
+    Mutant("expiry comes after the writes", _ChunkFold.apply, "self._expire(partition_key, second)", "pass"),
     # Order and hold.
     Mutant("arrival is the order", hold.due_updates, "key=lambda update: update.order", "key=lambda update: 0"),
     Mutant("hold is ignored", Clock.__init__, "self.now_ms - hold_ms", "self.now_ms"),

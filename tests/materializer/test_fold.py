@@ -224,6 +224,45 @@ def test_a_static_column_is_in_every_row_and_stands_alone_when_there_is_none() -
     assert images(folded.chunk(delete_partition(7))) == [("d", {"st": b"t"}, None)]
 
 
+def test_a_mutation_of_a_static_column_and_a_row_is_one_event() -> None:
+    """INSERT INTO t (k, c, st, a): SELECT never shows the partition without the row."""
+    folded = Folded()
+    assert images(folded.chunk(set_static(1, "s"), insert(1, 1, a="x"))) == [("c", None, {"st": b"s", "a": b"x"})]
+    assert images(folded.chunk(set_static(2, "t"), update(2, 1, a="y"))) == [
+        ("u", {"st": b"s", "a": b"x"}, {"st": b"t", "a": b"y"})
+    ]
+    # The row that stands for the partition comes for the first time.
+    assert [change.row_sequence for change in folded.chunk(delete_row(3, 1))] == [3, 1]
+    assert folded.latest() == {None: {"st": b"t"}}
+
+
+def test_a_deletion_and_newer_rows_in_one_mutation_are_one_event() -> None:
+    folded = Folded()
+    folded.chunk(insert(1, 1, a="x"), insert(2, 2, a="y"), insert(3, 3, a="z"))
+    newer = [
+        raw_record(PARTITION, "row", Row((int_bytes(c),), cells(5, {"a": a}), LivenessInfo(at(5))), offset=4)
+        for c, a in ((1, "new"), (2, "y"), (4, "fourth"))
+    ]
+    assert images(folded.chunk(delete_partition(4), *newer)) == [
+        ("u", {"a": b"x"}, {"a": b"new"}),
+        ("d", {"a": b"z"}, None),
+        ("c", None, {"a": b"fourth"}),
+    ]
+    assert [change.row_sequence for change in folded.chunk(*(update(6, c, a="last") for c in (1, 2, 3, 4)))] == [
+        3,
+        2,
+        3,
+        2,
+    ]
+    assert len(folded.latest()) == 4
+
+
+def test_writes_of_two_mutations_with_one_timestamp_are_two_events() -> None:
+    folded = Folded()
+    static = raw_record(PARTITION, "static", Row((), cells(1, {"st": "s"})), offset=7)
+    assert [change.op for change in folded.chunk(static, insert(8, 1, a="x"))] == ["c", "d", "c"]
+
+
 def test_expiry_is_an_event_on_its_second_once() -> None:
     def expiring(number: int, name: str, second: int) -> dict[str, Cell]:
         return {name: Cell(at(number), b"x", BASE_S + second, second)}
