@@ -171,7 +171,7 @@ class _ChunkFold:
             self._merge(update, second)
         if len(mutation) > 1 and len(self.changes) > start + 1:
             self.changes[start:], sequences = net_changes(self.changes[start:])
-            self._state(partition_key).renumber(
+            self._state(partition_key, second).renumber(
                 {
                     clustering if clustering is None else self._tools.clustering_key(clustering): sequence
                     for clustering, sequence in sequences.items()
