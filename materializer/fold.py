@@ -161,17 +161,18 @@ class _ChunkFold:
         self._overlay.prefetch(keys)
 
     def apply(self, mutation: Sequence[RowUpdate], second: int) -> None:
-        """Merge a mutation's messages to one partition at a second and emit what they change, after what has expired
-        in it till then.
+        """Merge a mutation's messages to one partition at a second and emit what they change, after what a changed
+        schema changes in it, and what has expired in it till then.
         """
         partition_key = mutation[0].partition_key
         self._expire(partition_key, second)
+        state = self._state(partition_key, second)
         start = len(self.changes)
         for update in mutation:
             self._merge(update, second)
         if len(mutation) > 1 and len(self.changes) > start + 1:
             self.changes[start:], sequences = net_changes(self.changes[start:])
-            self._state(partition_key, second).renumber(
+            state.renumber(
                 {
                     clustering if clustering is None else self._tools.clustering_key(clustering): sequence
                     for clustering, sequence in sequences.items()
