@@ -46,11 +46,19 @@ class ChangeReader:
     """Follows the change topics of the tables that `wanted(keyspace, table)` accepts, those made later too.
 
     Reads committed messages only, from the beginning or (`new_only`) from the end of the topics that are there at the
-    start. Commits nothing. Raises KafkaException and SerializationError.
+    start. With `newest_schema` each message is read into the schema that its topic has now, as Avro resolves them.
+    Commits nothing. Raises KafkaException and SerializationError.
     """
 
-    def __init__(
-        self, bootstrap: str, registry_url: str, prefix: str, wanted: Wanted, *, new_only: bool = False
+    def __init__(  # noqa: PLR0913 - where to read from, and how
+        self,
+        bootstrap: str,
+        registry_url: str,
+        prefix: str,
+        wanted: Wanted,
+        *,
+        new_only: bool = False,
+        newest_schema: bool = False,
     ) -> None:
         self._prefix = prefix
         self._wanted = wanted
@@ -69,7 +77,9 @@ class ChangeReader:
                 "allow.auto.create.topics": False,
             }
         )
-        self._decode = AvroDeserializer(SchemaRegistryClient({"url": registry_url}))
+        self._decode = AvroDeserializer(
+            SchemaRegistryClient({"url": registry_url}), conf={"use.latest.version": newest_schema}
+        )
         self._look_for_topics()
         self._start = OFFSET_BEGINNING
 

@@ -84,7 +84,8 @@ class CqlClient:
         keys.sort(key=lambda row: (row["kind"] != "partition_key", row["position"]))
         answer = self._session.execute(f'SELECT * FROM "{keyspace}"."{table}" LIMIT 1')  # noqa: S608 - names, quoted
         types = dict(zip(answer.column_names, answer.column_types, strict=True))
-        return TableColumns(tuple(row["column_name"] for row in keys), types)
+        names = (row["column_name"] for row in keys)
+        return TableColumns(tuple(name for name in names if name in types), types)  # CQL hides some of compact tables
 
     def rows(self, keyspace: str, table: str) -> Iterator[Row]:
         """Every row, read at consistency ALL, page by page."""

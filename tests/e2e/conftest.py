@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from local_stack import cql, shop
+from local_stack.cassandra import CassandraOptions
 from local_stack.change_reader import ChangeReader
-from local_stack.stack import Stack
+from local_stack.stack import SYNC_PERIOD_MS, Stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
-    with Stack() as running:
+    views = {"materialized_views_enabled": True}  # refused by name, but there
+    options = CassandraOptions(commitlog_sync_period_ms=SYNC_PERIOD_MS, yaml=views)
+    with Stack(options=options, settings={"publisher.heartbeat_seconds": 2}) as running:
         yield running
 
 
