@@ -250,9 +250,10 @@ def _field_names(table: TableMetadata) -> dict[str, str]:
 
 
 def _is_nullable(table: TableMetadata, column: ColumnMetadata) -> bool:
-    """The row of a partition that has only statics has no clustering."""
+    """The row of a partition that has only statics has no clustering; dropping the last static column changes no key."""
     if column.kind is ColumnKind.CLUSTERING:
-        return bool(table.static_columns)
+        dropped = (dropped.column.kind for dropped in table.dropped_columns.values())
+        return bool(table.static_columns) or ColumnKind.STATIC in dropped
     return column.kind is not ColumnKind.PARTITION_KEY
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from cassandra_storage.errors import FormatError
 from cassandra_storage.marshal import ListType, NativeType, SetType, TupleType
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
 from cdc_messages import envelope, tables, wire
 from cdc_messages.changes import RowChange, Source
 from cdc_messages.envelope import ChangeEncoder, key_schema, partition_key_values, value_schema
@@ -153,6 +153,9 @@ def test_the_keys_are_nullable_only_where_a_row_can_be_without() -> None:
 
     assert types(ORDERS) == ["string", "int", "int"]
     assert types(WITH_STATIC) == ["string", "int", ["null", "int"]]
+    (static,) = WITH_STATIC.static_columns
+    had_one = replace(WITH_STATIC, static_columns=(), dropped_columns={static.name: DroppedColumn(static, 1)})
+    assert types(had_one) == types(WITH_STATIC)
 
 
 def test_empty_values_are_null_and_named() -> None:
