@@ -250,7 +250,7 @@ def _field_names(table: TableMetadata) -> dict[str, str]:
 
 
 def _is_nullable(table: TableMetadata, column: ColumnMetadata) -> bool:
-    """The row of a partition that has only statics has no clustering; dropping the last static column changes no key."""
+    """The row of a partition that has only statics has no clustering. Dropping the last static changes no key."""
     if column.kind is ColumnKind.CLUSTERING:
         dropped = (dropped.column.kind for dropped in table.dropped_columns.values())
         return bool(table.static_columns) or ColumnKind.STATIC in dropped
