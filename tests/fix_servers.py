@@ -12,6 +12,7 @@ import pytest
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, Session
 from cassandra.policies import WhiteListRoundRobinPolicy
 
+from local_stack.cassandra import CassandraOptions
 from local_stack.choice import cassandra_cluster, kafka_broker
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaServer]:
 @pytest.fixture(scope="session")
 def cassandra(request: pytest.FixtureRequest) -> Iterator[CassandraServers]:
     """Cassandra 5.0, one node, CDC on: `cassandra.contact_points`, `.port`, `.nodes[0].cdc_raw`."""
-    cluster = cassandra_cluster()
+    cluster = cassandra_cluster(options=CassandraOptions(yaml={"materialized_views_enabled": True}))
     try:
         yield cluster.start()
     finally:

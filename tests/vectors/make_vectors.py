@@ -1,7 +1,7 @@
-"""Makes the vectors in this folder from real Cassandras: `python -m tests.vectors.make_vectors 5.0 3.11 …`, or `select`
-and `example`, which are 5.0's.
+"""Makes the vectors in this folder from real Cassandras: `python -m tests.vectors.make_vectors 5.0 3.11 …`, or
+`select`, which is 5.0's.
 
-segments/<version>: see segments.py. docs/example-segment: see example.py.
+segments/<version>: see segments.py.
 select: 5.0/<segment>.log.gz and its _cdc.idx as they lay in cdc_raw; expected.json: the rows of system_schema, and what
 SELECT said of every table, values as hex of their serialized form.
 """
@@ -24,7 +24,7 @@ from cassandra.protocol import ProtocolHandler, ResultMessage, read_int
 from cassandra.query import dict_factory
 
 from local_stack.cassandra import CassandraCluster, CassandraOptions
-from tests.vectors import example, segments, workload
+from tests.vectors import segments, workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -181,7 +181,7 @@ def make_select(version: str = "5.0") -> None:
 
 def main(names: Sequence[str]) -> None:
     for name in names:
-        {"select": make_select, "example": example.make}.get(name, partial(segments.make, name))()
+        {"select": make_select}.get(name, partial(segments.make, name))()
 
 
 if __name__ == "__main__":
