@@ -10,7 +10,8 @@ FOLLOW_ARGS := $(if $(TABLE),--table $(TABLE)) $(if $(JSON),--json)
 INSTALLED := test -x $(PY) || { echo "No stack is running. Start one in another terminal: make stack" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help preflight install demo stack follow cqlsh test unit model fuzz fold lint format oracle oracle-merge oracle-types bench clean distclean
+.PHONY: help preflight install demo stack follow cqlsh test unit model repro model-mutants evolution fuzz fold lint format \
+	oracle oracle-merge oracle-types bench clean distclean
 
 help: ## Show this help
 	@echo "Usage: make TARGET [VARIABLE=value]"
@@ -58,6 +59,9 @@ unit: install ## Run the tests that need no server
 
 model: install ## Random statements through the whole path, compared with SELECT *: make model SEEDS=20 STATEMENTS=5000
 	@$(PY) -m tests.model $(MODEL_ARGS)
+
+evolution: install ## Alter tables while everything runs, and take 3.11, 4.0 and 4.1 as sources
+	@CDC_EXHAUSTIVE=1 $(PY) -m pytest -v tests/e2e/test_evolution.py tests/e2e/test_versions.py
 
 fold: install ## Check the fold against its model, without servers, in more examples of each kind: EXAMPLES (1000)
 	@FOLD_EXAMPLES=$(or $(EXAMPLES),1000) $(PY) -m pytest -v --timeout 86400 tests/materializer/test_fold_model.py \

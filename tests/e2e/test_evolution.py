@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 
     MakeTable = Callable[..., Table]
 
-pytestmark = pytest.mark.servers
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.skipif(not os.environ.get("CDC_EXHAUSTIVE"), reason="a run of its own: make evolution"),
+]
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from local_stack.cql import CqlClient
     from local_stack.interfaces import CassandraServers, KafkaServer
 
-pytestmark = pytest.mark.servers
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.skipif(not os.environ.get("CDC_EXHAUSTIVE"), reason="a run of its own: make evolution"),
+]
 
 OPTIONS = CassandraOptions(commitlog_segment_mib=1, commitlog_sync_period_ms=100)
 TABLES = (
