@@ -82,29 +82,22 @@ def _cdc_enabled(facts: Facts) -> Iterator[Finding]:
 
 
 def _cdc_block_writes(facts: Facts) -> Iterator[Finding]:
-    value = (facts.settings or {}).get("cdc_block_writes")
-    if value == "false":
-        yield Finding(
-            "cdc_block_writes",
-            Status.FAIL,
-            "With cdc_block_writes: false the node drops the oldest segments when cdc_raw is full.",
-            "Set cdc_block_writes: true (nodetool cdcblockwrites, and cassandra.yaml).",
-        )
-    elif value is not None:
-        yield Finding("cdc_block_writes", Status.OK, "The node refuses CDC writes rather than lose changes.")
+    lost = "With cdc_block_writes: false the node drops the oldest segments when cdc_raw is full."
+    yield from _switch(facts, "cdc_block_writes", lost, "The node refuses CDC writes rather than lose changes.")
 
 
 def _cdc_on_repair(facts: Facts) -> Iterator[Finding]:
-    value = (facts.settings or {}).get("cdc_on_repair_enabled")
+    lost = "With cdc_on_repair_enabled: false what repair brings this node does not pass its commit log: it is lost."
+    yield from _switch(facts, "cdc_on_repair_enabled", lost, "What repair brings passes the commit log.")
+
+
+def _switch(facts: Facts, name: str, lost: str, well: str) -> Iterator[Finding]:
+    """A setting of 4.1 and later that must be true."""
+    value = (facts.settings or {}).get(name)
     if value == "false":
-        yield Finding(
-            "cdc_on_repair_enabled",
-            Status.FAIL,
-            "With cdc_on_repair_enabled: false what repair brings this node does not pass its commit log: it is lost.",
-            "Set cdc_on_repair_enabled: true (nodetool, and cassandra.yaml).",
-        )
+        yield Finding(name, Status.FAIL, lost, f"Set {name}: true in cassandra.yaml and restart the node.")
     elif value is not None:
-        yield Finding("cdc_on_repair_enabled", Status.OK, "What repair brings passes the commit log.")
+        yield Finding(name, Status.OK, well)
 
 
 def _commitlog_sync(facts: Facts) -> Iterator[Finding]:
