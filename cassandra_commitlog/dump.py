@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from cassandra_commitlog.mutations import Decoded, Undecoded
-from cassandra_commitlog.update_json import update_json
-from cassandra_commitlog.values import hexadecimal, value_json
 from cassandra_storage.commitlog import CommitLogPosition
 from cassandra_storage.errors import FormatError, UnknownTableError
 from cdc_messages.envelope import partition_key_values
+from cdc_messages.update_json import update_json
+from cdc_messages.values_json import hexadecimal, value_json
 
 if TYPE_CHECKING:
     from cassandra_commitlog.segments import SegmentFile

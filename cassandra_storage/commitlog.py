@@ -176,6 +176,7 @@ class SegmentReader:
     __slots__ = (
         "_codecs",
         "_decode",
+        "_has_overrun",
         "_logical",
         "_max_mutation",
         "_max_section",
@@ -209,6 +210,7 @@ class SegmentReader:
         self._decode: SectionDecoder | None = None
         self._logical = 0  # of a coded segment: where the marker at `position` would be in a plain one
         self._section_end = 0
+        self._has_overrun = False
         self._resume_from = resume_from
         self._max_section = max_segment_size
         self._max_mutation = max_segment_size // 2 - _ENTRY_OVERHEAD
@@ -242,7 +244,11 @@ class SegmentReader:
                     self.position = min(max(before + _MARKER_SIZE, self._resume_from), end)
             else:
                 end = self._section_end
-                self.position, wanted = self._read_entries(data, base, before, end, end, events)
+                # No checksum covers a section's end: that may be damaged and an entry reach past it, but only one.
+                limit = end if length is None or self._has_overrun else length
+                here, wanted = self._read_entries(data, base, before, end, limit, end, events)
+                self._has_overrun |= here > end
+                self.position = min(here, end)
                 self.wanted = wanted or _MARKER_SIZE
             if self.position == before:
                 break
@@ -341,50 +347,49 @@ class SegmentReader:
         end = start + size
         if not size and not coded:
             return  # DeflateCompressor makes nothing of nothing: not even an empty stream
-        try:
-            content = decode(coded, size)
-        except FormatError as error:
-            yield CorruptEntry(start, end, error.reason, section_offset=self.position)
-            return
-        here = min(max(start, self._resume_from), end)
-        while here < end and not self.is_ended:
+        content, error = decode(coded, size)
+        until = min(end, start + len(content))
+        here, wanted = min(max(start, self._resume_from), end), 0
+        while here < until and not wanted and not self.is_ended:
             events: list[Event] = []
-            here, wanted = self._read_entries(content, start, here, end, min(here + _BATCH, end), events)
+            here, wanted = self._read_entries(content, start, here, end, end, min(here + _BATCH, until), events)
             for event in events:
                 if isinstance(event, CorruptEntry):
                     yield event._replace(section_offset=self.position)
                 else:
                     yield event
-            if wanted:
-                if here < start + len(content):
-                    yield CorruptEntry(here, end, "section ends inside an entry", section_offset=self.position)
-                return
+        if error is not None:
+            yield CorruptEntry(here, end, error.reason, section_offset=self.position)
+        elif wanted:
+            yield CorruptEntry(here, end, "section ends inside an entry", section_offset=self.position)
 
     def _read_entries(  # noqa: PLR0913, PLR0917  the hottest loop: no object for its arguments
-        self, data: bytes, base: int, here: int, section_end: int, until: int, events: list[Event]
+        self, data: bytes, base: int, here: int, section_end: int, limit: int, until: int, events: list[Event]
     ) -> tuple[int, int]:
         """CommitLogReader.readSection of `data`, which begins at position `base`: entries from `here` on that begin
-        before `until`. (where it stopped, how many bytes from there are needed to go on; 0 if it was not for bytes)
+        before `until`, and end at `limit` at most. (where it stopped, how many bytes from there are needed to go on; 0
+        if it was not for bytes)
         """
         available = base + len(data)
         while here < until:
-            wanted = min(_ENTRY_HEAD, section_end - here)
+            if section_end - here < 4:
+                self.is_ended = True  # no room for another
+                return here, 0
+            wanted = min(_ENTRY_HEAD, limit - here)
             if here + wanted > available:
                 return here, wanted
-            size = int.from_bytes(data[here - base : here - base + 4], "big")
-            if size == 0 or section_end - here < 4:
+            at = here - base
+            size_bytes, start = data[at : at + 4], at + _ENTRY_HEAD
+            size = int.from_bytes(size_bytes, "big")
+            if size == 0:
                 self.is_ended = True  # zeroes up to the end of the file
                 return here, 0
-            start = here - base + _ENTRY_HEAD
             end = here + _ENTRY_OVERHEAD + size
-            crc = crc32(data[start - _ENTRY_HEAD : start - 4])
-            if (
-                not _MIN_MUTATION <= size <= self._max_mutation
-                or end > section_end
-                or crc != _INTS.unpack_from(data, start - 8)[1]
-            ):
-                is_sound = crc == _INTS.unpack_from(data, start - 8)[1] and size > self._max_mutation
-                reason = f"entry of {size} bytes, more than {self._max_mutation}" if is_sound else "bad entry size"
+            crc = crc32(size_bytes)
+            is_sound = crc == int.from_bytes(data[at + 4 : start], "big")
+            if not is_sound or not _MIN_MUTATION <= size <= self._max_mutation or end > limit:
+                is_large = is_sound and size > self._max_mutation
+                reason = f"entry of {size} bytes, more than {self._max_mutation}" if is_large else "bad entry size"
                 events.append(CorruptEntry(here, section_end, reason))
                 return section_end, 0
             if end > available:

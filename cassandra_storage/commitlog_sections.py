@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from cassandra_storage.errors import FormatError, UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _BLOCK_HEAD = struct.Struct(">II")
 _LENGTH_SIZE = 4
@@ -34,8 +34,8 @@ class EncryptionParameters(NamedTuple):
 Decompressor: TypeAlias = "Callable[[bytes, int], bytes]"
 # Encrypted bytes of one block -> their content without padding; FormatError if they are damaged.
 Decryptor: TypeAlias = "Callable[[bytes], bytes]"
-# (a section behind its content's length, that length) -> the content; FormatError if it is damaged.
-SectionDecoder: TypeAlias = "Callable[[bytes, int], bytes]"
+# (a section behind its content's length, that length) -> as much of the content as can be had, and what the rest lacks.
+SectionDecoder: TypeAlias = "Callable[[bytes, int], tuple[bytes, FormatError | None]]"
 
 
 class Codecs(Protocol):
@@ -64,12 +64,30 @@ def section_decoder(
     """What the sections of such a segment are decoded by; None for a plain one. Encrypted ones ignore `compression`."""
     if encryption is not None:
         return partial(_decrypted, codecs.decryptor(encryption), codecs.decompressor(_COMPRESSOR_OF_ENCRYPTED))
-    return codecs.decompressor(compression) if compression is not None else None
+    return partial(_decompressed, codecs.decompressor(compression)) if compression is not None else None
 
 
-def _decrypted(decrypt: Decryptor, decompress: Decompressor, section: bytes, size: int) -> bytes:
-    """EncryptionUtils.decrypt and uncompress, until the section ends (EncryptedSegmenter.chunkProvider)."""
+def _decompressed(decompress: Decompressor, section: bytes, size: int) -> tuple[bytes, FormatError | None]:
+    try:
+        return decompress(section, size), None
+    except FormatError as error:
+        return b"", error
+
+
+def _decrypted(
+    decrypt: Decryptor, decompress: Decompressor, section: bytes, size: int
+) -> tuple[bytes, FormatError | None]:
+    """The blocks up to the first that is damaged."""
     blocks: list[bytes] = []
+    try:
+        blocks.extend(_blocks(decrypt, decompress, section, size))  # extend keeps what came before an error
+    except FormatError as error:
+        return b"".join(blocks), error
+    return b"".join(blocks), None
+
+
+def _blocks(decrypt: Decryptor, decompress: Decompressor, section: bytes, size: int) -> Iterator[bytes]:
+    """EncryptionUtils.decrypt and uncompress, until the section ends (EncryptedSegmenter.chunkProvider)."""
     left, pos = size, 0
     while pos < len(section):
         start = pos + _BLOCK_HEAD.size
@@ -83,6 +101,5 @@ def _decrypted(decrypt: Decryptor, decompress: Decompressor, section: bytes, siz
         block_size = int.from_bytes(held[:_LENGTH_SIZE], "big")
         if not _LENGTH_SIZE <= held_size == len(held) or block_size > left:
             raise FormatError("encrypted block of a wrong length", position=start)
-        blocks.append(decompress(held[_LENGTH_SIZE:], block_size))
+        yield decompress(held[_LENGTH_SIZE:], block_size)
         left -= block_size
-    return b"".join(blocks)

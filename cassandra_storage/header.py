@@ -302,7 +302,10 @@ def read_deletion_delta(buf: bytes, pos: int, header: SerializationHeader) -> tu
 def decode_local_deletion_time(value: int, ttl: int, header: SerializationHeader) -> int:
     """Cell.decodeLocalDeletionTime: of a tombstone, an expiring cell or an expiring row liveness."""
     if value < 0:
-        return value & 0xFFFFFFFF if header.format.has_unsigned_deletion_time else _INVALID_DELETION_TIME
+        if not header.format.has_unsigned_deletion_time:
+            return _INVALID_DELETION_TIME
+        value &= 0xFFFFFFFF
+        return NO_DELETION_TIME if value == header.format.no_deletion_time else value
     if value >= ttl or ttl == 0x7FFFFFFF:  # LivenessInfo.EXPIRED_LIVENESS_TTL
         return value
     return _INVALID_DELETION_TIME
@@ -316,13 +319,15 @@ def write_local_deletion_time(local_deletion_time: int, header: SerializationHea
 
 
 def read_deletion_time(buf: bytes, pos: int, header: SerializationHeader) -> tuple[DeletionTime, int]:
-    """SerializationHeader.readDeletionTime. What deletes nothing is LIVE, whatever its local deletion time."""
+    """SerializationHeader.readDeletionTime. What deletes nothing is LIVE, whatever its local deletion time.
+
+    DeletionTime.build takes what is negative for invalid in every version, though 5.0's writer makes it of times that
+    are 2^31 s and more after the least of their update, and of all after 2038 if the least is too.
+    """
     timestamp, pos = read_timestamp(buf, pos, header.stats)
     value, pos = read_deletion_delta(buf, pos, header)
     if timestamp == NO_TIMESTAMP:
         return LIVE, pos
-    if header.format.has_unsigned_deletion_time:
-        value &= 0xFFFFFFFF
     if value == header.format.no_deletion_time:
         return DeletionTime(timestamp, NO_DELETION_TIME), pos
     return DeletionTime(timestamp, _INVALID_DELETION_TIME if value < 0 else value), pos

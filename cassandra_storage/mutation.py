@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cassandra_storage.errors import FormatError
 from cassandra_storage.partition_update import SingleRowUpdate, read_partition_update, split_partition_update
-from cassandra_storage.vint import read_int
+from cassandra_storage.vint import read_int, read_sized
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,6 +60,15 @@ def first_table(buf: bytes) -> bytes:
     """The id of the table of a mutation's first update, found without reading it."""
     _, pos = _read_count(buf)
     return buf[pos : pos + 16]
+
+
+def partition_key(buf: bytes) -> bytes:
+    """The partition key, which all updates of a mutation share, found without reading them. FormatError."""
+    _, pos = _read_count(buf)
+    try:
+        return read_sized(buf, pos + 16)[0]
+    except IndexError:
+        raise FormatError("the mutation ends in its key", position=len(buf)) from None
 
 
 def only_table(buf: bytes) -> bytes | None:

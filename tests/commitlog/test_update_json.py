@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 
 from cassandra_commitlog.facts import write_timestamps
-from cassandra_commitlog.update_json import update_json
 from cassandra_storage.deletion import DeletionTime, RowDeletion
 from cassandra_storage.merge import largest_timestamp
 from cassandra_storage.partition import PartitionUpdate
 from cassandra_storage.rows import Row
+from cdc_messages.update_json import update_json
 from tests.storage.update_builder import Written, updates
 
 if TYPE_CHECKING:

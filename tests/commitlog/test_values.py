@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cassandra_commitlog.values import value_json
 from cassandra_storage.cql_types import parse_type
 from cassandra_storage.marshal import ListType, MapType, NativeType, SetType, TupleType, UserType
+from cdc_messages.values_json import value_json
 from tests.commitlog.json_values import serialized, varint
 from tests.messages.cql_values import NATIVE, values
 from tests.messages.strategies import FROZEN_TYPES

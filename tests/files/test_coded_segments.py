@@ -116,6 +116,33 @@ def test_a_section_that_cannot_be_read_is_stepped_over(form: Form) -> None:
     assert (corrupt.position, corrupt.end_position) == (third.position, third.end_position)
 
 
+def test_the_blocks_before_a_damaged_one_are_read() -> None:
+    """Each block of an encrypted section is decrypted by itself."""
+    sections = [[b"mutation of 23 bytes %02d" % number for number in range(20)], [b"in another section"]]
+    data = bytearray(FORMS[-1].segment(sections))
+    at = len(FORMS[-1].segment(sections[:1])) // 2
+    data[at : at + 40] = bytes(byte ^ 0xFF for byte in data[at : at + 40])
+    *read, corrupt, last = read_all(bytes(data))
+    entries = expected(FORMS[-1], sections)
+    assert 5 < len(read) < 15
+    assert [*read, last] == [*entries[: len(read)], entries[-1]]
+    assert isinstance(corrupt, CorruptEntry)
+    assert (corrupt.position, corrupt.end_position) == (entries[len(read)].position, entries[-2].end_position)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+@pytest.mark.parametrize("size", range(4, 12))
+def test_no_room_for_the_head_of_an_entry(form: Form, size: int) -> None:
+    content = entry(b"first entry") + b"\x00\x00\x01\x07and more"[:size]
+    data = descriptor(parameters=form.parameters)
+    body = ints(len(content)) + form.encode(content)
+    data += marker(len(data), len(data) + 8 + len(body)) + body
+    first, corrupt = read_all(data)
+    assert isinstance(first, CommitLogEntry)
+    assert isinstance(corrupt, CorruptEntry)
+    assert (corrupt.position, corrupt.end_position) == (first.end_position, first.end_position + size)
+
+
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 def test_a_section_of_nothing(form: Form) -> None:
     """As the servers' DeflateCompressor writes one without entries."""

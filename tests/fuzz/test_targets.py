@@ -6,6 +6,7 @@ import random
 import struct
 import time
 import tracemalloc
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
@@ -24,7 +25,10 @@ from cassandra_storage.versions import VERSION_40
 from cassandra_storage.vint import write_sized, write_unsigned_vint
 from tests.files.coded import CODECS
 from tests.fuzz.mutate import mutated
-from tests.fuzz.targets import TARGETS, Target
+from tests.fuzz.targets import TARGETS
+
+if TYPE_CHECKING:
+    from tests.fuzz.target import Target
 
 
 @pytest.fixture(scope="module", params=TARGETS)

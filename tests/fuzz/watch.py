@@ -15,7 +15,7 @@ import click
 if TYPE_CHECKING:
     from types import FrameType
 
-    from tests.fuzz.targets import Target
+    from tests.fuzz.target import Target
 
 FOUND = Path(os.environ.get("FUZZ_FOUND", ".run/fuzz"))
 SLOW = 2.0  # s of CPU for one input: they are some KB at most

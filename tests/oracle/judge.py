@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 KEPT = 20  # differences that are told in full
 LIVE_TIMES = (NO_DELETION_TIME, 2**32 - 2)  # 5.0 takes what it writes for LIVE in messaging version 12 for invalid
+COUNTED = ("mutations", "updates", "rows", "cells", "parts", "damaged", "unknown", "refused", "invalid", "different")
 NO_LINE = '{"nothing":"more"}'
 
 
@@ -34,8 +35,8 @@ NO_LINE = '{"nothing":"more"}'
 class Tally:
     """What was compared. `unknown`: mutations of tables that are gone, which both pass over; `refused`: what both
     cannot read; `invalid`: what Cassandra reads as we do, and then its PartitionUpdate.validate stumbles over (3.11's
-    with a NullPointerException); `parts`: split updates that it read and wrote again; `differences`: the first of them
-    in words.
+    with a NullPointerException); `parts`: split updates that it read and wrote again; `damaged`: damaged segments;
+    `differences`: the first of them in words.
     """
 
     mutations: int = 0
@@ -43,6 +44,7 @@ class Tally:
     rows: int = 0
     cells: int = 0
     parts: int = 0
+    damaged: int = 0
     unknown: int = 0
     refused: int = 0
     invalid: int = 0
@@ -50,7 +52,7 @@ class Tally:
     differences: list[str] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
-        for name in ("mutations", "updates", "rows", "cells", "parts", "unknown", "refused", "invalid", "different"):
+        for name in COUNTED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.differences = (self.differences + other.differences)[:KEPT]
 
@@ -228,8 +230,8 @@ def _compare_end(name: str, rest: list[str], tally: Tally) -> None:
 
 
 def summary(tally: Tally) -> str:
-    counted = ("mutations", "updates", "rows", "cells", "parts")
-    told = [f"{getattr(tally, name):,} {name}" for name in counted]
+    told = [f"{getattr(tally, name):,} {name}" for name in COUNTED[:5]]
+    told += [f"{tally.damaged:,} damaged segments"] if tally.damaged else []
     told += [f"{tally.unknown:,} of unknown tables", f"{tally.refused:,} refused by both"]
     told += [f"{tally.invalid:,} read alike that it calls invalid"]
     return ", ".join([*told, f"{tally.different:,} differences"])

@@ -7,6 +7,7 @@ compared.
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 import tempfile
 import time
@@ -18,6 +19,7 @@ from local_stack.cassandra import CassandraCluster
 from local_stack.encryption import PASSWORD
 from local_stack.versions import VERSIONS
 from tests.oracle.commitlog_oracle import CommitLogOracle
+from tests.oracle.damage import DamageJudge
 from tests.oracle.judge import Tally, judge_made, judge_segment, summary
 from tests.oracle.parts import judge_parts, mutations_of
 from tests.workload.record import KEYSTORE, OPTIONS, SCHEMA, Recording, forms, load_schema, record
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 MADE = 5000  # mutations that no statement makes, in each messaging version
 MADE_TABLES = ("made", "counters")
+DAMAGED = 100  # copies of a segment of each form
 PARTS = 10  # of every so many mutations the split parts are read and written again
 MESSAGING = {"3.11": (11,), "4.0": (12,), "4.1": (12,), "5.0": (12, 13), "5.0-NONE": (12, 13)}
 
@@ -61,6 +64,9 @@ def _judge(cluster: CassandraCluster, folder: Path, recordings: list[Recording],
             for path in recording.segments:
                 of_form.add(judge_segment(oracle.segment(path), path, tables, keys))
             of_form.add(judge_parts(oracle, mutations_of(recording.segments, keys, PARTS), tables))
+            rng = random.Random(f"{seed} {recording.form}")
+            for path in rng.choices(recording.segments, k=4):
+                of_form.add(DamageJudge(oracle, path, tables, keys).judge(rng, DAMAGED // 4))
             report(f"{cluster.version.line} {recording.form}: {summary(of_form)}")
             total.add(of_form)
         for number in MESSAGING[cluster.version.line]:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cassandra_storage.commitlog import CommitLogEntry, SegmentReader
-from cassandra_storage.deletion import NO_LIVENESS, NO_ROW_DELETION, DeletionTime
+from cassandra_storage.deletion import NO_LIVENESS, NO_ROW_DELETION
 from cassandra_storage.mutation import split_mutation
 from cassandra_storage.partition_update import read_partition_update
 from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
@@ -22,7 +22,7 @@ from local_stack.cassandra import CassandraCluster
 from tests.oracle.commitlog_oracle import CommitLogOracle
 from tests.oracle.described import plain
 from tests.oracle.judge import Tally, judge_segment, normalised
-from tests.storage.split_parts import header_of, is_rewritten
+from tests.storage.split_parts import is_rewritten
 from tests.storage.update_builder import updates as generated_updates
 from tests.vectors import make_vectors, workload
 from tests.vectors.load import tables_of
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cassandra_storage.header import EncodingStats
     from cassandra_storage.partition_update import SingleRowUpdate
     from cassandra_storage.schema import TableMetadata
 
@@ -127,25 +126,16 @@ def test_generated_updates(log: Log, data: st.DataObject) -> None:
     said = log.oracle.update(NEWER, written.data)
     assert "error" not in said, said
     assert said.pop("left") == 0
-    stats = header_of(written.data, written.update.table, NEWER).stats
-    kept = [_kept(row, stats) for row in written.update.rows]
-    static_row = written.update.static_row and _kept(written.update.static_row, stats)
+    kept = [_kept(row) for row in written.update.rows]
+    static_row = written.update.static_row and _kept(written.update.static_row)
     expected = written.update._replace(
-        deletion=_read_back(written.update.deletion, stats),
         rows=tuple(row for row in kept if not row.is_empty),
         static_row=static_row if static_row and not static_row.is_empty else None,
     )
     assert normalised({"updates": [said["update"]]})["updates"] == plain([expected])
 
 
-def _read_back(time: DeletionTime, stats: EncodingStats) -> DeletionTime:
-    """5.0 takes the sign of a difference that needs 32 bits for damage (DeletionTime.build); our reader does not."""
-    if time.is_live or time.local_deletion_time - stats.min_local_deletion_time < 2**31:
-        return time
-    return time._replace(local_deletion_time=2**32 - 2)
-
-
-def _kept(row: Row, stats: EncodingStats) -> Row:
+def _kept(row: Row) -> Row:
     """BTreeRow.Builder leaves out what the row's own deletions shadow; our reader leaves that to merging."""
     columns: dict[str, ColumnData] = {}
     for name, data in row.columns.items():
@@ -159,8 +149,7 @@ def _kept(row: Row, stats: EncodingStats) -> Row:
             if not row.deletion.time.deletes(cell.timestamp) and cell.timestamp >= data.deletion.marked_for_delete_at
         )
         if cells or not data.deletion.is_live:
-            columns[name] = ComplexColumnData(_read_back(data.deletion, stats), cells)
+            columns[name] = ComplexColumnData(data.deletion, cells)
     liveness = NO_LIVENESS if row.deletion.time.deletes(row.liveness.timestamp) else row.liveness
     is_shadowed = row.deletion.is_shadowable and not liveness.is_empty
-    deletion = row.deletion._replace(time=_read_back(row.deletion.time, stats))
-    return row._replace(columns=columns, liveness=liveness, deletion=NO_ROW_DELETION if is_shadowed else deletion)
+    return row._replace(columns=columns, liveness=liveness, deletion=NO_ROW_DELETION if is_shadowed else row.deletion)

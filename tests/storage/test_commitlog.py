@@ -164,6 +164,56 @@ def test_sizes_that_are_not_believed() -> None:
         )
 
 
+@pytest.mark.parametrize("size", range(4, 12))
+def test_no_room_for_the_head_of_an_entry(size: int) -> None:
+    """Less than four bytes are the end (below); with more there should be an entry."""
+    body = entry(b"first entry") + b"\x00\x00\x01\x07and more"[:size]
+    data = descriptor() + marker(HEADER_SIZE, HEADER_SIZE + 8 + len(body)) + body
+    for is_completed in (False, True):
+        first, corrupt = read_all(data, is_completed=is_completed)
+        assert isinstance(first, CommitLogEntry)
+        assert corrupt == CorruptEntry(first.end_position, len(data), "bad entry size")
+    behind = marker(len(data), len(data) + 8 + len(entry(b"third entry"))) + entry(b"third entry")
+    assert mutations_of(read_all(data + behind)) == [b"first entry", b"third entry"]
+
+
+@pytest.mark.parametrize("size", range(4))
+def test_less_than_a_size_ends_the_segment(size: int) -> None:
+    body = entry(b"first entry") + b"\x00\x00\x01"[:size]
+    data = descriptor() + marker(HEADER_SIZE, HEADER_SIZE + 8 + len(body)) + body
+    (first,) = read_all(data)
+    assert isinstance(first, CommitLogEntry)
+
+
+@pytest.mark.parametrize("missing", [1, 4, 5, 15, 16, 19])
+def test_an_entry_reaches_past_a_damaged_end(missing: int) -> None:
+    """No checksum covers a section's end; Cassandra reads the entry that begins before it, from 4 bytes of it on."""
+    data = bytearray(segment([[b"first entry", b"second entry"], [b"third entry"]]))
+    end = data.index(b"third") - 16
+    data[HEADER_SIZE : HEADER_SIZE + 4] = ints(end - missing)
+    first, second, corrupt = read_all(bytes(data))
+    assert mutations_of([first, second]) == [b"first entry", b"second entry"]
+    assert corrupt == CorruptEntry(end - missing, len(data), "bad sync marker")
+    first, corrupt = read_all(bytes(data), is_completed=False)
+    assert mutations_of([first]) == [b"first entry"]
+    assert isinstance(corrupt, CorruptEntry)
+
+
+def test_only_one_entry_reaches_past_its_section() -> None:
+    """Nested in one another they would be many times the file, and take as long."""
+
+    def nested(level: int) -> bytes:
+        at = HEADER_SIZE + 18 * level
+        inner = b"--" + nested(level + 1) if level < 20 else bytes(20)
+        return marker(at, at + 18) + entry(inner)
+
+    data = descriptor() + nested(0)
+    outer, *rest = read_all(data)
+    assert mutations_of([outer]) == [data[HEADER_SIZE + 16 : -4]]
+    assert rest
+    assert mutations_of(rest) == []
+
+
 def test_the_largest_mutation() -> None:
     """Half a segment, with what is around it."""
     largest, larger = bytes(500 - 12), bytes(501 - 12)

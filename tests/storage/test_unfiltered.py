@@ -21,6 +21,7 @@ from cassandra_storage.unfiltered import read_row, skip_row, write_row
 from cassandra_storage.versions import VERSION_40, VERSION_3014, messaging_format
 from cassandra_storage.vint import write_int
 from tests.storage import strategies
+from tests.storage.as_read import row_as_read
 from tests.storage.strategies import INT, TEXT
 
 TABLE = TableMetadata(
@@ -59,7 +60,8 @@ def rows_with_headers(draw: st.DrawFn) -> tuple[Row, SerializationHeader, bool]:
 def test_round_trip(generated: tuple[Row, SerializationHeader, bool], lead: bytes) -> None:
     row, header, is_static = generated
     data = lead + write_row(row, header, is_static=is_static)
-    assert read_row(data + b"\x01", len(lead), header, is_static=is_static) == (row, len(data))
+    read = row_as_read(row, header.stats)
+    assert read_row(data + b"\x01", len(lead), header, is_static=is_static) == (read, len(data))
     assert skip_row(data + b"\x01", len(lead), header, is_static=is_static).end == len(data)
 
 
@@ -174,14 +176,52 @@ def test_shadowable_deletion_and_live_complex_deletion() -> None:
         (12, 2**31 - 2, 2**31 - 2),
         (12, 2**32 - 5, 2**32 - 2),  # negative: Cell.INVALID_DELETION_TIME
         (13, 2**31 - 1, 2**31 - 1),
-        (13, 2**32 - 3, 2**32 - 3),
-        (13, 2**32 - 1, NO_DELETION_TIME),
+        (13, EPOCH + 2**31 - 1, EPOCH + 2**31 - 1),
+        (13, EPOCH + 2**31, 2**32 - 2),
+        (13, 2**32 - 3, 2**32 - 2),
     ],
 )
 def test_deletion_times_of_versions(version: int, written: int, read: int) -> None:
+    """A DeletionTime whose difference to the least, or which itself, is negative as an int is invalid in 13 too."""
     header = SerializationHeader.of_table(TABLE, messaging_version=version)
     row = Row((b"x",), {}, deletion=RowDeletion(DeletionTime(5, written)))
     assert read_row(write_row(row, header), 0, header)[0].deletion.time == DeletionTime(5, read)
+
+
+@pytest.mark.parametrize(
+    ("written", "ttl", "read"),
+    [
+        (2**31 - 1, 0, 2**31 - 1),
+        (EPOCH + 2**31, 0, EPOCH + 2**31),
+        (2**32 - 3, 0, 2**32 - 3),
+        (2**32 - 3, 9, 2**32 - 3),
+        (2**32 - 1, 9, NO_DELETION_TIME),
+    ],
+)
+def test_deletion_times_of_cells(written: int, ttl: int, read: int) -> None:
+    """Cell.decodeLocalDeletionTime takes the whole range of unsigned ints, also where the least is after 2038."""
+    cell = Cell(5, b"", written, ttl)
+    for least in (EPOCH, 2**31 - 1, 2**31 + 5):
+        header = SerializationHeader.of_table(TABLE, EncodingStats(min_local_deletion_time=least))
+        stats, _ = read_stats(write_stats(header.stats), 0)
+        data = write_row(Row((b"x",), {"b": cell}), header)
+        assert read_row(data, 0, header._replace(stats=stats))[0].columns["b"] == Cell(5, b"", read, ttl)
+
+
+@pytest.mark.parametrize(("ttl", "read"), [(8, 8), (9, 2**32 - 2), (2**31 - 1, 8)])
+def test_expiration_before_the_ttl(ttl: int, read: int) -> None:
+    """It would have been written before 1970, unless its TTL is LivenessInfo.EXPIRED_LIVENESS_TTL."""
+    data = write_row(Row((b"x",), {}, LivenessInfo(5, ttl, 8)), HEADER)
+    assert read_row(data, 0, HEADER)[0].liveness == LivenessInfo(5, ttl, read)
+
+
+def test_deletion_after_2038_as_the_least() -> None:
+    """EncodingStats.Serializer reads a least after 2038 as negative, and so each DeletionTime as invalid."""
+    time = DeletionTime(5, 2**31)
+    header = SerializationHeader.of_table(TABLE, EncodingStats(min_local_deletion_time=time.local_deletion_time))
+    stats, _ = read_stats(write_stats(header.stats), 0)
+    data = write_row(Row((b"x",), {}, deletion=RowDeletion(time)), header)
+    assert read_row(data, 0, header._replace(stats=stats))[0].deletion.time == DeletionTime(5, 2**32 - 2)
 
 
 @pytest.mark.parametrize(("version", "none"), [(11, 2**31 - 1), (12, 2**31 - 1), (13, 2**32 - 1)])

@@ -15,6 +15,7 @@ from cassandra_storage.rows import Row
 from cassandra_storage.unfiltered import write_row
 from cassandra_storage.vint import write_sized, write_unsigned_vint
 from tests.storage import strategies
+from tests.storage.as_read import update_as_read
 
 if TYPE_CHECKING:
     from cassandra_storage.schema import TableMetadata
@@ -28,6 +29,8 @@ BOUNDARIES = {
 
 
 class Written(NamedTuple):
+    """An update's bytes, and what they are read as."""
+
     update: PartitionUpdate
     data: bytes
 
@@ -105,7 +108,7 @@ def updates(
         tuple(one for one in unfiltereds if isinstance(one, Row)),
         tuple(one for one in unfiltereds if isinstance(one, RangeTombstone)),
     )
-    return Written(update, write_update(update, unfiltereds, header))
+    return Written(update_as_read(update, header.stats), write_update(update, unfiltereds, header))
 
 
 def _touching(end: ClusteringBound) -> ClusteringBound:

@@ -44,6 +44,8 @@ import org.apache.cassandra.utils.ByteBufferUtil;
  */
 public final class CommitLogOracle
 {
+    private static final int MOST_COMPLAINTS = 10_000;
+
     private static PrintStream out;
 
     public static void main(String[] arguments) throws Exception
@@ -103,14 +105,19 @@ public final class CommitLogOracle
     {
         CommitLogReadHandler handler = new CommitLogReadHandler()
         {
+            private int complaints;
+
             public boolean shouldSkipSegmentOnError(CommitLogReadException error)
             {
                 say("{\"corrupt\":" + quoted(error.getMessage()) + "}");
                 return false;
             }
 
-            public void handleUnrecoverableError(CommitLogReadException error)
+            /** 3.11's reader finds the same bad sync marker again and again, unless it is stopped. */
+            public void handleUnrecoverableError(CommitLogReadException error) throws IOException
             {
+                if (++complaints > MOST_COMPLAINTS)
+                    throw new IOException("complains for ever");
                 say("{\"corrupt\":" + quoted(error.getMessage()) + ",\"updates\":" + refused(error.getMessage(), path) + "}");
             }
 

@@ -1,4 +1,5 @@
 import java.io.IOException;
+import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
@@ -39,8 +40,17 @@ final class Api
         }
     }
 
-    static void loadSchema()
+    /** 4.0 would write the schema's version into the node's commit log, unless told not to. */
+    static void loadSchema() throws ReflectiveOperationException
     {
+        for (Method method : Schema.class.getMethods())
+        {
+            if (method.getName().equals("loadFromDisk") && method.getParameterCount() == 1)
+            {
+                method.invoke(Schema.instance, false);
+                return;
+            }
+        }
         Schema.instance.loadFromDisk();
     }
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_commitlog.values import Json, hexadecimal, raw, value_json
 from cassandra_storage import counter
 from cassandra_storage.cql_types import type_text
 from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL
@@ -16,6 +15,7 @@ from cassandra_storage.errors import FormatError
 from cassandra_storage.marshal import ListType, MapType, NativeType, SetType, UserType
 from cassandra_storage.rows import Cell
 from cdc_messages.envelope import partition_key_values
+from cdc_messages.values_json import Json, hexadecimal, raw, value_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -1,0 +1,39 @@
+"""What a fuzz target is, and the real mutations that many of them begin with."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from cassandra_storage.errors import FormatError
+from tests.vectors.load import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cassandra_storage.schema import TableMetadata
+
+SEED_BYTES = 2000  # larger ones are slow and hold nothing else
+
+
+class Target(NamedTuple):
+    """`run` tells whether it could read the bytes."""
+
+    run: Callable[[bytes], bool]
+    seeds: list[bytes]
+
+
+def is_read(read: Callable[[], object]) -> bool:
+    try:
+        read()
+    except FormatError:
+        return False
+    return True
+
+
+@cache
+def first_mutations() -> tuple[Mapping[bytes, TableMetadata], list[bytes]]:
+    """One mutation for each table and shape, the shorter the sooner."""
+    vectors = load("5.0")
+    found = sorted({entry.mutation for segment in vectors.segments for entry in segment.entries()}, key=len)
+    return vectors.tables, [mutation for mutation in found if len(mutation) < SEED_BYTES]
