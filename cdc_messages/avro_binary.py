@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 NULL = b"\x00"  # branch 0 of a union with null, which is always the first
 VALUE = b"\x02"  # branch 1
+TRUE, FALSE = b"\x01", b"\x00"
 END = b"\x00"  # the end of an array's or a map's blocks
 
 

@@ -18,13 +18,17 @@ Cause: TypeAlias = Literal["write", "expiry", "schema"]
 
 
 class Source(NamedTuple):
-    """Where a change comes from: the message's largest write timestamp (µs) and its place in a node's commit log."""
+    """Where a change comes from: the message's largest write timestamp (µs) and its place in a node's commit log.
+
+    inexact: the row's partition lacked something, so that the row may not be what `SELECT` shows.
+    """
 
     ts_us: int
     host: bytes
     file: str
     position: int
     cause: Cause = "write"
+    inexact: bool = False
 
 
 class RowChange(NamedTuple):

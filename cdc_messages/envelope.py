@@ -11,19 +11,20 @@ from uuid import UUID
 from cassandra_storage.errors import FormatError
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from cdc_messages import wire
-from cdc_messages.avro_binary import NULL, VALUE, encode_array, encode_long, encode_string
+from cdc_messages.avro_binary import FALSE, NULL, TRUE, VALUE, encode_array, encode_long, encode_string
 from cdc_messages.avro_types import AvroTypes, field
 from cdc_messages.avro_values import EmptyValueError
 from cdc_messages.errors import MessageError
 from cdc_messages.names import avro_names, namespace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from cdc_messages.avro_values import Encoder
-    from cdc_messages.changes import RowChange, RowImage, Source
+    from cdc_messages.changes import RowChange, RowImage
 
 CONNECTOR = "cassandra"
+_BEFORE = (encode_string("before"),)
 try:
     VERSION = version("cassandra-cdc-materializer")
 except PackageNotFoundError:  # run from a source tree that was not installed
@@ -113,8 +114,11 @@ class ChangeEncoder:
         self._file: tuple[bytes, str] = (b"", "")
         self._source_file = b""
 
-    def encode(self, change: RowChange, ts_ms: int | None = None) -> tuple[bytes, bytes] | None:
-        """The change's message, key and value; `ts_ms` is when it was made, now if not given.
+    def encode(
+        self, change: RowChange, ts_ms: int | None = None, *, without_before: bool = False
+    ) -> tuple[bytes, bytes] | None:
+        """The change's message, key and value; `ts_ms` is when it was made, now if not given. `without_before` leaves
+        the row before out, and says so, where there is one.
 
         None if the row's key has no form in Avro: an empty value of a type without one, a null of a compact table, a
         value that is none of its type. MessageError if the change is not one of this table's.
@@ -123,11 +127,12 @@ class ChangeEncoder:
         if key is None:
             return None
         odd = _OddValues([], [])
+        left_out = _BEFORE if without_before and change.before is not None else ()
         value = (
             self._value_header,
-            self._image("before", change.before, key, odd),
+            self._image("before", None if left_out else change.before, key, odd),
             self._image("after", change.after, key, odd),
-            self._source(change.source, change.row_sequence, odd),
+            self._source(change, odd, left_out),
             encode_string(change.op),
             VALUE,
             encode_long(time_ns() // 1_000_000 if ts_ms is None else ts_ms),
@@ -178,8 +183,9 @@ class ChangeEncoder:
             raise MessageError(f"columns that {self._table.qualified_name} does not have: {sorted(unknown)}")
         return b"".join(parts)
 
-    def _source(self, source: Source, row_sequence: int, odd: _OddValues) -> bytes:
+    def _source(self, change: RowChange, odd: _OddValues, left_out: Sequence[bytes]) -> bytes:
         """The source record; what rarely changes is kept encoded."""
+        source = change.source
         if self._file != (source.host, source.file):
             self._file = (source.host, source.file)
             self._source_file = encode_string(str(UUID(bytes=source.host))) + encode_string(source.file)
@@ -191,9 +197,11 @@ class ChangeEncoder:
             self._source_file,
             encode_long(source.position),
             encode_string(source.cause),
-            encode_long(row_sequence),
+            encode_long(change.row_sequence),
             encode_array(odd.empty),
             encode_array(odd.unreadable),
+            TRUE if source.inexact else FALSE,
+            encode_array(left_out),
         )
         return b"".join(parts)
 
@@ -278,5 +286,7 @@ def _source_schema(of: str) -> dict[str, Any]:
             {"name": "row_sequence", "type": "long"},
             {"name": "empty", "type": {"type": "array", "items": "string"}, "default": []},
             {"name": "unreadable", "type": {"type": "array", "items": "string"}, "default": []},
+            {"name": "inexact", "type": "boolean", "default": False},
+            {"name": "left_out", "type": {"type": "array", "items": "string"}, "default": []},
         ],
     )

@@ -1,4 +1,4 @@
-"""The one exception of this package."""
+"""The exceptions of this package."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ class MessageError(Exception):
         self.reason = reason
 
 
+class NextVersionError(MessageError):
+    """It is whole, as far as can be seen, but of the format version after this build's."""
+
+
 def check_version(version: object, readable: range, what: str) -> None:
     """Raise MessageError unless this build reads format `version` of `what`: its own or the one before."""
     if not isinstance(version, int) or version not in readable:
         known = " and ".join(str(number) for number in readable)
-        raise MessageError(f"{what} has format version {version}; this build reads {known}")
+        kind = NextVersionError if version == readable.stop else MessageError
+        raise kind(f"{what} has format version {version}; this build reads {known}")

@@ -6,7 +6,9 @@ a reader needs no registry, and takes its own version and the one before.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
+from hashlib import blake2b
 from io import BytesIO
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -26,7 +28,10 @@ class RawMessage:
     """What a raw message says.
 
     kind: row, static, partition_deletion or range_deletion: `update` is a PartitionUpdate of that one thing, in
-        Cassandra's serialization of `messaging_version`. gap: a quarantined mutation, `update` is what is known of it.
+        Cassandra's serialization of `messaging_version`. gap: a quarantined mutation, `update` is what is known of it;
+        the messages of its replay have the same host, segment and position. A gap whose `file` is empty says that
+        nothing is missing after all where `update` names a mark: of a gap its place_id (docs/decisions/0015). Under an
+        empty key a gap is of every partition.
         heartbeat: `update` is empty, nothing about rows is said.
     table_id, host_id: UUIDs, 16 bytes. schema_digest: 16 bytes (cdc_messages.tables.digest).
     truncation_epoch: the number of truncations of the table that this host's log has passed.
@@ -49,6 +54,14 @@ class RawMessage:
     published_up_to_segment: int = 0
     published_up_to_position: int = 0
     clock: int = 0
+
+
+_PLACE = struct.Struct(">16sqq")
+
+
+def place_id(host_id: bytes, segment: int, position: int) -> bytes:
+    """What names a gap (16 bytes): the place of the mutation that is missing."""
+    return blake2b(_PLACE.pack(host_id, segment, position), digest_size=16).digest()
 
 
 def _bytes16(name: str, doc: str) -> dict[str, Any]:

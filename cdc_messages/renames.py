@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_TYPES = ".types"  # the end of the namespace of user types: cdc_messages.avro_types
-
 
 def with_aliases(schema: dict[str, Any], earlier: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """The schema, whose renamed fields have the names of `earlier` schemas as aliases: so it reads their messages."""
@@ -35,9 +33,11 @@ def is_misread(schema: dict[str, Any], earlier: dict[str, Any]) -> bool:
     return False
 
 
-def _user_types(schema: Any) -> dict[str, list[dict[str, Any]]]:  # noqa: ANN401 - any part of a schema
-    """The fields of each user type, by its full name, in order."""
-    return {f"{of['namespace']}.{of['name']}": of["fields"] for of in _records(schema)}
+def _user_types(envelope: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """The fields of each user type of a table, by its full name, in order."""
+    namespace = f"{envelope['namespace']}.types"  # cdc_messages.avro_types; a table may be called `types` as well
+    found = (of for of in _records(envelope) if of["namespace"] == namespace)
+    return {f"{namespace}.{of['name']}": of["fields"] for of in found}
 
 
 def _records(schema: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - any part of a schema
@@ -46,8 +46,7 @@ def _records(schema: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - any par
             yield from _records(part)
     elif isinstance(schema, dict):
         if schema["type"] == "record":
-            if schema["namespace"].endswith(_TYPES):
-                yield schema
+            yield schema
             yield from _records([field["type"] for field in schema["fields"]])
         else:
             yield from _records([part for part in (schema.get("items"), schema.get("values")) if part is not None])

@@ -54,6 +54,17 @@ def collisions(prefix: str, tables: Iterable[tuple[str, str]]) -> list[TopicColl
     return found
 
 
+def dead_letter_topic(prefix: str, keyspace: str, table: str) -> str:
+    """Where raw messages go that cannot be read."""
+    return f"{prefix}.dead.{keyspace}.{table}"
+
+
+def table_of(raw_topic: str) -> tuple[str, str]:
+    """The keyspace and the table of a raw topic's name."""
+    keyspace, table = raw_topic.split(".")[-2:]
+    return keyspace, table
+
+
 def check_length(topic: str) -> str:
     """The topic's name, or MessageError if Kafka refuses one so long."""
     if len(topic) > MAX_TOPIC_LENGTH:
@@ -67,6 +78,7 @@ def _topics(prefix: str, tables: Iterable[tuple[str, str]]) -> Iterator[tuple[st
         owner = f"{keyspace}.{table}"
         yield owner, raw_topic(prefix, keyspace, table)
         yield owner, change_topic(prefix, keyspace, table)
+        yield owner, dead_letter_topic(prefix, keyspace, table)
 
 
 def partition_for(key: bytes, count: int) -> int:

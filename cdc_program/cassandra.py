@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import ssl
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -25,7 +26,7 @@ from cassandra.query import dict_factory
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from uuid import UUID
 
     from cdc_program.settings import CassandraSettings
@@ -100,15 +101,25 @@ def read_node(client: CassandraClient) -> Node:
     return Node(row["host_id"], row["cluster_name"], row["data_center"], row["release_version"])
 
 
-def check_cdc_enabled(client: CassandraClient) -> None:
-    """CdcError CDC_DISABLED if the node says that it keeps no CDC log; 3.11 does not say, nor without the grant."""
+def live_settings(client: CassandraClient) -> dict[str, str] | None:
+    """The node's settings by name; None where it does not tell them: 3.11, or without the grant."""
     try:
-        rows = client.rows("SELECT value FROM system_views.settings WHERE name = 'cdc_enabled'")
+        rows = client.rows("SELECT name, value FROM system_views.settings")
     except CdcError as error:
         if error.code is Code.CASSANDRA_UNREACHABLE:
             raise
-        return
-    if rows and rows[0]["value"] != "true":
+        return None
+    return {row["name"]: row["value"] or "" for row in rows}
+
+
+def peer_datacenters(client: CassandraClient) -> list[str]:
+    """The datacenter of each other node that this one knows."""
+    return [row["data_center"] for row in client.rows("SELECT data_center FROM system.peers")]
+
+
+def check_cdc_enabled(settings: Mapping[str, str] | None) -> None:
+    """CdcError CDC_DISABLED if the node says, in its `live_settings`, that it keeps no CDC log."""
+    if (settings or {}).get("cdc_enabled", "true") != "true":
         raise CdcError(
             Code.CDC_DISABLED,
             "The node runs with cdc_enabled: false.",
@@ -127,6 +138,7 @@ def _cluster(settings: CassandraSettings, contact_points: list[str], *, pinned: 
         contact_points,
         port=settings.port,
         auth_provider=auth,
+        ssl_context=_tls(settings),
         execution_profiles={EXEC_PROFILE_DEFAULT: profile},
         connect_timeout=settings.connect_timeout_seconds,
         control_connection_timeout=settings.connect_timeout_seconds,
@@ -135,6 +147,24 @@ def _cluster(settings: CassandraSettings, contact_points: list[str], *, pinned: 
         token_metadata_enabled=False,
         compression=False,
     )
+
+
+def _tls(settings: CassandraSettings) -> ssl.SSLContext | None:
+    """CdcError CONFIG_INVALID where a file cannot be used."""
+    if not settings.ssl:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=settings.ssl_ca_file)
+        if settings.ssl_identity_file is not None:
+            context.load_cert_chain(settings.ssl_identity_file)
+    except OSError as error:  # ssl.SSLError is one
+        raise CdcError(
+            Code.CONFIG_INVALID,
+            f"The certificates for Cassandra cannot be used: {error}.",
+            "Set cassandra.ssl_ca_file, and ssl_identity_file to one PEM file with certificate and private key.",
+        ) from error
+    context.check_hostname = settings.ssl_check_hostname
+    return context
 
 
 @contextmanager

@@ -53,8 +53,10 @@ class Program(click.Group):
         *,
         flags: Mapping[str, str] | None = None,
         params: Sequence[click.Parameter] = (),
+        group: click.Group | None = None,
     ) -> Callable[[Callable[..., None]], click.Command]:
-        """Makes a function of the settings (and of `params`) a command; `flags` maps a flag to its setting.
+        """Makes a function of the settings (and of `params`) a command; `flags` maps a flag to its setting, `group` is
+        one of this program's if the command is not its own.
 
         Settings are loaded and logging is set up before it; its errors become one message and an exit status.
         """
@@ -76,7 +78,7 @@ class Program(click.Group):
                     *_common_options(),
                 ],
             )
-            self.add_command(command)
+            (group or self).add_command(command)
             return command
 
         return make

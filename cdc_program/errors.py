@@ -16,6 +16,7 @@ class Code(Enum):
     CONFIG_FILE = (3, 2)
     PORT_IN_USE = (4, 2)
     STACK_MISSING = (5, 2)
+    PROGRAM_SILENT = (6, 3)
     CASSANDRA_UNREACHABLE = (10, 3)
     CASSANDRA_AUTH = (11, 3)
     CDC_DISABLED = (12, 3)
@@ -37,6 +38,10 @@ class Code(Enum):
     SCHEMA_UNKNOWN = (43, 4)
     LOG_ENCRYPTED = (44, 3)
     KEYSTORE = (45, 3)
+    CDC_RAW_FILLS = (46, 3)
+    CDC_RAW_WAS_FULL = (47, 3)
+    QUARANTINED = (48, 4)
+    QUARANTINE_FULL = (49, 4)
     RAW_SKIPPED = (50, 4)
     STATE_MISMATCH = (51, 4)
     STATE_DAMAGED = (52, 4)
@@ -53,7 +58,12 @@ class Code(Enum):
     TOPIC_VERSION = (66, 4)
     KEY_WITHOUT_FORM = (67, 4)
     PUBLISHER_SILENT = (68, 4)
+    DEAD_LETTER = (80, 4)
+    DEAD_LETTERS = (81, 4)
+    MESSAGE_TOO_LARGE = (82, 4)
+    TRANSACTION_TIMEOUT = (83, 4)
     SERVER_FAILED = (70, 5)
+    CHECKPOINT_LOCATION = (71, 3)
 
     @property
     def text(self) -> str:

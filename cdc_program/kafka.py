@@ -21,6 +21,12 @@ class ClientConfig(dict[str, object]):
         return repr({key: "***" if key in _SECRET_KEYS else value for key, value in self.items()})
 
 
+# For a consumer that is told its partitions and commits nothing: librdkafka wants a group of it all the same, and asks
+# for its coordinator. Who may not use the group (the error's name) reads without one.
+WITHOUT_GROUP: dict[str, object] = {"group.id": "unused", "enable.auto.commit": False, "enable.partition.eof": True}
+GROUP_REFUSED = "GROUP_AUTHORIZATION_FAILED"
+
+
 def client_config(settings: KafkaSettings) -> dict[str, object]:
     """The properties that every client of these brokers has; add the client's own to it."""
     config = ClientConfig(
@@ -34,6 +40,11 @@ def client_config(settings: KafkaSettings) -> dict[str, object]:
         config["sasl.mechanism"] = settings.sasl_mechanism
         config["sasl.username"] = settings.sasl_username
         config["sasl.password"] = settings.sasl_password.get_secret_value()
-    if settings.security_protocol.endswith("SSL") and settings.ssl_ca_file is not None:
-        config["ssl.ca.location"] = str(settings.ssl_ca_file)
+    if settings.security_protocol.endswith("SSL"):
+        files = {
+            "ssl.ca.location": settings.ssl_ca_file,
+            "ssl.certificate.location": settings.ssl_identity_file,
+            "ssl.key.location": settings.ssl_identity_file,
+        }
+        config.update({name: str(file) for name, file in files.items() if file is not None})
     return config

@@ -40,6 +40,16 @@ class CassandraSettings(Table):
     username: Annotated[str, Field(description="Role to log in as; empty for no authentication.")] = ""
     password: Annotated[SecretStr, Field(description="Its password.")] = SecretStr("")
     password_file: Annotated[Path | None, Field(description="A file that holds the password.")] = None
+    ssl: Annotated[bool, Field(description="Whether to speak TLS (client_encryption_options).")] = False
+    ssl_ca_file: Annotated[
+        Path | None, Field(description="Certificates of the authorities to trust (PEM); empty for the system's.")
+    ] = None
+    ssl_identity_file: Annotated[
+        Path | None, Field(description="Our certificate and its private key (PEM), if the nodes ask for one.")
+    ] = None
+    ssl_check_hostname: Annotated[
+        bool, Field(description="Whether the nodes' certificates must be of the addresses that are connected to.")
+    ] = True
     connect_timeout_seconds: Annotated[float, Field(description="How long to wait for a connection.", gt=0)] = 10.0
 
 
@@ -60,6 +70,9 @@ class KafkaSettings(Table):
     sasl_password: Annotated[SecretStr, Field(description="SASL password.")] = SecretStr("")
     sasl_password_file: Annotated[Path | None, Field(description="A file that holds the SASL password.")] = None
     ssl_ca_file: Annotated[Path | None, Field(description="Certificates of the authorities to trust (PEM).")] = None
+    ssl_identity_file: Annotated[
+        Path | None, Field(description="Our certificate and its private key (PEM), if the brokers ask for one.")
+    ] = None
     replication_factor: Annotated[
         int, Field(description="Replicas of each topic that is made; -1 for the broker's default.")
     ] = -1
@@ -125,6 +138,22 @@ class PublisherSettings(Table):
     delete_finished_segments: Annotated[
         bool, Field(description="Delete a segment once it is complete and wholly acknowledged.")
     ] = True
+    quarantine_max_mutations: Annotated[
+        int,
+        Field(description="Mutations that cannot be decoded and are put aside before it stops.", ge=0),
+    ] = 1000
+    quarantine_max_mib: Annotated[int, Field(description="Size of what is put aside before it stops.", ge=0)] = 64
+    commitlog_directory: Annotated[
+        Path | None,
+        Field(description="The node's commitlog_directory; of use for 3.11, which counts it to cdc_total_space."),
+    ] = None
+    cdc_total_space_mib: Annotated[
+        int, Field(description="The node's cdc_total_space, where it does not tell it (3.11); 0: its default.", ge=0)
+    ] = 0
+    operations_address: Annotated[str, Field(description="Where /metrics, /health and /status are served.")] = (
+        "127.0.0.1"
+    )
+    operations_port: Annotated[int, Field(description="Their port; 0 for none.", ge=0, le=65535)] = 9470
 
 
 class FillerSettings(Table):
@@ -181,7 +210,11 @@ class MaterializerSettings(Table):
         "cassandra-materializer"
     )
     checkpoint_location: Annotated[
-        str, Field(description="Folder or URI of changelogs and snapshots; all workers reach it.")
+        str,
+        Field(
+            description="Folder, or URI such as s3://bucket/folder?region=eu-west-1, of changelogs and snapshots; all "
+            "workers reach it."
+        ),
     ] = "/var/lib/cassandra-materializer/checkpoint"
     state_directory: Annotated[Path, Field(description="Local folder of the RocksDB states of a worker.")] = Path(
         "/var/lib/cassandra-materializer/state"
@@ -201,6 +234,14 @@ class MaterializerSettings(Table):
         16 * 1024 * 1024
     )
     chunk_max_rows: Annotated[int, Field(description="Most raw messages in one transaction.", ge=1)] = 20_000
+    chunk_max_changes: Annotated[
+        int,
+        Field(
+            description="Most rows, about, that one transaction reads or changes; of their bytes at most four times "
+            "`chunk_max_bytes`. What reaches more, such as a wide partition's deletion, is told in several.",
+            ge=1,
+        ),
+    ] = 40_000
     chunk_max_seconds: Annotated[float, Field(description="Longest a chunk is collected for.", gt=0)] = 10.0
     snapshot_every_versions: Annotated[
         int, Field(description="A snapshot is uploaded when the state is this many versions past the last one.", ge=1)
@@ -208,6 +249,14 @@ class MaterializerSettings(Table):
     changelogs_kept_versions: Annotated[
         int, Field(description="Changelogs of at least this many versions are kept.", ge=1)
     ] = 100
+    changelogs_kept_seconds: Annotated[
+        float,
+        Field(
+            description="… and those of at least this many seconds: a worker that had the partition so long ago reads "
+            "them and no snapshot.",
+            ge=0,
+        ),
+    ] = 3600.0
     max_clock_jump_hours: Annotated[
         float, Field(description="A raw partition whose time leaps by more stops.", gt=0)
     ] = 24.0
@@ -223,12 +272,48 @@ class MaterializerSettings(Table):
         int, Field(description="How much longer than gc_grace_seconds a tombstone is kept.", ge=0)
     ] = 3600
     silent_host_seconds: Annotated[
-        float, Field(description="A publisher unheard of for this long is reported: it holds purging back.", gt=0)
+        float,
+        Field(
+            description="A publisher unheard of for this long is reported: it holds purging back. A busy one is heard "
+            "of every sixth publisher.heartbeat_seconds.",
+            gt=0,
+        ),
     ] = 3600.0
     forgotten_hosts: Annotated[
         list[UUID],
         Field(description="Host ids of publishers that will not come back: purging does not wait for them."),
     ] = []
+    transaction_timeout_seconds: Annotated[
+        float,
+        Field(
+            description="After so long the brokers abort a chunk's transaction, and it runs again; storing its "
+            "changelog is given up after three quarters of it. At most the brokers' transaction.max.timeout.ms.",
+            ge=2,
+        ),
+    ] = 120.0
+    position_renewal_hours: Annotated[
+        float,
+        Field(
+            description="A position that has not moved for so long is committed again; well below the brokers' "
+            "offsets.retention.minutes, after which they forget it.",
+            gt=0,
+        ),
+    ] = 12.0
+    on_large_message: Annotated[
+        Literal["stop", "without_before", "dead_letter"],
+        Field(
+            description="What is done with a change larger than its topic's max.message.bytes: stop the partition; "
+            "leave out `before`, and stop if that is not enough; or send it to the dead-letter topic instead."
+        ),
+    ] = "stop"
+    max_dead_letters: Annotated[
+        int,
+        Field(
+            description="How many messages of a raw partition that cannot be read are put aside before it stops; 0 to "
+            "stop at the first.",
+            ge=0,
+        ),
+    ] = 100
     tombstones: Annotated[
         bool, Field(description="Follow each delete by a message without a value, for compaction.")
     ] = True

@@ -95,6 +95,8 @@ def test_create() -> None:
             "row_sequence": 1,
             "empty": [],
             "unreadable": [],
+            "inexact": False,
+            "left_out": [],
         },
         "op": "c",
         "ts_ms": 1_700_000_000_999,

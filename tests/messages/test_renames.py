@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
@@ -67,3 +68,10 @@ def test_a_name_that_another_field_had_is_misread() -> None:
     assert is_misread(schema("b", "x"), schema("a", "b"))
     assert not is_misread(schema("x", "y"), schema("a", "b"))
     assert not is_misread(schema("a", "b", "c"), schema("a", "b"))
+
+
+def test_the_row_of_a_table_called_types_is_no_user_type() -> None:
+    before = replace(table("a", "b"), name="types")
+    dropped = value_schema(replace(before, regular_columns=before.regular_columns[1:]), "cdc")
+    assert with_aliases(dropped, [value_schema(before, "cdc")]) == dropped
+    assert not is_misread(dropped, value_schema(before, "cdc"))

@@ -40,6 +40,7 @@ def test_underscore_collides_with_dot() -> None:
     assert topics.collisions("cdc", [("a_b", "c"), ("a", "b_c")]) == [
         TopicCollision("a_b.c", "cdc.raw.a_b.c", "a.b_c", "cdc.raw.a.b_c"),
         TopicCollision("a_b.c", "cdc.a_b.c", "a.b_c", "cdc.a.b_c"),
+        TopicCollision("a_b.c", "cdc.dead.a_b.c", "a.b_c", "cdc.dead.a.b_c"),
     ]
 
 

@@ -1,0 +1,102 @@
+"""The port on which a program is watched: /metrics for Prometheus, /health for a supervisor, /status for a person.
+
+Health is of the process's own loop alone: that Kafka or Cassandra is away must not take a pod out of service.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Self
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+import structlog
+from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
+from prometheus_client.exposition import make_wsgi_app
+
+from cdc_program.errors import CdcError, Code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+log = structlog.get_logger(__name__)
+
+HEALTH_SECONDS = 60.0
+
+
+class Operations:
+    """The endpoints of one program, none if its port is 0.
+
+    `registry` takes its metrics; `beat` is called by its loop; `status` gives what /status answers, a JSON object.
+    """
+
+    def __init__(self, address: str, port: int, status: Callable[[], dict[str, Any]]) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        self._metrics = make_wsgi_app(self.registry)
+        self._address = address
+        self._asked_port = port
+        self._status = status
+        self._last_beat = monotonic()
+        self._server: WSGIServer | None = None
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._server.server_port if self._server else 0
+
+    def __enter__(self) -> Self:
+        if not self._asked_port:
+            return self
+        try:
+            self._server = make_server(self._address, self._asked_port, self._answer, handler_class=_Quiet)
+        except OSError as error:
+            raise CdcError(
+                Code.PORT_IN_USE,
+                f"Cannot listen on {self._address}:{self._asked_port}: {error.strerror}.",
+                "Set another port, or 0 for none.",
+            ) from error
+        threading.Thread(target=self._server.serve_forever, name="operations", daemon=True).start()
+        log.info("operations port open", address=self._address, port=self.port)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+
+    def beat(self) -> None:
+        """The program's loop goes round."""
+        self._last_beat = monotonic()
+
+    def _answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO")
+        if path == "/metrics":
+            answer: Iterable[bytes] = self._metrics(environ, start_response)
+            return answer
+        if path == "/health":
+            silent = monotonic() - self._last_beat
+            is_well = silent < HEALTH_SECONDS
+            return _json(start_response, {"ok": is_well, "loop_seconds_ago": round(silent, 1)}, is_well=is_well)
+        if path == "/status":
+            return _json(start_response, self._status())
+        start_response("404 Not Found", [("Content-Type", "text/plain")])
+        return [b"/metrics, /health or /status\n"]
+
+
+def _json(start_response: StartResponse, value: dict[str, Any], *, is_well: bool = True) -> list[bytes]:
+    start_response("200 OK" if is_well else "503 Service Unavailable", [("Content-Type", "application/json")])
+    return [json.dumps(value).encode() + b"\n"]
+
+
+class _Quiet(WSGIRequestHandler):
+    """Scrapes are not logged."""
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - the library's own signature
+        log.debug("request", line=format % args)
