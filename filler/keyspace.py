@@ -7,6 +7,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 import structlog
 
+from cdc_program.cassandra import peer_datacenters
 from filler.election import Member
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 STRATEGY = "org.apache.cassandra.locator.NetworkTopologyStrategy"
 MEMBERS = "members"
+_REPLICATION_OF = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = %s"
 
 log = structlog.get_logger(__name__)
 
@@ -24,10 +26,13 @@ log = structlog.get_logger(__name__)
 def prepare(client: CassandraClient, settings: FillerSettings, node: Node) -> None:
     """Make the keyspace and its two tables where they are not there.
 
-    Every node's filler does, maybe at once. The tables' ids are told, for Cassandra would make one for each.
+    Every node's filler does, maybe at once. The tables' ids are told, for Cassandra would make one for each. Only the
+    first start needs the right to make keyspaces: IF NOT EXISTS asks for it even where there is one.
     """
     written, members = f"{settings.keyspace}.{settings.table}", f"{settings.keyspace}.{MEMBERS}"
-    client.rows(f"CREATE KEYSPACE IF NOT EXISTS {settings.keyspace} WITH replication = {_replication(client, node)}")
+    if not client.rows(_REPLICATION_OF, (settings.keyspace,)):
+        replication = _replication(node, _nodes(client, node))
+        client.rows(f"CREATE KEYSPACE IF NOT EXISTS {settings.keyspace} WITH replication = {replication}")
     follow_nodes(client, settings, node)
     client.rows(
         f"CREATE TABLE IF NOT EXISTS {written} (id int PRIMARY KEY, filling blob)"
@@ -43,11 +48,10 @@ def prepare(client: CassandraClient, settings: FillerSettings, node: Node) -> No
 
 def follow_nodes(client: CassandraClient, settings: FillerSettings, node: Node) -> None:
     """Replicate to as many nodes as the datacenter has now."""
-    query = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = %s"
-    found = dict(client.rows(query, (settings.keyspace,))[0]["replication"])
+    found = dict(client.rows(_REPLICATION_OF, (settings.keyspace,))[0]["replication"])
     count = _nodes(client, node)
     if found != {"class": STRATEGY, node.datacenter: str(count)}:
-        client.rows(f"ALTER KEYSPACE {settings.keyspace} WITH replication = {_replication(client, node)}")
+        client.rows(f"ALTER KEYSPACE {settings.keyspace} WITH replication = {_replication(node, count)}")
         log.info("keyspace replicated anew", keyspace=settings.keyspace, datacenter=node.datacenter, nodes=count)
 
 
@@ -70,9 +74,8 @@ class Members:
 
 
 def _nodes(client: CassandraClient, node: Node) -> int:
-    peers = client.rows("SELECT data_center FROM system.peers")
-    return 1 + [peer["data_center"] for peer in peers].count(node.datacenter)
+    return 1 + peer_datacenters(client).count(node.datacenter)
 
 
-def _replication(client: CassandraClient, node: Node) -> str:
-    return f"{{'class': 'NetworkTopologyStrategy', '{node.datacenter}': {_nodes(client, node)}}}"
+def _replication(node: Node, count: int) -> str:
+    return f"{{'class': 'NetworkTopologyStrategy', '{node.datacenter}': {count}}}"

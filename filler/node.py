@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_program.errors import CdcError, Code
+from cdc_program.node_sizes import MIB, cdc_total_space, commitlog_segment_size
 from filler.schedule import Schedule, SegmentAge
-from filler.segments import SegmentFill, folder_bytes, newest_fill
+from filler.segments import SegmentFill, folder_bytes, newest_fill, segment_files
 
 if TYPE_CHECKING:
-    from cdc_program.cassandra import CassandraClient
-    from cdc_program.settings import FillerSettings
+    from collections.abc import Mapping
 
-_UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-_MEBIBYTE = 1 << 20
-_SIZES = {  # what we need: (setting, its unit where the value has none) of 4.1 and later, then of 4.0
-    "commitlog_segment": (("commitlog_segment_size", "MiB"), ("commitlog_segment_size_in_mb", "MiB")),
-    "cdc_total_space": (("cdc_total_space", "MiB"), ("cdc_total_space_in_mb", "MiB")),
-}
+    from cdc_program.settings import FillerSettings
 
 
 class NodeLimits(NamedTuple):
@@ -30,27 +22,12 @@ class NodeLimits(NamedTuple):
     cdc_total_bytes: int
 
 
-def read_limits(client: CassandraClient, settings: FillerSettings) -> NodeLimits:
-    """As the node says (4.0 and later have system_views.settings), else as our settings say (3.11)."""
-    try:
-        rows = client.rows("SELECT name, value FROM system_views.settings")
-    except CdcError as error:
-        if error.code is Code.CASSANDRA_UNREACHABLE:
-            raise
-        rows = []
-    told = {row["name"]: row["value"] for row in rows}
+def limits(told: Mapping[str, str] | None, settings: FillerSettings) -> NodeLimits:
+    """As the node says, else as our settings say (3.11)."""
     return NodeLimits(
-        _size(told, "commitlog_segment") or settings.commitlog_segment_mib * _MEBIBYTE,
-        _size(told, "cdc_total_space") or settings.cdc_total_space_mib * _MEBIBYTE,
+        commitlog_segment_size(told) or settings.commitlog_segment_mib * MIB,
+        cdc_total_space(told) or settings.cdc_total_space_mib * MIB,
     )
-
-
-def _size(told: dict[str, str | None], name: str) -> int:
-    for setting, unit in _SIZES[name]:
-        match = re.fullmatch(r"(\d+)(B|KiB|MiB|GiB)?", told.get(setting) or "")
-        if match:
-            return int(match[1]) * _UNITS[match[2] or unit]
-    return 0
 
 
 class NodeWatch:
@@ -69,7 +46,7 @@ class NodeWatch:
         self._fill = newest_fill(self._folder, self._fill)
         if self._fill is None:
             return 0
-        return self._schedule.lacking(self._fill.written, self._age.of(self._fill.segment_id, now))
+        return self._schedule.lacking(self._fill.written, self._age.of(self._fill.file.id, now))
 
     def held(self) -> str:
         """Why nothing may be written to this node, or empty."""
@@ -84,6 +61,6 @@ class NodeWatch:
 
     def full_segments(self) -> int:
         """Segments of a 3.11 node before its newest, which wait for a flush."""
-        names = [name for name in os.listdir(self._folder) if name.endswith(".log")]  # noqa: PTH208 - names are enough
-        newest = self._fill.path.name if self._fill else ""
-        return sum(name < newest for name in names)
+        if self._fill is None:
+            return 0
+        return sum(file.id < self._fill.file.id for file in segment_files(self._folder))

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cdc_program.cassandra import check_cdc_enabled, connect, read_node
+from cdc_program.cassandra import check_cdc_enabled, connect, live_settings, read_node
 from cdc_program.errors import CdcError, Code
 from filler.election import PERIODS_TO_LIVE, Member, share
 from filler.flush import flush, needs_flush
 from filler.keyspace import Members, follow_nodes, prepare
-from filler.node import NodeWatch, read_limits
+from filler.node import NodeWatch, limits
 
 if TYPE_CHECKING:
     from cdc_program.cassandra import CassandraClient, Node
@@ -34,9 +34,10 @@ def run(settings: Settings) -> None:
     own = settings.filler
     with connect(settings.cassandra, only=settings.cassandra.contact_points[0]) as client:
         node = read_node(client)
-        check_cdc_enabled(client)
+        told = live_settings(client)
+        check_cdc_enabled(told)
         _check_folder(node, own)
-        watch = NodeWatch(own, read_limits(client, own))
+        watch = NodeWatch(own, limits(told, own))
         watch.held()
         watch.lacking(monotonic())
         Filler(client, own, node, watch).run()
@@ -89,7 +90,7 @@ class Filler:
             log.info("ready", max_segment_age_seconds=self._settings.max_segment_age_seconds)
         if now - self._nodes_at >= NODES_SECONDS:
             self._nodes_at = now
-            check_cdc_enabled(self._client)
+            check_cdc_enabled(live_settings(self._client))
             follow_nodes(self._client, self._settings, self._node)
         own = Member(self._node.host_id, self._watch.lacking(now), self._hold())
         self._members.tell(own)

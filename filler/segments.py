@@ -11,14 +11,15 @@ import os
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.commitlog import parse_file_name, read_descriptor
+from cassandra_files.segments import list_segments, read_descriptor_of
 from cassandra_storage.errors import FormatError
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_HEAD = 64 * 1024  # a descriptor's parameters have a length of 2 bytes
+    from cassandra_files.segments import SegmentFile
+
 _MARKER = struct.Struct(">iII")  # next marker, CRC, and in compressed and encrypted segments the uncompressed length
 _MARKER_SIZE = 8
 
@@ -26,8 +27,7 @@ _MARKER_SIZE = 8
 class SegmentFill(NamedTuple):
     """`written`: its bytes, uncompressed, as of the last sync; `marker`: offset of the next one in the file."""
 
-    segment_id: int
-    path: Path
+    file: SegmentFile
     written: int
     marker: int
     is_plain: bool
@@ -35,12 +35,12 @@ class SegmentFill(NamedTuple):
 
 def newest_fill(folder: Path, known: SegmentFill | None) -> SegmentFill | None:
     """The newest segment that has been written to (Cassandra makes one ahead), walked on from where it was `known`."""
-    for path in sorted(_segments(folder), key=lambda one: parse_file_name(one.name), reverse=True):
+    for file in reversed(segment_files(folder)):
         try:
-            fill = _fill(path, known if known is not None and known.path == path else None)
+            fill = _fill(file, known if known is not None and known.file == file else None)
         except FileNotFoundError:
             continue  # finished with, between the listing and now
-        if fill is not None and (fill.written or fill.marker):
+        if fill is not None:
             return fill
     return None
 
@@ -60,39 +60,46 @@ def folder_bytes(folder: Path) -> int:
     return total
 
 
-def _segments(folder: Path) -> list[Path]:
+def segment_files(folder: Path) -> list[SegmentFile]:
+    """Its segments, in the order in which they were begun."""
     try:
-        return [path for path in folder.iterdir() if path.name.startswith("CommitLog-") and path.suffix == ".log"]
+        return list_segments(folder)
     except OSError as error:
         raise _unreadable(folder, error) from error
 
 
-def _fill(path: Path, known: SegmentFill | None) -> SegmentFill | None:
+def _fill(file: SegmentFile, known: SegmentFill | None) -> SegmentFill | None:
     """None of one that holds no section yet."""
-    with path.open("rb") as file:
-        if known is None:
-            try:
-                descriptor = read_descriptor(file.read(_HEAD))
-            except FormatError as error:
-                raise CdcError(
-                    Code.SEGMENT_CORRUPT,
-                    f"{path} is no commit log segment: {error.reason}.",
-                    "Set filler.commitlog_directory to the node's commitlog_directory (cassandra.yaml).",
-                ) from error
-            if descriptor is None:
-                return None
-            is_plain = descriptor.compression is None and descriptor.encryption is None
-            known = SegmentFill(descriptor.id, path, 0, descriptor.size, is_plain)
-        marker, written = known.marker, known.written
+    known = known or _begin(file)
+    if known is None:
+        return None
+    marker, written = known.marker, known.written
+    with file.path.open("rb") as content:
         while True:
-            file.seek(marker)
-            head = file.read(_MARKER.size)
+            content.seek(marker)
+            head = content.read(_MARKER.size)
             following, _, length = _MARKER.unpack(head.ljust(_MARKER.size, b"\0"))
             if following < marker + _MARKER_SIZE:
                 break
             written = following if known.is_plain else written + length + _MARKER_SIZE
             marker = following
     return known._replace(marker=marker, written=written) if written else None
+
+
+def _begin(file: SegmentFile) -> SegmentFill | None:
+    """At its first marker; None while it has no descriptor."""
+    try:
+        descriptor = read_descriptor_of(file.path)
+    except FormatError as error:
+        raise CdcError(
+            Code.SEGMENT_CORRUPT,
+            f"{file.path} is no commit log segment: {error.reason}.",
+            "Set filler.commitlog_directory to the node's commitlog_directory (cassandra.yaml).",
+        ) from error
+    if descriptor is None:
+        return None
+    is_plain = descriptor.compression is None and descriptor.encryption is None
+    return SegmentFill(file, 0, descriptor.size, is_plain)
 
 
 def _unreadable(folder: Path, error: OSError) -> CdcError:

@@ -46,6 +46,14 @@ class Channel(NamedTuple):
     schema_id: int
 
 
+def send_everywhere(sender: Sender, channel: Channel, value: bytes, mark: Mark, wait: Callable[[], None]) -> None:
+    """Send what has no key to each partition of the channel; `mark` waits for all, `wait` is called at a full queue."""
+    mark.outstanding += channel.partitions
+    for partition in range(channel.partitions):
+        while not sender.send_to_partition(channel.topic, partition, value, mark):
+            wait()
+
+
 class RegistryIds:
     """The ids of the raw schema by subject, remembered in a file: with it the registry at `url` may be down.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from cdc_messages.topics import raw_topic, tables_topic
-from cdc_program.cassandra import connect, read_node
+from cdc_program.cassandra import connect, live_settings, peer_datacenters, read_node
 from cdc_program.errors import CdcError, Code
 from publisher.kafka import Topics
 from publisher.preflight import Facts, Finding, Keyspace, Status, judge, losses
@@ -27,7 +27,8 @@ def check(settings: Settings, say: Callable[[str], None]) -> None:
     """Say each finding, a line; CdcError CHANGES_WOULD_BE_LOST if one of them fails and is not accepted."""
     own = settings.publisher
     with connect(settings.cassandra, only=settings.cassandra.contact_points[0]) as client:
-        findings = judge(gather(client, read_node(client), own, _kafka_problems(settings, published_tables(client))))
+        tables = published_tables(client)
+        findings = judge(gather(client, read_node(client), own, tables, _kafka_problems(settings, tables)))
     width = max(len(finding.check) for finding in findings)
     for check_name, status, says, fix in findings:
         accepted = " (accepted)" if status is Status.FAIL and check_name in own.accept_loss else ""
@@ -52,6 +53,11 @@ class Watch:
         self._settings = settings
         self._failing: set[Finding] = set()
 
+    @property
+    def losing(self) -> tuple[str, ...]:
+        """What loses changes now."""
+        return tuple(sorted(finding.says for finding in self._failing))
+
     def start(self) -> None:
         """CdcError CHANGES_WOULD_BE_LOST."""
         findings = self._findings()
@@ -75,21 +81,26 @@ class Watch:
         self._failing = failing
 
     def _findings(self) -> list[Finding]:
-        return judge(gather(self._client, self._node, self._settings, ()))
+        return judge(gather(self._client, self._node, self._settings, published_tables(self._client), ()))
 
 
-def gather(client: CassandraClient, node: Node, settings: PublisherSettings, kafka: Sequence[str]) -> Facts:
+def gather(
+    client: CassandraClient,
+    node: Node,
+    settings: PublisherSettings,
+    tables: Iterable[tuple[str, str]],
+    kafka: Sequence[str],
+) -> Facts:
     """CdcError CASSANDRA_UNREACHABLE, _AUTH or _QUERY."""
     folder = settings.cdc_raw_directory
     is_ours = folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK)
     disk = shutil.disk_usage(folder) if is_ours else None
-    peers = client.rows("SELECT data_center FROM system.peers")
     return Facts(
         release=node.release,
         datacenter=node.datacenter,
-        datacenters=len({node.datacenter, *(peer["data_center"] for peer in peers)}),
-        settings=_live_settings(client),
-        keyspaces=_keyspaces(client, published_tables(client)),
+        datacenters=len({node.datacenter, *peer_datacenters(client)}),
+        settings=live_settings(client),
+        keyspaces=_keyspaces(client, tables),
         cdc_raw=str(folder),
         free_percent=disk.free * 100 // disk.total if disk else 0,
         is_cdc_raw_ours=is_ours,
@@ -101,16 +112,6 @@ def published_tables(client: CassandraClient) -> list[tuple[str, str]]:
     """(keyspace, table) of each with `cdc = true`."""
     rows = client.rows("SELECT keyspace_name, table_name, cdc FROM system_schema.tables")
     return sorted((row["keyspace_name"], row["table_name"]) for row in rows if row["cdc"])
-
-
-def _live_settings(client: CassandraClient) -> dict[str, str] | None:
-    try:
-        rows = client.rows("SELECT name, value FROM system_views.settings")
-    except CdcError as error:
-        if error.code is Code.CASSANDRA_UNREACHABLE:
-            raise
-        return None
-    return {row["name"]: row["value"] or "" for row in rows}
 
 
 def _keyspaces(client: CassandraClient, tables: Iterable[tuple[str, str]]) -> list[Keyspace]:

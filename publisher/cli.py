@@ -43,3 +43,60 @@ def check(settings: Settings) -> None:
     from publisher.check import check as look  # noqa: PLC0415 - --help and config need neither driver nor Kafka
 
     look(settings, click.echo)
+
+
+@main.program_command(
+    "status",
+    flags={
+        "--operations-address": "publisher.operations_address",
+        "--operations-port": "publisher.operations_port",
+    },
+    params=[click.Option(["--json", "as_json"], is_flag=True, help="The numbers, as one JSON object.")],
+)
+def status(settings: Settings, *, as_json: bool) -> None:
+    """Asks the publisher that runs on this machine what it does; the last line says whether it is safe to stop."""
+    from publisher.ask import ask  # noqa: PLC0415 - --help and config need no metrics
+
+    click.echo(ask(settings.publisher, as_json=as_json))
+
+
+quarantine = click.Group("quarantine", help="Mutations that could not be decoded and were put aside.")
+main.add_command(quarantine)
+
+
+@main.program_command("ls", group=quarantine)
+def list_quarantine(settings: Settings) -> None:
+    """Lists them in the order of the log: place, time, size and reason; no values."""
+    from publisher.quarantine_commands import show  # noqa: PLC0415 - --help and config need neither driver nor Kafka
+
+    show(settings, click.echo)
+
+
+@main.program_command("replay", group=quarantine)
+def replay_quarantine(settings: Settings) -> None:
+    """Sends those that can be decoded by now, as if they came from the log; the publisher may run meanwhile."""
+    from publisher.quarantine_commands import replay  # noqa: PLC0415 - as above
+
+    replay(settings, click.echo)
+
+
+@main.program_command("discard", params=[click.Argument(["place"], metavar="FILE:POSITION")], group=quarantine)
+def discard_quarantine(settings: Settings, place: str) -> None:
+    """Gives one up: its changes stay missing until the rows are written or repaired."""
+    from publisher.quarantine_commands import discard  # noqa: PLC0415 - as above
+
+    discard(settings, place, click.echo)
+
+
+@main.program_command(
+    "observe",
+    flags={"--cdc-raw-directory": "publisher.cdc_raw_directory"},
+    params=[click.Option(["--seconds"], type=float, help="End after so long.  [default: only by Ctrl-C]")],
+)
+def observe(settings: Settings, seconds: float | None) -> None:
+    """Reads the log as it is written, counts what would be sent of each table, and forecasts when cdc_raw is full.
+    Sends, deletes and remembers nothing; needs no Kafka.
+    """
+    from publisher.observe import observe as watch  # noqa: PLC0415 - --help and config need no driver
+
+    watch(settings, seconds, click.echo)

@@ -16,7 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs d
 )
 
 from cdc_program.errors import CdcError, Code
-from cdc_program.kafka import LIBRDKAFKA_LOGGER, client_config
+from cdc_program.kafka import GROUP_REFUSED, LIBRDKAFKA_LOGGER, WITHOUT_GROUP, client_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -139,12 +139,7 @@ class Topics:
     def read_latest(self, topic: str) -> dict[bytes, bytes]:
         """The latest value of each key in a topic of one partition, up to its end now."""
         latest: dict[bytes, bytes] = {}
-        consumer = Consumer(
-            _client(
-                self._settings,
-                {"group.id": "unused", "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 0},
-            )
-        )
+        consumer = Consumer(_client(self._settings, {**WITHOUT_GROUP, "log_level": 0}))
         try:
             consumer.assign([TopicPartition(topic, _TABLES_PARTITION, 0)])
             while True:
@@ -152,6 +147,8 @@ class Topics:
                 if message is None:
                     raise _unreachable(self._settings, f" (topic {topic})", "timed out")
                 error = message.error()
+                if error is not None and error.name() == GROUP_REFUSED:
+                    continue
                 if error is None:
                     latest[message.key() or b""] = message.value() or b""
                 elif error.name() == "_PARTITION_EOF":
@@ -165,7 +162,8 @@ class Topics:
 class Sender:
     """An idempotent producer whose queue is bounded.
 
-    `acknowledged`: how many messages; `last_sent`: the monotonic time of the last one of each (topic, partition).
+    `acknowledged`: how many messages; `latency_seconds`: from handing over to acknowledgement, of all of them together;
+    `last_sent`: the monotonic time of the last one of each (topic, partition).
     """
 
     def __init__(self, settings: KafkaSettings) -> None:
@@ -173,6 +171,7 @@ class Sender:
         self._failure: CdcError | None = None
         self._now = monotonic()
         self.acknowledged = 0
+        self.latency_seconds = 0.0
         self.last_sent: dict[tuple[str, int], float] = {}
         self._producer = Producer(
             _client(
@@ -208,14 +207,15 @@ class Sender:
             raise kafka_error(error.args[0], self._settings, topic) from error
         return True
 
-    def send_to_partition(self, topic: str, partition: int, value: bytes) -> None:
-        """Queue a message without a key, unless the queue is full."""
+    def send_to_partition(self, topic: str, partition: int, value: bytes, waiting: Acknowledged | None = None) -> bool:
+        """Queue a message without a key; False if the queue is full."""
         try:
-            self._producer.produce(topic, value, partition=partition, on_delivery=partial(self._delivered, None))
+            self._producer.produce(topic, value, partition=partition, on_delivery=partial(self._delivered, waiting))
         except BufferError:
-            return
+            return False
         except KafkaException as error:
             raise kafka_error(error.args[0], self._settings, topic) from error
+        return True
 
     def poll(self, seconds: float) -> None:
         """Take acknowledgements for up to so long, returning at the first; CdcError if a message was refused."""
@@ -233,6 +233,7 @@ class Sender:
             self._failure = self._failure or kafka_error(error, self._settings, message.topic() or "")
             return
         self.acknowledged += 1
+        self.latency_seconds += message.latency() or 0.0
         self.last_sent[message.topic() or "", message.partition() or 0] = self._now
         if waiting is not None:
             waiting.acknowledge()

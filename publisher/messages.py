@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.mutation import only_table, split_mutation
+from cassandra_storage.errors import FormatError
+from cassandra_storage.mutation import first_table, only_table, partition_key, split_mutation
 from cassandra_storage.partition_update import read_partition_update
-from cdc_messages.raw import RawMessage
+from cdc_messages.raw import RawMessage, place_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cassandra_storage.partition_update import SingleRowUpdate
     from cassandra_storage.schema import TableMetadata
+    from cdc_messages.raw import Kind
     from publisher.schema import KnownTables, PublishedTable, Schema
 
 TRUNCATION_EPOCH = 0  # truncations are not followed yet: every update is of the first epoch
@@ -61,12 +63,41 @@ def raw_messages(mutation: bytes, origin: Origin, schema: Schema | KnownTables) 
         published = schema.published.get(table_id)
         if published is not None:
             messages += [
-                Outgoing(published, update.partition_key, _message(update, published, origin, len(messages) + place))
-                for place, update in enumerate(updates)
+                Outgoing(published, each.partition_key, _message(each.kind, each.update, published, origin, index))
+                for index, each in enumerate(updates, start=len(messages))
             ]
         elif table_id in schema.filler_ids:
             written_at = _written_at(updates, origin, schema.tables)
     return Outcome(messages, written_at)
+
+
+def gap_messages(mutation: bytes, origin: Origin, schema: Schema) -> Outcome:
+    """What tells the tables that a mutation may be of that it is missing: those of its keyspace, as far as its first
+    update tells that, under its partition key, or under an empty one for every partition.
+    """
+    try:
+        table_id, key = first_table(mutation), partition_key(mutation)
+        alone = only_table(mutation) is not None
+    except FormatError:
+        return Outcome([_gap(table, b"", origin) for table in schema.current()])
+    known = schema.tables.get(table_id)
+    return Outcome(
+        [
+            _gap(table, key, origin)
+            for table in schema.current()
+            if known is None or (table.id == table_id if alone else table.table.keyspace == known.keyspace)
+        ]
+    )
+
+
+def void_gap(table: PublishedTable, key: bytes, origin: Origin) -> Outgoing:
+    """Nothing is missing from this place after all, or nobody waits for it."""
+    mark = place_id(origin.host_id, origin.segment, origin.position)
+    return Outgoing(table, key, _message("gap", mark, table, origin._replace(file=""), 0))
+
+
+def _gap(table: PublishedTable, key: bytes, origin: Origin) -> Outgoing:
+    return Outgoing(table, key, _message("gap", b"", table, origin, 0))
 
 
 def heartbeat(table: PublishedTable, origin: Origin, clock: int) -> RawMessage:
@@ -91,10 +122,10 @@ def heartbeat(table: PublishedTable, origin: Origin, clock: int) -> RawMessage:
     )
 
 
-def _message(update: SingleRowUpdate, published: PublishedTable, origin: Origin, index: int) -> RawMessage:
+def _message(kind: Kind, update: bytes, published: PublishedTable, origin: Origin, index: int) -> RawMessage:
     return RawMessage(
-        kind=update.kind,
-        update=update.update,
+        kind=kind,
+        update=update,
         messaging_version=origin.messaging_version,
         table_id=published.id,
         schema_digest=published.digest,

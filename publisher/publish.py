@@ -13,9 +13,11 @@ from cassandra_storage.mutation import only_table
 from cdc_messages import raw
 from cdc_program.errors import CdcError, Code
 from publisher.cdc_raw import segments
+from publisher.channels import send_everywhere
 from publisher.heartbeats import Heartbeats
 from publisher.inflight import InFlight, Mark
-from publisher.messages import NOTHING, Origin, Outcome, heartbeat, raw_messages
+from publisher.messages import NOTHING, Origin, Outcome, gap_messages, heartbeat, raw_messages
+from publisher.quarantine import Gap
 from publisher.report import Every, Report
 
 if TYPE_CHECKING:
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
     from publisher.channels import Channels
     from publisher.check import Watch
     from publisher.kafka import Sender
+    from publisher.overview import Overview
     from publisher.position import Positions
+    from publisher.quarantine import Quarantine
     from publisher.schema import Schema
     from publisher.tail import SegmentTail, Tails
 
@@ -56,6 +60,9 @@ class Publisher:
         positions: Positions,
         tails: Tails,
         watch: Watch,
+        quarantine: Quarantine,
+        overview: Overview,
+        beat: Callable[[], None],
     ) -> None:
         now = monotonic()
         self._settings = settings
@@ -66,6 +73,9 @@ class Publisher:
         self._positions = positions
         self._tails = tails
         self._watch = watch
+        self._quarantine = quarantine
+        self._overview = overview
+        self._beat = beat
         self._in_flight = InFlight()
         self._report = Report(now)
         self._heartbeats = Heartbeats(settings.heartbeat_seconds)
@@ -74,6 +84,7 @@ class Publisher:
         self._minute = Every(60.0, now)
         self._schema_time = Every(settings.schema_poll_seconds, now)
         self._has_finished = True
+        self._absent: set[str] = set()  # what was waited for in vain, once
 
     def run(self) -> None:
         """Never returns; on the way out it waits a moment for what is in flight and saves the position."""
@@ -135,6 +146,10 @@ class Publisher:
         for table, key, message in outcome.messages:
             channel = self._channels.opened(table) or self._patiently(partial(self._channels.get, table))
             value = raw.encode(message, channel.schema_id)
+            if message.kind == "gap" and not key:
+                send_everywhere(self._sender, channel, value, mark, partial(self._serve, 0.1))
+                mark.acknowledge()  # it stands for one message, and waits for those of all partitions now
+                continue
             while not self._sender.send(channel.topic, key, value, mark):
                 self._serve(0.1)
             self._report.messages += 1
@@ -153,7 +168,11 @@ class Publisher:
                 outcome = self._decode_otherwise(mutation, origin)
                 if outcome is not None:
                     return outcome
-                if monotonic() > deadline or not isinstance(error, UnknownTableError | UnknownColumnError):
+                may_come = (
+                    isinstance(error, UnknownTableError | UnknownColumnError) and error.reason not in self._absent
+                )
+                if monotonic() > deadline or not may_come:
+                    self._absent.add(error.reason)
                     return self._pass_over(mutation, origin, error)
                 self._serve(RETRY_SECONDS)
 
@@ -168,13 +187,27 @@ class Publisher:
     def _pass_over(self, mutation: bytes, origin: Origin, error: FormatError) -> Outcome:
         """A mutation of one table that was dropped before it was ever seen is nothing: no row of it is to be told.
 
-        The node did know the table when it wrote the mutation, and has been asked since. Any other is an error.
+        The node did know the table when it wrote the mutation, and has been asked since. Any other is put aside, with
+        word of it to the tables that it may be of.
         """
-        if not isinstance(error, UnknownTableError) or only_table(mutation) is None:
-            raise _unreadable(error, origin) from error
-        self._schema.ignore(error.table_id)
-        log.warning("mutations of a table that is gone", code=Code.SCHEMA_UNKNOWN.text, table_id=error.table_id.hex())
-        return NOTHING
+        if isinstance(error, UnknownTableError) and only_table(mutation) is not None:
+            table = error.table_id
+            self._schema.ignore(table)
+            log.warning("mutations of a table that is gone", code=Code.SCHEMA_UNKNOWN.text, table_id=table.hex())
+            return NOTHING
+        outcome = gap_messages(mutation, origin, self._schema)
+        gaps = [Gap(table.id, key) for table, key, _ in outcome.messages]
+        self._quarantine.put(origin, mutation, error.reason, gaps)
+        log.error(
+            "a mutation cannot be decoded and is put aside",
+            code=Code.QUARANTINED.text,
+            file=origin.file,
+            position=origin.position,
+            reason=error.reason,
+            bytes=len(mutation),
+            fix="cassandra-publisher quarantine ls",
+        )
+        return outcome
 
     def _patiently(self, action: Callable[[], T]) -> T:
         """Do it, again and again while one of the servers is away: reading waits and nothing is lost."""
@@ -189,6 +222,7 @@ class Publisher:
 
     def _serve(self, seconds: float) -> None:
         """Take acknowledgements for up to so long, and do what is due."""
+        self._beat()
         self._sender.poll(seconds)
         self._take_acknowledged()
         now = monotonic()
@@ -199,6 +233,7 @@ class Publisher:
             self._send_heartbeats(now)
             self._report.stall(now, self._sender.acknowledged, len(self._sender))
             self._report.progress(now, self._positions, len(self._sender))
+            self._overview.look(now, self._report)
 
     def _take_acknowledged(self) -> None:
         marks = self._in_flight.take_acknowledged()
@@ -228,25 +263,3 @@ class Publisher:
         for channel, partition in self._heartbeats.due(filter(None, channels), self._sender.last_sent, now):
             value = raw.encode(heartbeat(channel.table, origin, self._positions.clock), channel.schema_id)
             self._sender.send_to_partition(channel.topic, partition, value)
-
-
-def _unreadable(error: FormatError, origin: Origin) -> CdcError:
-    where = f"{origin.file} before position {origin.position}"
-    if isinstance(error, UnknownTableError):
-        return CdcError(
-            Code.SCHEMA_UNKNOWN,
-            f"The mutation in {where} is of the table {error.table_id.hex()}, which the node does not know.",
-            "It was dropped before this publisher first saw it, and the mutation is of other tables too, which cannot"
-            " be read without it: move the segment away once no other table's changes in it are wanted.",
-        )
-    if isinstance(error, UnknownColumnError):
-        return CdcError(
-            Code.SCHEMA_UNKNOWN,
-            f"The mutation in {where} has a column that its table never had ({error.reason}).",
-            "Restore the schema history, or move the segment away once its changes are not wanted.",
-        )
-    return CdcError(
-        Code.SEGMENT_CORRUPT,
-        f"The mutation in {where} cannot be read: {error.reason}.",
-        "Keep the segment and report it; the publisher stays before it.",
-    )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 PROGRESS_SECONDS = 30.0
 STALL_SECONDS = 10.0
 COMPLAINT_SECONDS = 10.0
+WAITING_SECONDS = 2.0  # what is tried again is tried more often
 
 log = structlog.get_logger(__name__)
 
@@ -42,7 +43,8 @@ class Report:
         self._progress = Every(PROGRESS_SECONDS, now)
         self._stall = Every(STALL_SECONDS, now)
         self._last_acknowledged = (0, now)
-        self._complained: dict[str, float] = {}
+        self._said: dict[str, float] = {}
+        self._complaint = (-WAITING_SECONDS, "")
         self.mutations = 0
         self.messages = 0
         self.bytes = 0
@@ -78,6 +80,17 @@ class Report:
 
     def complain(self, now: float, error: CdcError) -> None:
         """Warn of something that is tried again, now and then."""
-        if now - self._complained.get(error.code.text, -COMPLAINT_SECONDS) >= COMPLAINT_SECONDS:
-            self._complained[error.code.text] = now
+        if now - self._said.get(error.code.text, -COMPLAINT_SECONDS) >= COMPLAINT_SECONDS:
+            self._said[error.code.text] = now
             log.warning("waiting", code=error.code.text, problem=error.problem, fix=error.fix)
+        self._complaint = (now, f"{error.code.text} {error.problem}")
+
+    def waiting(self, now: float) -> str:
+        """What is waited for now; empty if nothing is."""
+        since, problem = self._complaint
+        if now - since < WAITING_SECONDS:
+            return problem
+        known, acknowledged_at = self._last_acknowledged
+        if now - acknowledged_at >= STALL_SECONDS:
+            return f"Kafka has acknowledged nothing for {now - acknowledged_at:.0f} s (after {known:,} messages)"
+        return ""

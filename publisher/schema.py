@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from time import sleep
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import structlog
@@ -39,6 +40,7 @@ SCHEMA_TABLES = ("tables", "columns", "types", "views")
 # Each of these tables' key, and the column that every ALTER writes.
 ALTERED = {"tables": ("table_name", "id"), "views": ("view_name", "id"), "types": ("type_name", "field_types")}
 VERSION_QUERY = "SELECT schema_version FROM system.local WHERE key = 'local'"
+_TRIES, _RETRY_SECONDS = 50, 0.1  # of a schema that is not understood
 
 
 class PublishedTable(NamedTuple):
@@ -118,17 +120,23 @@ class Schema:
 
         What was durable in the log before this is called can be read with what is known after it, and a table whose
         `cdc` was switched on before it is published from its first update on.
+
+        A node writes the tables of system_schema one after the other, and its new version behind them: half a change
+        may be read under the old version, and is read again.
         """
-        has_changed = False
+        has_changed, tries = False, _TRIES
         version = self._ask_version()
         while version != self._version:
             try:
                 current = self._read()
                 before, version = version, self._ask_version()
             except FormatError as error:
-                before, version = version, self._ask_version()
-                if version == before:
+                tries -= 1
+                if not tries:
                     raise _unreadable(error) from error
+                sleep(_RETRY_SECONDS)
+                version = self._ask_version()
+                continue
             if version == before:
                 self._version = version
                 has_changed = self._merge(current)

@@ -8,21 +8,25 @@ from typing import TYPE_CHECKING
 import structlog
 
 from cassandra_files.segments import remove_orphaned_indexes
-from cdc_program.cassandra import check_cdc_enabled, connect, read_node
-from cdc_program.errors import CdcError, Code
+from cdc_program.cassandra import check_cdc_enabled, connect, live_settings, read_node
+from cdc_program.operations import Operations
 from publisher import cdc_raw, state_files
 from publisher.channels import Channels, RegistryIds
 from publisher.check import Watch
 from publisher.kafka import Sender, Topics
+from publisher.node_space import allowance
+from publisher.overview import Overview, Parts
 from publisher.position import Positions
 from publisher.publish import Publisher
+from publisher.quarantine import open_quarantine
 from publisher.schema import Schema
+from publisher.status import StatusMetrics
 from publisher.tail import Tails
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from cdc_program.cassandra import CassandraClient
     from cdc_program.registry import RegistryClient
     from cdc_program.settings import RegistrySettings, Settings
 
@@ -34,8 +38,9 @@ def run(settings: Settings) -> None:
     own = settings.publisher
     with connect(settings.cassandra, only=settings.cassandra.contact_points[0]) as client:
         node = read_node(client)
-        check_cdc_enabled(client)
-        _check_cdc_raw(own.cdc_raw_directory, client)
+        told = live_settings(client)
+        check_cdc_enabled(told)
+        _check_cdc_raw(own.cdc_raw_directory, told)
         watch = Watch(client, node, own)
         watch.start()
         codecs = cdc_raw.open_codecs(own)
@@ -47,15 +52,24 @@ def run(settings: Settings) -> None:
             schema.load()
             positions = Positions.load(own.state_directory / "position.json", node.host_id)
             sender = Sender(settings.kafka)
+            tails = Tails(own.cdc_raw_directory, positions, codecs, own.max_segment_mib << 20)
+            space = allowance(told, own.cdc_total_space_mib, own.cdc_raw_directory)
+            quarantine = open_quarantine(own)
+            overview = Overview(node, own, space, Parts(schema, sender, positions, tails, watch, quarantine))
+            operations = Operations(own.operations_address, own.operations_port, overview.describe)
+            operations.registry.register(StatusMetrics(overview.newest))
             publisher = Publisher(
                 settings=own,
                 host_id=node.host_id.bytes,
                 schema=schema,
-                channels=_channels(settings, node.cluster, sender),
+                channels=open_channels(settings, node.cluster, sender),
                 sender=sender,
                 positions=positions,
                 watch=watch,
-                tails=Tails(own.cdc_raw_directory, positions, codecs, own.max_segment_mib << 20),
+                tails=tails,
+                quarantine=quarantine,
+                overview=overview,
+                beat=operations.beat,
             )
             publisher.follow_schema()
             log.info(
@@ -66,10 +80,12 @@ def run(settings: Settings) -> None:
                 tables=sorted(table.table.qualified_name for table in schema.current()),
                 published_up_to=list(positions.published_up_to),
             )
-            publisher.run()
+            with operations:
+                publisher.run()
 
 
-def _channels(settings: Settings, cluster: str, sender: Sender) -> Channels:
+def open_channels(settings: Settings, cluster: str, sender: Sender) -> Channels:
+    """CdcError if Kafka or the registry is away or refuses."""
     registry = settings.registry
     ids = RegistryIds(settings.publisher.state_directory / "registry.json", registry.url, partial(_registry, registry))
     channels = Channels(settings.kafka.topic_prefix, cluster, Topics(settings.kafka), sender, ids)
@@ -84,15 +100,10 @@ def _registry(settings: RegistrySettings) -> RegistryClient:
     return RegistryClient(settings)
 
 
-def _check_cdc_raw(folder: Path, client: CassandraClient) -> None:
+def _check_cdc_raw(folder: Path, settings: Mapping[str, str] | None) -> None:
     """The folder is there and is the node's."""
     cdc_raw.segments(folder)
     remove_orphaned_indexes(folder)
-    try:
-        rows = client.rows("SELECT value FROM system_views.settings WHERE name = 'cdc_raw_directory'")
-    except CdcError as error:
-        if error.code is Code.CASSANDRA_UNREACHABLE:
-            raise
-        return
-    if rows and rows[0]["value"] != str(folder):
-        log.warning("the node names another cdc_raw directory", node=rows[0]["value"], ours=str(folder))
+    named = (settings or {}).get("cdc_raw_directory", str(folder))
+    if named != str(folder):
+        log.warning("the node names another cdc_raw directory", node=named, ours=str(folder))

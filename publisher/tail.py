@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,11 @@ class SegmentTail:
     @property
     def is_begun(self) -> bool:
         return self.is_completed or self._durable > 0 or self.position > 0
+
+    @property
+    def end(self) -> int:
+        """The end of what is durable; of a compressed segment that is complete roughly. FileNotFoundError."""
+        return self.file.path.stat().st_size if self.is_completed else self._durable
 
     def extend(self, index: CdcIndex, size: int) -> None:
         """Take what its index says now; `size` is the file's. The number of a completed segment means nothing but that
@@ -163,6 +169,15 @@ class Tails:
             if tail is not None and tail.is_begun:
                 newest = max(newest, file.id)
         return tails[::-1]
+
+    def bytes_behind(self) -> int:
+        """What is durable and not acknowledged, as the last poll saw it."""
+        total = 0
+        for segment, tail in self._tails.items():
+            with suppress(FileNotFoundError):
+                if not self._positions.is_finished(segment):
+                    total += max(0, tail.end - self._positions.resume_at(segment))
+        return total
 
     def _look(self, file: SegmentFile, *, is_passed: bool) -> SegmentTail | None:
         tail = self._tails.get(file.id)

@@ -46,7 +46,7 @@ def test_the_one_made_ahead_is_not_the_newest(tmp_path: Path) -> None:
     (tmp_path / "CommitLog-7-9999999999999_cdc.idx").touch()
     fill = newest_fill(tmp_path, None)
     assert fill is not None
-    assert fill.path.name == SEGMENT.name
+    assert fill.file.path.name == SEGMENT.name
     assert folder_bytes(tmp_path) == len(SEGMENT.data) + (1 << 20)
 
 

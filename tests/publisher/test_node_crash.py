@@ -4,13 +4,12 @@ has after its restart, row for row.
 `commitlog_sync: periodic` acknowledges before it syncs, so a crash may lose acknowledged writes for the node itself;
 what must hold then is that SELECT after the restart and the tails agree both ways. With `batch` every acknowledged
 write must be in both as well. `flushed`: killed between a flush and the next sync, when SSTables hold more than the
-index tells of. `CDC_CRASH_ALL=1` tries more versions and forms of the log.
+index tells of. More versions and forms of the log are tried by `make exhaustive`.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -60,17 +59,16 @@ class Case(NamedTuple):
 
 
 CASES = [Case("5.0", "LZ4", "periodic"), Case("5.0", "LZ4", "batch")]
-if os.environ.get("CDC_CRASH_ALL"):
-    CASES += [
-        Case("5.0", None, "periodic"),
-        Case("5.0-NONE", None, "periodic", is_encrypted=True),
-        Case("4.1", "Zstd", "batch"),
-        Case("4.0", "Snappy", "periodic"),
-        Case("3.11", "Deflate", "batch"),
-        Case("3.11", None, "periodic"),
-        Case("5.0", None, "periodic", is_flushed=True),
-        Case("4.0", None, "periodic", is_flushed=True),
-    ]
+MORE_CASES = [
+    Case("5.0", None, "periodic"),
+    Case("5.0-NONE", None, "periodic", is_encrypted=True),
+    Case("4.1", "Zstd", "batch"),
+    Case("4.0", "Snappy", "periodic"),
+    Case("3.11", "Deflate", "batch"),
+    Case("3.11", None, "periodic"),
+    Case("5.0", None, "periodic", is_flushed=True),
+    Case("4.0", None, "periodic", is_flushed=True),
+]
 
 
 class Follower:
@@ -120,7 +118,9 @@ class Follower:
             time.sleep(0.1)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(
+    "case", [*CASES, *(pytest.param(case, marks=pytest.mark.exhaustive) for case in MORE_CASES)], ids=str
+)
 def test_kill_9_of_a_node(case: Case, tmp_path: Path) -> None:
     cluster = CassandraCluster(case.version)
     codecs = SegmentCodecs()

@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdc_messages.topics import partition_for, raw_topic
 from publisher.cdc_raw import segments
+from tests.publisher.sent import at_least, int_value, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,23 +24,12 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
 
     from local_stack.interfaces import CassandraServers, KafkaServer
-    from tests.publisher.conftest import PublisherProcess, Sent
+    from tests.publisher.publisher_process import PublisherProcess
+    from tests.publisher.sent import Sent
 
     SentBy = Callable[..., list[Sent]]
 
 pytestmark = pytest.mark.servers
-
-
-def int_value(number: int) -> bytes:
-    return number.to_bytes(4, "big", signed=True)
-
-
-def rows(sent: list[Sent]) -> list[Sent]:
-    return [each for each in sent if each.message.kind != "heartbeat"]
-
-
-def at_least(count: int) -> Callable[[list[Sent]], bool]:
-    return lambda sent: len(rows(sent)) >= count
 
 
 def test_statements_come_out_as_updates_of_single_rows(
@@ -275,20 +265,6 @@ def test_a_table_that_nobody_knows_any_more_is_passed_over(
     [one] = rows(sent(fresh_keyspace, "stays", at_least(1)))
     assert one.key == int_value(2)
     assert publisher.log().count("CDC-043") == 1
-
-
-def test_an_unknown_table_in_a_batch_with_others_stops_it_and_names_the_place(
-    publisher: PublisherProcess, cql: Session, fresh_keyspace: str
-) -> None:
-    """Rows carry no size: what follows the unknown table's in the mutation cannot be found."""
-    for name in ("stays", "gone"):
-        cql.execute(f"CREATE TABLE {fresh_keyspace}.{name} (id int PRIMARY KEY, v text) WITH cdc = true")
-    inserts = (f"INSERT INTO {fresh_keyspace}.{name} (id, v) VALUES (1, 'a')" for name in ("stays", "gone"))
-    cql.execute(f"BEGIN UNLOGGED BATCH {'; '.join(inserts)}; APPLY BATCH")
-    cql.execute(f"DROP TABLE {fresh_keyspace}.gone")
-    status, log = publisher.fail()
-    assert (status, "CDC-043" in log, "Traceback" in log) == (4, True, False)
-    assert "CommitLog-7-" in log
 
 
 def test_a_table_dropped_while_it_was_down_is_still_published(

@@ -25,6 +25,7 @@ class Node:
         self.dropped: list[dict[str, Any]] = []
         self.questions: list[str] = []
         self.changes_while_read = 0
+        self.reads_without_columns = 0
 
     def create(self, keyspace: str, name: str, *, cdc: bool | None) -> bytes:
         table_id = uuid4()
@@ -81,13 +82,17 @@ class Node:
                 self.create("ks", f"t{len(self.tables)}", cdc=True)
             return rows
         if "system_schema.columns" in query:
-            views = {(row["keyspace_name"], row["view_name"]) for row in self.views}
-            return [
-                row for row in self.columns if (row["keyspace_name"], row["table_name"]) in self.tables.keys() | views
-            ]
+            return self._columns()
         if "system_schema.views" in query:
             return self.views
         return self.dropped if "system_schema.dropped_columns" in query else []
+
+    def _columns(self) -> list[dict[str, Any]]:
+        if self.reads_without_columns:
+            self.reads_without_columns -= 1
+            return []
+        there = self.tables.keys() | {(row["keyspace_name"], row["view_name"]) for row in self.views}
+        return [row for row in self.columns if (row["keyspace_name"], row["table_name"]) in there]
 
 
 @pytest.fixture
@@ -125,6 +130,24 @@ def test_a_change_while_the_schema_is_read_makes_it_be_read_again(node: Node, sc
     node.changes_while_read = 3
     schema.refresh()
     assert len(schema.tables) == 3
+
+
+def test_a_change_that_is_half_written_under_the_old_version_is_read_again(node: Node, schema: Schema) -> None:
+    node.create("ks", "t", cdc=True)
+    node.reads_without_columns = 2
+    assert schema.refresh()
+    assert len(schema.published) == 1
+
+
+def test_a_schema_that_is_never_understood_is_an_error(
+    node: Node, schema: Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.create("ks", "t", cdc=True)
+    node.reads_without_columns = 1000
+    monkeypatch.setattr("publisher.schema.sleep", lambda _: None)
+    with pytest.raises(CdcError, match="no partition key among the columns") as caught:
+        schema.refresh()
+    assert caught.value.code is Code.CASSANDRA_QUERY
 
 
 def test_a_dropped_table_stays_known_also_after_a_restart(node: Node, schema: Schema, tmp_path: Path) -> None:

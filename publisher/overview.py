@@ -1,0 +1,170 @@
+"""Takes the publisher's status once a second, and warns of what cannot wait: a cdc_raw that fills."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from time import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import structlog
+
+from cassandra_storage import vint
+from cdc_program.errors import Code
+from publisher.cdc_raw import segments
+from publisher.space import Alerts, SpaceWatch
+from publisher.status import Status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cdc_program.cassandra import Node
+    from cdc_program.settings import PublisherSettings
+    from publisher.check import Watch
+    from publisher.kafka import Sender
+    from publisher.node_space import Allowance
+    from publisher.position import Positions
+    from publisher.quarantine import Quarantine
+    from publisher.report import Report
+    from publisher.schema import Schema
+    from publisher.space import FullSpan, Space
+    from publisher.tail import Tails
+
+log = structlog.get_logger(__name__)
+
+IS_COMPILED = not str(vint.__file__).endswith(".py")
+
+
+class Parts(NamedTuple):
+    """What the status is made of."""
+
+    schema: Schema
+    sender: Sender
+    positions: Positions
+    tails: Tails
+    watch: Watch
+    quarantine: Quarantine
+
+
+class Overview:
+    """Keeps the newest status, which other threads may ask for."""
+
+    def __init__(self, node: Node, settings: PublisherSettings, allowance: Allowance, parts: Parts) -> None:
+        self._node = node
+        self._measure = partial(segment_sizes, settings.cdc_raw_directory, unflushed(node, settings), allowance.segment)
+        self._parts = parts
+        self._space = SpaceWatch(allowance.total, allowance.segment)
+        self._alerts = Alerts()
+        self._status = Status(str(node.host_id), node.cluster, node.release, is_compiled=IS_COMPILED)
+        if allowance.is_assumed:
+            log.warning(
+                "the node does not tell its cdc_total_space: Cassandra's default is assumed",
+                mib=allowance.total >> 20,
+                setting="publisher.cdc_total_space_mib",
+            )
+        if not IS_COMPILED:
+            log.warning("the hot modules are not compiled: publishing takes several times the CPU")
+
+    def newest(self) -> Status:
+        return self._status
+
+    def describe(self) -> dict[str, Any]:
+        """The newest status for JSON."""
+        return self._status._asdict()
+
+    def look(self, now: float, report: Report) -> None:
+        """`now`: of the monotonic clock."""
+        sizes = self._measure()
+        space = self._space.look(now, sizes)
+        schema, sender, positions, tails, watch, quarantine = self._parts
+        self._status = Status(
+            host_id=self._status.host_id,
+            cluster=self._status.cluster,
+            cassandra=self._status.cassandra,
+            is_compiled=IS_COMPILED,
+            tables=len(schema.current()),
+            mutations=report.mutations,
+            messages=report.messages,
+            bytes=report.bytes,
+            in_flight=len(sender),
+            deliveries=sender.acknowledged,
+            delivery_seconds=sender.latency_seconds,
+            lag_bytes=tails.bytes_behind(),
+            lag_seconds=time() - positions.clock / 1e6 if positions.clock else None,
+            log_latency_seconds=report.log_latency,
+            segments=len(sizes),
+            used=space.used,
+            full_at=space.full_at,
+            arriving=space.arriving,
+            leaving=space.leaving,
+            seconds_to_full=space.seconds_to_full,
+            seconds_without_us=space.seconds_without_drain,
+            quarantined=len(quarantine),
+            memory=resident_bytes(),
+            waiting=report.waiting(now),
+            losing=watch.losing,
+        )
+        self._alert(space)
+
+    def _alert(self, space: Space) -> None:
+        crossed = self._alerts.crossed(space)
+        if crossed is not None:
+            log.warning(
+                "cdc_raw fills",
+                code=Code.CDC_RAW_FILLS.text,
+                percent=crossed,
+                used_mib=space.used >> 20,
+                full_at_mib=space.full_at >> 20,
+                full_in_seconds=space.seconds_to_full and round(space.seconds_to_full),
+                waiting=self._status.waiting,
+                fix="Bring Kafka back, or raise cdc_total_space; when it is full the node refuses CDC writes.",
+            )
+        span = self._alerts.full_span(space, time())
+        if span is not None:
+            self._was_full(span)
+
+    def _was_full(self, span: FullSpan) -> None:
+        """4.0 writes no hint for what it refused: there only repair brings it."""
+        tables = sorted(table.table.qualified_name for table in self._parts.schema.current())
+        needs_repair = self._node.release.startswith("4.0")
+        log.error(
+            "cdc_raw was full: the node refuses CDC writes then",
+            code=Code.CDC_RAW_WAS_FULL.text,
+            since=_iso(span.start),
+            until=_iso(span.end),
+            tables=tables,
+            fix="Run nodetool repair on this node for these tables."
+            if needs_repair
+            else "None if the others' hints reach this node (nodetool statushandoff); else repair these tables.",
+        )
+
+
+def segment_sizes(folder: Path, unflushed: Path | None, segment_size: int) -> dict[int, int]:
+    """The bytes of each segment in cdc_raw and its index, by id, and of those in the commit log's folder where they
+    count.
+    """
+    sizes = {} if unflushed is None else {file.id: segment_size for file in segments(unflushed)}
+    for file in segments(folder):
+        for path in (file.path, file.index_path):
+            with suppress(FileNotFoundError):
+                sizes[file.id] = sizes.get(file.id, 0) + path.stat().st_size
+    return sizes
+
+
+def unflushed(node: Node, settings: PublisherSettings) -> Path | None:
+    """The folder whose segments count, too: of 3.11, which hands a segment over when it is flushed."""
+    return settings.commitlog_directory if node.release.startswith("3.") else None
+
+
+def resident_bytes() -> int:
+    """This process's resident memory; 0 where /proc does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - once a second, no Path needed
+            return int(file.read().split()[1]) * 4096
+    except OSError:
+        return 0
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,136 @@
+"""How full `cdc_raw` is, how fast it fills, and when Cassandra will refuse the next CDC write. Pure: no I/O.
+
+When Cassandra makes a segment, it links it here, and counts it whole; if it does not fit into cdc_total_space beside
+the files that are there, it is not linked, and refuses CDC writes (CommitLogSegmentManagerCDC.CDCSizeTracker; 3.11
+counts the segments of the commit log's own folder instead of linking them). It makes each segment while the one before
+it is being written, so that the folder grows in steps, two steps ahead of refusing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+WINDOW_SECONDS = 600.0
+DRAIN_SECONDS = 60.0
+LEAST_STEPS = 3  # that came before a rate is believed
+WARN_PERCENTS = (50, 75, 90)
+_STEPS_AHEAD = 3  # from where the next segment would not fit: it, the one that is linked already, the one in use
+
+
+class Space(NamedTuple):
+    """Bytes in the folder, bytes at which CDC writes are refused (0 where that is not known), bytes a second that come
+    and go, and the seconds until it is full at this pace, and if nothing went (None: not in sight).
+    """
+
+    used: int
+    full_at: int
+    arriving: float
+    leaving: float
+    seconds_to_full: float | None
+    seconds_without_drain: float | None
+
+    @property
+    def is_full(self) -> bool:
+        return bool(self.full_at) and self.used > self.full_at
+
+    @property
+    def percent(self) -> float:
+        """Of the space in which CDC writes are accepted."""
+        return 100 * self.used / self.full_at if self.full_at else 0.0
+
+
+class SpaceWatch:
+    """Follows the folder. Times are of one monotonic clock, in seconds."""
+
+    def __init__(self, total_space: int, segment_size: int) -> None:
+        self._ahead = _STEPS_AHEAD * segment_size
+        self._full_at = max(total_space - segment_size, 1) if total_space else 0
+        self._sizes: dict[int, int] = {}
+        self._used = 0
+        self._arrivals: deque[tuple[float, int]] = deque()
+        self._departures: deque[tuple[float, int]] = deque()
+        self._is_begun = False
+
+    def look(self, now: float, sizes: Mapping[int, int]) -> Space:
+        """Take the sizes of the segments that are there, by id; what was there at the first look is no arrival."""
+        arrived = sum(max(0, size - self._sizes.get(segment, 0)) for segment, size in sizes.items())
+        left = sum(max(0, size - sizes.get(segment, 0)) for segment, size in self._sizes.items())
+        if self._is_begun and arrived:
+            self._arrivals.append((now, arrived))
+        if self._is_begun and left:
+            self._departures.append((now, left))
+        self._is_begun = True
+        self._sizes = dict(sizes)
+        self._used = sum(sizes.values())
+        _forget(self._arrivals, now - WINDOW_SECONDS)
+        _forget(self._departures, now - DRAIN_SECONDS)
+        return self._space(now)
+
+    def _space(self, now: float) -> Space:
+        arriving, leaving = self._arriving(now), self._leaving()
+        since = now - self._arrivals[-1][0] if self._arrivals else 0.0  # so much of the next step has been written
+        return Space(
+            self._used,
+            self._full_at,
+            arriving,
+            leaving,
+            self._seconds_to_full(arriving - leaving, since),
+            self._seconds_to_full(arriving, since),
+        )
+
+    def _seconds_to_full(self, growth: float, since: float) -> float | None:
+        if not self._full_at:
+            return None
+        if self._used > self._full_at:
+            return 0.0
+        return max((self._full_at - self._used + self._ahead) / growth - since, 0.0) if growth > 0 else None
+
+    def _arriving(self, now: float) -> float:
+        """Between the first and the last step; and no more than if a step came just now."""
+        if len(self._arrivals) < LEAST_STEPS:
+            return 0.0
+        first, last = self._arrivals[0], self._arrivals[-1]
+        after_first = sum(size for _, size in self._arrivals) - first[1]
+        rate = after_first / max(last[0] - first[0], 1.0)
+        return min(rate, (after_first + last[1]) / max(now - first[0], 1.0))
+
+    def _leaving(self) -> float:
+        return sum(size for _, size in self._departures) / DRAIN_SECONDS
+
+
+class FullSpan(NamedTuple):
+    """Wall-clock seconds between which CDC writes were refused."""
+
+    start: float
+    end: float
+
+
+class Alerts:
+    """Which thresholds are newly crossed, and when a time of refused writes is over."""
+
+    def __init__(self) -> None:
+        self._warned = 0
+        self._full_since: float | None = None
+
+    def crossed(self, space: Space) -> int | None:
+        """The highest percentage that the folder has grown past since it was last below it."""
+        reached = max((percent for percent in WARN_PERCENTS if space.percent >= percent), default=0)
+        before, self._warned = self._warned, reached
+        return reached if reached > before else None
+
+    def full_span(self, space: Space, wall_clock: float) -> FullSpan | None:
+        """The span, once it is over."""
+        if space.is_full:
+            self._full_since = self._full_since or wall_clock
+            return None
+        start, self._full_since = self._full_since, None
+        return None if start is None else FullSpan(start, wall_clock)
+
+
+def _forget(events: deque[tuple[float, int]], before: float) -> None:
+    while events and events[0][0] < before:
+        events.popleft()

@@ -1,0 +1,150 @@
+"""What a publisher is doing, at a glance: taken once a second, shown as metrics, as JSON and to a person."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
+
+from cdc_program.node_sizes import MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from prometheus_client.metrics_core import Metric
+
+LEAST_SECONDS = 600.0  # that a stop must be able to last
+
+
+class Status(NamedTuple):
+    """Sizes are bytes, times seconds. `used` to `seconds_to_full`: see publisher.space.Space. `lag_seconds`: since when
+    all that was durable then is acknowledged; None before the first time. `waiting`: the problem that is waited for,
+    empty if none. `losing`: what loses changes now.
+    """
+
+    host_id: str
+    cluster: str
+    cassandra: str
+    is_compiled: bool
+    tables: int = 0
+    mutations: int = 0
+    messages: int = 0
+    bytes: int = 0
+    in_flight: int = 0
+    deliveries: int = 0
+    delivery_seconds: float = 0.0
+    lag_bytes: int = 0
+    lag_seconds: float | None = None
+    log_latency_seconds: float | None = None
+    segments: int = 0
+    used: int = 0
+    full_at: int = 0
+    arriving: float = 0.0
+    leaving: float = 0.0
+    seconds_to_full: float | None = None
+    seconds_without_us: float | None = None
+    quarantined: int = 0
+    memory: int = 0
+    waiting: str = ""
+    losing: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Status:
+        """Of a publisher of this version."""
+        return cls(**{**value, "losing": tuple(value["losing"])})
+
+
+class StatusMetrics:
+    """A collector of Prometheus that reads the newest status when it is asked."""
+
+    def __init__(self, newest: Callable[[], Status]) -> None:
+        self._newest = newest
+
+    def collect(self) -> Iterator[Metric]:
+        status = self._newest()
+        for name, text, counted in (
+            ("mutations", "Mutations read.", status.mutations),
+            ("messages", "Raw messages sent, a row each.", status.messages),
+            ("bytes", "Bytes of raw messages sent.", status.bytes),
+        ):
+            yield CounterMetricFamily(f"cdc_publisher_{name}", text, counted)
+        yield SummaryMetricFamily(
+            "cdc_publisher_delivery_seconds",
+            "From handing a message to the client to its acknowledgement.",
+            status.deliveries,
+            status.delivery_seconds,
+        )
+        for name, text, value in _gauges(status):
+            if value is not None:
+                yield GaugeMetricFamily(f"cdc_publisher_{name}", text, value)
+
+
+def _gauges(status: Status) -> tuple[tuple[str, str, float | None], ...]:
+    return (
+        ("tables", "Tables published.", status.tables),
+        ("in_flight_messages", "Messages not acknowledged yet.", status.in_flight),
+        ("lag_bytes", "Durable bytes of the log that are not acknowledged.", status.lag_bytes),
+        ("lag_seconds", "Since when all that was durable then is acknowledged.", status.lag_seconds),
+        ("log_latency_seconds", "From a filler's write to its publishing.", status.log_latency_seconds),
+        ("cdc_raw_segments", "Segments in cdc_raw.", status.segments),
+        ("cdc_raw_bytes", "Bytes in cdc_raw.", status.used),
+        ("cdc_raw_full_at_bytes", "Bytes at which CDC writes are refused.", status.full_at),
+        ("cdc_raw_arriving_bytes_per_second", "Growth of cdc_raw by the node.", status.arriving),
+        ("cdc_raw_leaving_bytes_per_second", "Deleted from cdc_raw.", status.leaving),
+        ("cdc_raw_full_in_seconds", "Until CDC writes are refused; absent if not in sight.", status.seconds_to_full),
+        ("quarantined_mutations", "Mutations put aside.", status.quarantined),
+        ("waiting", "1 while Cassandra, Kafka or the registry is waited for.", float(bool(status.waiting))),
+        ("losing_changes", "Findings of the preflight that lose changes.", len(status.losing)),
+        ("compiled", "1 if the hot modules are compiled.", float(status.is_compiled)),
+    )
+
+
+def text(status: Status) -> str:
+    """For a person; the last line says whether it is safe to stop."""
+    speed = f"filled by {_rate(status.arriving)}, emptied by {_rate(status.leaving)}"
+    lines = [
+        ("node", f"{status.host_id} of {status.cluster}, Cassandra {status.cassandra}"),
+        ("tables", f"{status.tables} published"),
+        ("read", f"{status.mutations:,} mutations"),
+        ("sent", f"{status.messages:,} messages, {as_size(status.bytes)}; {status.in_flight:,} in flight"),
+        ("lag", f"{as_time(status.lag_seconds)}, {as_size(status.lag_bytes)}"),
+        ("delivery", f"{1000 * status.delivery_seconds / max(status.deliveries, 1):.0f} ms on average"),
+        ("cdc_raw", f"{as_size(status.used)} of {as_size(status.full_at)} in {status.segments} segments, {speed}"),
+        ("full in", as_time(status.seconds_to_full, "not in sight")),
+        ("memory", f"{as_size(status.memory)}{'' if status.is_compiled else ', not compiled'}"),
+    ]
+    if status.quarantined:
+        lines.append(("put aside", f"{status.quarantined} mutations: cassandra-publisher quarantine ls"))
+    if status.waiting:
+        lines.append(("waiting", status.waiting))
+    lines += [("losing", problem) for problem in status.losing]
+    return "\n".join([*(f"{name:<9} {value}" for name, value in lines), verdict(status)])
+
+
+def verdict(status: Status) -> str:
+    """Whether it may be stopped for a while: the position is kept at any time, but cdc_raw fills meanwhile."""
+    if status.full_at and status.used > status.full_at:
+        return "not safe to stop: cdc_raw is full, the node refuses CDC writes until segments are published"
+    left = status.seconds_without_us
+    if left is not None and left < LEAST_SECONDS:
+        return f"not safe to stop: without a publisher cdc_raw is full in {as_time(left)}, and CDC writes are refused"
+    again = f"; {status.in_flight:,} messages in flight are sent again" if status.in_flight else ""
+    room = f" for {as_time(left)}" if left is not None else ""
+    return f"safe to stop: nothing is lost, cdc_raw has room{room}{again}"
+
+
+def as_size(count: float) -> str:
+    """Of bytes."""
+    return f"{count / MIB:,.1f} MiB"
+
+
+def _rate(count: float) -> str:
+    return f"{as_size(count)}/s"
+
+
+def as_time(seconds: float | None, otherwise: str = "unknown") -> str:
+    """Of seconds; `otherwise` for None."""
+    if seconds is None:
+        return otherwise
+    return f"{seconds:.1f} s" if seconds < 60 else str(timedelta(seconds=round(seconds)))

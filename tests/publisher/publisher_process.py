@@ -1,0 +1,109 @@
+"""A publisher as a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from local_stack.interfaces import CassandraServers
+
+from local_stack.network import free_ports
+from tests.http_get import get
+
+ROOT = Path(__file__).resolve().parents[2]
+READY_SECONDS = 120.0
+
+
+def settings_beside(cassandra: CassandraServers, state: Path) -> dict[str, object]:
+    """Of a publisher on the first node, but for Kafka and the registry."""
+    return {
+        "cassandra.contact_points": cassandra.contact_points[0],
+        "cassandra.port": cassandra.port,
+        "kafka.raw_partitions": 3,
+        "publisher.cdc_raw_directory": cassandra.nodes[0].cdc_raw,
+        "publisher.state_directory": state,
+        "publisher.operations_port": free_ports(1)[0],
+    }
+
+
+def eventually(is_so: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Of what a publisher says of itself once a second."""
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+class PublisherProcess:
+    """`cassandra-publisher run` with settings of a test."""
+
+    def __init__(self, settings: dict[str, object], folder: Path) -> None:
+        self.settings = settings
+        self._log = folder / "publisher.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, **changed: object) -> PublisherProcess:
+        """Returns once it tails the log."""
+        started_at = len(self.log())
+        self._process = self._launch(changed)
+        deadline = time.monotonic() + READY_SECONDS
+        while '"ready"' not in self.log()[started_at:]:
+            assert self._process.poll() is None, self.log()
+            assert time.monotonic() < deadline, self.log()
+            time.sleep(0.05)
+        return self
+
+    def fail(self, **changed: object) -> tuple[int, str]:
+        """Exit status and output of one that cannot start, or cannot go on."""
+        started_at = len(self.log())
+        status = self._launch(changed).wait(READY_SECONDS)
+        return status, self.log()[started_at:]
+
+    def wait(self) -> int:
+        assert self._process is not None
+        return self._process.wait(READY_SECONDS)
+
+    def stop(self) -> int:
+        assert self._process is not None
+        self._process.terminate()
+        return self.wait()
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def command(self, *arguments: str) -> tuple[int, str]:
+        """Exit status and output of another command with the same settings."""
+        done = subprocess.run(
+            _command(self.settings, *arguments), cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and body of what it serves."""
+        return get(int(str(self.settings["publisher.operations_port"])), path)
+
+    def log(self) -> str:
+        return self._log.read_text() if self._log.exists() else ""
+
+    def _launch(self, changed: dict[str, object]) -> subprocess.Popen[bytes]:
+        values = {**self.settings, **{name.replace("__", "."): value for name, value in changed.items()}}
+        with self._log.open("ab") as log:
+            return subprocess.Popen(_command(values, "run"), cwd=ROOT, stdout=log, stderr=log)
+
+
+def _command(settings: dict[str, object], *arguments: str) -> list[str]:
+    return [
+        sys.executable,
+        "-m",
+        "publisher",
+        *(f"--set={name}={value}" for name, value in settings.items()),
+        *arguments,
+    ]

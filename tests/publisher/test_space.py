@@ -1,0 +1,141 @@
+"""When cdc_raw is full at this pace, and what is said of it on the way."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cdc_program.node_sizes import MIB
+from publisher.node_space import allowance
+from publisher.space import Alerts, FullSpan, Space, SpaceWatch
+from publisher.status import Status, text, verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SEGMENT = 32 * MIB
+
+
+def filled(watch: SpaceWatch, count: int, *, every: float, first: int = 0) -> Space:
+    """A node that begins a segment every so many seconds, none of which is deleted."""
+    space = watch.look(first * every, dict.fromkeys(range(first), SEGMENT))
+    for number in range(first + 1, count + 1):
+        space = watch.look(number * every, dict.fromkeys(range(number), SEGMENT))
+    return space
+
+
+def test_the_forecast_is_when_the_next_segment_would_not_fit() -> None:
+    space = filled(SpaceWatch(20 * SEGMENT, SEGMENT), 10, every=7.0)
+    assert space.arriving == pytest.approx(SEGMENT / 7)
+    assert space.seconds_to_full == pytest.approx((20 - 10 + 2) * 7.0)  # two more are made ahead
+    assert not space.is_full
+
+
+def test_what_was_there_at_first_is_no_growth() -> None:
+    watch = SpaceWatch(20 * SEGMENT, SEGMENT)
+    space = watch.look(0.0, dict.fromkeys(range(12), SEGMENT))
+    assert (space.arriving, space.seconds_to_full, space.used) == (0.0, None, 12 * SEGMENT)
+
+
+def test_time_within_a_step_counts_down() -> None:
+    watch = SpaceWatch(20 * SEGMENT, SEGMENT)
+    at_step = filled(watch, 10, every=10.0)
+    later = watch.look(104.0, dict.fromkeys(range(10), SEGMENT))
+    assert at_step.seconds_to_full is not None
+    assert later.seconds_to_full == pytest.approx(at_step.seconds_to_full - 4.0, abs=0.5)
+
+
+def test_a_node_that_stops_writing_fills_more_and_more_slowly() -> None:
+    watch = SpaceWatch(20 * SEGMENT, SEGMENT)
+    busy = filled(watch, 10, every=2.0)
+    idle = watch.look(220.0, dict.fromkeys(range(10), SEGMENT))
+    assert idle.arriving < busy.arriving / 5
+
+
+def test_deleting_as_fast_as_it_comes_is_never_full_but_would_be_without_us() -> None:
+    watch = SpaceWatch(20 * SEGMENT, SEGMENT)
+    for number in range(200):
+        space = watch.look(number * 2.0, dict.fromkeys(range(max(number - 2, 0), number + 1), SEGMENT))
+    assert space.leaving == pytest.approx(space.arriving, rel=0.1)
+    assert space.seconds_without_drain == pytest.approx((20 - 3 + 2) * 2.0, rel=0.1)
+    assert space.seconds_to_full is None or space.seconds_to_full > 300
+
+
+def test_full_is_full() -> None:
+    space = filled(SpaceWatch(10 * SEGMENT, SEGMENT), 10, every=1.0)
+    assert space.is_full
+    assert space.seconds_to_full == 0.0
+    assert verdict(of(space)).startswith("not safe to stop: cdc_raw is full")
+
+
+def test_each_threshold_is_told_once_and_again_after_it_was_left() -> None:
+    alerts = Alerts()
+    told = [alerts.crossed(Space(used, 100, 0, 0, None, None)) for used in (10, 50, 60, 92, 95, 40, 55)]
+    assert told == [None, 50, None, 90, None, None, 50]
+
+
+def test_a_full_span_is_told_when_it_is_over() -> None:
+    alerts = Alerts()
+    full, free = Space(101, 100, 0, 0, None, None), Space(90, 100, 0, 0, None, None)
+    assert [alerts.full_span(space, clock) for space, clock in ((free, 1.0), (full, 2.0), (full, 3.0))] == [None] * 3
+    assert alerts.full_span(free, 4.0) == FullSpan(2.0, 4.0)
+    assert alerts.full_span(free, 5.0) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "given", "total", "segment"),
+    [
+        ({"cdc_total_space": "4096MiB", "commitlog_segment_size": "32MiB"}, 0, 4096 * MIB, 32 * MIB),
+        ({"cdc_total_space_in_mb": "128", "commitlog_segment_size_in_mb": "1"}, 7, 128 * MIB, MIB),
+        ({"cdc_total_space": "1GiB"}, 0, 1024 * MIB, 32 * MIB),
+        (None, 64, 64 * MIB, 32 * MIB),
+    ],
+)
+def test_the_allowance_is_what_the_node_or_the_operator_says(
+    settings: dict[str, str] | None, given: int, total: int, segment: int, tmp_path: Path
+) -> None:
+    assert allowance(settings, given, tmp_path) == (total, segment, False)
+
+
+def test_without_a_word_cassandras_default_is_assumed(tmp_path: Path) -> None:
+    found = allowance(None, 0, tmp_path)
+    assert found.is_assumed
+    assert 0 < found.total <= 4096 * MIB
+
+
+def test_a_person_reads_whether_to_stop() -> None:
+    watch = SpaceWatch(20 * SEGMENT, SEGMENT)
+    fast, slow = filled(watch, 10, every=1.0), filled(SpaceWatch(200 * SEGMENT, SEGMENT), 10, every=10.0)
+    assert verdict(of(fast)) == (
+        "not safe to stop: without a publisher cdc_raw is full in 12.0 s, and CDC writes are refused"
+    )
+    assert verdict(of(slow)._replace(in_flight=3)) == (
+        "safe to stop: nothing is lost, cdc_raw has room for 0:32:00; 3 messages in flight are sent again"
+    )
+    shown = text(of(slow)._replace(waiting="CDC-020 Kafka does not answer", losing=("durable_writes is off",)))
+    assert "waiting   CDC-020 Kafka does not answer" in shown
+    assert "losing    durable_writes is off" in shown
+    assert shown.splitlines()[-1] == verdict(of(slow))
+
+
+def test_a_status_goes_through_json() -> None:
+    status = of(Space(1, 2, 3.0, 4.0, None, 5.0))._replace(losing=("a", "b"))
+    assert Status.from_json(json.loads(json.dumps(status._asdict()))) == status
+
+
+def of(space: Space) -> Status:
+    used, full_at, arriving, leaving, to_full, without_us = space
+    return Status(
+        "host",
+        "cluster",
+        "5.0.8",
+        is_compiled=False,
+        used=used,
+        full_at=full_at,
+        arriving=arriving,
+        leaving=leaving,
+        seconds_to_full=to_full,
+        seconds_without_us=without_us,
+    )
