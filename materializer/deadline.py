@@ -1,0 +1,28 @@
+"""A call that may hang, given up after a while."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def within(seconds: float, call: Callable[[], None], what: str) -> None:
+    """Call it; TimeoutError if it is not back in time. It then goes on in a thread that nobody waits for."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True, name=what)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise TimeoutError(f"{what} has taken longer than {seconds:.0f} s")
+    if raised:
+        raise raised[0]
