@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from cassandra_storage.clustering import Clustering, ClusteringBound
     from cassandra_storage.schema import TableMetadata
 
 
@@ -18,6 +20,13 @@ class SchemaId(NamedTuple):
 
     table_id: bytes
     digest: bytes
+
+
+class KeyEncoders(NamedTuple):
+    """cassandra_storage.byte_comparable's of one table; FormatError for a value that its column's type cannot have."""
+
+    clustering: Callable[[Clustering], bytes]
+    bound: Callable[[ClusteringBound], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +41,7 @@ class TableCatalog:
     schemas: Mapping[tuple[bytes, bytes], TableMetadata]
     newest: Mapping[bytes, bytes]
     topics: Mapping[bytes, str] = field(default_factory=dict)
+    _encoders: dict[bytes, KeyEncoders] = field(default_factory=dict, repr=False, compare=False)
 
     def schema(self, table_id: bytes, digest: bytes) -> TableMetadata:
         """CdcError(SCHEMA_UNKNOWN) where the topic does not hold it."""
@@ -44,10 +54,22 @@ class TableCatalog:
             )
         return table
 
+    def key_encoders(self, table_id: bytes, digest: bytes) -> KeyEncoders:
+        """What makes the state's keys of clusterings and of bounds under a schema."""
+        found = self._encoders.get(digest)
+        if found is None:
+            clustering = self.schema(table_id, digest).clustering
+            found = self._encoders[digest] = KeyEncoders(clustering_encoder(clustering), bound_encoder(clustering))
+        return found
+
     def newest_of(self, table_id: bytes) -> tuple[bytes, TableMetadata]:
         """The digest and the schema that messages of this table are published with."""
         digest = self.newest.get(table_id, b"")
         return digest, self.schema(table_id, digest)
+
+    def as_of(self, schema: SchemaId) -> TableCatalog:
+        """With this schema as its table's newest."""
+        return replace(self, newest={**self.newest, schema.table_id: schema.digest})
 
     def is_newer(self, table_id: bytes, than: bytes) -> bool:
         """Whether the table of the id took the place of the other one, under the same name."""

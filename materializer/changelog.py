@@ -21,7 +21,9 @@ from materializer.position import newer_format
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FORMAT_VERSION = 2  # of the state's layout too (docs/decisions/0002): a build of version 1 may not open it
+# Of the state's layout too: a build of version 1 may not open it (docs/decisions/0002), nor may one of version 2,
+# which would fold past what is unfinished (docs/decisions/0012).
+FORMAT_VERSION = 3
 _MAGIC = b"CDCL"
 _DIGEST_SIZE = 16
 _BODY_INFO = struct.Struct(">BQ")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import click
+
 from cdc_program.cli import Program
 
 if TYPE_CHECKING:
@@ -35,3 +37,85 @@ def run(settings: Settings) -> None:
     from materializer.spark import run as materialize  # noqa: PLC0415 - --help and config need no PySpark
 
     materialize(settings)
+
+
+dead_letters = click.Group("dead-letters", help="Raw messages that cannot be read and were put aside.")
+main.add_command(dead_letters)
+_TABLE = click.Argument(["table"], metavar="[KEYSPACE.TABLE]", required=False)
+
+
+@main.program_command("ls", params=[_TABLE], group=dead_letters)
+def list_dead_letters(settings: Settings, table: str | None) -> None:
+    """Lists the dead letters of a table, or of all, that are not settled: id, place, time and reason; no values."""
+    from materializer.dead_letter_commands import show  # noqa: PLC0415
+
+    show(settings, table)
+
+
+@main.program_command("replay", params=[_TABLE], group=dead_letters)
+def replay_dead_letters(settings: Settings, table: str | None) -> None:
+    """Sends to its raw topic again what this build can read.
+
+    Once the materializer has folded it, it is settled, and its partition is exact again.
+    """
+    from materializer.dead_letter_commands import replay  # noqa: PLC0415
+
+    replay(settings, table)
+
+
+@main.program_command("discard", params=[click.Argument(["letter_id"], metavar="ID")], group=dead_letters)
+def discard_dead_letter(settings: Settings, letter_id: str) -> None:
+    """Settles a dead letter that no publisher has sent: nothing is missing without it."""
+    from materializer.dead_letter_commands import discard  # noqa: PLC0415
+
+    discard(settings, letter_id)
+
+
+state = click.Group("state", help="The stored states of the raw partitions; looking changes nothing.")
+main.add_command(state)
+
+
+@main.program_command(
+    "ls",
+    params=[click.Option(["--json", "as_json"], is_flag=True, help="One JSON object a line.")],
+    group=state,
+)
+def list_stored(settings: Settings, *, as_json: bool) -> None:
+    """Lists the raw partitions: state's version, offset, lag, changelogs and snapshots with their sizes."""
+    from materializer.state_commands import ls  # noqa: PLC0415
+
+    ls(settings, as_json=as_json)
+
+
+@main.program_command(
+    "verify",
+    params=[click.Argument(["partitions"], metavar="[TOPIC-PARTITION]...", nargs=-1)],
+    group=state,
+)
+def verify_stored(settings: Settings, partitions: tuple[str, ...]) -> None:
+    """Reads every file of these raw partitions, or of all, and follows the chain to the committed version.
+
+    Exit status 4 if anything is missing or damaged.
+    """
+    from materializer.state_commands import verify_all  # noqa: PLC0415
+
+    verify_all(settings, partitions)
+
+
+@main.program_command(
+    "show",
+    params=[
+        click.Argument(["table"], metavar="KEYSPACE.TABLE"),
+        click.Argument(["key"], metavar="KEY...", nargs=-1, required=True),
+        click.Option(["--values", "with_values"], is_flag=True, help="Show values; without it, only their lengths."),
+    ],
+    group=state,
+)
+def show_stored(settings: Settings, table: str, key: tuple[str, ...], *, with_values: bool) -> None:
+    """Prints a Cassandra partition as the state holds it, tombstones included.
+
+    KEY is the value of each partition key column; of any type as 0x and its bytes.
+    """
+    from materializer.state_commands import show  # noqa: PLC0415
+
+    show(settings, table, key, with_values=with_values)

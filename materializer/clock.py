@@ -52,6 +52,11 @@ class Clock:
             if value != _read(self._overlay, key, -1):
                 self._overlay.put(key, value.to_bytes(8, "big"))
 
+    def keep_reached(self, reached_ms: int) -> None:
+        """Put into the state how far the clock has got within the chunk, and not that its records have come."""
+        if reached_ms != self.start_ms:
+            self._overlay.put(CLOCK, reached_ms.to_bytes(8, "big"))
+
 
 def _read(overlay: Overlay, key: bytes, default: int) -> int:
     stored = overlay.get(key)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from cdc_messages.changes import RowChange
+    from materializer.large_messages import LargeMessages
 
 _logger = structlog.get_logger(__name__)
 
@@ -22,7 +23,7 @@ _logger = structlog.get_logger(__name__)
 class Encoder(Protocol):
     """cdc_messages.envelope.ChangeEncoder."""
 
-    def encode(self, change: RowChange) -> tuple[bytes, bytes] | None:
+    def encode(self, change: RowChange, *, without_before: bool = False) -> tuple[bytes, bytes] | None:
         """Key and value in the Confluent wire format; None if the row's key has no form in Avro."""
         ...
 
@@ -41,9 +42,10 @@ class Emitter:
     `targets` by the digests of schemas.
     """
 
-    def __init__(self, targets: Mapping[bytes, Target], *, tombstones: bool) -> None:
+    def __init__(self, targets: Mapping[bytes, Target], *, tombstones: bool, large: LargeMessages) -> None:
         self._targets = targets
         self._tombstones = tombstones
+        self._large = large
 
     def __call__(self, changes: Iterable[RowChange]) -> Iterator[Message]:
         known: dict[tuple[bytes, int], int] = {}
@@ -58,9 +60,18 @@ class Emitter:
                 _leave_out(change, target)
                 continue
             key, value = encoded
-            yield Message(target.topic, partition, key, value)
+            message = Message(target.topic, partition, key, value)
+            yield message if self._large.takes(message) else self._replace(message, change, target)
             if self._tombstones and change.op == "d":
                 yield Message(target.topic, partition, key, None)
+
+    def _replace(self, message: Message, change: RowChange, target: Target) -> Message:
+        def shorter() -> bytes:
+            encoded = _encode(change, target, without_before=True)
+            assert encoded is not None  # its key has a form
+            return encoded[1]
+
+        return self._large.replace(message, change, shorter)
 
 
 def _leave_out(change: RowChange, target: Target) -> None:
@@ -75,9 +86,9 @@ def _leave_out(change: RowChange, target: Target) -> None:
     )
 
 
-def _encode(change: RowChange, target: Target) -> tuple[bytes, bytes] | None:
+def _encode(change: RowChange, target: Target, *, without_before: bool = False) -> tuple[bytes, bytes] | None:
     try:
-        return target.encoder.encode(change)
+        return target.encoder.encode(change, without_before=without_before)
     except MessageError as error:
         source = change.source
         raise CdcError(

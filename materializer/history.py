@@ -3,7 +3,12 @@
 <location>/<group>/<topic>-<partition>/
     changelogs/<version>.<parent>.changelog
     snapshots/<version>.json                    a manifest, written last
-    files/<random>                              RocksDB's files, as manifests name them
+    files/<sequence>-<random>                   RocksDB's files, as manifests name them
+
+Several attempts at the partition may be at work here at the same time: the one whose commits count and older ones that
+do not know yet. What makes this safe is that every name begins with the sequence number of the version that it was
+made for, and that an attempt deletes only names up to that of a version it has committed itself. An older attempt's
+versions come before all of a newer one's, so it cannot take what that one has made or is making.
 """
 
 from __future__ import annotations
@@ -18,13 +23,13 @@ from materializer import changelog
 from materializer.changelog import Changelog, DamagedError
 from materializer.fault_points import FaultPoint, reach
 from materializer.position import newer_format
-from materializer.versions import garbage
+from materializer.versions import newest_unneeded_changelog, oldest_kept_snapshot, sequence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from materializer.file_store import FileStore
+    from materializer.file_store import FileEntry, FileStore
     from materializer.position import RawPartition
 
 MANIFEST_VERSION = 1
@@ -45,6 +50,13 @@ class Manifest(NamedTuple):
 
     version: str
     files: tuple[StoredFile, ...]
+
+
+class Retention(NamedTuple):
+    """How long changelogs are kept: at least for so many versions, and so many seconds."""
+
+    versions: int
+    seconds: float
 
 
 class GoneError(Exception):
@@ -91,20 +103,20 @@ class PartitionHistory:
             raise newer_format(f"The snapshot {self._store.full_path(path)}", fields["format"], MANIFEST_VERSION)
         return Manifest(fields["version"], tuple(StoredFile(*file) for file in fields["files"]))
 
-    def write_snapshot(self, version: str, files: dict[Path, str], base: Manifest | None) -> Manifest:
+    def write_snapshot(self, version: str, files: dict[Path, str], base: Manifest | None, *, is_own: bool) -> Manifest:
         """Store the files (with the digests of their contents) as the snapshot of `version`.
 
-        What `base`, the newest snapshot, holds with the same content is not sent again. Nothing older may be used so:
-        it may be deleted at any moment.
+        What `base`, the newest snapshot, holds with the same content is not sent again. Where it is not this attempt's
+        own, an older attempt may still delete it: its files then get second names.
         """
         known = {(file.size, file.digest): file.stored for file in base.files} if base else {}
         stored = []
         for path, digest in files.items():
             size = path.stat().st_size
             name = known.get((size, digest))
-            if name is None:
-                name = secrets.token_hex(16)
-                self._store.upload(path, self._file_path(name))
+            if name is None or not is_own:
+                name = self._store_file(version, path, name)
+                reach(FaultPoint.IN_UPLOAD)
             stored.append(StoredFile(path.name, name, size, digest))
         reach(FaultPoint.AFTER_UPLOAD)
         manifest = Manifest(version, tuple(stored))
@@ -112,38 +124,76 @@ class PartitionHistory:
         self._store.write(self.manifest_path(version), _digest_of(body).encode() + b"\n" + body)
         return manifest
 
+    def _store_file(self, version: str, path: Path, known: str | None) -> str:
+        """A new name in files/ with the content of `path`, which is that of `known` if that is still there."""
+        name = f"{version.partition('-')[0]}-{secrets.token_hex(8)}"
+        if known is None or not self._store.copy(self.file_path(known), self.file_path(name)):
+            self._store.write(self.file_path(name), path.read_bytes())
+        return name
+
     def fetch_snapshot(self, manifest: Manifest, target: Path) -> None:
         """Put the snapshot's files into the folder `target`."""
         for file in manifest.files:
-            path = self._file_path(file.stored)
+            path = self.file_path(file.stored)
             local = target / file.name
             if not self._store.download(path, local):
                 raise GoneError(path)
             if local.stat().st_size != file.size or digest_of_file(local) != file.digest:
                 raise self.damaged(path, "its checksum is wrong")
+            reach(FaultPoint.IN_FETCH)
 
-    def clean_up(self, committed: str, kept_versions: int) -> None:
-        """Delete what neither `committed` nor any version after it needs."""
-        parents = self.parents()
-        unneeded = garbage(committed, parents, self.snapshots(), kept_versions)
-        self._store.delete(self._changelog_path(version, parents[version]) for version in unneeded.changelogs)
-        reach(FaultPoint.IN_CLEANUP)
-        dropped = set[str]()
-        for version in unneeded.snapshots:
-            dropped |= self._file_names(version)
-        for version in unneeded.snapshots:
-            self._store.delete([self.manifest_path(version)])
-        if dropped:
-            needed = set[str]().union(*(self._file_names(version) for version in self.snapshots()))
-            self._store.delete(self._file_path(name) for name in dropped - needed)
+    def check_file(self, file: StoredFile) -> None:
+        """GoneError or CdcError(STATE_DAMAGED) unless it is as it was written."""
+        path = self.file_path(file.stored)
+        data = self._read(path)
+        if len(data) != file.size or _digest_of(data) != file.digest:
+            raise self.damaged(path, "its checksum is wrong")
+
+    def entries(self) -> tuple[Sequence[FileEntry], Sequence[FileEntry], Sequence[FileEntry]]:
+        """All that is stored: changelogs, manifests, RocksDB's files."""
+        changelogs, snapshots, files = (
+            self._store.entries(f"{self._folder}/{each}") for each in ("changelogs", "snapshots", "files")
+        )
+        return changelogs, snapshots, files
+
+    def clean_up(self, committed: str) -> None:
+        """Delete the snapshots that neither `committed`, of which this attempt has stored one, nor any version after it
+        needs, and their files. Files that no manifest names are what dropped snapshots and failed uploads have left.
+        """
+        self._delete("snapshots", self._names("snapshots"), oldest_kept_snapshot(committed, self.snapshots()) - 1)
+        reach(FaultPoint.AFTER_MANIFESTS)
+        files = self._names("files")  # listed before the manifests: what a later one names is newer than `committed`
+        needed = set[str]().union(*(self._file_names(version) for version in self.snapshots()))
+        self._delete("files", (name for name in files if name not in needed), sequence(committed))
+
+    def clean_up_changelogs(self, committed: str, kept: Retention) -> None:
+        """Delete the changelogs that neither `committed` nor any version after it needs, nor `kept` asks for."""
+        changelogs = self._store.entries(f"{self._folder}/changelogs")
+        # The location's clock and no worker's: the newest changelog has just been written.
+        oldest = max((entry.written for entry in changelogs), default=0.0) - kept.seconds
+        young = [entry.name for entry in changelogs if entry.written > oldest]
+        last = newest_unneeded_changelog(committed, self.snapshots(), kept.versions, young)
+        self._delete("changelogs", (entry.name for entry in changelogs), last)
+
+    def _names(self, folder: str) -> list[str]:
+        return [entry.name for entry in self._store.entries(f"{self._folder}/{folder}")]
+
+    def _delete(self, folder: str, names: Iterable[str], last: int) -> None:
+        """Delete those made for versions up to the sequence number `last`."""
+        self._store.delete(f"{self._folder}/{folder}/{name}" for name in names if _sequence_of(name) <= last)
 
     def damaged(self, path: str, problem: str) -> CdcError:
         return CdcError(
             Code.STATE_DAMAGED,
-            f"{self._store.full_path(path)} cannot be used: {problem}.",
-            "Bring the file back from a backup of the checkpoint location. If it is lost, the partition's state is "
-            "lost: delete its folder there, reset its offset, and rebuild the table into a new raw topic.",
+            f"{self.full_path(path)} cannot be used: {problem}.",
+            "Bring the file back from a backup or an earlier version of the object. If it belongs to a snapshot, "
+            "deleting the snapshot's manifest makes the one before it and its changelogs be taken, if they are still "
+            "kept (`cassandra-materializer state verify` tells). If a changelog is lost, so is the partition's state: "
+            "delete its folder there, reset its offset, and rebuild the table into a new raw topic.",
         )
+
+    def full_path(self, path: str) -> str:
+        return self._store.full_path(path)
 
     def missing_changelog(self, version: str) -> CdcError:
         return self.damaged(
@@ -168,7 +218,7 @@ class PartitionHistory:
     def manifest_path(self, version: str) -> str:
         return f"{self._folder}/snapshots/{version}{_MANIFEST}"
 
-    def _file_path(self, name: str) -> str:
+    def file_path(self, name: str) -> str:
         return f"{self._folder}/files/{name}"
 
 
@@ -189,6 +239,12 @@ def digests_of(paths: Iterable[Path], known: dict[str, str]) -> dict[Path, str]:
             known[path.name] = digest
         result[path] = digest
     return result
+
+
+def _sequence_of(name: str) -> int:
+    """Of a file's name; 0 for one that an earlier build gave, without a number."""
+    number, hyphen, _ = name.partition("-")
+    return int(number) if hyphen else 0
 
 
 def _digest_of(data: bytes) -> str:

@@ -6,13 +6,14 @@ import struct
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from materializer.partition_state import FORMAT_VERSION, check_version
-from materializer.row_updates import Order, RawRecord, RowUpdate, decode_records, row_updates
+from materializer.row_updates import Order, RawRecord, RowUpdate, decode_record, row_updates
 from materializer.state_keys import HELD, HELD_QUEUE, held_prefix, queue_key, split_queue_key
+from materializer.stored_format import FORMAT_VERSION, check_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from materializer.budget import Budget
     from materializer.catalog import TableCatalog
     from materializer.clock import Clock
     from materializer.overlay import Overlay
@@ -23,7 +24,7 @@ _SIGN = 1 << 63  # makes the order of unsigned numbers that of signed ones
 
 
 def due_updates(
-    overlay: Overlay, catalog: TableCatalog, clock: Clock, arrived: list[RowUpdate]
+    overlay: Overlay, catalog: TableCatalog, clock: Clock, arrived: list[RowUpdate], budget: Budget
 ) -> list[tuple[int, RowUpdate]]:
     """What is to be folded now, in write order, each with its second; the rest of `arrived` is kept for later.
 
@@ -35,8 +36,8 @@ def due_updates(
     for update in arrived:
         if update.arrival_ms <= clock.clock_ms:
             limits[update.partition_key] = max(update.order, limits.get(update.partition_key, update.order))
-    pool = _Pool(overlay, catalog)
-    pool.extend(limits, clock.clock_ms)
+    pool = HeldWrites(overlay, catalog)
+    pool.extend(limits, clock.clock_ms, budget)
     released = []
     for update in arrived:
         limit = limits.get(update.partition_key)
@@ -46,33 +47,52 @@ def due_updates(
             pool.put(update)
     if not pool.is_empty:
         for partition_key, limit in limits.items():
-            released += pool.take(partition_key, limit)
+            for update in pool.take(partition_key, limit):
+                released.append(update)
+                budget.spend(len(update.raw), 0)
+                if budget.is_spent or len(released) > len(arrived) + budget.rows:
+                    budget.cut()
     released.sort(key=lambda update: update.order)
     return _with_seconds(released, clock)
 
 
-def forget_held(overlay: Overlay) -> None:
+def forget_held(overlay: Overlay, budget: Budget) -> None:
     """Hold nothing any more: the table that the writes are of is gone."""
     for first in (HELD, HELD_QUEUE):
-        for key, _ in list(overlay.scan(first, first + b"\xff" * 9)):
+        for key, _ in overlay.scan(first, first + b"\xff" * 9):
+            budget.check()
+            budget.spend(len(key))
             overlay.put(key, None)
 
 
-class _Pool:
+class HeldWrites:
     """The held writes of the state."""
 
     def __init__(self, overlay: Overlay, catalog: TableCatalog) -> None:
         self._overlay = overlay
         self._catalog = catalog
+        self._reached: dict[
+            bytes, bytes
+        ] = {}  # up to where a partition's are taken: they need not be passed over again
         self.is_empty = next(overlay.scan(HELD_QUEUE, queue_key(HELD_QUEUE, _SIGN, b"")), None) is None
 
-    def extend(self, limits: dict[bytes, Order], clock_ms: int) -> None:
+    def extend(self, limits: dict[bytes, Order], clock_ms: int, budget: Budget) -> None:
         """Make `limits` the largest order that is due of each partition."""
         if self.is_empty:
             return
-        for key, _ in self._overlay.scan(HELD_QUEUE, queue_key(HELD_QUEUE, clock_ms + 1, b"")):
-            partition_key, order = _split(split_queue_key(key)[1])
+        for _, partition_key, order in self.due(0, clock_ms):
+            if len(limits) > budget.rows:
+                budget.cut()
             limits[partition_key] = max(order, limits.get(partition_key, order))
+
+    def due(self, first_ms: int, last_ms: int) -> Iterator[tuple[int, bytes, Order]]:
+        """The arrivals (ms), partition keys and orders of those that came between two times, in the order of arrival;
+        what is taken while this is read does not come.
+        """
+        first, end = queue_key(HELD_QUEUE, first_ms, b""), queue_key(HELD_QUEUE, last_ms + 1, b"")
+        for key, _ in self._overlay.scan(first, end):
+            arrival_ms, held = split_queue_key(key)
+            yield arrival_ms, *_split(held)
 
     def put(self, update: RowUpdate) -> None:
         """Hold a write; of duplicates the one that came first."""
@@ -81,18 +101,18 @@ class _Pool:
             self._overlay.put(key, _VALUE.pack(FORMAT_VERSION, update.arrival_ms) + update.raw)
             self._overlay.put(queue_key(HELD_QUEUE, update.arrival_ms, key[1:]), b"")
 
-    def take(self, partition_key: bytes, limit: Order) -> list[RowUpdate]:
-        """The held writes of a partition up to an order; they are held no longer."""
-        start = held_prefix(partition_key)
-        taken: list[RowUpdate] = []
-        for key, value in self._overlay.scan(start, start + _pack(limit) + b"\x00"):
+    def take(self, partition_key: bytes, limit: Order) -> Iterator[RowUpdate]:
+        """The held writes of a partition up to an order; what comes is held no longer."""
+        first = held_prefix(partition_key)
+        start, end = self._reached.get(partition_key, first), first + _pack(limit) + b"\x00"
+        for key, value in self._overlay.scan(start, end) if start < end else ():
+            self._reached[partition_key] = key + b"\x00"
             check_version(value)
             _, arrival_ms = _VALUE.unpack_from(value)
             self._overlay.put(key, None)
             self._overlay.put(queue_key(HELD_QUEUE, arrival_ms, key[1:]), None)
             record = RawRecord(partition_key, value[_VALUE.size :], -1, arrival_ms)
-            taken += row_updates(decode_records([record]), [arrival_ms], self._catalog)
-        return taken
+            yield from row_updates([(record, decode_record(record))], [arrival_ms], self._catalog)
 
 
 def _with_seconds(released: Iterable[RowUpdate], clock: Clock) -> list[tuple[int, RowUpdate]]:

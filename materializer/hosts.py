@@ -6,8 +6,8 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from materializer.partition_state import FORMAT_VERSION, check_version
 from materializer.state_keys import HOST, HOST_END
+from materializer.stored_format import FORMAT_VERSION, check_version
 
 if TYPE_CHECKING:
     from cdc_messages.raw import RawMessage

@@ -25,9 +25,11 @@ def source_options(settings: KafkaSettings) -> dict[str, str]:
         user, password = _quoted(settings.sasl_username), _quoted(settings.sasl_password.get_secret_value())
         options["kafka.sasl.mechanism"] = settings.sasl_mechanism
         options["kafka.sasl.jaas.config"] = f"{module} required username={user} password={password};"
-    if settings.security_protocol.endswith("SSL") and settings.ssl_ca_file is not None:
-        options["kafka.ssl.truststore.type"] = "PEM"
-        options["kafka.ssl.truststore.location"] = str(settings.ssl_ca_file)
+    if settings.security_protocol.endswith("SSL"):
+        for store, file in (("truststore", settings.ssl_ca_file), ("keystore", settings.ssl_identity_file)):
+            if file is not None:
+                options[f"kafka.ssl.{store}.type"] = "PEM"
+                options[f"kafka.ssl.{store}.location"] = str(file)
     return options
 
 

@@ -5,9 +5,11 @@ A task lets KafkaException through, for Spark to run it again; what the driver c
 
 from __future__ import annotations
 
+import faulthandler
+import re
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -16,6 +18,7 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Producer,
+    TopicCollection,
     TopicPartition,
 )
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own __all__ names only the first
@@ -27,16 +30,21 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own __a
 )
 
 from cdc_program.errors import CdcError, Code
-from cdc_program.kafka import client_config
+from cdc_program.kafka import GROUP_REFUSED, WITHOUT_GROUP, client_config
 from materializer.position import Position, RawPartition, decode, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from concurrent.futures import Future
 
+    from confluent_kafka import Message as KafkaClientMessage
+
     from cdc_program.settings import KafkaSettings
+    from materializer.task import Message
 
 _TIMEOUT = 30.0
+_BATCH_BYTES = 1_000_000
+_DEAD_LETTER_BYTES = (64 << 20) + 100_000  # a message of materializer.large_messages' bound
 _QUICK = {
     # Measured: a new client is ready in 15 instead of 55 ms. While a broker is down the waits grow to the second.
     "reconnect.backoff.ms": 5,
@@ -50,6 +58,8 @@ _MAY_GO_AWAY = {
     KafkaError._TIMED_OUT,  # noqa: SLF001
     KafkaError._RESOLVE,  # noqa: SLF001
     KafkaError._WAIT_COORD,  # noqa: SLF001
+    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - a broker that has just started may not know its partitions yet
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
     KafkaError.REQUEST_TIMED_OUT,
     KafkaError.NETWORK_EXCEPTION,
     KafkaError.BROKER_NOT_AVAILABLE,
@@ -63,12 +73,31 @@ _MAY_GO_AWAY = {
 }
 
 
+class ProducerLimits(NamedTuple):
+    """transaction_seconds: after so long the brokers abort a transaction. max_message_bytes: of what is sent to."""
+
+    transaction_seconds: float
+    max_message_bytes: int
+
+
+DEFAULT_LIMITS = ProducerLimits(60.0, 1_048_588)
+
+
 class PartitionProducer:
     """The transactional producer of one raw partition: making it fences the one before, wherever that is."""
 
-    def __init__(self, settings: KafkaSettings, group: str, partition: RawPartition, consumer: Consumer) -> None:
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        group: str,
+        partition: RawPartition,
+        consumer: Consumer,
+        limits: ProducerLimits = DEFAULT_LIMITS,
+    ) -> None:
         self._partition = partition
         self._consumer = consumer
+        self._timeout = limits.transaction_seconds
+        self._begun = 0.0
         self._producer = Producer(
             {
                 **client_config(settings),
@@ -78,18 +107,28 @@ class PartitionProducer:
                 "linger.ms": 5,
                 "queue.buffering.max.messages": 1_000_000,
                 "queue.buffering.max.kbytes": 131_072,
+                "transaction.timeout.ms": int(limits.transaction_seconds * 1000),
+                "message.max.bytes": 1_000_000_000,  # its own limit, before compression, is not the topic's
+                "batch.size": min(_BATCH_BYTES, limits.max_message_bytes),
             }
         )
-        self._producer.init_transactions(_TIMEOUT)
+        try:
+            self._producer.init_transactions(_TIMEOUT)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.INVALID_TRANSACTION_TIMEOUT:
+                raise _timeout_refused(limits.transaction_seconds, "") from error
+            raise
 
     def begin(self) -> None:
+        self._begun = time.monotonic()
         self._producer.begin_transaction()
 
-    def send(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
+    def send(self, message: Message) -> None:
         """Queue a message; waits where the queue is full."""
+        topic, partition, key, value, headers = message
         while True:
             try:
-                self._producer.produce(topic, value, key, partition)
+                self._producer.produce(topic, value, key, partition, headers=list(headers))
             except BufferError:
                 self._producer.poll(0.1)
             else:
@@ -98,11 +137,31 @@ class PartitionProducer:
     def send_position(self, position: Position) -> None:
         """Make the position part of the transaction."""
         offset = TopicPartition(*self._partition, position.offset, metadata=encode(position))
-        self._producer.send_offsets_to_transaction([offset], self._consumer.consumer_group_metadata(), _TIMEOUT)
+        with self._explained(), _watched():
+            self._producer.send_offsets_to_transaction([offset], self._consumer.consumer_group_metadata(), _TIMEOUT)
 
     def commit(self) -> None:
-        """Make messages and position true. If this raises, a new producer and the position tell what became of it."""
-        self._producer.commit_transaction(_TIMEOUT)
+        """Make messages and position true. If this raises, a new producer and the position tell what became of it.
+
+        CdcError(MESSAGE_TOO_LARGE) for a message that the brokers refuse.
+        """
+        with self._explained(), _watched():
+            self._producer.commit_transaction(_TIMEOUT)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Says why the transaction has failed, where that is known: a refused message, or its timeout."""
+        try:
+            yield
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                raise _refused_as_too_large(error.args[0]) from error
+            if time.monotonic() - self._begun > self._timeout:
+                raise TimeoutError(
+                    f"{Code.TRANSACTION_TIMEOUT.text} a transaction of {self._partition} was open for "
+                    f"{time.monotonic() - self._begun:.0f} s and was given up: {error.args[0].str()}"
+                ) from error
+            raise
 
     def abandon(self) -> None:
         """Abort what is open, as well as that goes now; the partition's next producer makes sure."""
@@ -141,37 +200,43 @@ class GroupPositions:
         return dict(_position_of(each) for each in found)
 
 
+class KafkaMessage(NamedTuple):
+    """A message of a topic."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+
+
 class TopicReader:
-    """The messages of a topic, each once, in the order of the partitions' offsets."""
+    """The committed messages of a topic, each once, in the order of the partitions' offsets."""
 
     def __init__(self, settings: KafkaSettings, topic: str) -> None:
         self._topic = topic
         self._next: dict[int, int] = {}
-        self._messages: list[tuple[bytes, bytes]] = []  # read, but not yet to the end
-        self._consumer = Consumer(
-            {
-                **client_config(settings),
-                "group.id": f"{topic}-reader",  # nothing is committed
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-            }
-        )
+        self._messages: list[KafkaMessage] = []  # read, but not yet to the end
+        self._consumer = Consumer({**client_config(settings), **WITHOUT_GROUP})
 
     def read_to_end(self) -> list[tuple[bytes, bytes]]:
-        """What has come since the last call: (key, value) without tombstones; nothing while there is no topic."""
+        """As `read_messages`, (key, value) without tombstones."""
+        return [(key, value) for key, value, _ in self.read_messages() if key is not None and value is not None]
+
+    def read_messages(self) -> list[KafkaMessage]:
+        """What has come since the last call; nothing while there is no topic."""
         with driver_errors(f"read the topic {self._topic}"):
             ends = self._ends()
             while any(self._next[partition] < end for partition, end in ends.items()):
                 for message in self._consumer.consume(1000, 0.5):
                     error, partition, offset = message.error(), message.partition(), message.offset()
+                    if error is not None and error.name() == GROUP_REFUSED:
+                        continue
                     if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
                         raise KafkaException(error)
                     assert partition is not None
                     assert offset is not None
                     self._next[partition] = offset if error is not None else offset + 1
-                    key, value = message.key(), message.value()
-                    if error is None and key is not None and value is not None:
-                        self._messages.append((bytes(key), bytes(value)))
+                    if error is None:
+                        self._messages.append(_kafka_message(message))
         messages, self._messages = self._messages, []
         return messages
 
@@ -201,6 +266,18 @@ class Topics:
             topics = self._admin.list_topics(timeout=self._settings.connect_timeout_seconds).topics
             return {name: len(topic.partitions) for name, topic in topics.items() if topic.error is None}
 
+    def ids(self, topics: Collection[str]) -> dict[str, str]:
+        """The id of each topic, which a topic that is made anew under its name does not have."""
+        if not topics:
+            return {}
+        with driver_errors("describe the raw topics"):
+            described = self._admin.describe_topics(TopicCollection(list(topics)))
+            return {name: str(found.result(_TIMEOUT).topic_id) for name, found in described.items()}
+
+    def matching(self, pattern: str) -> list[str]:
+        """The topics whose names match a regular expression."""
+        return [name for name in self.partition_counts() if re.match(pattern, name)]
+
     def bounds(self, partitions: Sequence[RawPartition]) -> dict[RawPartition, tuple[int, int]]:
         """The first offset that is there and the next one, of each partition."""
         with driver_errors("list the offsets of the raw topics"):
@@ -208,11 +285,28 @@ class Topics:
             following = self._list_offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
             return {each: (first[each], following[each]) for each in partitions}
 
+    def max_message_bytes(self, topics: Iterable[str]) -> int:
+        """The smallest max.message.bytes of the topics."""
+        return min(int(self._settings_of(topic)["max.message.bytes"].value) for topic in topics)
+
+    def check_transaction_timeout(self, seconds: float) -> None:
+        """CdcError(TRANSACTION_TIMEOUT) if the brokers allow less. Who may not ask them learns it from the tasks."""
+        with driver_errors("list the brokers"):
+            brokers = self._admin.list_topics(timeout=self._settings.connect_timeout_seconds).brokers
+        resource = ConfigResource(ResourceType.BROKER, str(next(iter(brokers))))
+        try:
+            settings: dict[str, Any] = self._admin.describe_configs([resource])[resource].result(_TIMEOUT)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+                raise
+            return
+        allowed_ms = int(settings["transaction.max.timeout.ms"].value)
+        if seconds * 1000 > allowed_ms:
+            raise _timeout_refused(seconds, f" ({allowed_ms / 1000:g} s)")
+
     def check_raw_topic(self, topic: str) -> None:
         """CdcError(TOPIC_SETTINGS) unless the topic's timestamps are the brokers'."""
-        resource = ConfigResource(ResourceType.TOPIC, topic)
-        with driver_errors(f"read the settings of {topic}"):
-            settings: dict[str, Any] = self._admin.describe_configs([resource])[resource].result(_TIMEOUT)
+        settings = self._settings_of(topic)
         if settings["message.timestamp.type"].value != "LogAppendTime":
             raise CdcError(
                 Code.TOPIC_SETTINGS,
@@ -224,18 +318,20 @@ class Topics:
 
     def make_change_topic(self, topic: str) -> int:
         """The number of partitions of the topic, which is made if it is not there."""
+        lag_ms = str(self._settings.min_compaction_lag_hours * 3_600_000)
+        config = {"cleanup.policy": "compact", "min.compaction.lag.ms": lag_ms}
+        return self._make(topic, self._settings.change_partitions, config)
+
+    def make_dead_letter_topic(self, topic: str) -> None:
+        """Unless it is there. Nothing in it is deleted by age."""
+        config = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(_DEAD_LETTER_BYTES)}
+        self._make(topic, 1, config)
+
+    def _make(self, topic: str, partitions: int, config: dict[str, str]) -> int:
         known = self.partition_counts().get(topic)
         if known is not None:
             return known
-        new = NewTopic(
-            topic,
-            self._settings.change_partitions,
-            self._settings.replication_factor,
-            config={
-                "cleanup.policy": "compact",
-                "min.compaction.lag.ms": str(self._settings.min_compaction_lag_hours * 3_600_000),
-            },
-        )
+        new = NewTopic(topic, partitions, self._settings.replication_factor, config=config)
         with driver_errors(f"make the topic {topic}"):
             try:
                 self._admin.create_topics([new])[topic].result(_TIMEOUT)
@@ -243,6 +339,12 @@ class Topics:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
             return self._wait_for(topic)
+
+    def _settings_of(self, topic: str) -> dict[str, Any]:
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        with driver_errors(f"read the settings of {topic}"):
+            found: dict[str, Any] = self._admin.describe_configs([resource])[resource].result(_TIMEOUT)
+        return found
 
     def _wait_for(self, topic: str) -> int:
         deadline = time.monotonic() + _TIMEOUT
@@ -259,6 +361,38 @@ class Topics:
         asked = {TopicPartition(*each): spec for each in partitions}
         answers: dict[TopicPartition, Future[Any]] = self._admin.list_offsets(asked)
         return {RawPartition(at.topic, at.partition): answer.result(_TIMEOUT).offset for at, answer in answers.items()}
+
+
+def send_all(settings: KafkaSettings, messages: Iterable[Message]) -> None:
+    """Send messages and wait until the brokers have them."""
+    errors: list[KafkaError] = []
+    producer = Producer({**client_config(settings), **_QUICK, "enable.idempotence": True, "compression.type": "lz4"})
+    with driver_errors("send messages"):
+        for topic, partition, key, value, headers in messages:
+            producer.produce(
+                topic,
+                value,
+                key,
+                partition,
+                headers=list(headers),
+                on_delivery=lambda error, _message: errors.append(error) if error else None,
+            )
+        if producer.flush(_TIMEOUT):
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
+        if errors:
+            raise KafkaException(errors[0])
+
+
+@contextmanager
+def _watched() -> Iterator[None]:
+    """Ends the process where librdkafka waits beyond its timeout, as it does when the coordinator's broker is killed:
+    what became of the transaction is for the partition's next task to find out.
+    """
+    faulthandler.dump_traceback_later(2 * _TIMEOUT, exit=True, file=2)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @contextmanager
@@ -279,6 +413,30 @@ def driver_errors(doing: str) -> Iterator[None]:
             f"Kafka refuses to {doing}: {error.str()}.",
             "Grant the materializer's user the rights that docs/security.md lists.",
         ) from exception
+
+
+def _timeout_refused(seconds: float, allowed: str) -> CdcError:
+    return CdcError(
+        Code.TRANSACTION_TIMEOUT,
+        f"materializer.transaction_timeout_seconds is {seconds:g}; that is more than the brokers' "
+        f"transaction.max.timeout.ms{allowed}.",
+        "Set it to less, or raise transaction.max.timeout.ms on every broker.",
+    )
+
+
+def _refused_as_too_large(error: KafkaError) -> CdcError:
+    return CdcError(
+        Code.MESSAGE_TOO_LARGE,
+        f"The brokers refuse a message as too large: {error.str()}. The topic's max.message.bytes has become smaller "
+        "since the start, or the topic is compressed otherwise than the producer does it.",
+        "Set the topic's max.message.bytes as it was, and its compression.type to producer; start again.",
+    )
+
+
+def _kafka_message(message: KafkaClientMessage) -> KafkaMessage:
+    key, value = message.key(), message.value()
+    headers: Any = message.headers() or []  # a list, whatever its stub says
+    return KafkaMessage(None if key is None else bytes(key), None if value is None else bytes(value), list(headers))
 
 
 def _position_of(committed: TopicPartition) -> tuple[RawPartition, Position | None]:

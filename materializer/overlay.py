@@ -20,6 +20,10 @@ class StateReader(Protocol):
         """Pairs with start <= key < end, in the order of their keys."""
         ...
 
+    def scan_back(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The same pairs from the last one on."""
+        ...
+
 
 class Overlay:
     """Reads through to `reader`, keeps writes in `writes` (None deletes): the content of the chunk's changelog."""
@@ -51,9 +55,7 @@ class Overlay:
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         """As StateReader.scan, with this chunk's writes; they may go on while the scan is read."""
-        if self._in_order is None:
-            self._in_order = sorted(self.writes)
-        written = self._in_order[bisect.bisect_left(self._in_order, start) : bisect.bisect_left(self._in_order, end)]
+        written = self._written_between(start, end)
         position = 0
         for key, value in self._reader.scan(start, end):
             while position < len(written) and written[position] < key:
@@ -67,6 +69,20 @@ class Overlay:
                 yield key, value
         for key in written[position:]:
             yield from self._written(key)
+
+    def last(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
+        """The last of the pairs of `scan`."""
+        stored = next((pair for pair in self._reader.scan_back(start, end) if pair[0] not in self.writes), None)
+        for key in reversed(self._written_between(start, end)):
+            value = self.writes[key]
+            if value is not None:
+                return stored if stored is not None and stored[0] > key else (key, value)
+        return stored
+
+    def _written_between(self, start: bytes, end: bytes) -> list[bytes]:
+        if self._in_order is None:
+            self._in_order = sorted(self.writes)
+        return self._in_order[bisect.bisect_left(self._in_order, start) : bisect.bisect_left(self._in_order, end)]
 
     def _written(self, key: bytes) -> Iterator[tuple[bytes, bytes]]:
         value = self.writes[key]

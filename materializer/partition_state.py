@@ -1,6 +1,5 @@
 """What is held of a partition, and how it is stored: PartitionState and the values behind materializer.state_keys.
 
-Every value begins with the format version; a reader takes its own and the one before (version 1 has none before it).
 Rows are in Cassandra's own serialization under a header made from a table schema, to which the value refers by number.
 """
 
@@ -18,20 +17,21 @@ from cassandra_storage.schema_rows import in_order
 from cassandra_storage.unfiltered import read_row, write_row
 from cassandra_storage.vint import read_unsigned_vint, write_unsigned_vint
 from cdc_program.errors import CdcError, Code
+from materializer.budget import row_size
 from materializer.lifetimes import deletion_second, row_times
-from materializer.ranges import DeletedRange, add_range, touching
+from materializer.partition_ranges import PartitionRanges
 from materializer.state_keys import (
     FACTS_SECTION,
     FLOOR,
-    RANGES_SECTION,
     ROWS_SECTION,
     STATIC_SECTION,
     partition_prefix,
     schema_key,
 )
+from materializer.stored_format import FORMAT_VERSION, VERSION_BYTE, check_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from cassandra_storage.rows import Row
     from cassandra_storage.schema import TableMetadata
@@ -40,10 +40,7 @@ if TYPE_CHECKING:
     from materializer.overlay import Overlay
     from materializer.queues import Queues
 
-FORMAT_VERSION = 1
-_VERSION = bytes([FORMAT_VERSION])
 _FACTS = struct.Struct(">BqqQQ?")
-_RANGE = struct.Struct(">Bqq")
 
 
 class StoredRow(NamedTuple):
@@ -104,13 +101,17 @@ class RowCodec:
     def encode(self, stored: StoredRow, *, is_static: bool) -> bytes:
         number = self._newest_number()
         row = write_row(stored.row, self._header(number), is_static=is_static)
-        return _VERSION + write_unsigned_vint(stored.row_sequence) + write_unsigned_vint(number) + row
+        return VERSION_BYTE + write_unsigned_vint(stored.row_sequence) + write_unsigned_vint(number) + row
 
     def pending(self, stored: StoredRow) -> PendingRow:
         """The value of a regular row until `encode_pending`."""
         value = PendingRow()
         value.stored = stored
         return value
+
+    def size(self, value: bytes) -> int:
+        """About how many bytes a stored row has."""
+        return row_size(value.stored.row) if isinstance(value, PendingRow) else len(value)
 
     def encode_pending(self) -> None:
         """Make bytes of the rows that the chunk has changed."""
@@ -152,19 +153,19 @@ class RowCodec:
             while (stored := self._overlay.get(schema_key(number))) is not None and stored[1:] != self._newest:
                 number += 1
             if stored is None:
-                self._overlay.put(schema_key(number), _VERSION + self._newest)
+                self._overlay.put(schema_key(number), VERSION_BYTE + self._newest)
             self._number = number
         return self._number
 
 
 class PartitionState:
-    """PartitionState: a partition's facts, range tombstones and static row as a chunk reads and changes them.
+    """PartitionState: a partition's facts and static row as a chunk reads and changes them.
 
-    Its rows are not held here: each is read and written by itself, so that the cost of an update does not grow with
-    the partition.
+    Its rows and range tombstones are not held here: each is read and written by itself, so that the cost of an update
+    does not grow with the partition.
     """
 
-    __slots__ = ("_codec", "_overlay", "_queues", "_ranges", "facts", "prefix", "static", "static_key")
+    __slots__ = ("_codec", "_overlay", "_queues", "facts", "prefix", "ranges", "static", "static_key")
 
     def __init__(self, overlay: Overlay, codec: RowCodec, queues: Queues, partition_key: bytes) -> None:
         self._overlay = overlay
@@ -176,18 +177,11 @@ class PartitionState:
         self.static_key = self.prefix + STATIC_SECTION
         static = overlay.get(self.static_key)
         self.static = None if static is None else codec.decode(static, is_static=True).row
-        self._ranges: list[DeletedRange] | None = None
+        self.ranges = PartitionRanges(overlay, queues, self.prefix)
 
-    @property
-    def ranges(self) -> list[DeletedRange]:
-        """The range tombstones, disjoint and in order."""
-        if not self.facts.has_ranges:
-            return []
-        if self._ranges is None:
-            start = self.prefix + RANGES_SECTION
-            pairs = self._overlay.scan(start, self.static_key)
-            self._ranges = [decode_range(key[len(start) :], value) for key, value in pairs]
-        return self._ranges
+    def ranged_deletion(self, clustering_key: bytes) -> DeletionTime:
+        """The deletion of the range tombstone that is over a row; LIVE if there is none."""
+        return self.ranges.covering(clustering_key) if self.facts.has_ranges else LIVE
 
     def put_facts(self, facts: PartitionFacts) -> None:
         """Facts that say nothing are not stored."""
@@ -234,35 +228,6 @@ class PartitionState:
             stored = self._codec.decode(value, is_static=False)
             self._overlay.put(key, self._codec.pending(stored._replace(row_sequence=row_sequence)))
 
-    def add_range(self, new: DeletedRange) -> None:
-        """Add a range tombstone, at the cost of the pieces that it touches."""
-        touched = touching(self.ranges, new)
-        self._replace_ranges(touched, add_range(self.ranges[touched], new))
-
-    def keep_ranges(self, is_kept: Callable[[DeletionTime], bool]) -> None:
-        """Drop the pieces whose deletion is not to be kept."""
-        kept = [piece for piece in self.ranges if is_kept(piece.deletion)]
-        if len(kept) != len(self.ranges):
-            self._replace_ranges(slice(0, len(self.ranges)), kept)
-
-    def _replace_ranges(self, at: slice, pieces: list[DeletedRange]) -> None:
-        """Put pieces into the place of others, and store the difference."""
-        ranges = self.ranges
-        before, after = set(ranges[at]), set(pieces)
-        for piece in before - after:
-            self._put_range(piece.first, piece, None)
-        for piece in after - before:
-            self._put_range(piece.first, None, piece)
-        ranges[at] = pieces
-        self._ranges = ranges
-        self.put_facts(self.facts._replace(has_ranges=bool(ranges)))
-
-    def _put_range(self, first: bytes, before: DeletedRange | None, after: DeletedRange | None) -> None:
-        key = self.prefix + RANGES_SECTION + first
-        self._overlay.put(key, None if after is None else encode_range(after))
-        seconds = (None if piece is None else deletion_second(piece.deletion) for piece in (before, after))
-        self._queues.move_purge(key, *seconds)
-
 
 def with_dropped_columns(table: TableMetadata) -> TableMetadata:
     """The table as it is stored: cells of a dropped column that are newer than its drop stay, as in Cassandra, and
@@ -281,17 +246,6 @@ def with_dropped_columns(table: TableMetadata) -> TableMetadata:
     )
 
 
-def check_version(value: bytes) -> None:
-    """CdcError(STATE_FORMAT) for a value of a newer build."""
-    if value[:1] != _VERSION:
-        raise CdcError(
-            Code.STATE_FORMAT,
-            f"The state holds a value of format version {value[0] if value else 'none'}; this build reads version "
-            f"{FORMAT_VERSION}.",
-            "Run the newer version of the materializer that wrote it.",
-        )
-
-
 def encode_facts(facts: PartitionFacts) -> bytes:
     return _FACTS.pack(FORMAT_VERSION, *facts.deletion, *facts[1:])
 
@@ -300,14 +254,3 @@ def decode_facts(value: bytes) -> PartitionFacts:
     check_version(value)
     _, marked, local, *rest = _FACTS.unpack(value)
     return PartitionFacts(DeletionTime(marked, local), *rest)
-
-
-def encode_range(piece: DeletedRange) -> bytes:
-    """The value of a range tombstone; its first clustering is in the key."""
-    return _RANGE.pack(FORMAT_VERSION, *piece.deletion) + piece.last
-
-
-def decode_range(first: bytes, value: bytes) -> DeletedRange:
-    check_version(value)
-    _, marked, local = _RANGE.unpack_from(value)
-    return DeletedRange(first, value[_RANGE.size :], DeletionTime(marked, local))

@@ -32,12 +32,15 @@ class TopicPlan:
 
     `schemas` holds every schema of the topic's table, whatever its id was, from the oldest to the newest, and
     `publications` what belongs to each: None of one under which nothing has been published; the newest of each table
-    id has one.
+    id has one. max_message_bytes: the smallest max.message.bytes of their topics, as it was when they were looked up.
+    topic_id: the raw topic's.
     """
 
     raw_partitions: int
     schemas: tuple[TableSchema, ...]
     publications: tuple[Publication | None, ...]
+    max_message_bytes: int = 1_048_588
+    topic_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

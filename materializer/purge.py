@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 class PartitionPurge:
-    """What has been dead in one partition since a second before `before`, at the time `now` (s)."""
+    """What has been dead in one partition since a second before `before`, at the time `now` (s): call `purge` for each
+    key, then `finish`.
+    """
 
     def __init__(self, tools: TableTools, state: PartitionState, before: int, now: int) -> None:
         self._tools = tools
@@ -35,35 +37,44 @@ class PartitionPurge:
             if self._is_gone(self._state.facts.deletion):
                 self._state.put_facts(self._state.facts._replace(deletion=LIVE))
         elif section == RANGES_SECTION:
-            self._state.keep_ranges(lambda deletion: not self._is_gone(deletion))
+            self._purge_range(data_key)
         elif section == STATIC_SECTION:
             if self._state.static is not None:
                 static = purged(self._state.static, self._before, self._now)
                 self._state.put_static(static, Moment(self._now, self._now))
         else:
             self._purge_row(data_key)
-        self._forget_if_nothing_is_left()
+
+    def finish(self) -> None:
+        """The counter of the row that stood for the partition goes when no row is visible and nothing can be again but
+        by a new write; rows with tombstones of their own may still be there.
+        """
+        state = self._state
+        if state.facts.has_ranges and state.ranges.is_empty:
+            state.put_facts(state.facts._replace(has_ranges=False))
+        facts = state.facts
+        if state.static is None and facts._replace(static_sequence=0) == PartitionFacts():
+            self._tools.floor.raise_to(facts.static_sequence)
+            state.put_facts(PartitionFacts())
 
     def _is_gone(self, deletion: DeletionTime) -> bool:
         since = deletion_second(deletion)
         return since is not None and since < self._before
 
+    def _purge_range(self, key: bytes) -> None:
+        piece = self._state.ranges.at(key)
+        self._tools.budget.spend(len(key))
+        if piece is not None and self._is_gone(piece.deletion):
+            self._state.ranges.drop(piece)
+
     def _purge_row(self, key: bytes) -> None:
         value = self._tools.overlay.get(key)
         if value is None:
             return
+        self._tools.budget.spend(self._tools.codec.size(value))
         stored = self._tools.codec.decode(value, is_static=False)
         row = purged(stored.row, self._before, self._now)
         if row.is_empty:
             self._tools.floor.raise_to(stored.row_sequence)
         left = None if row.is_empty else StoredRow(row, stored.row_sequence)
         self._state.put_row(key, stored, left, Moment(self._now, self._now))
-
-    def _forget_if_nothing_is_left(self) -> None:
-        """The counter of the row that stood for the partition goes when no row is visible and nothing can be again but
-        by a new write; rows with tombstones of their own may still be there.
-        """
-        facts = self._state.facts
-        if self._state.static is None and facts._replace(static_sequence=0) == PartitionFacts():
-            self._tools.floor.raise_to(facts.static_sequence)
-            self._state.put_facts(PartitionFacts())

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from materializer.state_keys import EXPIRY, PURGE, queue_key, split_data_key, split_queue_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from materializer.budget import Budget
     from materializer.lifetimes import RowTimes
     from materializer.overlay import Overlay
 
@@ -23,12 +24,14 @@ class Queues:
 
     __slots__ = ("_due", "_end", "_overlay")
 
-    def __init__(self, overlay: Overlay, start: int, end: int) -> None:
+    def __init__(self, overlay: Overlay, start: int, end: int, budget: Budget | None = None) -> None:
         self._overlay = overlay
         self._end = end
         self._due: defaultdict[bytes, list[tuple[int, bytes]]] = defaultdict(list)
         # What expired before `start` has been dealt with: the scan need not pass over what is deleted there.
-        for key, _ in overlay.scan(queue_key(EXPIRY, start, b""), queue_key(EXPIRY, end + 1, b"")):
+        for number, (key, _) in enumerate(overlay.scan(queue_key(EXPIRY, start, b""), queue_key(EXPIRY, end + 1, b""))):
+            if budget is not None and number >= budget.rows:
+                budget.cut()
             self._push(*split_queue_key(key))
 
     def move(self, key: bytes, before: RowTimes, after: RowTimes) -> None:
@@ -59,6 +62,21 @@ class Queues:
                 if not keys or keys[-1] != key:
                     keys.append(key)
             yield second, keys
+
+    def expiring_at(self, second: int) -> Iterator[bytes]:
+        """What expires at a second, in the stored queue: data keys, in order; what goes meanwhile does not come."""
+        for key, _ in self._overlay.scan(queue_key(EXPIRY, second, b""), queue_key(EXPIRY, second + 1, b"")):
+            yield split_queue_key(key)[1]
+
+    def take(self, second: int, data_keys: Iterable[bytes]) -> None:
+        """Take what expires at a second from the stored queue."""
+        for data_key in data_keys:
+            self._overlay.put(queue_key(EXPIRY, second, data_key), None)
+
+    def next_expiry(self, first: int, last: int) -> int | None:
+        """The first second between these two at which something in the stored queue expires."""
+        found = next(self._overlay.scan(queue_key(EXPIRY, first, b""), queue_key(EXPIRY, last + 1, b"")), None)
+        return None if found is None else split_queue_key(found[0])[0]
 
     def expiring_partitions(self) -> list[bytes]:
         """The partitions in which something expires up to the end of the chunk."""

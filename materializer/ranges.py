@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import bisect
 from typing import TYPE_CHECKING, NamedTuple
-
-from cassandra_storage.deletion import LIVE, DeletionTime
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from cassandra_storage.deletion import DeletionTime
 
 
 class DeletedRange(NamedTuple):
@@ -38,12 +37,6 @@ def add_range(ranges: Iterable[DeletedRange], new: DeletedRange) -> list[Deleted
     return _joined(sorted(piece for piece in pieces if piece.first < piece.last))
 
 
-def touching(ranges: list[DeletedRange], new: DeletedRange) -> slice:
-    """Where those of `ranges` (disjoint, in order) stand that `new` overlaps or adjoins: add_range alters no other."""
-    start = bisect.bisect_left(ranges, new.first, key=lambda piece: piece.last)
-    return slice(start, max(start, bisect.bisect_right(ranges, new.last, key=lambda piece: piece.first)))
-
-
 def _joined(pieces: list[DeletedRange]) -> list[DeletedRange]:
     """Adjacent pieces of one deletion become one."""
     joined: list[DeletedRange] = []
@@ -53,11 +46,3 @@ def _joined(pieces: list[DeletedRange]) -> list[DeletedRange]:
         else:
             joined.append(piece)
     return joined
-
-
-def covering(ranges: list[DeletedRange], clustering_key: bytes) -> DeletionTime:
-    """The deletion of the piece that holds this byte-comparable clustering; LIVE if none does."""
-    index = bisect.bisect_right(ranges, clustering_key, key=lambda piece: piece.first) - 1
-    if index >= 0 and clustering_key < ranges[index].last:
-        return ranges[index].deletion
-    return LIVE

@@ -36,8 +36,10 @@ def _restore(state: State, history: PartitionHistory, committed: str) -> None:
         state.replace(lambda _folder: None)
     elif plan.base != state.version:
         manifest = history.read_manifest(plan.base)
-        state.replace(lambda folder: history.fetch_snapshot(manifest, folder))
+        origin = history.full_path(history.manifest_path(plan.base))
+        state.replace(lambda folder: history.fetch_snapshot(manifest, folder), origin)
         if state.version != plan.base:
             raise history.damaged(history.manifest_path(plan.base), f"it holds version {state.version}")
     for version in plan.changelogs:
+        reach(FaultPoint.IN_RESTORE)
         state.apply(history.read_changelog(version, parents[version]))

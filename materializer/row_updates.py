@@ -10,17 +10,18 @@ from cassandra_storage.errors import FormatError
 from cassandra_storage.merge import largest_timestamp
 from cassandra_storage.partition_update import read_partition_update
 from cdc_messages.changes import Source
-from cdc_messages.errors import MessageError
+from cdc_messages.errors import MessageError, NextVersionError
 from cdc_messages.raw import RawMessage, decode
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from cassandra_storage.partition import PartitionUpdate
     from cassandra_storage.rows import Row
     from cassandra_storage.schema import TableMetadata
-    from materializer.catalog import TableCatalog
+    from materializer.catalog import KeyEncoders, TableCatalog
+    from materializer.inexact import Inexact
 
 
 # A write's order key: its largest write timestamp, then where it stood in which log (host, segment, position, index).
@@ -53,47 +54,101 @@ class RowUpdate(NamedTuple):
     deletion: DeletionTime = LIVE
 
 
-def decode_records(records: Iterable[RawRecord]) -> list[tuple[RawRecord, RawMessage]]:
-    """Each record with its message; CdcError(RAW_MESSAGE) for one that can't be read."""
-    return [(record, _decode(record)) for record in records]
+class UnreadableError(Exception):
+    """A raw message that can't be read; `reason` holds no row values."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def stop(record: RawRecord, error: UnreadableError) -> None:
+    """What is done with a message that was readable when it came: CdcError(RAW_MESSAGE)."""
+    raise CdcError(
+        Code.RAW_MESSAGE,
+        f"The raw message at offset {record.offset} can't be read: {error.reason}.",
+        "See who else writes to the raw topic; a publisher's messages are readable by a materializer of its version.",
+    ) from error
+
+
+def decode_records(
+    records: Iterable[RawRecord], arrivals: Sequence[int], inexact: Inexact
+) -> tuple[list[tuple[RawRecord, RawMessage]], list[int]]:
+    """Each record with its message, and when it came (ms), but for gaps and what can't be read, which `inexact` takes.
+
+    CdcError(STATE_FORMAT) for the message of a newer publisher.
+    """
+    messages, came = [], []
+    for record, arrival_ms in zip(records, arrivals, strict=True):
+        try:
+            message = decode_record(record)
+        except UnreadableError as error:
+            inexact.bury(record, error)
+            continue
+        if message.kind == "gap":
+            inexact.gap(record, message)
+            continue
+        messages.append((record, message))
+        came.append(arrival_ms)
+    return messages, came
+
+
+def decode_record(record: RawRecord) -> RawMessage:
+    """UnreadableError; CdcError(STATE_FORMAT) for the message of a newer publisher."""
+    try:
+        return decode(record.value)
+    except NextVersionError as error:
+        raise CdcError(
+            Code.STATE_FORMAT,
+            f"The raw message at offset {record.offset} is of a newer publisher: {error.reason}.",
+            "Upgrade the materializer; it goes on where it stood.",
+        ) from error
+    except MessageError as error:
+        raise UnreadableError(error.reason) from error
 
 
 def row_updates(
-    messages: Iterable[tuple[RawRecord, RawMessage]], arrivals: Sequence[int], catalog: TableCatalog
+    messages: Iterable[tuple[RawRecord, RawMessage]],
+    arrivals: Sequence[int],
+    catalog: TableCatalog,
+    unreadable: Callable[[RawRecord, UnreadableError], None] = stop,
 ) -> list[RowUpdate]:
     """The updates of the messages, which came at `arrivals` (ms), in that order; heartbeats say nothing about rows."""
     updates = []
     for (record, message), arrival_ms in zip(messages, arrivals, strict=True):
         if message.kind == "heartbeat":
             continue
-        if message.kind == "gap":
-            raise CdcError(
-                Code.NOT_SUPPORTED,
-                f"The raw message at offset {record.offset} reports a mutation that was not decoded ({message.file}, "
-                f"position {message.position}); folding past it would be inexact.",
-                "Replay the quarantined mutation with the publisher, or rebuild the table.",
-            )
-        update = _update(message, _read_partition_update(message, record, catalog), arrival_ms, record.value)
+        try:
+            update = _update(message, read_update(message, record, catalog), arrival_ms, record.value)
+        except UnreadableError as error:
+            unreadable(record, error)
+            continue
         if update is not None:
             updates.append(update)
     return updates
 
 
-def _decode(record: RawRecord) -> RawMessage:
-    try:
-        return decode(record.value)
-    except MessageError as error:
-        raise _unreadable(record, str(error)) from error
-
-
-def _read_partition_update(message: RawMessage, record: RawRecord, catalog: TableCatalog) -> PartitionUpdate:
+def read_update(message: RawMessage, record: RawRecord, catalog: TableCatalog) -> PartitionUpdate:
+    """UnreadableError; CdcError(SCHEMA_UNKNOWN) where nobody knows the table's schema."""
     table = catalog.schema(message.table_id, message.schema_digest)
     try:
         update, _ = read_partition_update(message.update, 0, message.messaging_version, {message.table_id: table})
+        _check_clusterings(update, catalog.key_encoders(message.table_id, message.schema_digest))
     except FormatError as error:
-        raise _unreadable(record, str(error)) from error
+        raise UnreadableError(str(error)) from error
+    if update.partition_key != record.key:
+        raise UnreadableError("it is of another partition than its key says")
     newest, table = catalog.newest_of(message.table_id)
     return update if newest == message.schema_digest else _without_dropped(update, table)
+
+
+def _check_clusterings(update: PartitionUpdate, encoders: KeyEncoders) -> None:
+    """FormatError for one that has no place among the others."""
+    for row in update.rows:
+        encoders.clustering(row.clustering)
+    for tombstone in update.range_tombstones:
+        encoders.bound(tombstone.start)
+        encoders.bound(tombstone.end)
 
 
 def _without_dropped(update: PartitionUpdate, newest: TableMetadata) -> PartitionUpdate:
@@ -105,14 +160,6 @@ def _without_dropped(update: PartitionUpdate, newest: TableMetadata) -> Partitio
     return update._replace(
         static_row=None if static is None or static.is_empty else static,
         rows=tuple(row for row in rows if not row.is_empty),
-    )
-
-
-def _unreadable(record: RawRecord, reason: str) -> CdcError:
-    return CdcError(
-        Code.RAW_MESSAGE,
-        f"The raw message at offset {record.offset} can't be read: {reason}.",
-        "See who else writes to the raw topic; a publisher's messages are readable by a materializer of its version.",
     )
 
 

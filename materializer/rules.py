@@ -11,7 +11,9 @@ class FoldRules(NamedTuple):
     """hold_ms: how long, by the brokers' clock, a write waits for those that belong before it.
     purge_margin_seconds: how much longer than gc_grace_seconds a tombstone is kept.
     silent_host_ms: a publisher unheard of for longer is reported. forgotten_hosts: publishers that will not come back.
+    max_dead_letters: as many raw messages of a raw partition may lack at a time.
     keep_time_ms: a chunk that changes nothing else stores the time once it has moved on by so much.
+    max_changes, max_bytes: how many rows, and how many bytes of them, one chunk looks at or changes at most, about.
     """
 
     hold_ms: int = 0
@@ -20,6 +22,9 @@ class FoldRules(NamedTuple):
     forgotten_hosts: frozenset[bytes] = frozenset()
     keep_time_ms: int = 600_000
     purged_per_chunk: int = PURGED_PER_CHUNK
+    max_dead_letters: int = 100
+    max_changes: int = 40_000
+    max_bytes: int = 64 * 1024 * 1024
 
 
 DEFAULT_RULES = FoldRules()

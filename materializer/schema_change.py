@@ -9,28 +9,31 @@ under which schema the rows have been published last.
 from __future__ import annotations
 
 import json
-from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from cassandra_storage.compact_tables import hidden_columns
 from cassandra_storage.deletion import NO_LIVENESS, NO_TIMESTAMP, DeletionTime, RowDeletion
 from cassandra_storage.dropped_columns import without_dropped
 from cassandra_storage.rows import Row
 from cdc_messages.changes import RowChange, Source
 from materializer.catalog import SchemaId
 from materializer.images import RowImager
-from materializer.lifetimes import Moment
+from materializer.lifetimes import Moment, deletion_second
+from materializer.partition_ranges import decode_range
 from materializer.partition_state import PartitionFacts, PartitionState, RowCodec, StoredRow
 from materializer.state_keys import (
     EVOLVED,
     EVOLVED_END,
     PARTITION,
     PARTITION_END,
+    RANGES_SECTION,
     ROWS_END,
     ROWS_SECTION,
     SHOWN,
     partition_prefix,
     split_data_key,
 )
+from materializer.unfinished import SchemaMove, put_unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from cassandra_storage.clustering import Clustering
     from cassandra_storage.schema import TableMetadata
     from cdc_messages.changes import ColumnImage, Op, RowImage
+    from materializer.budget import Budget
     from materializer.catalog import TableCatalog
     from materializer.overlay import Overlay
     from materializer.partition_state import SequenceFloor
@@ -56,11 +60,13 @@ class ShownFrom(NamedTuple):
 
 
 class Stores(NamedTuple):
-    """Where a chunk reads and writes."""
+    """Where a chunk reads and writes, where its changes go, and how much it may do."""
 
     overlay: Overlay
     queues: Queues
     floor: SequenceFloor
+    changes: list[RowChange]
+    budget: Budget
 
 
 class Version(NamedTuple):
@@ -80,7 +86,7 @@ def shown_table(overlay: Overlay) -> bytes | None:
 
 
 class SchemaChange:
-    """Brings the rows of a state to `target`; each method returns what changes by that.
+    """Brings the rows of a state to `target`.
 
     `clustering_key` is the target's.
     """
@@ -98,38 +104,52 @@ class SchemaChange:
         self._shown = self._begin(self._stored or [ShownFrom(b"", target)])
         self._save()
 
-    def reach(self, partition_key: bytes, now: int) -> list[RowChange]:
+    def reach(self, partition_key: bytes, now: int) -> None:
         """Bring one partition to the target, as seen at `now` (s), before it is written to."""
-        if len(self._shown) == 1:
-            return []
         prefix = partition_prefix(partition_key)
-        shown = self._shown_of(prefix)
-        if shown == self._target.id:
-            return []
+        if len(self._shown) == 1 or self._shown_of(prefix) == self._target.id:
+            return
+        self._bring(partition_key, now)
         self._overlay.put(EVOLVED + prefix, b"".join(self._target.id))
-        return self._move(prefix, list(self._overlay.scan(prefix, prefix + _LAST)), shown, now)
 
-    def sweep(self, now: int) -> list[RowChange]:
-        """Bring some more partitions to the target, in the order of their keys."""
-        changes: list[RowChange] = []
-        rows = 0
-        while len(self._shown) > 1 and rows < SWEPT_ROWS:
-            end = self._shown[2].start if len(self._shown) > 2 else PARTITION_END
-            start = end
-            for prefix, entries in self._partitions(self._shown[1].start, end):
-                changes += self._sweep_partition(prefix, entries, now)
-                rows += len(entries)
-                if rows >= SWEPT_ROWS:
-                    start = prefix + _LAST
-                    break
-            self._shown[1] = self._shown[1]._replace(start=start)
-            if start == end:
-                del self._shown[1]
-        if len(self._shown) == 1:
-            for key, _ in list(self._overlay.scan(EVOLVED, EVOLVED_END)):
-                self._overlay.put(key, None)
-        self._save()
-        return changes
+    def resume(self, move: SchemaMove) -> None:
+        """Go on with a partition that an earlier chunk has not finished."""
+        self._move(move)
+        self._overlay.put(EVOLVED + partition_prefix(move.partition_key), b"".join(self._target.id))
+
+    def sweep(self, now: int) -> None:
+        """Bring some more partitions to the target, in the order of their keys; CutShortError as for `reach`."""
+        budget = self._stores.budget
+        enough = budget.rows - SWEPT_ROWS
+        try:
+            while len(self._shown) > 1 and budget.rows > enough:
+                self._sweep_next(now)
+        finally:
+            self._save()
+
+    def _sweep_next(self, now: int) -> None:
+        """Another partition, or none: then that range of keys is done."""
+        end = self._shown[2].start if len(self._shown) > 2 else PARTITION_END
+        found = next(self._overlay.scan(self._shown[1].start, end), None)
+        if found is None:
+            if len(self._shown) == 2:
+                self._forget_marks()
+            del self._shown[1]
+            return
+        self._stores.budget.check()
+        self._stores.budget.spend(0)
+        partition_key, _ = split_data_key(found[0])
+        prefix = partition_prefix(partition_key)
+        self._bring(partition_key, now)
+        if self._overlay.get(EVOLVED + prefix) is not None:
+            self._overlay.put(EVOLVED + prefix, None)
+        self._shown[1] = self._shown[1]._replace(start=prefix + _LAST)
+
+    def _forget_marks(self) -> None:
+        for key, _ in self._overlay.scan(EVOLVED, EVOLVED_END):
+            self._stores.budget.check()
+            self._stores.budget.spend(0)
+            self._overlay.put(key, None)
 
     def _begin(self, shown: list[ShownFrom]) -> list[ShownFrom]:
         """The ranges, with a new one in front of them if rows are shown otherwise under the target."""
@@ -163,106 +183,117 @@ class SchemaChange:
             version = self._versions[schema] = Version(schema, table, codec, RowImager(table), topic)
         return version
 
-    def _partitions(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, list[tuple[bytes, bytes]]]]:
-        """The partitions' prefixes and all that is stored of them."""
-        entries = self._overlay.scan(start, end)
-        for partition_key, group in groupby(entries, key=lambda entry: split_data_key(entry[0])[0]):
-            yield partition_prefix(partition_key), list(group)
+    def _bring(self, partition_key: bytes, now: int) -> None:
+        shown = self._shown_of(partition_prefix(partition_key))
+        if shown != self._target.id:
+            self._move(SchemaMove(partition_key, self._target.id, shown, b"", now))
 
-    def _sweep_partition(self, prefix: bytes, entries: list[tuple[bytes, bytes]], now: int) -> list[RowChange]:
-        shown = self._shown_of(prefix)
-        if self._overlay.get(EVOLVED + prefix) is not None:
-            self._overlay.put(EVOLVED + prefix, None)
-        return [] if shown == self._target.id else self._move(prefix, entries, shown, now)
-
-    def _move(self, prefix: bytes, entries: list[tuple[bytes, bytes]], shown: SchemaId, now: int) -> list[RowChange]:
-        partition_key, _ = split_data_key(prefix + ROWS_SECTION)
-        change = _PartitionChange(self._stores, self._version(shown), self._target, partition_key, now)
-        rows = [entry for entry in entries if prefix + ROWS_SECTION <= entry[0] < prefix + ROWS_END]
-        if shown.table_id == self._target.id.table_id:
-            return change.alter(rows)
-        return change.replace(rows, self._clustering_key)
+    def _move(self, move: SchemaMove) -> None:
+        change = _PartitionChange(self._stores, self._version(move.shown), self._target, move)
+        if move.shown.table_id == move.schema.table_id:
+            change.alter()
+        else:
+            change.replace(self._clustering_key)
 
 
 class _PartitionChange:
-    """One partition's rows brought from one schema to another; call one method, once."""
+    """One partition's rows brought from one schema to another; call one method, once. OverBudgetError or CutShortError
+    where the budget ends: then the state says where it goes on.
+    """
 
-    def __init__(self, stores: Stores, old: Version, new: Version, partition_key: bytes, now: int) -> None:
+    def __init__(self, stores: Stores, old: Version, new: Version, move: SchemaMove) -> None:
         self._stores = stores
         self._old = old
         self._new = new
-        self._partition_key = partition_key
-        self._now = now
-        self._moment = Moment(now, now)
-        self._gone = DeletionTime(NO_TIMESTAMP + 1, now)
+        self._progress = move
+        self._partition_key = move.partition_key
+        self._now = move.now
+        self._moment = Moment(move.now, move.now)
+        self._gone = DeletionTime(NO_TIMESTAMP + 1, move.now)
         self._source = Source(new.table.altered_at, _NO_HOST, "", 0, "schema")
         # Of one table both codecs read the same; what is written is the new schema's.
         codec = new.codec if old.id.table_id == new.id.table_id else old.codec
-        self._state = PartitionState(stores.overlay, codec, stores.queues, partition_key)
+        self._state = PartitionState(stores.overlay, codec, stores.queues, move.partition_key)
         self._statics = self._static_columns(old)
-        self._changes: list[RowChange] = []
 
-    def alter(self, rows: list[tuple[bytes, bytes]]) -> list[RowChange]:
+    def alter(self) -> None:
         """Show the same rows under another schema of the same table."""
-        facts = self._state.facts
         statics = self._static_columns(self._new)
-        visible = 0
-        for key, value in rows:
-            stored = self._old.codec.decode(value, is_static=False)
-            before = _image(self._old, stored.row, self._now, self._statics)
-            after = _image(self._new, stored.row, self._now, statics)
-            visible += after is not None
-            sequence = self._emit(stored.row.clustering, before, after, stored.row_sequence)
-            row = without_dropped(stored.row, self._new.table)
-            if row.is_empty:
-                row = row._replace(deletion=RowDeletion(self._gone))
-            self._state.put_row(key, stored, StoredRow(row, sequence), self._moment)
+        for key, value in self._entries(ROWS_SECTION):
+            self._alter_row(key, self._old.codec.decode(value, is_static=False), statics)
         if self._old.table.clustering:
-            alone = None if visible else statics or None
-            start = facts.static_sequence or self._stores.floor.value
-            sequence = self._emit(None, self._alone(), alone, start)
-            facts = facts._replace(visible_rows=visible)
-            if sequence != start:
-                facts = facts._replace(static_sequence=sequence)
-            if self._state.static is not None:
-                self._state.put_static(without_dropped(self._state.static, self._new.table), self._moment)
-                if self._state.static is None and facts.deletion.is_live:
-                    facts = facts._replace(deletion=self._gone)
-            self._state.put_facts(facts)
-        return self._changes
+            self._alter_facts(statics)
 
-    def replace(
-        self, rows: list[tuple[bytes, bytes]], clustering_key: Callable[[Clustering], bytes]
-    ) -> list[RowChange]:
-        """End all rows: the table was made anew. How far each row has counted stays as long as the topic does."""
-        sequences: dict[Clustering, int] = {}
-        for key, value in rows:
-            stored = self._old.codec.decode(value, is_static=False)
-            before = _image(self._old, stored.row, self._now, self._statics)
-            sequences[stored.row.clustering] = self._emit(stored.row.clustering, before, None, stored.row_sequence)
-            self._state.put_row(key, stored, None, self._moment)
-        static_sequence = self._emit(None, self._alone(), None, self._state.facts.static_sequence)
-        self._state.put_static(None, self._moment)
-        self._state.keep_ranges(lambda _deletion: False)
-        self._state.put_facts(PartitionFacts())
-        if self._old.topic == self._new.topic:
-            self._keep_sequences(sequences, static_sequence, clustering_key)
+    def replace(self, clustering_key: Callable[[Clustering], bytes]) -> None:
+        """End all rows: the table was made anew. How far each row has counted stays as long as the topic does, if it
+        lies where the new table has it; else all that is new begins above.
+        """
+        is_same_topic = self._old.topic == self._new.topic
+        for key, value in self._entries(RANGES_SECTION):
+            section = key[len(self._state.prefix) :]
+            if section[:1] == RANGES_SECTION:
+                self._stores.queues.move_purge(key, deletion_second(decode_range(b"", value).deletion), None)
+                self._stores.overlay.put(key, None)
+            elif section[:1] == ROWS_SECTION:
+                stored = self._old.codec.decode(value, is_static=False)
+                stays = is_same_topic and clustering_key(stored.row.clustering) == section[1:]
+                self._end_row(key, stored, stays=stays)
+        self._end_facts(stays=is_same_topic)
+
+    def _entries(self, first: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """What is stored from a section on, or from where this goes on, to the last row."""
+        prefix, budget = self._state.prefix, self._stores.budget
+        for key, value in self._stores.overlay.scan(prefix + (self._progress.at or first), prefix + ROWS_END):
+            if budget.is_spent:
+                if budget.can_cut:
+                    put_unfinished(self._stores.overlay, self._progress._replace(at=key[len(prefix) :]))
+                budget.cut()
+            budget.spend(self._new.codec.size(value))
+            yield key, value
+
+    def _alter_row(self, key: bytes, stored: StoredRow, statics: Mapping[str, ColumnImage]) -> None:
+        before = _image(self._old, stored.row, self._now, self._statics)
+        after = _image(self._new, stored.row, self._now, statics)
+        if after is not None:
+            self._progress = self._progress._replace(visible=self._progress.visible + 1)
+        sequence = self._emit(stored.row.clustering, before, after, stored.row_sequence)
+        row = without_dropped(stored.row, self._new.table)
+        if row.is_empty:
+            row = row._replace(deletion=RowDeletion(self._gone))
+        self._state.put_row(key, stored, StoredRow(row, sequence), self._moment)
+
+    def _alter_facts(self, statics: Mapping[str, ColumnImage]) -> None:
+        facts, visible = self._state.facts, self._progress.visible
+        alone = None if visible else statics or None
+        start = facts.static_sequence or self._stores.floor.value
+        sequence = self._emit(None, self._alone(), alone, start)
+        facts = facts._replace(visible_rows=visible)
+        if sequence != start:
+            facts = facts._replace(static_sequence=sequence)
+        if self._state.static is not None:
+            self._state.put_static(without_dropped(self._state.static, self._new.table), self._moment)
+            if self._state.static is None and facts.deletion.is_live:
+                facts = facts._replace(deletion=self._gone)
+        self._state.put_facts(facts)
+
+    def _end_row(self, key: bytes, stored: StoredRow, *, stays: bool) -> None:
+        before = _image(self._old, stored.row, self._now, self._statics)
+        sequence = self._emit(stored.row.clustering, before, None, stored.row_sequence)
+        if stays:  # with a tombstone, which deletes nothing and is purged like any other
+            row = Row(stored.row.clustering, {}, NO_LIVENESS, RowDeletion(self._gone))
+            self._state.put_row(key, stored, StoredRow(row, sequence), self._moment)
         else:
-            self._stores.floor.raise_to(max(static_sequence, *sequences.values(), 0))
-        return self._changes
+            self._stores.floor.raise_to(sequence)
+            self._state.put_row(key, stored, None, self._moment)
 
-    def _keep_sequences(
-        self, sequences: Mapping[Clustering, int], static_sequence: int, clustering_key: Callable[[Clustering], bytes]
-    ) -> None:
-        """In rows with nothing but a tombstone, which deletes nothing and is purged like any other."""
-        stores = self._stores
-        state = PartitionState(stores.overlay, self._new.codec, stores.queues, self._partition_key)
-        for clustering, sequence in sequences.items():
-            row = Row(clustering, {}, NO_LIVENESS, RowDeletion(self._gone))
-            key = state.prefix + ROWS_SECTION + clustering_key(clustering)
-            state.put_row(key, None, StoredRow(row, sequence), self._moment)
-        if static_sequence:
-            state.put_facts(PartitionFacts(deletion=self._gone, static_sequence=static_sequence))
+    def _end_facts(self, *, stays: bool) -> None:
+        sequence = self._emit(None, self._alone(), None, self._state.facts.static_sequence)
+        self._state.put_static(None, self._moment)
+        if stays and sequence:
+            self._state.put_facts(PartitionFacts(deletion=self._gone, static_sequence=sequence))
+        else:
+            self._stores.floor.raise_to(sequence)
+            self._state.put_facts(PartitionFacts())
 
     def _alone(self) -> RowImage | None:
         """The row that stands for a partition with only statics, as it was."""
@@ -276,9 +307,8 @@ class _PartitionChange:
         for one, other, schema in steps(before, after, self._old, self._new):
             count += 1
             op: Op = "c" if one is None else "d" if other is None else "u"
-            self._changes.append(
-                RowChange(self._partition_key, clustering, op, one, other, count, self._source, schema)
-            )
+            change = RowChange(self._partition_key, clustering, op, one, other, count, self._source, schema)
+            self._stores.changes.append(change)
         return count
 
 
@@ -309,6 +339,8 @@ def shows_otherwise(old: Version, new: Version) -> bool:
         return True
     if old.imager.names - new.imager.names:
         return True
+    if new.imager.names & {column.name for column in hidden_columns(old.table)}:
+        return True  # DROP COMPACT STORAGE
     dropped, dropped_before = new.table.dropped_columns, old.table.dropped_columns
     return any(
         name in dropped and (name not in old.imager.names or dropped[name] != dropped_before.get(name))

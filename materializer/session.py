@@ -27,6 +27,7 @@ def session_options(settings: MaterializerSettings) -> dict[str, str]:
     options = {
         "spark.app.name": settings.group_id,
         "spark.executor.cores": "1",  # so a partition stays in one process, which keeps its state open
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(min(settings.chunk_max_bytes, 2**31 - 2)),
         "spark.ui.showConsoleProgress": "false",
     }
     if "PYSPARK_GATEWAY_PORT" in os.environ:

@@ -24,7 +24,9 @@ from pyspark.sql import SparkSession
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.registry import RegistryClient
+from materializer.file_store import FileStore
 from materializer.java_client import source_options
+from materializer.renewal import Renewal
 from materializer.session import session_options
 from materializer.tables import Planner, raw_topic_pattern
 from materializer.worker import INPUT_COLUMNS, REPORT_SCHEMA, BatchTask, TaskResult, read_result
@@ -47,7 +49,7 @@ _STARTS = 5
 _OTHER_TOPICS = "startingOffsets contains specific offsets"  # of Spark's assertion that they cover all partitions
 _LAST_BATCH_SECONDS = 60.0
 _SILENCE_SECONDS = 600.0
-_MAY_GO_AWAY = {Code.REGISTRY_UNREACHABLE, Code.KAFKA_UNREACHABLE}
+_MAY_GO_AWAY = {Code.REGISTRY_UNREACHABLE, Code.KAFKA_UNREACHABLE, Code.CHECKPOINT_LOCATION}
 _INPUT = {"timestamp_ms": "unix_millis(timestamp)", "key": "coalesce(key, x'')", "value": "coalesce(value, x'')"}
 
 
@@ -56,6 +58,8 @@ def run(settings: Settings, make_work: Callable[[BatchPlan, str], Work] | None =
     stop = threading.Event()
     with _stop_signals(stop), RegistryClient(settings.registry) as registry:
         planner = Planner(settings, registry)
+        planner.check_settings()
+        FileStore(settings.materializer.checkpoint_location).check()
         _starting_offsets(planner, settings)  # what stops it shows before Spark has started
         registry.check_reachable()
         with _session(settings) as session:
@@ -107,6 +111,7 @@ class Batches:
         self._schema_wait = settings.materializer.schema_wait_seconds
         self._make_work = make_work
         self._silence = SilenceAlert()
+        self._renewal = Renewal(settings)
         self._idle = threading.Condition()
         self._is_busy = False
 
@@ -127,12 +132,31 @@ class Batches:
                 self._is_busy = False
                 self._idle.notify_all()
 
+    def renew_when_idle(self) -> None:
+        """Keep the positions of quiet partitions, unless a batch is in process, which then does it."""
+        with self._idle:
+            if not self._is_busy and self._renewal.is_due:
+                try:
+                    self._renew()
+                except CdcError as error:
+                    self.failure = error
+
+    def _renew(self) -> None:
+        try:
+            self._renewal.run(self.planner.raw_partitions())
+        except CdcError as error:
+            if error.code not in {Code.KAFKA_UNREACHABLE, Code.KAFKA_REFUSED}:
+                raise
+            _logger.warning("positions not renewed", code=error.code.text, problem=error.problem, fix=error.fix)
+
     def wait_until_idle(self) -> None:
         with self._idle:
             self._idle.wait_for(lambda: not self._is_busy, _LAST_BATCH_SECONDS)
 
     def _process(self, frame: DataFrame, batch: int) -> None:
-        """Run the tasks, again while a schema that they need is not known yet."""
+        """Run the tasks, again while a schema that they need is not known or the checkpoint location is away."""
+        if self._renewal.is_due:
+            self._renew()
         deadline = time.monotonic() + self._schema_wait
         while (plan := self._plan()) is not None:
             started = time.monotonic()
@@ -140,11 +164,14 @@ class Batches:
             errors = [result.error for result in results if result.error is not None]
             _log_batch(batch, results, time.monotonic() - started)
             self._silence.report(results)
+            _say_dead_letters(results)
             if not errors:
                 return
-            if any(error.code is not Code.SCHEMA_UNKNOWN for error in errors) or time.monotonic() > deadline:
-                raise next((error for error in errors if error.code is not Code.SCHEMA_UNKNOWN), errors[0])
-            _logger.warning("waiting for a table's schema", problem=errors[0].problem)
+            is_late = time.monotonic() > deadline
+            for error in errors:
+                if error.code not in _MAY_GO_AWAY and (is_late or error.code is not Code.SCHEMA_UNKNOWN):
+                    raise error
+            _logger.warning("waiting", code=errors[0].code.text, problem=errors[0].problem, fix=errors[0].fix)
             self.stop.wait(min(_RETRY_SECONDS, self._schema_wait / 4))
 
     def _plan(self) -> BatchPlan | None:
@@ -193,6 +220,19 @@ class SilenceAlert:
                 )
 
 
+def _say_dead_letters(results: list[TaskResult]) -> None:
+    for partition, report, _ in results:
+        if report is not None and report.dead_letters:
+            _logger.warning(
+                "raw messages put aside",
+                code=Code.DEAD_LETTER.text,
+                partition=str(partition),
+                count=report.dead_letters,
+                problem="They cannot be read; changes of their Cassandra partitions say so (source.inexact).",
+                fix="See `cassandra-materializer dead-letters ls`; replay what can be read by a newer materializer.",
+            )
+
+
 def spark_failed(error: BaseException) -> CdcError:
     """CdcError(SPARK_FAILED) with the line of Spark's message that says most."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -214,6 +254,8 @@ def _log_batch(batch: int, results: list[TaskResult], seconds: float) -> None:
         partitions=len(results),
         messages=sum(report.messages for report in reports),
         changes=sum(report.changes for report in reports),
+        read_bytes=sum(report.read for report in reports),
+        written_bytes=sum(report.written for report in reports),
         slowest_ms=round(1000 * max((report.seconds for report in reports), default=0.0)),
         ms=round(1000 * seconds),
     )
@@ -249,6 +291,7 @@ def _follow(batches: Batches, query: StreamingQuery) -> None:
             if not is_ready and "nitializing" not in query.status["message"]:
                 _logger.info("ready")
                 is_ready = True
+            batches.renew_when_idle()
     except PySparkException as error:
         if _OTHER_TOPICS in str(error):
             raise TopicsChangedError from error

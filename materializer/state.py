@@ -11,19 +11,22 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from typing import TYPE_CHECKING, cast
+from contextlib import suppress
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from rocksdict import (
     BlockBasedOptions,
     Checkpoint,
+    DbClosedError,
     DBCompressionType,
     Options,
     Rdict,
+    RdictIter,
     ReadOptions,
     WriteBatch,
 )
 
-from cdc_program.errors import CdcError
+from cdc_program.errors import CdcError, Code
 from materializer.changelog import Changelog, Head, decode_head, encode_head
 from materializer.fault_points import FaultPoint, reach
 from materializer.history import digests_of
@@ -38,6 +41,10 @@ _MAX_SLOTS = 16
 _WRITE_BUFFER_BYTES = 16 * 1024 * 1024
 
 
+class LocalDamageError(Exception):
+    """What RocksDB has stored here is not what it reads."""
+
+
 class State:
     """The open RocksDB of a slot, for one process; a StateReader of the fold."""
 
@@ -45,6 +52,8 @@ class State:
         self._slot = slot
         self._lock = lock
         self._digests: dict[str, str] = {}
+        self._origin: str | None = None
+        self._is_damaged = False
         self._db, self.head = self._open()
 
     @property
@@ -52,17 +61,44 @@ class State:
         return NOTHING if self.head is None else self.head.version
 
     def get(self, key: bytes) -> bytes | None:
-        value: bytes | None = self._db.get(key)
+        try:
+            value: bytes | None = self._db.get(key)
+        except Exception as error:  # noqa: BLE001 - rocksdict raises nothing narrower
+            self._fail(error)
         return value
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Fastest in the order of the keys."""
-        return cast("list[bytes | None]", self._db.get(list(keys))) if keys else []
+        try:
+            return cast("list[bytes | None]", self._db.get(list(keys))) if keys else []
+        except Exception as error:  # noqa: BLE001 - as above
+            self._fail(error)
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Not by Rdict.items, which ends at a damaged block as if there was no more."""
         options = ReadOptions()
         options.set_iterate_upper_bound(end)
-        return cast("Iterator[tuple[bytes, bytes]]", iter(self._db.items(from_key=start, read_opt=options)))
+        rows = self._db.iter(options)
+        rows.seek(start)
+        while rows.valid():
+            yield rows.key(), rows.value()
+            rows.next()
+        self._check(rows)
+
+    def scan_back(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        rows = self._db.iter()
+        rows.seek_for_prev(end)
+        while rows.valid() and (key := rows.key()) >= start:
+            if key != end:
+                yield key, rows.value()
+            rows.prev()
+        self._check(rows)
+
+    def _check(self, rows: RdictIter) -> None:
+        try:
+            rows.status()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._fail(error)
 
     def apply(self, changelog: Changelog) -> None:
         """Make this state, which must be the changelog's parent, the changelog's version, in one atomic write."""
@@ -78,8 +114,11 @@ class State:
         self._db.write(batch)
         self.head = changelog.head
 
-    def replace(self, fill: Callable[[Path], None]) -> None:
-        """Become the RocksDB whose files `fill` puts into the folder that it is given; an empty one if none."""
+    def replace(self, fill: Callable[[Path], None], origin: str | None = None) -> None:
+        """Become the RocksDB whose files `fill` puts into the folder that it is given; an empty one if none.
+
+        `origin` is where they come from, for an error that names it.
+        """
         incoming = self._slot / "incoming"
         shutil.rmtree(incoming, ignore_errors=True)
         incoming.mkdir()
@@ -87,23 +126,41 @@ class State:
         reach(FaultPoint.BEFORE_RESTORE_SWAP)
         self._db.close()
         shutil.rmtree(self._slot / "db")
+        reach(FaultPoint.IN_RESTORE_SWAP)
         incoming.rename(self._slot / "db")
         self._digests.clear()
         self._db, self.head = self._open()
+        self._origin = origin
 
     def checkpoint(self, use: Callable[[dict[Path, str]], None]) -> None:
         """Call `use` with the files of a checkpoint of this state and the digests of their contents."""
         folder = self._slot / "outgoing"
         shutil.rmtree(folder, ignore_errors=True)
         Checkpoint(self._db).create_checkpoint(str(folder))
+        reach(FaultPoint.BEFORE_UPLOAD)
         try:
             use(digests_of(sorted(folder.iterdir()), self._digests))
         finally:
             shutil.rmtree(folder)
 
     def close(self) -> None:
-        self._db.close()
+        """What was found damaged goes, to be restored from the checkpoint location when it is opened again."""
+        with suppress(DbClosedError):  # where a restore failed
+            self._db.close()
+        if self._is_damaged:
+            shutil.rmtree(self._slot / "db")
         os.close(self._lock)
+
+    def _fail(self, error: Exception) -> NoReturn:
+        """After an error of RocksDB's in reading; a task that runs again restores the state."""
+        self._is_damaged = True
+        if self._origin is None:
+            raise LocalDamageError(f"{self._slot}: {error}") from error
+        raise CdcError(
+            Code.STATE_DAMAGED,
+            f"{self._origin} cannot be used: what was restored from it is damaged: {error}.",
+            "Delete this file: the snapshot before it and its changelogs are taken then, if they are still kept.",
+        ) from error
 
     def _open(self) -> tuple[Rdict, Head | None]:
         """What is damaged here is thrown away: it is restored from the checkpoint location."""

@@ -1,6 +1,7 @@
 """The keys of a raw partition's state, in an order that makes a partition, a range of rows or what is due one scan.
 
-    m <name>                                        facts of the whole state: times, the schemas shown, the floor
+    m <name>                                        facts of the whole state: times, the schemas shown, the floor, and
+                                                    what is unfinished (materializer.unfinished)
     o <host>                                        what is known of a publisher (materializer.hosts)
     s <number>                                      a table schema that stored rows refer to by its number
     x <second> <partition> <section> <clustering>   expiry queue: what may expire at that second
@@ -8,6 +9,7 @@
     q <ms> <partition> <order>                      queue of held writes: by the time of their arrival
     h <partition> <order>                           a held write
     e <partition>                                   a partition that a schema change has reached ahead of its turn
+    i <partition> <mark>                            what is missing in a partition (materializer.inexact)
     p <partition> 0                                 a partition's own facts (PartitionFacts)
     p <partition> 1 <start>                         a range tombstone
     p <partition> 2                                 the static row
@@ -25,6 +27,7 @@ NOW = b"mnow"
 CLOCK = b"mclock"
 FLOOR = b"mfloor"
 SHOWN = b"mshown"
+UNFINISHED = b"munfinished"
 HOST = b"o"
 HOST_END = b"p"
 EVOLVED = b"e"
@@ -34,6 +37,8 @@ EXPIRY = b"x"
 PURGE = b"g"
 HELD_QUEUE = b"q"
 HELD = b"h"
+INEXACT = b"i"
+INEXACT_END = b"j"
 PARTITION = b"p"
 PARTITION_END = b"q"
 

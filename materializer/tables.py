@@ -14,13 +14,13 @@ import structlog
 
 from cdc_messages.errors import MessageError
 from cdc_messages.tables import DIGEST_SIZE, from_json, mark_from_json
-from cdc_messages.topics import collisions, tables_topic
+from cdc_messages.topics import collisions, table_of, tables_topic
 from cdc_program.errors import CdcError, Code
 from materializer.kafka import GroupPositions, TopicReader, Topics, driver_errors
 from materializer.plan import BatchPlan, TableSchema, TopicPlan
-from materializer.position import Position, RawPartition
+from materializer.position import Position, RawPartition, check_topic, made_anew, partitions_changed
 from materializer.publications import Publications
-from materializer.task import partitions_changed, skipped
+from materializer.task import skipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -118,20 +118,28 @@ class Planner:
         self._reader = TopicReader(settings.kafka, tables_topic(self._prefix))
         self._positions = GroupPositions(settings.kafka, settings.materializer.group_id, stable=False)
         self._tables = Tables(self._prefix)
-        self._counts: dict[str, int] = {}
+        self._known: dict[str, tuple[int, str]] = {}  # the number of partitions and the id of each raw topic
         self._plans: dict[str, TopicPlan] = {}
         self._publications = Publications(self._prefix, registry, self._topics.make_change_topic)
 
     def plan(self) -> BatchPlan:
         """CdcError; REGISTRY_UNREACHABLE and KAFKA_UNREACHABLE may go away."""
         self._tables.add(self._reader.read_to_end())
-        for topic, count in self._raw_topics().items():
-            self._check_topic(topic, count)
-            schemas = self._tables.schemas(self._table(topic))
+        counts = self._raw_topics()
+        ids = self._topics.ids(counts)
+        for topic, count in counts.items():
+            self._check_topic(topic, count, ids[topic])
+            schemas = self._tables.schemas(table_of(topic))
             known = self._plans.get(topic)
             if schemas and (known is None or known.schemas != schemas):
-                self._plans[topic] = TopicPlan(count, schemas, self._publications.of(schemas))
+                publications = self._publications.of(schemas)
+                limit = self._topics.max_message_bytes({each.topic for each in publications if each is not None})
+                self._plans[topic] = TopicPlan(count, schemas, publications, limit, ids[topic])
         return BatchPlan(dict(self._plans), self._kafka, self._materializer)
+
+    def check_settings(self) -> None:
+        """CdcError(TRANSACTION_TIMEOUT) where the brokers do not allow what the settings ask for."""
+        self._topics.check_transaction_timeout(self._materializer.transaction_timeout_seconds)
 
     def starting_offsets(self) -> dict[str, dict[str, int]]:
         """Where the group stands in each partition of the raw topics, as Spark's startingOffsets.
@@ -143,28 +151,31 @@ class Planner:
         partitions = [RawPartition(topic, each) for topic, count in counts.items() for each in range(count)]
         with driver_errors(f"read the offsets of the group {self._materializer.group_id}"):
             positions = self._positions.read(partitions)
-        bounds = self._topics.bounds(partitions)
+        bounds, ids = self._topics.bounds(partitions), self._topics.ids(counts)
         starting: dict[str, dict[str, int]] = {topic: {} for topic in counts}
         for partition, position in positions.items():
             if position is not None:
-                _check_position(partition, position, counts[partition.topic], bounds[partition])
+                check_topic(position, counts[partition.topic], ids[partition.topic], partition)
+                _check_offset(partition, position, bounds[partition])
             starting[partition.topic][str(partition.partition)] = EARLIEST if position is None else position.offset
         return starting
+
+    def raw_partitions(self) -> list[RawPartition]:
+        """All partitions of the raw topics."""
+        return [RawPartition(topic, each) for topic, count in self._raw_topics().items() for each in range(count)]
 
     def _raw_topics(self) -> dict[str, int]:
         return {name: count for name, count in self._topics.partition_counts().items() if self._raw.match(name)}
 
-    def _check_topic(self, topic: str, count: int) -> None:
-        before = self._counts.get(topic)
-        if before is None:
+    def _check_topic(self, topic: str, count: int, topic_id: str) -> None:
+        known = self._known.get(topic)
+        if known is None:
             self._topics.check_raw_topic(topic)
-            self._counts[topic] = count
-        elif before != count:
-            raise partitions_changed(topic, before, count)
-
-    def _table(self, topic: str) -> TableName:
-        keyspace, table = topic.split(".")[-2:]
-        return keyspace, table
+            self._known[topic] = count, topic_id
+        elif known[1] != topic_id:
+            raise made_anew(topic)
+        elif known[0] != count:
+            raise partitions_changed(topic, known[0], count)
 
 
 def raw_topic_pattern(prefix: str) -> str:
@@ -175,10 +186,8 @@ def raw_topic_pattern(prefix: str) -> str:
     return rf"^{re.escape(prefix)}\.raw\.[^.]+\.[^.]+$"
 
 
-def _check_position(partition: RawPartition, position: Position, count: int, bounds: tuple[int, int]) -> None:
+def _check_offset(partition: RawPartition, position: Position, bounds: tuple[int, int]) -> None:
     first, following = bounds
-    if position.partitions != count:
-        raise partitions_changed(partition.topic, position.partitions, count)
     if position.offset < first:
         raise skipped(partition, position.offset, first)
     if position.offset > following:

@@ -7,12 +7,16 @@ a crash at any point leave the old truth or the new one:
 2. bring the local state to that version;
 3. for each chunk: fold in memory, produce; 4. store the changelog; 5. commit messages and position together;
 6. apply the changelog to the local state; now and then store a snapshot.
+
+What is too much for one transaction goes through steps 3 to 6 part by part. A message's offset is committed with its
+last part: so where the partition stands within a message is part of the state, and whoever goes on is given it again.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import structlog
@@ -20,8 +24,10 @@ import structlog
 from cdc_program.errors import CdcError, Code
 from materializer.changelog import Changelog, Head
 from materializer.chunks import chunks
+from materializer.deadline import within
 from materializer.fault_points import FaultPoint, reach
-from materializer.position import Position, RawPartition
+from materializer.history import GoneError
+from materializer.position import Position, RawPartition, check_topic
 from materializer.restore import restore
 from materializer.versions import NOTHING, next_version, sequence
 
@@ -30,30 +36,33 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdc_messages.changes import RowChange
+    from materializer.chunk_result import ChunkResult
     from materializer.chunks import ChunkBounds
-    from materializer.fold import ChunkResult
-    from materializer.history import Manifest, PartitionHistory
+    from materializer.history import Manifest, PartitionHistory, Retention
+    from materializer.inexact import DeadLetter
     from materializer.overlay import StateReader
     from materializer.row_updates import RawRecord
     from materializer.state import State
 
 _logger = structlog.get_logger(__name__)
+_CLEANED_IN_RETENTION = 10  # so often in the time that changelogs are kept
 
 
 class Message(NamedTuple):
-    """A change message on its way; `value` None is a tombstone."""
+    """A message on its way; `value` None is a tombstone."""
 
     topic: str
     partition: int
     key: bytes
     value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class Transactions(Protocol):
     """materializer.kafka.PartitionProducer."""
 
     def begin(self) -> None: ...
-    def send(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None: ...
+    def send(self, message: Message) -> None: ...
     def send_position(self, position: Position) -> None: ...
     def commit(self) -> None: ...
     def abandon(self) -> None: ...
@@ -65,21 +74,28 @@ class Limits(NamedTuple):
     chunk: ChunkBounds
     max_clock_jump_ms: float
     snapshot_every_versions: int
-    changelogs_kept_versions: int
+    changelogs_kept: Retention
+    upload_seconds: float
 
 
 class Work(NamedTuple):
-    """What is done with the messages of one raw partition, whose topic has `partitions` of them."""
+    """What is done with the messages of one raw partition, whose topic has `partitions` of them and an id.
+
+    `bury` makes the messages of the dead-letter topic.
+    """
 
     fold: Callable[[StateReader, Sequence[RawRecord]], ChunkResult]
     emit: Callable[[Iterable[RowChange]], Iterator[Message]]
     partitions: int
+    topic_id: str = ""
+    bury: Callable[[RawPartition, Iterable[DeadLetter]], Iterator[Message]] = lambda _partition, _letters: iter(())
 
 
 class Report(NamedTuple):
     """What a task did: offsets [first, end) were folded, in so many messages, chunks and seconds.
 
-    `silent_hosts`: the ids of publishers that were not heard of for too long.
+    `silent_hosts`: the ids of publishers that were not heard of for too long. `dead_letters`: as many messages were put
+    aside. `read` and `written`: bytes from and to the checkpoint location.
     """
 
     first: int
@@ -89,6 +105,9 @@ class Report(NamedTuple):
     chunks: int
     seconds: float
     silent_hosts: Sequence[str] = ()
+    dead_letters: int = 0
+    read: int = 0
+    written: int = 0
 
 
 class NotOwnerError(Exception):
@@ -114,7 +133,9 @@ class PartitionTask:
         self._limits = limits
         self._committed: Position | None = None
         self._snapshot: Manifest | None = None
+        self._snapshot_is_own = False
         self._snapshots_listed = False
+        self._cleaned = -math.inf
 
     def run(self, records: Iterable[RawRecord], work: Work) -> Report:
         """Fold the records, in the order of their offsets, from the committed position on.
@@ -133,17 +154,22 @@ class PartitionTask:
             position = position or self._adopt(chunk[0].offset, work)
             self._check_position(position, chunk[0].offset, work)
             todo = chunk[max(0, position.offset - chunk[0].offset) :]
-            if todo:
+            while todo:
+                first = todo[0].offset
                 position, result = self._fold(position, todo, work)
                 report = Report(
-                    todo[0].offset if report.chunks == 0 else report.first,
+                    first if report.chunks == 0 else report.first,
                     position.offset,
-                    report.messages + len(todo),
+                    report.messages + position.offset - first,
                     report.changes + len(result.changes),
                     report.chunks + 1,
                     time.monotonic() - started,
                     result.silent_hosts,
+                    report.dead_letters + sum(letter.value is not None for letter in result.letters),
                 )
+                todo = todo[len(todo) - result.left :]
+                if todo:
+                    reach(FaultPoint.AFTER_PART)
         if report.chunks and position is not None:
             self._keep_snapshots(position.version)
         return report
@@ -167,39 +193,49 @@ class PartitionTask:
             )
         if first != 0:
             raise skipped(self._partition, 0, first)
-        position = Position(first, NOTHING, work.partitions)
+        position = Position(first, NOTHING, work.partitions, work.topic_id)
+        check_topic(position, work.partitions, work.topic_id, self._partition)
         self._transactions.begin()
         self._commit(position)
         reach(FaultPoint.AFTER_ADOPT)
         return position
 
     def _fold(self, position: Position, records: list[RawRecord], work: Work) -> tuple[Position, ChunkResult]:
-        """Steps 2 to 6 for one chunk: the new position, and what the fold made of it.
+        """Steps 2 to 6 for one chunk, or for as much of it as one transaction is good for: the new position, and what
+        the fold made of it.
 
         A chunk that changes nothing (heartbeats, duplicates) moves only the offset: the state's version stays.
         """
         before = self._restore(position)
         result = work.fold(self._state, records)
-        reach(FaultPoint.AFTER_FOLD)
+        reach(FaultPoint.AFTER_FOLD if not result.left else FaultPoint.AFTER_PART_FOLD)
         self._check_clock(before, result.now_ms)
-        offset = records[-1].offset + 1
+        offset = records[0].offset + len(records) - result.left
         self._transactions.begin()
         if result.writes:
             position = self._store(position, offset, result, work)
         else:
-            position = position._replace(offset=offset)
+            position = position._replace(offset=offset, topic_id=position.topic_id or work.topic_id)
             self._commit(position)
         return position, result
 
     def _store(self, position: Position, offset: int, result: ChunkResult, work: Work) -> Position:
         """Steps 3 to 6."""
-        after = Position(offset, next_version(position.version), work.partitions)
+        after = position._replace(
+            offset=offset, version=next_version(position.version), topic_id=position.topic_id or work.topic_id
+        )
         head = Head(after.version, after.offset, result.now_ms, work.partitions)
         changelog = Changelog(head, position.version, position.offset, result.writes)
-        for message in work.emit(result.changes):
-            self._transactions.send(*message)
+        for message in chain(work.emit(result.changes), work.bury(self._partition, result.letters)):
+            self._transactions.send(message)
+            reach(FaultPoint.IN_PRODUCE)
         reach(FaultPoint.AFTER_PRODUCE)
-        self._history.write_changelog(changelog)
+        upload_seconds = self._limits.upload_seconds
+        within(
+            upload_seconds,
+            lambda: self._history.write_changelog(changelog),
+            f"storing a changelog of {self._partition}",
+        )
         reach(FaultPoint.AFTER_CHANGELOG)
         self._commit(after)
         self._state.apply(changelog)
@@ -232,8 +268,7 @@ class PartitionTask:
             raise skipped(self._partition, gap + 1, chunk[gap - first + 1].offset)
 
     def _check_position(self, position: Position, first: int, work: Work) -> None:
-        if position.partitions != work.partitions:
-            raise partitions_changed(self._partition.topic, position.partitions, work.partitions)
+        check_topic(position, work.partitions, work.topic_id, self._partition)
         if first > position.offset:
             raise skipped(self._partition, position.offset, first)
 
@@ -253,19 +288,40 @@ class PartitionTask:
         """A snapshot that cannot be stored now is stored later: the changelogs are kept until then."""
         try:
             if not self._snapshots_listed:
-                stored = self._history.snapshots()
-                self._snapshot = self._history.read_manifest(stored[-1]) if stored else None
+                self._snapshot = self._newest_snapshot()
                 self._snapshots_listed = True
             last = self._snapshot.version if self._snapshot else NOTHING
             if sequence(version) - sequence(last) >= self._limits.snapshot_every_versions:
                 self._state.checkpoint(lambda files: self._store_snapshot(version, files))
                 reach(FaultPoint.AFTER_SNAPSHOT)
-                self._history.clean_up(version, self._limits.changelogs_kept_versions)
-        except (OSError, CdcError) as error:
+                self._clean_up(version)
+        except (OSError, GoneError, CdcError) as error:
             _logger.warning("no snapshot stored", partition=str(self._partition), error=str(error))
 
+    def _newest_snapshot(self) -> Manifest | None:
+        """None where there is none, or none that can be read: the next one then takes its place."""
+        stored = self._history.snapshots()
+        try:
+            return self._history.read_manifest(stored[-1]) if stored else None
+        except CdcError as error:
+            if error.code is not Code.STATE_DAMAGED:
+                raise
+            _logger.warning("snapshot damaged", partition=str(self._partition), error=str(error))
+            return None
+
     def _store_snapshot(self, version: str, files: dict[Path, str]) -> None:
-        self._snapshot = self._history.write_snapshot(version, files, self._snapshot)
+        self._snapshot = self._history.write_snapshot(version, files, self._snapshot, is_own=self._snapshot_is_own)
+        self._snapshot_is_own = True
+
+    def _clean_up(self, version: str) -> None:
+        """Changelogs not after each snapshot: there may be many, and all are listed."""
+        now = time.monotonic()
+        if now - self._cleaned >= self._limits.changelogs_kept.seconds / _CLEANED_IN_RETENTION:
+            self._history.clean_up_changelogs(version, self._limits.changelogs_kept)
+            self._cleaned = now
+        reach(FaultPoint.IN_CLEANUP)
+        self._history.clean_up(version)
+        reach(FaultPoint.AFTER_CLEANUP)
 
 
 def skipped(partition: RawPartition, expected: int, found: int) -> CdcError:
@@ -275,13 +331,4 @@ def skipped(partition: RawPartition, expected: int, found: int) -> CdcError:
         f"Raw messages of {partition} are missing: the next one should have offset {expected}, but it has {found}.",
         "They were deleted before they were read (see retention.ms of the raw topic). Rebuild the table in the CDC "
         "datacenter into a new raw topic; the changes in between are lost.",
-    )
-
-
-def partitions_changed(topic: str, before: int, now: int) -> CdcError:
-    """CdcError(PARTITIONS_CHANGED)."""
-    return CdcError(
-        Code.PARTITIONS_CHANGED,
-        f"The raw topic {topic} has {now} partitions, but its state was made with {before}: keys have moved.",
-        "Stop the publishers and make a new raw topic with that number of partitions, or bring the old number back.",
     )

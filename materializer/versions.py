@@ -34,13 +34,6 @@ class RestorePlan(NamedTuple):
     changelogs: list[str]
 
 
-class Garbage(NamedTuple):
-    """Versions whose changelogs and whose snapshots can go."""
-
-    changelogs: list[str]
-    snapshots: list[str]
-
-
 def next_version(parent: str) -> str:
     """A fresh name for a version after `parent`."""
     return f"{sequence(parent) + 1:010d}-{secrets.token_hex(4)}"
@@ -72,22 +65,27 @@ def plan_restore(
     return RestorePlan(snapshot, from_snapshot)
 
 
-def garbage(committed: str, parents: Mapping[str, str], snapshots: Iterable[str], kept_versions: int) -> Garbage:
-    """What neither `committed` nor any version after it needs.
+def oldest_kept_snapshot(committed: str, snapshots: Iterable[str]) -> int:
+    """The sequence number below which snapshots can go; 0 while all are needed.
 
-    It stays safe when it is computed by a task whose successor has committed further: only what is older than two
-    snapshots on the committed version's own chain can go, and a successor's chain holds both.
+    Snapshots are of committed versions only. It stays safe when it is computed by a task whose successor has committed
+    further: what is older than the second newest that it knows is older still than the successor's.
     """
-    available = set(snapshots)
-    on_chain = [version for version in _ancestors(committed, parents) if version in available]
-    if len(on_chain) < _SNAPSHOTS_KEPT:
-        return Garbage([], [])
-    oldest_kept = sequence(on_chain[_SNAPSHOTS_KEPT - 1])
-    newest_unneeded = min(oldest_kept, sequence(committed) - kept_versions)
-    return Garbage(
-        sorted(version for version in parents if sequence(version) <= newest_unneeded),
-        sorted(version for version in available if sequence(version) < oldest_kept),
-    )
+    known = sorted((sequence(each) for each in snapshots if sequence(each) <= sequence(committed)), reverse=True)
+    return known[_SNAPSHOTS_KEPT - 1] if len(known) >= _SNAPSHOTS_KEPT else 0
+
+
+def newest_unneeded_changelog(
+    committed: str, snapshots: Iterable[str], kept_versions: int, young: Iterable[str]
+) -> int:
+    """The sequence number up to which changelogs can go, -1 while all are needed: those before the oldest snapshot
+    that is kept, but for so many versions and for those in `young`, kept for their age.
+    """
+    oldest_kept = oldest_kept_snapshot(committed, snapshots)
+    if not oldest_kept:
+        return -1
+    oldest_young = min(map(sequence, young), default=oldest_kept + 1)
+    return min(oldest_kept, sequence(committed) - kept_versions, oldest_young - 1)
 
 
 def _ancestors(version: str, parents: Mapping[str, str]) -> Iterator[str]:

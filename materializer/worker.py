@@ -22,11 +22,14 @@ from cdc_messages.tables import cluster_name, from_json
 from cdc_program.errors import CdcError, Code
 from materializer.catalog import TableCatalog
 from materializer.chunks import ChunkBounds
+from materializer.dead_letters import Burial
 from materializer.emit import Emitter, Target
+from materializer.fault_points import FaultPoint, reach
 from materializer.file_store import FileStore
 from materializer.fold import fold_chunk
-from materializer.history import PartitionHistory
-from materializer.kafka import GroupPositions, PartitionProducer
+from materializer.history import PartitionHistory, Retention
+from materializer.kafka import DEFAULT_LIMITS, GroupPositions, PartitionProducer, ProducerLimits
+from materializer.large_messages import LargeMessages
 from materializer.position import RawPartition
 from materializer.row_updates import RawRecord
 from materializer.rules import DEFAULT_RULES, FoldRules
@@ -34,11 +37,11 @@ from materializer.state import open_state
 from materializer.task import Limits, NotOwnerError, PartitionTask, Report, Resources, Work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cassandra_storage.schema import TableMetadata
     from cdc_program.settings import KafkaSettings, MaterializerSettings
-    from materializer.plan import BatchPlan, TopicPlan
+    from materializer.plan import BatchPlan, TableSchema, TopicPlan
 
 
 def _keep_caches(_importer: zipimport.zipimporter) -> None:
@@ -51,6 +54,8 @@ zipimport.zipimporter.invalidate_caches = _keep_caches  # type: ignore[method-as
 
 INPUT_COLUMNS = ("topic", "partition", "offset", "timestamp_ms", "key", "value")
 REPORT_SCHEMA = "topic string, partition int, error string, report string"
+_UPLOAD_SHARE = 0.75  # of the time that a transaction has
+_ROWS_TO_MESSAGES = 4  # bytes of rows that a chunk may read for each byte of raw messages that it may have
 _MAX_OPEN = 64  # raw partitions of which a process keeps clients and state open
 
 _open: OrderedDict[RawPartition, PartitionTask] = OrderedDict()
@@ -91,6 +96,8 @@ class BatchTask:
 
 def run_partition(plan: BatchPlan, partition: RawPartition, records: Iterable[RawRecord], work: Work) -> Report:
     """Run the partition's task with what this process keeps of it."""
+    traffic = _store(plan.materializer.checkpoint_location).traffic
+    read, written = traffic.read, traffic.written
     task = _open.pop(partition, None)
     try:
         if task is not None:
@@ -109,7 +116,7 @@ def run_partition(plan: BatchPlan, partition: RawPartition, records: Iterable[Ra
     _open[partition] = task
     while len(_open) > _MAX_OPEN:
         _open.popitem(last=False)[1].close()
-    return report
+    return report._replace(read=traffic.read - read, written=traffic.written - written)
 
 
 def close_all() -> None:
@@ -120,8 +127,14 @@ def close_all() -> None:
 def _open_task(plan: BatchPlan, partition: RawPartition) -> PartitionTask:
     settings = plan.materializer
     positions = _positions(plan.kafka, settings.group_id)
+    reach(FaultPoint.BEFORE_INIT)
     # The producer first: it fences the partition's former task, whose last commit is then seen.
-    producer = PartitionProducer(plan.kafka, settings.group_id, partition, positions.consumer)
+    topic = plan.topics.get(partition.topic)
+    limits = ProducerLimits(
+        settings.transaction_timeout_seconds,
+        DEFAULT_LIMITS.max_message_bytes if topic is None else topic.max_message_bytes,
+    )
+    producer = PartitionProducer(plan.kafka, settings.group_id, partition, positions.consumer, limits)
     return PartitionTask(
         partition,
         Resources(
@@ -130,12 +143,18 @@ def _open_task(plan: BatchPlan, partition: RawPartition) -> PartitionTask:
             open_state(settings.state_directory / settings.group_id / str(partition)),
             PartitionHistory(_store(settings.checkpoint_location), settings.group_id, partition),
         ),
-        Limits(
-            ChunkBounds(settings.chunk_max_bytes, settings.chunk_max_rows, settings.chunk_max_seconds),
-            settings.max_clock_jump_hours * 3_600_000,
-            settings.snapshot_every_versions,
-            settings.changelogs_kept_versions,
-        ),
+        limits_of(settings),
+    )
+
+
+def limits_of(settings: MaterializerSettings) -> Limits:
+    """The settings as a task goes by them."""
+    return Limits(
+        ChunkBounds(settings.chunk_max_bytes, settings.chunk_max_rows, settings.chunk_max_seconds),
+        settings.max_clock_jump_hours * 3_600_000,
+        settings.snapshot_every_versions,
+        Retention(settings.changelogs_kept_versions, settings.changelogs_kept_seconds),
+        settings.transaction_timeout_seconds * _UPLOAD_SHARE,
     )
 
 
@@ -148,7 +167,10 @@ def table_work(plan: BatchPlan, topic: str) -> Work:
             f"The tables topic holds no schema of the table of {topic}.",
             "Start the publisher that wrote these raw messages again: it sends the schemas it knows.",
         )
-    return _table_work(found, plan.kafka.topic_prefix, plan.materializer.tombstones, fold_rules(plan.materializer))
+    rules = fold_rules(plan.materializer)
+    burial = _burial(plan.kafka, topic)
+    large = LargeMessages(plan.materializer.on_large_message, found.max_message_bytes, burial.topic)
+    return _table_work(found, plan.kafka.topic_prefix, plan.materializer.tombstones, rules, large)._replace(bury=burial)
 
 
 def fold_rules(settings: MaterializerSettings) -> FoldRules:
@@ -160,31 +182,49 @@ def fold_rules(settings: MaterializerSettings) -> FoldRules:
         purge_margin_seconds=settings.purge_margin_seconds,
         silent_host_ms=silent_ms,
         forgotten_hosts=frozenset(host.bytes for host in settings.forgotten_hosts),
+        max_dead_letters=settings.max_dead_letters,
+        max_changes=settings.chunk_max_changes,
+        max_bytes=_ROWS_TO_MESSAGES * settings.chunk_max_bytes,
         keep_time_ms=min(DEFAULT_RULES.keep_time_ms, longest_ms),
     )
 
 
 @lru_cache(maxsize=1024)
-def _table_work(plan: TopicPlan, prefix: str, tombstones: bool, rules: FoldRules) -> Work:  # noqa: FBT001 - a cache's key
-    newest: dict[bytes, bytes] = {}
+def _table_work(
+    plan: TopicPlan,
+    prefix: str,
+    tombstones: bool,  # noqa: FBT001 - a cache's key
+    rules: FoldRules,
+    large: LargeMessages,
+) -> Work:
     targets: dict[bytes, Target] = {}
     for schema, publication in zip(plan.schemas, plan.publications, strict=True):
-        newest.pop(schema.table_id, None)
-        newest[schema.table_id] = schema.digest
         if publication is not None:
             shown, cluster = as_selected(_table(schema.json)), cluster_name(schema.json)
             encoder = ChangeEncoder(shown, prefix, publication.key_schema_id, publication.value_schema_id, cluster)
             targets[schema.digest] = Target(publication.topic, publication.partitions, encoder)
-    catalog = TableCatalog(
-        {(each.table_id, each.digest): _table(each.json) for each in plan.schemas},
-        newest,
-        {digest: target.topic for digest, target in targets.items()},
-    )
+    catalog = table_catalog(plan.schemas, {digest: target.topic for digest, target in targets.items()})
     return Work(
         fold=lambda reader, records: fold_chunk(reader, records, catalog, rules),
-        emit=Emitter(targets, tombstones=tombstones),
+        emit=Emitter(targets, tombstones=tombstones, large=large),
         partitions=plan.raw_partitions,
+        topic_id=plan.topic_id,
     )
+
+
+@lru_cache(maxsize=1024)
+def _burial(settings: KafkaSettings, topic: str) -> Burial:
+    return Burial(settings, topic)
+
+
+def table_catalog(schemas: Sequence[TableSchema], topics: Mapping[bytes, str]) -> TableCatalog:
+    """Of one table, from its oldest schema to the newest."""
+    newest: dict[bytes, bytes] = {}
+    for schema in schemas:
+        newest.pop(schema.table_id, None)
+        newest[schema.table_id] = schema.digest
+    tables = {(each.table_id, each.digest): _table(each.json) for each in schemas}
+    return TableCatalog(tables, newest, topics)
 
 
 @lru_cache(maxsize=4096)

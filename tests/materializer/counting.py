@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cdc_messages.changes import RowChange, Source
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
-from materializer.fold import ChunkResult
+from materializer.chunk_result import ChunkResult
 from materializer.task import Message, Work
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 RAW_PARTITIONS = "COUNTING_RAW_PARTITIONS"
 CHANGE_PARTITIONS = 3
 BAD_KEY = b"bad"
+WIDE_VALUE = b"v75"  # of a message that takes two chunks, by itself
+UNDER_WAY = b"munderway"  # in the state after the first of the two, with which the message is counted
 IDLE_KEY = b"idle"  # of messages that change nothing, as heartbeats
 
 
@@ -42,6 +44,21 @@ def counting(_plan: BatchPlan, topic: str) -> Work:
 
 
 def count_chunk(reader: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
+    """As many of the records as one chunk is good for."""
+    if records[0].value == WIDE_VALUE:
+        return _count_wide(reader, records)
+    count = next((number for number, record in enumerate(records) if record.value == WIDE_VALUE), len(records))
+    return _count(reader, records[:count])._replace(left=len(records) - count)
+
+
+def _count_wide(reader: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
+    if reader.get(UNDER_WAY) is not None:
+        return ChunkResult({UNDER_WAY: None}, [], records[0].timestamp_ms, left=len(records) - 1)
+    result = _count(reader, records[:1])
+    return result._replace(writes={**result.writes, UNDER_WAY: b""}, left=len(records))
+
+
+def _count(reader: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
     now_ms = max(record.timestamp_ms for record in records)
     records = [record for record in records if record.key != IDLE_KEY]
     keys = sorted({record.key for record in records})

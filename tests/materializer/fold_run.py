@@ -11,7 +11,6 @@ from materializer.fold import fold_chunk
 from materializer.overlay import Overlay
 from materializer.partition_state import PartitionState, RowCodec
 from materializer.queues import Queues
-from materializer.ranges import covering
 from materializer.rules import DEFAULT_RULES
 from materializer.state_keys import PARTITION, ROWS_END, ROWS_SECTION, split_data_key
 from tests.materializer.brute_model import Event
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.clustering import Clustering
     from cdc_messages.changes import RowChange, RowImage
-    from materializer.fold import ChunkResult
+    from materializer.chunk_result import ChunkResult
     from materializer.row_updates import RawRecord
     from materializer.rules import FoldRules
     from tests.materializer.brute_model import Visible
@@ -33,7 +32,7 @@ Key = tuple[bytes, "Clustering | None"]
 
 
 class FoldRun:
-    """Folds chunks; `changes` is all that came out."""
+    """Folds chunks; `changes` is all that came out, `parts` what the chunks were folded in."""
 
     def __init__(self, writer: TableWriter, rules: FoldRules = DEFAULT_RULES) -> None:
         self.writer = writer
@@ -41,16 +40,30 @@ class FoldRun:
         self.catalog = catalog_of(writer.table)
         self.state = MemoryState()
         self.changes: list[RowChange] = []
+        self.parts: list[ChunkResult] = []
         self._latest: dict[Key, RowImage | None] = {}
         self._numbers: dict[Key, int] = {}
 
     def chunk(self, *records: RawRecord) -> ChunkResult:
+        """Fold them, in as many parts as the rules ask for."""
+        changes: list[RowChange] = []
+        writes: dict[bytes, bytes | None] = {}
+        while records:
+            result = self.part(*records)
+            changes += result.changes
+            writes |= result.writes
+            records = records[len(records) - result.left :]
+        return result._replace(changes=changes, writes=writes)
+
+    def part(self, *records: RawRecord) -> ChunkResult:
+        """One part, which goes by nothing but the state and what is left."""
         result = fold_chunk(self.state, records, self.catalog, self.rules)
         self.state.apply(result.writes)
+        self.parts.append(result)
         self.changes += result.changes
         for change in result.changes:
             self._check(change)
-        assert result.writes or not result.changes
+        assert result.writes or not (result.changes or result.left == len(records))
         return result
 
     def heartbeat(self, ms: int, *, host: int = 1, clock: int = 0) -> ChunkResult:
@@ -81,7 +94,7 @@ class FoldRun:
             rows = {}
             for _, value in overlay.scan(partition.prefix + ROWS_SECTION, partition.prefix + ROWS_END):
                 row = codec.decode(value, is_static=False).row
-                active = max(partition.facts.deletion, covering(partition.ranges, encode(row.clustering)))
+                active = max(partition.facts.deletion, partition.ranged_deletion(encode(row.clustering)))
                 row = merger.merge((row,), active)
                 if not row.is_empty:
                     rows[row.clustering] = row

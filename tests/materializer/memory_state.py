@@ -25,6 +25,9 @@ class MemoryState:
             if start <= key < end:
                 yield key, self.data[key]
 
+    def scan_back(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return reversed(list(self.scan(start, end)))
+
     def apply(self, writes: Mapping[bytes, bytes | None]) -> None:
         for key, value in writes.items():
             if value is None:

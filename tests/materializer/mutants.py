@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage import byte_comparable
 from materializer import chunks, fold, hold, lifetimes, ranges
+from materializer.catalog import TableCatalog
+from materializer.chunk_fold import ChunkFold
 from materializer.clock import Clock
-from materializer.fold import _ChunkFold
-from materializer.hold import _Pool
+from materializer.hold import HeldWrites
 from materializer.hosts import Hosts
 from materializer.net_changes import net_changes
+from materializer.part_fold import _PartFold
 from materializer.partition_fold import PartitionFold
+from materializer.partition_ranges import PartitionRanges
 from materializer.partition_state import PartitionState
 from materializer.purge import PartitionPurge
 from materializer.queues import Queues
@@ -54,9 +57,9 @@ MUTANTS = [
     # The design's own.
     Mutant(
         "every second intermediate change is dropped",
-        fold.fold_chunk,
-        "overlay.writes, changes,",
-        "overlay.writes, [each for n, each in enumerate(changes, 1) if n % 2 or n == len(changes)],",
+        fold._fold_all,
+        "inexact.told(changes)",
+        "[each for n, each in enumerate(changes, 1) if n % 2 or n == len(changes)]",
     ),
     Mutant("a task's last message is skipped", chunks.chunks, "if chunk:\n        yield chunk", "yield chunk[:-1]"),
     Mutant(
@@ -67,8 +70,13 @@ MUTANTS = [
     ),
     Mutant("statics are forgotten", PartitionFold._image, "{**statics, **columns} if", "columns if"),
     # What changes, and how it is told.
-    Mutant("a static change skips a row", PartitionFold.static, "self._rows()", "list(self._rows())[1:]"),
-    Mutant("a range deletion skips a row", PartitionFold.range, "deleted.last), deleted", "deleted.first), deleted"),
+    Mutant("a static change skips a row", PartitionFold.static, "ROWS_SECTION)", 'ROWS_SECTION + b"A")'),
+    Mutant(
+        "a range deletion skips a row",
+        PartitionFold._fan_out,
+        "else ROWS_SECTION + reach.last",
+        "else ROWS_SECTION + reach.first",
+    ),
     Mutant(
         "a partition deletion keeps its statics", PartitionFold.partition, "self._state.static is not None", "False"
     ),
@@ -82,7 +90,7 @@ MUTANTS = [
     ),
     Mutant("the row of statics goes too late", PartitionFold._finish, "if after is None:", "if False:"),
     Mutant("a row of statics is not told", PartitionFold._finish, "if before != after:", "if before and not after:"),
-    Mutant("each part of a mutation is told", _ChunkFold.apply, "len(mutation) > 1", "False"),
+    Mutant("each part of a mutation is told", ChunkFold.apply, "len(mutation) > 1", "False"),
     Mutant("what is not told is counted", net_changes, "sequences[clustering] -= 1", "pass"),
     Mutant("a counter stays behind", PartitionState.renumber, "row_sequence=row_sequence", ""),
     # Ranges.
@@ -104,13 +112,13 @@ MUTANTS = [
         "old.deletion if not new.deletion.supersedes(old.deletion) else new.deletion",
         "new.deletion",
     ),
-    Mutant("the next range covers a row", ranges.covering, "piece.first) - 1", "piece.first)"),
+    Mutant("a range covers the row behind it", PartitionRanges._stretch_of, "clustering_key < piece.last", "True"),
     # Time.
     Mutant("expiry is a second late", Queues.expiring, "due[0][0] <= until", "due[0][0] < until"),
-    Mutant("expiry is not told", _ChunkFold._expire, "Moment(second - 1, second)", "Moment(second, second)"),
+    Mutant("expiry is not told", ChunkFold._expire_keys, "Moment(second - 1, second)", "Moment(second, second)"),
     Mutant("a renewed TTL is not followed", Queues.move, "before.expires != after.expires", "before.expires is None"),
     Mutant("a batch is folded at its end", hold._with_seconds, "update.arrival_ms)", "clock.clock_ms)"),
-    Mutant("expiry comes after the writes", _ChunkFold.apply, "self._expire(partition_key, second)", "pass"),
+    Mutant("expiry comes after the writes", ChunkFold.apply, "self._expire(partition_key, second)", "pass"),
     # Order and hold.
     Mutant("arrival is the order", hold.due_updates, "key=lambda update: update.order", "key=lambda update: 0"),
     Mutant("hold is ignored", Clock.__init__, "self.now_ms - hold_ms", "self.now_ms"),
@@ -120,11 +128,11 @@ MUTANTS = [
         "update.arrival_ms <= clock.clock_ms",
         "update.source.ts_us <= clock.clock_ms * 1000",
     ),
-    Mutant("a held write stays", _Pool.take, "self._overlay.put(key, None)", "pass"),
-    Mutant("a held write is lost", _Pool.extend, "clock_ms + 1", "clock_ms - 1000"),
+    Mutant("a held write stays", HeldWrites.take, "self._overlay.put(key, None)", "pass"),
+    Mutant("a held write is lost", HeldWrites.due, "last_ms + 1", "last_ms - 1000"),
     # Purging.
-    Mutant("gc_grace is ignored", _ChunkFold.purge, "self._table.gc_grace_seconds + ", ""),
-    Mutant("a purge is a second early", _ChunkFold.purge, "purge_time() - kept_for", "purge_time() - kept_for + 1"),
+    Mutant("gc_grace is ignored", ChunkFold._purge, "self._table.gc_grace_seconds + ", ""),
+    Mutant("a purge is a second early", ChunkFold._purge, "purge_time() - kept_for", "purge_time() - kept_for + 1"),
     Mutant("silent publishers are ignored", Hosts.purge_time, "self._awaited().values()", "()"),
     Mutant("a publisher's lag is ignored", Hosts.note, "message.clock)", "arrival_ms * 1000)"),
     Mutant(
@@ -135,7 +143,7 @@ MUTANTS = [
     ),
     Mutant(
         "the counter of the row of statics begins anew",
-        PartitionPurge._forget_if_nothing_is_left,
+        PartitionPurge.finish,
         "self._tools.floor.raise_to(facts.static_sequence)",
         "pass",
     ),
@@ -143,8 +151,18 @@ MUTANTS = [
     Mutant("a purge takes younger tombstones too", lifetimes.purged, "if not is_gone(data)", "if data.is_live(now)"),
     Mutant("a purge takes younger elements too", lifetimes.purged, "if not is_gone(cell)", "if cell.is_live(now)"),
     Mutant("a row that is emptied never goes", PartitionFold._move, "if active is not None:", "if False:"),
-    Mutant("a tombstone is not queued", PartitionState._put_range, "self._queues.move_purge(key, *seconds)", "pass"),
+    Mutant("a tombstone is not queued", PartitionRanges._put, "self._queues.move_purge(key, *seconds)", "pass"),
+    # Work that is cut.
+    Mutant("a cut skips a row", PartitionFold._cut_if_spent, "reach, at, source", 'reach, at + b"\\x00", source'),
+    Mutant("a cut forgets the statics", PartitionFold._cut_if_spent, "if before is None", "if True"),
+    Mutant("a cut forgets the visible rows", PartitionFold.resume, "fanout.visible_before", "self._visible"),
+    Mutant("a record is taken too early", _PartFold.fold, "0 if self._is_taken else 1", "0"),
+    Mutant("the time goes ahead of the work", _PartFold.fold, "keep_reached(self._reached_ms)", "keep()"),
+    Mutant("a held write is lost in a cut", _PartFold._release, "self._budget.check()", "pass"),
+    Mutant(
+        "a cut is finished under the newest schema", TableCatalog.as_of, "schema.digest", "self.newest_of(schema[0])[0]"
+    ),
     # Cost.
-    Mutant("heartbeats are stored", fold.fold_chunk, "if overlay.writes or", "if True or"),
+    Mutant("heartbeats are stored", fold._fold_all, "if overlay.writes or", "if True or"),
     Mutant("a duplicate is stored", PartitionState.put_row, "if before != after:", "if True:"),
 ]

@@ -1,16 +1,11 @@
-"""A raw partition and the task that counts its messages, run as Spark's workers do: here, or in a process of its own.
+"""A raw partition and the task that counts its messages, run as Spark's workers do.
 
 The task is given the whole raw partition in batches, from the first offset on: it goes on where the group stands.
-
-    python -m tests.materializer.protocol_run '<Setup as JSON>'
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -37,11 +32,15 @@ ROOT = Path(__file__).parents[2]
 
 
 class Setup(NamedTuple):
-    """Where a run finds its servers and folders; raw messages are those of partition 0 of the topic."""
+    """Where a run finds its servers and folders; raw messages are those of partition 0 of the topic.
+
+    `location` is the checkpoint location, if it is none in the folder.
+    """
 
     bootstrap: str
     prefix: str
     folder: str
+    location: str = ""
 
     @property
     def raw(self) -> RawPartition:
@@ -56,26 +55,27 @@ class Setup(NamedTuple):
         return Path(self.folder) / "state"
 
     @property
-    def checkpoint(self) -> Path:
-        return Path(self.folder) / "checkpoint"
+    def checkpoint(self) -> str:
+        return self.location or str(Path(self.folder) / "checkpoint")
 
     @property
     def stored(self) -> Path:
-        """The partition's folder in the checkpoint location."""
-        return self.checkpoint / self.prefix / str(self.raw)
+        """The partition's folder in a local checkpoint location."""
+        return Path(self.checkpoint) / self.prefix / str(self.raw)
 
     @property
     def history(self) -> PartitionHistory:
-        return PartitionHistory(FileStore(str(self.checkpoint)), self.prefix, self.raw)
+        return PartitionHistory(FileStore(self.checkpoint), self.prefix, self.raw)
 
     def plan(self, **settings: object) -> BatchPlan:
         materializer = MaterializerSettings(
             group_id=self.prefix,
-            checkpoint_location=str(self.checkpoint),
+            checkpoint_location=self.checkpoint,
             state_directory=self.state,
             chunk_max_rows=CHUNK,
             snapshot_every_versions=SNAPSHOT_EVERY,
             changelogs_kept_versions=KEPT,
+            changelogs_kept_seconds=0,
         )
         kafka = KafkaSettings(bootstrap_servers=self.bootstrap, topic_prefix=self.prefix)
         return BatchPlan({}, kafka, materializer.model_copy(update=settings))
@@ -97,12 +97,6 @@ class Setup(NamedTuple):
                 worker.run_partition(plan, self.raw, iter(records[start : start + BATCH]), work)
         finally:
             worker.close_all()
-
-    def start(self, fault: str | None = None) -> subprocess.Popen[str]:
-        """In a process of its own, with a fault."""
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), **({"CDC_FAULT": fault} if fault else {})}
-        command = [sys.executable, "-m", "tests.materializer.protocol_run", json.dumps(self)]
-        return subprocess.Popen(command, env=environment, cwd=ROOT, stderr=subprocess.PIPE, text=True)
 
     def counts(self) -> dict[bytes, list[list[int]]]:
         """The committed change messages of each key: [before, after]."""
@@ -131,19 +125,18 @@ def read_topic(bootstrap: str, topic: str, partitions: int) -> Iterator[Message]
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,  # the end shows in an answer without messages
             "enable.auto.commit": False,
         }
     )
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
     open_partitions = set(range(partitions))
     while open_partitions:
-        for message in consumer.consume(10_000, 1.0):
-            if message.error() is None:
-                yield message
-            else:
-                open_partitions.discard(message.partition())
+        message = consumer.poll(1.0)  # which does not wait for more, as `consume` does
+        if message is None:
+            continue
+        if message.error() is None:
+            yield message
+        else:
+            open_partitions.discard(message.partition())
     consumer.close()
-
-
-if __name__ == "__main__":
-    Setup(*json.loads(sys.argv[1])).run()

@@ -15,7 +15,6 @@ from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from cassandra_storage.schema import DroppedColumn
 from cdc_program.errors import CdcError, Code
 from materializer.fold import fold_chunk
-from materializer.row_updates import RawRecord
 from tests.materializer.memory_state import MemoryState
 from tests.materializer.raw_builder import CATALOG, TABLE, catalog_of, int_bytes, raw_record
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from cdc_messages.changes import RowChange
     from materializer.catalog import RowImage, TableCatalog
+    from materializer.row_updates import RawRecord
 
 BASE_US = 1_700_000_000_000_000
 BASE_S = BASE_US // 1_000_000
@@ -362,25 +362,12 @@ def test_a_dropped_column_leaves_the_images_and_what_is_newer_than_the_drop_stay
     assert folded.latest() == {1: {"a": b"w", "b": b"newer"}}
 
 
-def test_a_gap_stops_the_partition() -> None:
-    gap = raw_record(PARTITION, "gap", DeletionTime(at(1), BASE_S))
-    with pytest.raises(CdcError) as caught:
-        fold_chunk(MemoryState(), [gap], CATALOG)
-    assert caught.value.code is Code.NOT_SUPPORTED
-
-
 def test_a_shadowable_deletion_stops_the_partition() -> None:
     """Views of old releases hold such: tests/storage/test_merge.py says why they are not folded."""
     row = Row((int_bytes(1),), {}, NO_LIVENESS, RowDeletion(tombstone(1), is_shadowable=True))
     with pytest.raises(CdcError, match="shadowable") as caught:
         fold_chunk(MemoryState(), [raw_record(PARTITION, "row", row)], CATALOG)
     assert caught.value.code is Code.NOT_SUPPORTED
-
-
-def test_a_damaged_raw_message_names_its_offset() -> None:
-    with pytest.raises(CdcError, match="offset 3") as caught:
-        fold_chunk(MemoryState(), [RawRecord(b"", b"junk", 3, 0)], CATALOG)
-    assert caught.value.code is Code.RAW_MESSAGE
 
 
 numbers = st.integers(1, 40)

@@ -43,8 +43,8 @@ def record(writer: TableWriter, write: Write, second: int, offset: int, host: in
     )
 
 
-def check_step_by_step(writer: TableWriter, data: st.DataObject) -> None:
-    model, run = BruteModel(writer.table), FoldRun(writer, NEVER_PURGE)
+def check_step_by_step(writer: TableWriter, data: st.DataObject, rules: FoldRules = NEVER_PURGE) -> None:
+    model, run = BruteModel(writer.table), FoldRun(writer, rules)
     now, steps = BASE_S, data.draw(st.integers(1, 20))
     run.heartbeat(now * 1000)
     for offset in range(steps):
@@ -99,11 +99,11 @@ def in_batches(draw: st.DrawFn, records: list[RawRecord]) -> list[list[RawRecord
     return [records[first:last] for first, last in itertools.pairwise(bounds)]
 
 
-def check_batches(writer: TableWriter, data: st.DataObject) -> None:
+def check_batches(writer: TableWriter, data: st.DataObject, rules: FoldRules = NEVER_PURGE) -> None:
     """In order of their timestamps, writes come out alike in any batches, each expiry at its second among them."""
     made = data.draw(timed_writes(writer.table, rising=True))
     records = [record(writer, write, second, offset) for offset, (second, write) in enumerate(made)]
-    one_by_one, batched = FoldRun(writer, NEVER_PURGE), FoldRun(writer, NEVER_PURGE)
+    one_by_one, batched = FoldRun(writer, NEVER_PURGE), FoldRun(writer, rules)
     for each in records:
         one_by_one.chunk(each)
     for batch in in_batches(data.draw, records):

@@ -9,9 +9,13 @@ from hypothesis import strategies as st
 
 from cassandra_storage.deletion import LIVE, DeletionTime
 from materializer.overlay import Overlay
-from materializer.ranges import DeletedRange, add_range, covering, touching
+from materializer.partition_ranges import PartitionRanges
+from materializer.queues import Queues
+from materializer.ranges import DeletedRange, add_range
+from materializer.state_keys import partition_prefix
 from tests.materializer.memory_state import MemoryState
 
+PREFIX = partition_prefix(b"k")
 SPACE = [bytes([byte]) for byte in range(12)]
 
 
@@ -29,7 +33,7 @@ def test_each_point_is_covered_by_the_superseding_range(added: list[DeletedRange
     assert all(left.last <= right.first for left, right in itertools.pairwise(ranges))
     for point in SPACE:
         expected = max((one.deletion for one in added if one.first <= point < one.last), default=LIVE)
-        assert covering(ranges, point) == expected
+        assert deletion_at(ranges, point) == expected
 
 
 @given(st.permutations(range(5)), st.lists(deleted_ranges(), min_size=5, max_size=5))
@@ -42,14 +46,28 @@ def test_the_order_in_which_ranges_come_does_not_matter(order: list[int], added:
     assert straight == permuted
 
 
-@given(st.lists(deleted_ranges(), max_size=12))
-def test_only_the_ranges_that_are_touched_change(added: list[DeletedRange]) -> None:
+@given(st.lists(deleted_ranges(), max_size=12), st.integers(2, 5), st.data())
+def test_stored_ranges_are_those_in_memory(added: list[DeletedRange], most: int, data: st.DataObject) -> None:
+    """However many a new one is laid over at once, and whatever is stored already."""
+    state = MemoryState()
     ranges: list[DeletedRange] = []
     for new in added:
-        expected = add_range(ranges, new)
-        touched = touching(ranges, new)
-        ranges[touched] = add_range(ranges[touched], new)
-        assert ranges == expected
+        ranges = add_range(ranges, new)
+        overlay = Overlay(state)
+        stored = PartitionRanges(overlay, Queues(overlay, 0, 0), PREFIX)
+        for part in (new, data.draw(st.sampled_from(added))):
+            ranges = add_range(ranges, part)
+            first = part.first
+            while first < part.last:
+                first, _ = stored.add(part._replace(first=first), most)
+            assert [stored.covering(point) for point in SPACE] == [deletion_at(ranges, point) for point in SPACE]
+        assert list(stored) == ranges
+        assert stored.is_empty == (not ranges)
+        state.apply(overlay.writes)
+
+
+def deletion_at(ranges: list[DeletedRange], point: bytes) -> DeletionTime:
+    return next((each.deletion for each in ranges if each.first <= point < each.last), LIVE)
 
 
 keys = st.sampled_from(SPACE)
@@ -74,6 +92,7 @@ def test_an_overlay_reads_as_the_state_will_after_its_writes(
     after.apply(committed)
     after.apply(overlay.writes)
     assert list(overlay.scan(start, end)) == list(after.scan(start, end))
+    assert overlay.last(start, end) == next(after.scan_back(start, end), None)
     assert [overlay.get(key) for key in SPACE] == after.get_many(SPACE)
 
 

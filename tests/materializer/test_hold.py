@@ -20,6 +20,7 @@ from tests.materializer.test_fold_model import EXAMPLES, NEVER_PURGE, PASSING, i
 
 if TYPE_CHECKING:
     from materializer.row_updates import RawRecord
+    from materializer.rules import FoldRules
 
 HOLD_MS = 3000
 HOLDING = NEVER_PURGE._replace(hold_ms=HOLD_MS)
@@ -95,6 +96,17 @@ def test_a_row_that_is_renewed_in_time_does_not_go_for_a_moment() -> None:
     assert texts(run) == ["old", "new"]
 
 
+def test_a_brokers_clock_that_goes_back_turns_nothing_back() -> None:
+    run = FoldRun(FORWARD, NEVER_PURGE)
+    run.chunk(value(1, "1", 0, ttl=10))
+    run.chunk(value(2, "2", 9000, ttl=10))
+    assert run.chunk(value(3, "3", -3_600_000, ttl=10)).now_ms == BASE_MS + 9000
+    assert run.heartbeat(BASE_MS + 8000).now_ms == BASE_MS + 9000
+    assert texts(run) == ["1", "2", "3"]
+    run.heartbeat(BASE_MS + 10_000)
+    assert texts(run) == ["1", "2", "3", None]
+
+
 def test_hold_can_be_changed() -> None:
     run = FoldRun(FORWARD, HOLDING)
     run.chunk(value(2, "2", 0))
@@ -132,7 +144,7 @@ def disordered(draw: st.DrawFn) -> list[tuple[int, int, Write, int]]:
     return sorted(copies, key=lambda copy: copy[0])
 
 
-def check_hold(data: st.DataObject) -> None:
+def check_hold(data: st.DataObject, rules: FoldRules = HOLDING) -> None:
     """What comes out is what a single log in write order gives, expiry included, whatever the batches are."""
     copies = data.draw(disordered())
     records = [record(MIXED, write, 0, number, host)._replace(timestamp_ms=ms) for ms, number, write, host in copies]
@@ -141,7 +153,7 @@ def check_hold(data: st.DataObject) -> None:
         records.append(beat)
     records.sort(key=lambda each: each.timestamp_ms)
     end = records[-1].timestamp_ms + 10_000
-    run = FoldRun(MIXED, HOLDING)
+    run = FoldRun(MIXED, rules)
     for batch in in_batches(data.draw, records):
         run.chunk(*batch)
     run.heartbeat(end + HOLD_MS)

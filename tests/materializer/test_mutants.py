@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, given, is_hypothesis_test, settings
 from hypothesis import strategies as st
 
 from tests.materializer import (
+    test_bounded_fold,
     test_chunks,
     test_fold,
     test_fold_cost,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import ModuleType
 
-MODULES = (test_fold_cost, test_fold, test_hold, test_purge, test_chunks, test_fold_parts)
+MODULES = (test_fold_cost, test_fold, test_hold, test_purge, test_chunks, test_fold_parts, test_bounded_fold)
 GENERATED: tuple[Callable[[st.DataObject], None], ...] = (
     lambda data: test_fold_model.check_step_by_step(MIXED, data),
     lambda data: test_fold_model.check_batches(FORWARD, data),

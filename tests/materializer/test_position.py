@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_program.errors import CdcError, Code
-from materializer.position import FORMAT_VERSION, Position, RawPartition, decode, encode
+from materializer.position import FORMAT_VERSION, Position, RawPartition, check_topic, decode, encode
 
 WHERE = RawPartition("cdc.raw.shop.orders", 3)
 POSITION = Position(77, "0000000004-0badcafe", 8)
@@ -35,3 +35,22 @@ def test_a_newer_format_is_refused_by_name() -> None:
     with pytest.raises(CdcError) as raised:
         decode(77, encode(POSITION).replace(OWN, f'"format":{FORMAT_VERSION + 1}'), WHERE)
     assert raised.value.code is Code.STATE_FORMAT
+
+
+def test_positions_of_former_builds_are_read() -> None:
+    former = '{"format":2,"offset":7,"version":"v","partitions":3}'
+    assert decode(7, former, WHERE) == Position(7, "v", 3)
+
+
+def test_what_the_topic_has_become_is_compared() -> None:
+    position = Position(7, "v", 8, "id")
+    check_topic(position, 8, "id", WHERE)
+    check_topic(position._replace(topic_id=""), 8, "id", WHERE)
+    for partitions, topic_id, where, code in (
+        (9, "id", WHERE, Code.PARTITIONS_CHANGED),
+        (8, "other", WHERE, Code.STATE_MISMATCH),
+        (8, "id", RawPartition(WHERE.topic, 8), Code.PARTITIONS_CHANGED),
+    ):
+        with pytest.raises(CdcError) as raised:
+            check_topic(position, partitions, topic_id, where)
+        assert raised.value.code is code

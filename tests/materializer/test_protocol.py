@@ -1,7 +1,8 @@
-"""The state protocol on a real broker: a crash anywhere, zombies, restores; every change once under read_committed."""
+"""The state protocol on a real broker: restores, damage, errors; tests/chaos has the crashes."""
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -10,59 +11,34 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from cdc_program.errors import CdcError, Code
-from materializer import worker
-from materializer.fault_points import FaultPoint
+from materializer import fault_points, worker
+from materializer.fault_points import Fault, FaultPoint
 from materializer.history import PartitionHistory
 from materializer.kafka import GroupPositions
-from tests.materializer.counting import CHANGE_PARTITIONS, IDLE_KEY, counting
-from tests.materializer.protocol_run import CHUNK, Setup
+from materializer.state import LocalDamageError
+from tests.chaos.child import start
+from tests.chaos.matrix import MESSAGES, make_setup, produce
+from tests.materializer.counting import IDLE_KEY, counting
+from tests.materializer.protocol_run import CHUNK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from local_stack.interfaces import KafkaServer
+    from materializer.changelog import Changelog
+    from tests.materializer.protocol_run import Setup
 
 pytestmark = pytest.mark.servers
-
-MESSAGES = 240
-KEYS = 17
-# The second time, unless a run gets there only once.
-AT = {FaultPoint.AFTER_INIT: 1, FaultPoint.AFTER_ADOPT: 1, FaultPoint.BEFORE_RESTORE_SWAP: 1, FaultPoint.IN_CLEANUP: 1}
 
 
 @pytest.fixture
 def setup(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Setup:
     """A raw partition with MESSAGES messages."""
-    made = Setup(kafka.bootstrap_servers, topic_prefix, str(tmp_path))
-    admin = AdminClient({"bootstrap.servers": made.bootstrap})
-    topics = [NewTopic(made.raw.topic, 1, 1), NewTopic(made.changes, CHANGE_PARTITIONS, 1)]
-    for future in admin.create_topics(topics).values():
-        future.result()
-    produce(made, MESSAGES)
-    return made
-
-
-def produce(setup: Setup, count: int) -> None:
-    producer = Producer({"bootstrap.servers": setup.bootstrap, "linger.ms": 5})
-    for number in range(count):
-        producer.produce(setup.raw.topic, b"v%d" % number, b"k%d" % (number % KEYS), 0)
-    producer.flush()
-
-
-@pytest.mark.parametrize("point", FaultPoint, ids=lambda point: point.name.lower())
-def test_a_kill_changes_nothing(setup: Setup, point: FaultPoint) -> None:
-    if point is FaultPoint.BEFORE_RESTORE_SWAP:
-        setup.run(until=100)
-        shutil.rmtree(setup.state)
-    child = setup.start(f"{point.name.lower()}:{AT.get(point, 2)}")
-    _, errors = child.communicate(timeout=60)
-    assert child.returncode == -signal.SIGKILL, errors
-    setup.run()
-    setup.check()
+    return make_setup(kafka.bootstrap_servers, topic_prefix, tmp_path)
 
 
 def idle(setup: Setup, count: int) -> None:
@@ -92,9 +68,7 @@ def test_messages_that_change_nothing_move_the_offset_and_store_nothing(setup: S
 def test_a_kill_among_messages_that_change_nothing(setup: Setup, point: FaultPoint) -> None:
     setup.run(until=MESSAGES)
     idle(setup, 2 * CHUNK)
-    child = setup.start(point.name.lower())
-    child.communicate(timeout=60)
-    assert child.returncode == -signal.SIGKILL
+    assert start(setup, Fault(point, 1, "kill")).wait() == -signal.SIGKILL
     produce(setup, 3)
     setup.run()
     setup.check()
@@ -102,26 +76,11 @@ def test_a_kill_among_messages_that_change_nothing(setup: Setup, point: FaultPoi
 
 def test_an_attempt_that_raises_is_run_again_in_the_same_process(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     for point in (FaultPoint.AFTER_PRODUCE, FaultPoint.AFTER_SEND_OFFSETS, FaultPoint.AFTER_COMMIT):
-        monkeypatch.setenv("CDC_FAULT", f"{point.name}:1:raise")
+        monkeypatch.setattr(fault_points, "armed", Fault(point, 1, "raise"))
+        fault_points.reached.clear()
         with pytest.raises(Exception, match=point.name):
             setup.run()
-    monkeypatch.delenv("CDC_FAULT")
-    setup.run()
-    setup.check()
-
-
-@pytest.mark.parametrize(
-    "point", [FaultPoint.AFTER_FOLD, FaultPoint.AFTER_CHANGELOG, FaultPoint.AFTER_SEND_OFFSETS], ids=lambda p: p.name
-)
-def test_a_zombie_is_fenced(setup: Setup, point: FaultPoint) -> None:
-    zombie = setup.start(f"{point.name.lower()}:2:stop")
-    wait_until(lambda: process_state(zombie.pid) == "T")
-    setup.run()  # its successor, in the next slot
-    assert (setup.state / setup.prefix / str(setup.raw) / "slot-1").is_dir()
-    os.kill(zombie.pid, signal.SIGCONT)
-    _, errors = zombie.communicate(timeout=60)
-    assert zombie.returncode == 1
-    assert "FENCED" in errors
+    monkeypatch.undo()
     setup.run()
     setup.check()
 
@@ -131,11 +90,11 @@ def test_two_processes_that_take_turns_notice_each_other(setup: Setup) -> None:
     folders = [setup._replace(folder=setup.folder), setup._replace(folder=setup.folder)]
     plans = [each.plan(state_directory=each.state.with_name(f"state-{number}")) for number, each in enumerate(folders)]
     opened: list[dict[object, object]] = [{}, {}]
-    for turn, start in enumerate(range(0, MESSAGES, 40)):
+    for turn, first in enumerate(range(0, MESSAGES, 40)):
         plan, mine = plans[turn % 2], opened[turn % 2]
         worker._open.clear()
         worker._open.update(mine)  # type: ignore[arg-type]
-        worker.run_partition(plan, setup.raw, records[start : start + 40], counting(plan, setup.raw.topic))
+        worker.run_partition(plan, setup.raw, records[first : first + 40], counting(plan, setup.raw.topic))
         mine.update(worker._open)
     worker._open.clear()
     setup.check()
@@ -189,8 +148,12 @@ def flip(path: Path) -> None:
     path.write_bytes(content)
 
 
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
 @pytest.mark.parametrize("what", ["changelogs/*", "snapshots/*.json", "files/*"])
-@pytest.mark.parametrize("damage", [remove, flip])
+@pytest.mark.parametrize("damage", [remove, flip, truncate])
 def test_damage_stops_with_the_files_name(setup: Setup, what: str, damage: Callable[[Path], None]) -> None:
     setup.run()
     before = setup.counts()
@@ -203,6 +166,41 @@ def test_damage_stops_with_the_files_name(setup: Setup, what: str, damage: Calla
     assert raised.value.code is Code.STATE_DAMAGED
     assert str(setup.stored) in raised.value.problem
     assert setup.counts() == before
+
+
+def test_a_damaged_snapshot_is_replaced_by_a_worker_that_needs_none(setup: Setup) -> None:
+    setup.run(until=150)
+    flip(max((setup.stored / "snapshots").iterdir()))
+    setup.run()
+    shutil.rmtree(setup.state)
+    produce(setup, 1)
+    setup.run()
+    setup.check()
+
+
+def test_a_damaged_local_state_is_restored(setup: Setup) -> None:
+    until = 60
+    setup.run(until=until)
+    for kind in ("*.sst", "MANIFEST-*", "CURRENT", "*.log"):
+        for damage in (remove, flip, truncate):
+            found = list((setup.state / setup.prefix / str(setup.raw) / "slot-0" / "db").glob(kind))
+            assert found
+            for path in found:
+                damage(path)
+            until += 10
+            run_as_spark(setup, until)
+    setup.check(until)
+
+
+def run_as_spark(setup: Setup, until: int) -> None:
+    """A task that fails is run again."""
+    for _ in range(3):
+        try:
+            setup.run(until=until)
+        except LocalDamageError:
+            continue
+        return
+    setup.run(until=until)
 
 
 def test_an_offset_set_by_hand_stops(setup: Setup) -> None:
@@ -263,17 +261,39 @@ def test_a_leap_of_time_stops(setup: Setup) -> None:
 def test_a_checkpoint_location_that_fails_changes_nothing(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     setup.run(until=100)
 
-    def fail(*_: object) -> None:
-        raise OSError("no space left on device")
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr(PartitionHistory, "write_changelog", fail)
-        with pytest.raises(OSError, match="no space"):
-            setup.run()
+        full.setattr(os, "fsync", fail)
+        expect(setup, Code.CHECKPOINT_LOCATION)
+        assert not list(setup.stored.rglob("*.part"))
     with monkeypatch.context() as full:
         full.setattr(PartitionHistory, "write_snapshot", fail)
         setup.run(until=200)
     setup.run()
+    setup.check()
+
+
+@pytest.mark.parametrize("share", [0.75, 10.0], ids=["given up by the task", "aborted by the brokers"])
+def test_a_changelog_that_takes_longer_than_the_transaction_has_changes_nothing(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    setup.run(until=100)
+    before = setup.counts()
+    write = PartitionHistory.write_changelog
+
+    def hang(history: PartitionHistory, changelog: Changelog) -> None:
+        time.sleep(4)
+        write(history, changelog)
+
+    with monkeypatch.context() as slow:
+        slow.setattr(PartitionHistory, "write_changelog", hang)
+        slow.setattr(worker, "_UPLOAD_SHARE", share)
+        with pytest.raises(TimeoutError, match="longer than 2 s" if share < 1 else Code.TRANSACTION_TIMEOUT.text):
+            setup.run(transaction_timeout_seconds=2)
+        assert setup.counts() == before
+    setup.run(transaction_timeout_seconds=2)
     setup.check()
 
 
@@ -295,15 +315,3 @@ def expect(setup: Setup, code: Code) -> None:
         setup.run()
     assert raised.value.code is code
     assert setup.counts() == before
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def process_state(pid: int) -> str:
-    with open(f"/proc/{pid}/stat") as stat:  # noqa: PTH123
-        return stat.read().rpartition(")")[2].split()[0]

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo
+from cassandra_storage.marshal import NativeType
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import DroppedColumn, TableMetadata
 from cdc_messages.raw import decode, encode
@@ -19,8 +20,9 @@ from cdc_program.errors import CdcError, Code
 from materializer import schema_change
 from materializer.catalog import TableCatalog
 from materializer.fold import fold_chunk
+from materializer.rules import DEFAULT_RULES, FoldRules
 from tests.materializer.memory_state import MemoryState
-from tests.materializer.raw_builder import CATALOG, TABLE, catalog_of, int_bytes, raw_record
+from tests.materializer.raw_builder import CATALOG, TABLE, TableWriter, catalog_of, int_bytes, raw_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,17 +89,22 @@ def catalog_of_both(*tables: TableMetadata, topics: tuple[str, ...] = ("t", "t")
 class Run:
     """A state, and the changes that came out; each chunk checks the chain of every key."""
 
-    def __init__(self, catalog: TableCatalog = CATALOG) -> None:
+    def __init__(self, catalog: TableCatalog = CATALOG, rules: FoldRules = DEFAULT_RULES) -> None:
         self.state = MemoryState()
+        self.rules = rules
         self.catalog = catalog
         self.latest: dict[Key, RowChange] = {}
 
     def chunk(self, *records: RawRecord) -> list[RowChange]:
-        result = fold_chunk(self.state, records, self.catalog)
-        self.state.apply(result.writes)
-        for change in result.changes:
+        changes: list[RowChange] = []
+        while records:
+            result = fold_chunk(self.state, records, self.catalog, self.rules)
+            self.state.apply(result.writes)
+            changes += result.changes
+            records = records[len(records) - result.left :]
+        for change in changes:
             self._check(change)
-        return result.changes
+        return changes
 
     def sweep(self) -> list[RowChange]:
         """Heartbeats until nothing more comes of a changed schema."""
@@ -169,6 +176,17 @@ def test_an_added_column_has_no_row_looked_at() -> None:
     result = fold_chunk(run.state, [HEARTBEAT], run.catalog)
     assert result.changes == []
     assert result.writes.keys() == {b"mshown"}
+
+
+def test_what_compact_storage_hides_is_shown_once_it_is_dropped() -> None:
+    value = replace(A, name="value", type=NativeType("empty"))
+    bare = replace(TABLE, static_columns=(), regular_columns=(value,), flags=frozenset({"dense"}))
+    run = Run(catalog_of(bare))
+    write = Row((int_bytes(1),), {"value": Cell(BASE_US, b"")}, LivenessInfo(BASE_US))
+    run.chunk(raw_record(int_bytes(1), "row", write, timestamp_ms=BASE_MS, writer=TableWriter(bare)))
+    run.catalog = catalog_of(bare, replace(bare, flags=frozenset({"compound"})))
+    heartbeat = raw_record(b"", "heartbeat", None, timestamp_ms=BASE_MS, writer=TableWriter(bare))
+    assert told(fold_chunk(run.state, [heartbeat], run.catalog).changes) == [("u", 1, {}, {"value": b""})]
 
 
 @pytest.mark.usefixtures("slow_sweep")
@@ -249,15 +267,17 @@ chunks = st.lists(st.lists(writes, min_size=1, max_size=4), min_size=1, max_size
 
 
 @settings(max_examples=150, deadline=None)
-@given(chunks, chunks, chunks, st.integers(1, 30))
+@given(chunks, chunks, chunks, st.integers(1, 30), st.integers(1, 5) | st.just(10**6))
 def test_rows_end_as_if_the_schema_had_been_so_from_the_beginning(
-    first: list[list[RawRecord]], second: list[list[RawRecord]], third: list[list[RawRecord]], dropped: int
+    first: list[list[RawRecord]], second: list[list[RawRecord]], third: list[list[RawRecord]], dropped: int, most: int
 ) -> None:
-    """Whatever a sweep of one row at a time meets: writes between, and another change before it is done."""
+    """Whatever a sweep of one row at a time meets: writes between, another change before it is done, and a partition
+    that is more than one chunk takes.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schema_change, "SWEPT_ROWS", 1)
         tables = [TABLE, without_b(dropped), with_b_again(dropped)]
-        run = Run()
+        run = Run(rules=FoldRules(max_changes=most))
         for count, part in enumerate((first, second, third), start=1):
             run.catalog = catalog_of(*tables[:count])
             for each in part:

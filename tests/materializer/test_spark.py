@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import defaultdict
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from cdc_program.errors import Code
 from local_stack.jars import SPARK_CONNECTOR, install
@@ -97,13 +100,45 @@ class Job:
         return sum(1 for _ in read_topic(self.bootstrap, self.changes, CHANGE_PARTITIONS))
 
     def check(self) -> None:
-        """Each key counts up without a gap."""
+        """Each key counts up without a gap, and nothing is missing."""
+        assert self.check_chains() == self.sent
+
+    def check_chains(self) -> int:
+        """Each key counts up without a gap; the number of messages."""
         found = defaultdict(list)
         for message in read_topic(self.bootstrap, self.changes, CHANGE_PARTITIONS):
             found[message.key()].append(message.value())
         for values in found.values():
             assert values == [b"[%d, %d]" % (number, number + 1) for number in range(len(values))]
-        assert sum(map(len, found.values())) == self.sent
+        return sum(map(len, found.values()))
+
+    @contextmanager
+    def load(self) -> Iterator[None]:
+        """Messages all the time, by a producer that follows the topic's partitions."""
+        over = threading.Event()
+
+        def send() -> None:
+            producer = Producer(
+                {
+                    "bootstrap.servers": self.bootstrap,
+                    "partitioner": "murmur2",
+                    "topic.metadata.refresh.interval.ms": 100,
+                }
+            )
+            for number in itertools.count():
+                if over.wait(0.0005):
+                    break
+                producer.produce(self.raw, b"v", b"k%d" % (number % 101))
+                producer.poll(0)
+            producer.flush()
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        try:
+            yield
+        finally:
+            over.set()
+            sender.join()
 
 
 @pytest.fixture
@@ -133,6 +168,24 @@ def test_killed_and_started_again_it_counts_each_message_once(job: Job) -> None:
     assert "A bad message was met." in ended
     assert "Traceback" not in ended
     assert "Exception" not in ended
+
+
+@pytest.mark.exhaustive
+def test_partitions_added_under_load_stop_it_before_a_moved_key_is_counted(job: Job) -> None:
+    job.make_topics()
+    job.start(spark_master="local[2,4]", max_offsets_per_trigger=200)
+    with job.load():
+        job.wait_for(lambda: job.received() > 500)
+        admin = AdminClient({"bootstrap.servers": job.bootstrap})
+        admin.create_partitions([NewPartitions(job.raw, PARTITIONS + 1)])[job.raw].result()
+        assert job.process is not None
+        assert job.process.wait(WAIT_SECONDS) == Code.PARTITIONS_CHANGED.exit_status
+    assert Code.PARTITIONS_CHANGED.text in job.output.read_text()
+    counted = job.check_chains()
+    assert counted > 500
+    with pytest.raises(AssertionError):  # nor does it start again
+        job.start(spark_master="local[2,4]")
+    assert job.check_chains() == counted
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cdc_program.errors import CdcError, Code
 from materializer.changelog import Changelog, Head
-from materializer.state import State, open_state
+from materializer.state import LocalDamageError, State, open_state
 from materializer.versions import NOTHING, next_version
 
 
@@ -104,3 +106,50 @@ def test_a_damaged_one_is_thrown_away(tmp_path: Path, damage: str) -> None:
     assert again.version == NOTHING
     assert again.get(b"a") is None
     again.close()
+
+
+def filled(folder: Path) -> Path:
+    """A state of 20,000 rows, closed; its only SST file."""
+    state = open_state(folder)
+    state.apply(step(state, {b"p%06d" % number: os.urandom(100) for number in range(20_000)}))
+    state.checkpoint(lambda _files: None)  # which flushes
+    state.close()
+    (found,) = (folder / "slot-0" / "db").glob("*.sst")
+    return found
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_damaged_block_is_never_the_end_of_a_scan(tmp_path: Path) -> None:
+    flip(filled(tmp_path))
+    state = open_state(tmp_path)
+    assert state.head is not None
+    with pytest.raises(LocalDamageError, match="Corruption"):
+        list(state.scan(b"p", b"q"))
+    with pytest.raises(LocalDamageError, match="Corruption"):
+        list(state.scan_back(b"p", b"q"))
+    with pytest.raises(LocalDamageError, match="Corruption"):
+        state.get_many([b"p%06d" % number for number in range(20_000)])
+    state.close()
+    again = open_state(tmp_path)
+    assert again.version == NOTHING  # to be restored
+    again.close()
+
+
+def test_what_was_restored_damaged_names_its_snapshot(tmp_path: Path) -> None:
+    source = filled(tmp_path / "source").parent
+    state = open_state(tmp_path / "target")
+
+    def fill(folder: Path) -> None:
+        shutil.copytree(source, folder, dirs_exist_ok=True)
+        flip(next(folder.glob("*.sst")))
+
+    state.replace(fill, "location/snapshots/1.json")
+    with pytest.raises(CdcError, match=r"location/snapshots/1\.json") as raised:
+        list(state.scan(b"p", b"q"))
+    assert raised.value.code is Code.STATE_DAMAGED
+    state.close()

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import ConfigResource, ResourceType
 
 from cassandra_storage.deletion import DeletionTime, LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import ColumnKind
 from cdc_messages.tables import mark_to_json, message_key, to_json
 from cdc_program.errors import CdcError, Code
-from cdc_program.settings import KafkaSettings, MaterializerSettings, Settings
 from materializer import worker
 from materializer.plan import Publication
 from materializer.position import RawPartition
@@ -26,32 +22,15 @@ from materializer.worker import BatchTask, read_result
 from tests.materializer.memory_registry import MemoryRegistry
 from tests.materializer.protocol_run import read_topic
 from tests.materializer.raw_builder import INT, TABLE, column, int_bytes, raw_record
+from tests.materializer.table_job import PatientPlanner, batches, job_settings, make_topics, message, send_schema
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from cdc_program.settings import Settings
     from local_stack.interfaces import KafkaServer
-    from materializer.plan import BatchPlan
 
 NEWER = replace(TABLE, regular_columns=(*TABLE.regular_columns, column("z", INT, ColumnKind.REGULAR)))
-
-
-class PatientPlanner(Planner):
-    """Goes on when a broker is not yet ready with a topic just made, as the job does."""
-
-    def plan(self) -> BatchPlan:
-        for _ in range(50):
-            try:
-                return super().plan()
-            except CdcError as error:
-                if error.code is not Code.KAFKA_UNREACHABLE:
-                    raise
-            time.sleep(0.2)
-        return super().plan()
-
-
-def message(table: object) -> tuple[bytes, bytes]:
-    return message_key(table), to_json(table)  # type: ignore[arg-type]
 
 
 def test_the_newest_schema_is_the_last_that_appeared_first() -> None:
@@ -108,28 +87,7 @@ def test_the_pattern_takes_raw_topics_only() -> None:
 
 @pytest.fixture
 def settings(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Settings:
-    return Settings(
-        kafka=KafkaSettings(bootstrap_servers=kafka.bootstrap_servers, topic_prefix=topic_prefix, change_partitions=3),
-        materializer=MaterializerSettings(
-            group_id=topic_prefix, checkpoint_location=str(tmp_path / "checkpoint"), state_directory=tmp_path / "state"
-        ),
-    )
-
-
-def make_topics(settings: Settings, time: str = "LogAppendTime") -> AdminClient:
-    prefix = settings.kafka.topic_prefix
-    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
-    raw = NewTopic(f"{prefix}.raw.shop.orders", 2, 1, config={"message.timestamp.type": time})
-    for future in admin.create_topics([raw, NewTopic(f"{prefix}.tables", 1, 1)]).values():
-        future.result()
-    return admin
-
-
-def send_schema(settings: Settings, table: object) -> None:
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
-    key, value = message(table)
-    producer.produce(f"{settings.kafka.topic_prefix}.tables", value, key)
-    producer.flush()
+    return job_settings(kafka.bootstrap_servers, topic_prefix, tmp_path)
 
 
 @pytest.mark.servers
@@ -201,16 +159,3 @@ def test_a_task_without_a_schema_says_which(settings: Settings) -> None:
     (result,) = [read_result(*row.values()) for each in task(iter(batches(raw, records))) for row in each.to_pylist()]
     assert result.error is not None
     assert result.error.code is Code.SCHEMA_UNKNOWN
-
-
-def batches(raw: RawPartition, records: list[Any]) -> list[pa.RecordBatch]:
-    columns = {
-        "topic": [raw.topic] * len(records),
-        "partition": pa.array([raw.partition] * len(records), pa.int32()),
-        "offset": [record.offset for record in records],
-        "timestamp_ms": [record.timestamp_ms for record in records],
-        "key": [record.key for record in records],
-        "value": [record.value for record in records],
-    }
-    whole = pa.RecordBatch.from_pydict(columns)
-    return [whole.slice(0, 1), whole.slice(1)]

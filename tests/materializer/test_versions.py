@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from materializer.versions import (
     NOTHING,
     MissingVersionError,
-    garbage,
+    newest_unneeded_changelog,
     next_version,
+    oldest_kept_snapshot,
     plan_restore,
     sequence,
 )
@@ -65,21 +66,26 @@ def test_cleaning_up_late_never_takes_what_a_later_version_needs(
     length: int, further: int, kept: int, snapshot_numbers: set[int], choice: random.Random
 ) -> None:
     chain = a_chain(length + further)
-    committed, newest = chain[length], chain[-1]
+    committed = chain[length]
     parents = parents_of(chain)
     strays = {next_version(chain[i]): chain[i] for i in range(len(chain)) if choice.random() < 0.3}
     snapshots = {chain[number] for number in snapshot_numbers if number < len(chain)}
-    unneeded = garbage(committed, {**parents, **strays}, snapshots, kept)
-    left = {version: parent for version, parent in parents.items() if version not in unneeded.changelogs}
+    young = {version for version in chain[1:] if choice.random() < 0.1}
+    unneeded = newest_unneeded_changelog(committed, snapshots, kept, young)
+    left = {version: parent for version, parent in parents.items() if sequence(version) > unneeded}
+    oldest = oldest_kept_snapshot(committed, snapshots)
     for goal in chain[length:]:
-        plan_restore(goal, None, left, snapshots - set(unneeded.snapshots))
-    assert newest not in unneeded.changelogs
-    recent = [version for version in chain[1:] if sequence(version) > sequence(committed) - kept]
-    assert not set(recent) & set(unneeded.changelogs)
+        plan_restore(goal, None, {**left, **strays}, {each for each in snapshots if sequence(each) >= oldest})
+    recent = {version for version in chain[1:] if sequence(version) > sequence(committed) - kept}
+    assert left.keys() >= recent | young
 
 
 def test_old_changelogs_and_snapshots_go() -> None:
     chain = a_chain(20)
-    unneeded = garbage(chain[20], parents_of(chain), {chain[5], chain[10], chain[15]}, 3)
-    assert unneeded.snapshots == [chain[5]]
-    assert unneeded.changelogs == chain[1:11]
+    snapshots = {chain[5], chain[10], chain[15]}
+    assert oldest_kept_snapshot(chain[20], snapshots) == 10
+    assert newest_unneeded_changelog(chain[20], snapshots, 3, []) == 10
+    assert newest_unneeded_changelog(chain[20], snapshots, 13, []) == 7
+    assert newest_unneeded_changelog(chain[20], snapshots, 3, chain[5:]) == 4
+    assert oldest_kept_snapshot(chain[9], snapshots) == 0
+    assert newest_unneeded_changelog(chain[9], snapshots, 3, []) == -1

@@ -1,0 +1,71 @@
+"""The state protocol with its checkpoint location on an S3 server; tests/chaos has the same on local disk."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cdc_program.errors import CdcError, Code
+from materializer.fault_points import FaultPoint
+from tests.chaos.matrix import Action, Cell, make_setup, produce, run_cell
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from local_stack.interfaces import KafkaServer
+    from local_stack.s3 import S3Server
+    from tests.materializer.protocol_run import Setup
+
+pytestmark = pytest.mark.servers
+# Where S3 and a disk differ: what is written, fetched, listed and deleted.
+CELLS = [
+    Cell(FaultPoint.IN_WRITE, Action.KILL, 6, "fresh"),
+    Cell(FaultPoint.AFTER_CHANGELOG, Action.ZOMBIE, 3, "fresh"),
+    Cell(FaultPoint.IN_UPLOAD, Action.KILL, 3, "fresh"),
+    Cell(FaultPoint.IN_UPLOAD, Action.ZOMBIE, 7, "fresh"),
+    Cell(FaultPoint.AFTER_SNAPSHOT, Action.RAISE, 2, "fresh"),
+    Cell(FaultPoint.AFTER_MANIFESTS, Action.KILL, 2, "fresh"),
+    Cell(FaultPoint.IN_FETCH, Action.KILL, 2, "restored"),
+]
+
+
+@pytest.fixture
+def setup(kafka: KafkaServer, s3: S3Server, topic_prefix: str, tmp_path: Path) -> Setup:
+    return make_setup(kafka.bootstrap_servers, topic_prefix, tmp_path, location=s3.location(topic_prefix))
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell.point.name}-{cell.action.name}".lower())
+def test_a_crash_changes_nothing(setup: Setup, cell: Cell) -> None:
+    assert run_cell(setup, cell).problem == ""
+
+
+def test_what_is_not_needed_goes_and_what_is_lost_comes_back(setup: Setup) -> None:
+    setup.run()
+    assert len(setup.history.snapshots()) == 2
+    shutil.rmtree(setup.state)
+    produce(setup, 1)
+    setup.run()
+    setup.check()
+
+
+@pytest.mark.parametrize("how", [pytest.param("read_only", marks=pytest.mark.exhaustive), "away"])
+def test_a_location_that_fails_for_a_while(setup: Setup, s3: S3Server, how: str) -> None:
+    setup.run(until=100)
+    before = setup.counts()
+    s3.stop()
+    try:
+        if how == "read_only":
+            s3.read_only = True
+            s3.start()
+        with pytest.raises(CdcError) as raised:
+            setup.run()
+    finally:
+        s3.stop()
+        s3.read_only = False
+        s3.start()
+    assert raised.value.code is Code.CHECKPOINT_LOCATION
+    assert setup.counts() == before
+    setup.run()
+    setup.check()
