@@ -16,19 +16,18 @@ from local_stack.folders import ServerFolder
 from local_stack.jars import class_path, install
 from local_stack.java import Java, find_java
 from local_stack.java_shims import shims_folder
+from local_stack.lifecycle import Managed, Restartable
 from local_stack.network import free_ports, loopback_addresses, speaks_cql
 from local_stack.processes import ChildProcess, ServerProcess
 from local_stack.versions import TOOL_CLASS, VERSIONS, CassandraVersion
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
 Report = Callable[[str], None]
 
 START_SECONDS = 180.0
 NODETOOL_SECONDS = 120.0
-STOP_SECONDS = 60.0
 START_TRIES = 3  # of a whole cluster, when another process took a port first
 PORT_TAKEN = re.compile(r"Address already in use|BindException|Port already in use")
 CDC_DATACENTER = "cdc"
@@ -80,8 +79,10 @@ class Ports:
     jmx: tuple[int, ...]
 
 
-class CassandraNode:
+class CassandraNode(Restartable[ServerProcess]):
     """One node: its files stay when it is stopped or killed, and `start` goes on with them."""
+
+    stop_seconds = 60.0
 
     def __init__(self, cluster: CassandraCluster, number: int, datacenter: str, address: str, *, cdc: bool) -> None:
         self.cluster = cluster
@@ -91,7 +92,6 @@ class CassandraNode:
         self.address = address
         self.cdc_enabled = cdc
         self.folder = cluster.folder.path / f"node{number}"
-        self.process: ServerProcess | None = None
 
     @property
     def cdc_raw(self) -> Path:
@@ -108,10 +108,6 @@ class CassandraNode:
     @property
     def log(self) -> Path:
         return self.folder / "system.log"
-
-    @property
-    def is_running(self) -> bool:
-        return self.process is not None and self.process.is_running
 
     def start(self) -> None:
         """Start it, or start it again on its data; returns when clients and its peers see it up.
@@ -135,26 +131,6 @@ class CassandraNode:
         """Whether this node's log, since it started, ends with that peer being up."""
         said = re.findall(rf"/{re.escape(peer.address)}\S* is now (UP|DOWN)", self._running().output())
         return bool(said) and said[-1] == "UP"
-
-    def stop(self, grace_seconds: float = STOP_SECONDS) -> None:
-        """SIGTERM and wait: Cassandra syncs its commit log and leaves the ring."""
-        if self.process:
-            self.process.stop(grace_seconds)
-
-    def kill(self) -> None:
-        """SIGKILL: what the commit log had not synced is lost, as in a crash."""
-        if self.process:
-            self.process.kill()
-
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
-    def pause(self) -> None:
-        self._running().pause()
-
-    def resume(self) -> None:
-        self._running().resume()
 
     def nodetool_command(self) -> list[str]:
         """What runs this node's nodetool; its subcommand comes behind."""
@@ -266,10 +242,6 @@ class CassandraNode:
     def jmx_port(self) -> int:
         return self.cluster.ports.jmx[self.number - 1]
 
-    def _running(self) -> ServerProcess:
-        assert self.process is not None
-        return self.process
-
 
 def _commit_log_form(options: CassandraOptions) -> dict[str, object]:
     found: dict[str, object] = {}
@@ -280,11 +252,10 @@ def _commit_log_form(options: CassandraOptions) -> dict[str, object]:
     return found
 
 
-class CassandraCluster:
+class CassandraCluster(Managed):
     """Nodes that know each other. `datacenters` (name → number of nodes) or `nodes` (all in `datacenter1`).
 
-    CDC is on in the datacenter `cdc` if there is one, else on all nodes. A context manager: it starts on entry, and on
-    exit kills the nodes and removes their files, unless an exception passes, which leaves the logs.
+    CDC is on in the datacenter `cdc` if there is one, else on all nodes.
     """
 
     node_class: type[CassandraNode] = CassandraNode
@@ -368,21 +339,8 @@ class CassandraCluster:
             node.kill()
 
     def close(self, *, keep: bool = False) -> None:
-        """Kill every node; remove the files, with `keep` all but the logs and settings."""
         self.kill()
         self.folder.close(keep=keep)
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close(keep=True)
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close(keep=kind is not None)
 
     def _lay_out(self) -> None:
         """Pick addresses and ports, and name the nodes."""

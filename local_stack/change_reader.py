@@ -18,6 +18,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from local_stack.servers import Servers
+
 Record: TypeAlias = dict[str, Any]
 Wanted: TypeAlias = Callable[[str, str], bool]
 
@@ -82,6 +84,11 @@ class ChangeReader:
         )
         self._look_for_topics()
         self._start = OFFSET_BEGINNING
+
+    @classmethod
+    def of_keyspace(cls, servers: Servers, keyspace: str) -> Self:
+        """Of the tables of one keyspace, from the beginning."""
+        return cls(servers.kafka, servers.registry, servers.topic_prefix, lambda of, _table: of == keyspace)
 
     def __enter__(self) -> Self:
         return self

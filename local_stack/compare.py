@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Plain: TypeAlias = "Hashable"
 Rows: TypeAlias = "dict[Plain, dict[str, Plain]]"
 Scalar: TypeAlias = "Callable[[Any], Plain]"
+EMPTY_TYPE = "'org.apache.cassandra.db.marshal.EmptyType'"  # as the driver names it
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -57,8 +58,11 @@ def compare(client: CqlClient, history: History, tables: Iterable[tuple[str, str
 
 
 def _stored_row(columns: TableColumns, row: dict[str, Any]) -> dict[str, Plain]:
-    """A column that holds an empty value, at whatever depth, is EMPTY as a whole: Avro can say no more."""
-    empty = {name: EMPTY for name, value in row.items() if name not in columns.key and _holds_empty(value)}
+    """A column that holds an empty value, at whatever depth, is EMPTY as a whole: Avro can say no more. Of the type of
+    which all values are empty they are bytes.
+    """
+    others = (name for name in row if name not in columns.key and columns.types[name].typename != EMPTY_TYPE)
+    empty = {name: EMPTY for name in others if _holds_empty(row[name])}
     return {**plain_row(columns, {**row, **dict.fromkeys(empty)}, from_driver), **empty}
 
 
@@ -170,6 +174,7 @@ def _decimal(record: dict[str, Any]) -> Plain:
 
 
 DRIVER: Mapping[str, Scalar] = {
+    EMPTY_TYPE: lambda _value: b"",
     "timestamp": _milliseconds,
     "date": lambda value: value.days_from_epoch,
     "time": lambda value: value.nanosecond_time,

@@ -59,6 +59,12 @@ KAFKA = JarSet(
     ("org.apache.kafka:kafka_2.13:4.1.0", "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"),
     download_mb=45,
 )
+S3PROXY = JarSet("s3proxy-2.6.0", ("org.gaul:s3proxy:2.6.0",), download_mb=39)
+KAFKA_TOOLS = JarSet(  # kafka-consumer-groups and the like
+    "kafka-tools-4.1.0",
+    ("org.apache.kafka:kafka-tools:4.1.0", "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"),
+    download_mb=42,
+)
 ECJ = JarSet("ecj-3.40.0", ("org.eclipse.jdt:ecj:3.40.0",), download_mb=4)  # a Java compiler that is a plain jar
 SPARK_CONNECTOR = JarSet(
     "spark-kafka-4.0.0",

@@ -13,18 +13,17 @@ from cdc_program.errors import CdcError, Code
 from local_stack.folders import ServerFolder
 from local_stack.jars import KAFKA, class_path, install
 from local_stack.java import Java, find_java
+from local_stack.lifecycle import Managed, Restartable
 from local_stack.network import LOCALHOST, accepts, free_ports
 from local_stack.processes import ChildProcess, ServerProcess
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
 Report = Callable[[str], None]
 
 JAVA = 17
 START_SECONDS = 90.0
-STOP_SECONDS = 30.0
 START_TRIES = 3  # when another process took a port first
 PORT_TAKEN = re.compile(r"Address already in use|BindException")
 READY = "Kafka Server started"
@@ -42,10 +41,10 @@ LOG4J = """<Configuration status="WARN">
 """
 
 
-class KafkaBroker:
+class KafkaBroker(Restartable[ServerProcess], Managed):
     """A broker whose ports and data stay when it is stopped or killed; `start` goes on with them.
 
-    `settings` are laid over server.properties. A context manager like CassandraCluster.
+    `settings` are laid over server.properties.
     """
 
     def __init__(
@@ -60,7 +59,6 @@ class KafkaBroker:
         self.heap_mib = heap_mib
         self.settings = dict(settings or {})
         self.report = report
-        self.process: ServerProcess | None = None
         self.port, self.controller_port = free_ports(2)
         self._java: Java | None = None
 
@@ -77,10 +75,6 @@ class KafkaBroker:
     @property
     def log(self) -> Path:
         return self.folder.path / "server.log"
-
-    @property
-    def is_running(self) -> bool:
-        return self.process is not None and self.process.is_running
 
     def start(self) -> Self:
         """Install what is missing, format the data folder the first time, start. Raises CdcError."""
@@ -102,8 +96,7 @@ class KafkaBroker:
         return self
 
     def _wait_ready(self, timeout_seconds: float) -> None:
-        assert self.process is not None
-        process = self.process
+        process = self._running()
         process.wait_ready(
             lambda: READY in process.output() and accepts(LOCALHOST, self.port), "it answered", timeout_seconds
         )
@@ -112,44 +105,9 @@ class KafkaBroker:
         """Bring what it needs to start."""
         install(KAFKA, self.report)
 
-    def stop(self, grace_seconds: float = STOP_SECONDS) -> None:
-        """SIGTERM and wait: a controlled shutdown."""
-        if self.process:
-            self.process.stop(grace_seconds)
-
-    def kill(self) -> None:
-        if self.process:
-            self.process.kill()
-
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
-    def pause(self) -> None:
-        """SIGSTOP: it keeps its connections and answers nothing."""
-        assert self.process is not None
-        self.process.pause()
-
-    def resume(self) -> None:
-        assert self.process is not None
-        self.process.resume()
-
     def close(self, *, keep: bool = False) -> None:
-        """Kill it; remove its files, with `keep` all but the log and settings."""
         self.kill()
         self.folder.close(keep=keep)
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close(keep=True)
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close(keep=kind is not None)
 
     def properties(self) -> dict[str, str]:
         """This broker's server.properties."""
@@ -168,6 +126,7 @@ class KafkaBroker:
             "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",
             "transaction.state.log.num.partitions": "4",
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",  # a test need not wait 10 s
             "share.coordinator.state.topic.replication.factor": "1",
             "share.coordinator.state.topic.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",

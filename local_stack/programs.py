@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from local_stack.jars import SPARK_CONNECTOR, install
 from local_stack.java import find_java
-from local_stack.network import LOCALHOST
+from local_stack.lifecycle import Restartable
+from local_stack.network import LOCALHOST, free_ports
 from local_stack.paths import project_root
 from local_stack.processes import ChildProcess
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 START_SECONDS = 120.0
 SPARK_START_SECONDS = 300.0  # a dozen on an idle machine, minutes on a busy one
-STOP_SECONDS = 15.0
 SPARK_JAVA = 17
 READY_LINE = '"event": "ready"'  # what each program logs once it works
 HTTP_SECONDS = 2.0
@@ -28,11 +28,13 @@ HTTP_SECONDS = 2.0
 Setting = str | int | float | bool | os.PathLike[str]
 
 
-class Program:
+class Program(Restartable[ChildProcess]):
     """One of our programs; `start` again after a stop or kill goes on with its files.
 
     `settings` maps `table.key` to a value; nothing else that the caller's environment says about settings counts.
     """
+
+    stop_seconds = 15.0
 
     def __init__(  # noqa: PLR0913 - settings by keyword
         self,
@@ -51,7 +53,6 @@ class Program:
         self.folder = folder
         self.settings = dict(settings)
         self.environment = dict(environment or {})
-        self.process: ChildProcess | None = None
         self._start_seconds = start_seconds
         self._is_ready = is_ready or (lambda program: READY_LINE in program.output())
 
@@ -62,10 +63,6 @@ class Program:
     @property
     def pid(self) -> int:
         return self._running().pid
-
-    @property
-    def is_running(self) -> bool:
-        return self.process is not None and self.process.is_running
 
     def output(self) -> str:
         """What it logged since it was started last."""
@@ -88,30 +85,6 @@ class Program:
         """Raises CdcError(SERVER_FAILED) with the log's end when it does not run."""
         if not self.is_running:
             raise self._running().failure(f"has ended with status {self._running().exit_status}")
-
-    def stop(self, grace_seconds: float = STOP_SECONDS) -> None:
-        """SIGTERM, then SIGKILL to it and all that it started."""
-        if self.process:
-            self.process.stop(grace_seconds)
-
-    def kill(self) -> None:
-        """SIGKILL to it and all that it started."""
-        if self.process:
-            self.process.kill()
-
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
-    def pause(self) -> None:
-        self._running().pause()
-
-    def resume(self) -> None:
-        self._running().resume()
-
-    def _running(self) -> ChildProcess:
-        assert self.process is not None
-        return self.process
 
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("CDC_")}
@@ -150,6 +123,8 @@ def publisher(
     own: dict[str, Setting] = {
         "publisher.cdc_raw_directory": cdc_raw,
         "publisher.state_directory": folder / f"{name}-state",
+        "publisher.commitlog_directory": cdc_raw.parent / "commitlog",
+        "publisher.operations_port": free_ports(1)[0],
     }
     return Program(
         name,

@@ -1,4 +1,4 @@
-"""Addresses of the running stack, in `.run/servers.json`, so that any client can join."""
+"""Addresses of the running stack, in `.run/servers.json`, or where CDC_SERVERS says, so that any client can join."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import Self
 
 from cdc_program.errors import CdcError, Code
 from local_stack.paths import run_folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,9 @@ class Servers:
 
 
 def servers_file() -> Path:
-    return run_folder() / "servers.json"
+    """One for each stack: two on one machine (two tests at a time) give CDC_SERVERS each its own file."""
+    given = os.environ.get("CDC_SERVERS")
+    return Path(given) if given else run_folder() / "servers.json"
 
 
 def write_servers(servers: Servers) -> Path:

@@ -11,12 +11,12 @@ from local_stack import programs
 from local_stack.cassandra import CassandraOptions
 from local_stack.choice import cassandra_cluster, kafka_broker
 from local_stack.folders import ServerFolder
+from local_stack.lifecycle import Managed
 from local_stack.network import LOCALHOST, free_ports
 from local_stack.servers import NodeAddress, Servers, remove_servers, write_servers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import TracebackType
 
     from local_stack.programs import Program, Setting
 
@@ -27,8 +27,8 @@ GIVE_UP_SECONDS = 10.0
 SETTINGS: Mapping[str, Setting] = {"kafka.raw_partitions": 2, "kafka.change_partitions": 2}
 
 
-class Stack:
-    """A context manager: inside it everything is up, `.run/servers.json` says where, and all of it can be hurt.
+class Stack(Managed):
+    """Inside it everything is up, `.run/servers.json` says where, and all of it can be hurt.
 
     Cassandra syncs its commit log every 100 ms, where a stock one does every 10 s. `settings` (`table.key`) are laid
     over the programs'. Raises CdcError; logs are kept when an exception ends it.
@@ -107,18 +107,6 @@ class Stack:
         self.kafka.close(keep=keep)
         self.cassandra.close(keep=keep)
         self._folder.close(keep=keep)
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException as error:
-            self.close(keep=isinstance(error, Exception))
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close(keep=isinstance(error, Exception))
 
     def _start_kafka_side(self) -> None:
         self._side_by_side(self.kafka.start, self.schematizer.start)

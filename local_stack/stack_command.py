@@ -10,7 +10,7 @@ from rich.console import Console
 from cdc_messages.topics import change_topic
 from cdc_program.cli import reported_errors
 from local_stack import cql, shop
-from local_stack.paths import run_folder
+from local_stack.servers import servers_file
 from local_stack.stack import Stack
 
 LOOK_SECONDS = 1.0
@@ -35,7 +35,7 @@ def stay(console: Console) -> None:
         with cql.connect(servers.cassandra_hosts, servers.cassandra_port) as client:
             shop.create(client)
         topic = change_topic(servers.topic_prefix, shop.KEYSPACE, "orders")
-        console.print(f"\nEverything is up; addresses are in {run_folder() / 'servers.json'}. In other terminals:\n")
+        console.print(f"\nEverything is up; addresses are in {servers_file()}. In other terminals:\n")
         console.print("  make cqlsh                       [dim]# a CQL shell[/]")
         console.print("  make follow TABLE=shop.orders    [dim]# its changes; every table without TABLE[/]")
         console.print(

@@ -7,17 +7,30 @@ import os
 import platform
 from importlib.metadata import version
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from local_stack.jars import KAFKA
 from local_stack.java import installed_jre, pypi_is_forced, system_java
+from local_stack.s3 import ENVIRONMENT
 from local_stack.versions import VERSIONS
 
 # Servers of other tests run on the same two cores: how long an example takes says nothing about our code.
 settings.register_profile("beside_servers", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("beside_servers")
 
-pytest_plugins = ["tests.fix_servers"]
+# Of this process before it forks any other.
+os.environ.update(ENVIRONMENT)
+
+pytest_plugins = ["tests.fix_logging", "tests.fix_servers"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if os.environ.get("CDC_EXHAUSTIVE"):
+        return
+    for item in items:
+        if item.get_closest_marker("exhaustive"):
+            item.add_marker(pytest.mark.skip(reason="takes long: make exhaustive"))
 
 
 def pytest_report_header() -> list[str]:

@@ -14,6 +14,7 @@ from cassandra.policies import WhiteListRoundRobinPolicy
 
 from local_stack.cassandra import CassandraOptions
 from local_stack.choice import cassandra_cluster, kafka_broker
+from local_stack.s3 import S3Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +32,16 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaServer]:
         yield broker.start()
     finally:
         broker.close(keep=request.session.testsfailed > 0)
+
+
+@pytest.fixture(scope="session")
+def s3(request: pytest.FixtureRequest) -> Iterator[S3Server]:
+    """An S3 server: `s3.location("folder")`."""
+    server = S3Server()
+    try:
+        yield server.start()
+    finally:
+        server.close(keep=request.session.testsfailed > 0)
 
 
 @pytest.fixture(scope="session")

@@ -82,7 +82,7 @@ def test_a_killed_node_comes_back_with_its_data() -> None:
         driver.shutdown()
 
 
-@pytest.mark.skipif(not os.environ.get("CDC_TEST_VERSIONS"), reason="set CDC_TEST_VERSIONS=1 to start older versions")
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("version", ["4.1", "4.0", "3.11"])
 def test_older_versions_start_by_the_same_call(version: str) -> None:
     with CassandraCluster(version, options=SMALL) as cluster:

@@ -70,7 +70,7 @@ def test_the_registry_starts(tmp_path: Path) -> None:
 
 
 def test_addresses_go_through_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CDC_PROJECT", str(tmp_path))
+    monkeypatch.setenv("CDC_SERVERS", str(tmp_path / "servers.json"))
     with pytest.raises(CdcError, match="No stack is running") as caught:
         read_servers()
     assert caught.value.code is Code.STACK_MISSING
@@ -83,7 +83,7 @@ def test_addresses_go_through_the_file(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_addresses_of_a_dead_stack_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CDC_PROJECT", str(tmp_path))
+    monkeypatch.setenv("CDC_SERVERS", str(tmp_path / "servers.json"))
     path = write_servers(SERVERS)
     path.write_text(path.read_text().replace(f'"pid": {os.getpid()}', '"pid": 999999999'))
     with pytest.raises(CdcError, match="No stack is running"):
