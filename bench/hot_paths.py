@@ -16,11 +16,12 @@ import click
 
 from cassandra_storage.mutation import split_mutation
 from cassandra_storage.versions import VERSION_40
+from cassandra_storage.vint import read_unsigned_vint
 from cdc_messages import raw
 from cdc_messages.envelope import ChangeEncoder
 from cdc_messages.tables import canonical, digest
 from materializer.catalog import TableCatalog
-from materializer.fold import ChunkResult, fold_chunk
+from materializer.fold import fold_chunk
 from materializer.row_updates import RawRecord
 from tests.materializer.memory_state import MemoryState
 from tests.vectors.load import load
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from cassandra_storage.partition_update import SingleRowUpdate
     from cassandra_storage.schema import TableMetadata
     from cdc_messages.changes import RowChange
+    from materializer.chunk_result import ChunkResult
     from tests.vectors.load import Segment
 
 ROUNDS = 5
@@ -113,7 +115,8 @@ def by_table(messages: list[raw.RawMessage], encoded: list[bytes]) -> dict[bytes
     records: dict[bytes, list[RawRecord]] = defaultdict(list)
     for message, value in zip(messages, encoded, strict=True):
         of = records[message.table_id]
-        of.append(RawRecord(b"", value, len(of), 0))
+        length, start = read_unsigned_vint(message.update, 16)  # behind the table's id
+        of.append(RawRecord(message.update[start : start + length], value, len(of), 0))
     return records
 
 
