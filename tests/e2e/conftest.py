@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,11 +19,21 @@ if TYPE_CHECKING:
     from local_stack.servers import Servers
 
 
+# Purging is soon only where gc_grace_seconds is, too.
+SETTINGS = {
+    "publisher.heartbeat_seconds": 2,
+    "materializer.purge_margin_seconds": 1,
+    "materializer.silent_host_seconds": 20,
+}
+
+
 @pytest.fixture(scope="session")
-def stack() -> Iterator[Stack]:
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    # This worker's own stack, not another worker's nor one that somebody runs beside the tests.
+    os.environ["CDC_SERVERS"] = str(tmp_path_factory.mktemp("stack") / "servers.json")
     views = {"materialized_views_enabled": True}  # refused by name, but there
     options = CassandraOptions(commitlog_sync_period_ms=SYNC_PERIOD_MS, yaml=views)
-    with Stack(options=options, settings={"publisher.heartbeat_seconds": 2}) as running:
+    with Stack(options=options, settings=SETTINGS) as running:
         yield running
 
 
@@ -43,9 +54,7 @@ def follow(servers: Servers) -> Iterator[Callable[[str], ChangeReader]]:
     readers: list[ChangeReader] = []
 
     def make(of: str) -> ChangeReader:
-        readers.append(
-            ChangeReader(servers.kafka, servers.registry, servers.topic_prefix, lambda keyspace, _table: keyspace == of)
-        )
+        readers.append(ChangeReader.of_keyspace(servers, of))
         return readers[-1]
 
     yield make

@@ -24,7 +24,12 @@ def event_problems(client: CqlClient, reader: ChangeReader, keyspace: str, seed:
 
     `reader` follows the keyspace, which is made here.
     """
-    workload = Workload(client, keyspace, seed, timestamp=int(time.time() * 1e6))
+    return problems_of(Workload(client, keyspace, seed, timestamp=int(time.time() * 1e6)), reader, count)
+
+
+def problems_of(workload: Workload, reader: ChangeReader, count: int) -> list[str]:
+    """As `event_problems`, of a workload that has not begun."""
+    client, keyspace = workload.client, workload.keyspace
     workload.run(count)
     workload.close()
     expected = {

@@ -89,7 +89,7 @@ class FoldedTopic:
 
     def _change(self, message: Message) -> Change:
         key, value = self._decode(message.key), self._decode(message.value or b"")
-        return Change(self._keyspace, self._table, message.partition, 0, key, value, time.time())
+        return Change(self._keyspace, message.topic.rpartition(".")[2], message.partition, 0, key, value, time.time())
 
     def _decode(self, data: bytes) -> dict[str, Any]:
         schema_id = int.from_bytes(data[1:5], "big")

@@ -1,4 +1,6 @@
-"""A small `make model`: every kind of write over tables of every shape ends in what SELECT shows, by one seed."""
+"""A small `make model`: every kind of write over tables of every shape ends in what SELECT shows, by one seed; what
+comes again, from another node or from the same one, gives no message.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +8,35 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.model.check import SINGLE, Run, check
+from tests.model.check import SINGLE, Run, Seed, check
+from tests.model.duplicates import copy_as_another_replica, publish_anew, unexpected
 
 if TYPE_CHECKING:
     from local_stack.cql import CqlClient
     from local_stack.servers import Servers
+    from local_stack.stack import Stack
 
 pytestmark = pytest.mark.servers
 
 STATEMENTS = 1500
+LEAST_AGAIN = 200  # raw messages
 
 
 @pytest.mark.timeout(400)
-def test_random_statements_end_in_what_select_shows(client: CqlClient, servers: Servers) -> None:
-    result = check(Run(client, client, servers, "5.0", SINGLE), seed=11, statements=STATEMENTS)
+def test_random_statements_end_in_what_select_shows(client: CqlClient, servers: Servers, stack: Stack) -> None:
+    run = Run(client, client, servers, "5.0", SINGLE)
+    result = check(run, seed=11, statements=STATEMENTS, afterwards=lambda one: what_comes_of_duplicates(one, stack))
     assert result.problems == []
     assert result.statements > STATEMENTS
     assert min(result.rows, result.changes, result.raw) > 100
+
+
+def what_comes_of_duplicates(one: Seed, stack: Stack) -> list[str]:
+    """A problem for each change that comes of raw messages that come again: none may."""
+    found = []
+    for again in (lambda: copy_as_another_replica(one, stack.servers.kafka), lambda: publish_anew(stack)):
+        before = one.raw.count()
+        found += [f"again: {line}" for line in unexpected(one, again)]
+        if one.raw.count() - before < LEAST_AGAIN:
+            found.append("hardly anything has come again")
+    return found + one.problems()[0]

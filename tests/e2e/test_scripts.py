@@ -11,6 +11,7 @@ import pytest
 from local_stack.change_reader import ChangeReader
 from local_stack.history import History
 from local_stack.render import change_json
+from tests.e2e.newest_columns import by_newest_columns
 from tests.e2e.script import Script, read_scripts
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Player:
         """Nothing more may have come."""
         if not self.problem:
             self._check()
-        self.problem = self.problem or "\n".join(self.history.problems())
+        self.problem = self.problem or "\n".join(by_newest_columns(self.history).problems())
 
     def _check(self) -> None:
         if sorted(self._came) != sorted(self._wanted):

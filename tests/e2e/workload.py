@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MANY_COLUMNS = "s set<text>, m map<text, int>, l list<int>, f frozen<list<int>>"
 WIDE_COLUMNS = "p int, c text, v text, n int, s text static, PRIMARY KEY (p, c)"
 SCHEMA = (
-    "CREATE KEYSPACE $k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    "CREATE KEYSPACE $k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': $r}",
     "CREATE TABLE $k.plain (id int PRIMARY KEY, a text, b bigint, c double) WITH cdc = true",
     f"CREATE TABLE $k.wide ({WIDE_COLUMNS}) WITH CLUSTERING ORDER BY (c DESC) AND cdc = true",
     f"CREATE TABLE $k.many (id text PRIMARY KEY, {MANY_COLUMNS}) WITH cdc = true",
@@ -32,12 +32,16 @@ BOUNDS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.
 
 @dataclass
 class Workload:
-    """Runs statements in order for each partition; `timestamp` is the last one's, µs."""
+    """Runs statements in order for each partition, or (`is_in_order` off) several of one at the same time, so that each
+    log has them in an order of its own; `timestamp` is the last one's, µs.
+    """
 
     client: CqlClient
     keyspace: str
     seed: int
     timestamp: int
+    replicas: int = 1
+    is_in_order: bool = True
     plain: TableModel = field(default_factory=lambda: TableModel(("a", "b", "c")))
     wide: TableModel = field(default_factory=lambda: TableModel(("v", "n"), ("s",)))
     many: TableModel = field(default_factory=lambda: TableModel(("s", "m", "l", "f")))
@@ -46,7 +50,7 @@ class Workload:
     def __post_init__(self) -> None:
         self.pick = random.Random(self.seed)
         for statement in SCHEMA:
-            self.client.run(statement.replace("$k", self.keyspace))
+            self.client.run(statement.replace("$k", self.keyspace).replace("$r", str(self.replicas)))
         self._prepared: dict[str, Any] = {}
         self._busy: dict[object, threading.Event] = {}
         self._room = threading.Semaphore(MOST_IN_FLIGHT)
@@ -68,8 +72,9 @@ class Workload:
             self._insert("wide", self.wide, ("p", "c"), wide_key, {"v": "the end"})
         for many_key in MANY:
             self._insert("many", self.many, ("id",), (many_key,), {"f": [0, 0, 0]})
-        for event in list(self._busy.values()):
-            event.wait()
+        for _ in range(MOST_IN_FLIGHT):
+            self._room.acquire()
+        self._room.release(MOST_IN_FLIGHT)
         assert not self._errors, self._errors[0]
 
     def _plain(self) -> None:
@@ -120,7 +125,8 @@ class Workload:
     def _many(self) -> None:
         key = (self.pick.choice(MANY),)
         makers = (self._many_whole, self._set_element, self._map_entry, self._list_append, self._many_delete)
-        self.pick.choices(makers, (25, 25, 25, 15, 10))[0](key)
+        appends = 15 if self.is_in_order else 0  # what is appended comes in the order in which the node met it
+        self.pick.choices(makers, (25, 25, 25, appends, 10))[0](key)
 
     def _many_whole(self, key: tuple[str]) -> None:
         values: dict[str, Any] = {
@@ -199,14 +205,14 @@ class Workload:
         self._send(f"DELETE FROM {self.keyspace}.{table} USING TIMESTAMP ? WHERE {_where(names)}", key, (table, key[0]))
 
     def _send(self, text: str, parameters: tuple[Any, ...], partition: object, *, timestamp_last: bool = False) -> None:
-        """One statement of a partition at a time, so that the log has them in this order."""
+        """In order, one statement of a partition at a time, so that the log has them so."""
         self.timestamp += 1
         self.count += 1
         values = (*parameters, self.timestamp) if timestamp_last else (self.timestamp, *parameters)
         if text not in self._prepared:
             self._prepared[text] = self.client.prepare(text)
         previous = self._busy.get(partition)
-        if previous:
+        if previous and self.is_in_order:
             previous.wait()
         self._room.acquire()
         event = self._busy[partition] = threading.Event()

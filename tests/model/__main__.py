@@ -82,10 +82,8 @@ def run_seeds(console: Console, run: Run, seeds: range, statements: int) -> list
 
 def every_event(run: Run, seed: int, count: int) -> list[str]:
     """So many statements with rising timestamps: on one node each of them comes out."""
-    keyspace, servers = f"events_{seed}", run.servers
-    with ChangeReader(
-        servers.kafka, servers.registry, servers.topic_prefix, lambda of, _table: of == keyspace
-    ) as reader:
+    keyspace = f"events_{seed}"
+    with ChangeReader.of_keyspace(run.servers, keyspace) as reader:
         problems = event_problems(run.client, reader, keyspace, seed, count)
     run.client.run(f"DROP KEYSPACE {keyspace}")
     return problems

@@ -41,6 +41,7 @@ class Run:
     servers: Servers
     version: str
     replication: str
+    hold_seconds: float = 0.0
     push: Callable[[], None] = lambda: None
 
     @property
@@ -73,11 +74,8 @@ class Seed:
         self.tables = tuple(tables or tables_of(run.version))
         self.history = History()
         self.raw = RawLog(run.servers, keyspace, [table.name for table in self.tables if table.is_cdc])
-        servers = run.servers
-        self._reader = ChangeReader(
-            servers.kafka, servers.registry, servers.topic_prefix, lambda of, _table: of == keyspace
-        )
-        hosts = len(servers.cassandra_hosts)
+        self._reader = ChangeReader.of_keyspace(run.servers, keyspace)
+        hosts = len(run.servers.cassandra_hosts)
         self.settler = Settler(run.client, keyspace, self.tables, self.raw, hosts, run.push)
 
     def __enter__(self) -> Self:
@@ -99,6 +97,8 @@ class Seed:
         generator = Generator(self.seed, self.tables, int(time.time() * 1e6), has_ties=self.run.has_ties)
         writer = Writer(self.run.client, self.keyspace)
         writer.run(generator.statements(count))
+        self.settler.settle(time.time())
+        writer.run(generator.late_statements())
         writer.run(generator.last_statements())
         return writer.sent
 
@@ -113,7 +113,8 @@ class Seed:
 
     def catch_up(self, quiet_after: float | None = None) -> None:
         """Everything written has come out, and everything that expires soon has expired; `history` has it all."""
-        self.settler.settle(time.time() + EXPIRY_SECONDS if quiet_after is None else quiet_after)
+        after = time.time() + EXPIRY_SECONDS if quiet_after is None else quiet_after
+        self.settler.settle(after + self.run.hold_seconds)
         self.history.add(self._reader.read_all())
 
     def expiries(self) -> int:
@@ -144,8 +145,14 @@ def counted(history: History) -> list[str]:
     return found
 
 
-def check(run: Run, seed: int, statements: int, keyspace: str | None = None) -> Result:
-    """Run a seed and compare."""
+def check(
+    run: Run,
+    seed: int,
+    statements: int,
+    keyspace: str | None = None,
+    afterwards: Callable[[Seed], list[str]] = lambda _: [],
+) -> Result:
+    """Run a seed and compare; `afterwards` may go on with it and tell more problems."""
     start = time.monotonic()
     result = Result(seed)
     with Seed(run, seed, keyspace or f"model_{seed}") as one:
@@ -153,6 +160,7 @@ def check(run: Run, seed: int, statements: int, keyspace: str | None = None) -> 
         one.read_all_rows()
         one.catch_up()
         result.problems, result.rows = one.problems()
+        result.problems += afterwards(one)
         result.changes = one.history.count
         result.expiries = one.expiries()
         result.raw = sum(map(len, one.raw.records.values()))

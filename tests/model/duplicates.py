@@ -6,10 +6,17 @@ three times: by a publisher that starts from an old position file, by a full rep
 
 from __future__ import annotations
 
+import random
+import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from confluent_kafka import Producer
+
+from cdc_messages import wire
+from cdc_messages.raw import decode, encode
 from tests.model.check import Result, Seed
 from tests.model.generator import Generator
 from tests.model.settle import FIRST_MARKER
@@ -92,8 +99,8 @@ def unexpected(one: Seed, again: Callable[[], None]) -> list[str]:
     ]
 
 
-def positions_of(stack: Stack) -> Path:
-    return Path(str(stack.publishers[0].settings["publisher.state_directory"])) / POSITIONS
+def positions_of(stack: Stack, publisher: int = 0) -> Path:
+    return Path(str(stack.publishers[publisher].settings["publisher.state_directory"])) / POSITIONS
 
 
 def publish_again(stack: Stack, positions: bytes) -> None:
@@ -102,6 +109,32 @@ def publish_again(stack: Stack, positions: bytes) -> None:
     publisher.stop()
     positions_of(stack).write_bytes(positions)
     publisher.start()
+
+
+def publish_anew(stack: Stack, number: int = 0) -> None:
+    """One publisher loses all that it has stored: it sends its node's whole log, as that of a node that was rebuilt."""
+    publisher = stack.publishers[number]
+    publisher.stop()
+    state = positions_of(stack, number).parent
+    shutil.rmtree(state)
+    state.mkdir(mode=0o700)
+    publisher.start()
+
+
+def copy_as_another_replica(one: Seed, servers: str) -> None:
+    """Send all raw messages once more, shuffled, as those of another node, in whose log they are elsewhere."""
+    pick = random.Random(one.seed)
+    host = pick.randbytes(16)
+    producer = Producer({"bootstrap.servers": servers})
+    for (topic, partition), records in one.raw.records.items():
+        for record in pick.sample(records, len(records)):
+            message = decode(record.value)
+            if message.kind != "heartbeat":
+                copy = replace(message, host_id=host, segment=1, position=message.position ^ 0xFFFF)
+                value = encode(copy, wire.schema_id(record.value))
+                producer.produce(topic, value, record.key, partition)
+                producer.poll(0)
+    assert not producer.flush(HINT_SECONDS)
 
 
 def node_does(stack: Stack, *arguments: str) -> None:

@@ -75,12 +75,20 @@ class Generator:
         self._all = list(tables)
         self._time = start_us
         self._recent: deque[int] = deque([start_us], maxlen=RECENT)
+        self._deleted: deque[tuple[Table, int, int]] = deque(maxlen=RECENT)  # rows of a partition, at a time
 
     def statements(self, count: int) -> Iterator[Statement]:
         for _ in range(count):
             self._time += STEP_US
             table = self._pick.choices(self._all, [table.weight for table in self._all])[0]
             yield self._counter(table) if table.is_counter else self._statement(table)
+
+    def late_statements(self) -> Iterator[Statement]:
+        """Older than deletions that came before: to be sent when these are in the materializer's state, for what comes
+        with them in one batch is put in order.
+        """
+        for deletion in self._deleted:
+            yield self._insert_before(*deletion)
 
     def last_statements(self) -> Iterator[Statement]:
         """Deletions of counters: no increment may follow one, since Cassandra itself keeps no order there."""
@@ -105,11 +113,23 @@ class Generator:
             return self._conditional(table)
         if chance < 0.09 and any(kind.name == "list" for _, kind in _multi_cell(table.regular)):
             return self._list_element(table)
+        if chance < 0.13 and self._deleted:
+            return self._insert_before(*self._pick.choice(self._deleted))
         return Statement((self._part(table),))
 
     def _part(self, table: Table) -> Part:
-        text = self._pick.choices(*zip(*self._kinds(table), strict=True))[0](table)  # type: ignore[operator]
-        return Part(table.name, self._pick.randrange(table.partitions), text)
+        kind = self._pick.choices(*zip(*self._kinds(table), strict=True))[0]
+        text, partition = kind(table), self._pick.randrange(table.partitions)  # type: ignore[operator]
+        if kind in (self._delete_range, self._delete_partition):
+            self._deleted.append((table, partition, self._time))
+        return Part(table.name, partition, text)
+
+    def _insert_before(self, table: Table, partition: int, deleted: int) -> Statement:
+        """Of a row that was deleted, most times, by what came before."""
+        ago = self._time - deleted
+        self._time += 1
+        using = f" USING TIMESTAMP {self._time - (ago // STEP_US + 1) * STEP_US}"
+        return Statement((Part(table.name, partition, self._insert(table, using)),))
 
     def _kinds(self, table: Table) -> list[tuple[Callable[[Table], str], float]]:
         has_rows, has_static = bool(table.clustering), bool(table.static)
@@ -183,13 +203,12 @@ class Generator:
             text = f"UPDATE $k.{table.name} SET {sets} WHERE {self._row(table)}"
         return Part(table.name, partition, text)
 
-    def _insert(self, table: Table) -> str:
+    def _insert(self, table: Table, using: str | None = None) -> str:
         columns = self._some(table.regular, least=0)
-        values = "".join(f", {written(self._pick, kind)}" for _, kind in columns)
-        return (
-            f"INSERT INTO $k.{table.name} ({self._names(table, columns)}) "
-            f"VALUES ({self._row_values(table)}{values}){self._using(table)}"
-        )
+        more = "".join(f", {written(self._pick, kind)}" for _, kind in columns)
+        values = f"({self._row_values(table)}{more})"
+        using = self._using(table) if using is None else using
+        return f"INSERT INTO $k.{table.name} ({self._names(table, columns)}) VALUES {values}{using}"
 
     def _update(self, table: Table) -> str:
         sets = ", ".join(f"{name} = {written(self._pick, kind)}" for name, kind in self._some(table.regular))

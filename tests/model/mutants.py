@@ -6,30 +6,27 @@ message, which the fold cannot have by itself.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from cdc_program.cli import Program
-from materializer.spark import run
 from materializer.worker import table_work
 from tests.materializer.mutants import MUTANTS, seed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdc_program.settings import Settings
-    from materializer.fold import ChunkResult
+    from local_stack.programs import Program
+    from materializer.chunk_result import ChunkResult
     from materializer.overlay import StateReader
     from materializer.plan import BatchPlan
     from materializer.row_updates import RawRecord
     from materializer.task import Work
 
 VARIABLE = "CDC_MUTANT"
-SKIP_LAST = "a task's last message is skipped"
+SKIP = "every twentieth message of a task is skipped"
 NAMES = (
-    SKIP_LAST,
+    SKIP,
     "every second intermediate change is dropped",
     "range tombstones are ignored",
     "statics are forgotten",
@@ -40,6 +37,13 @@ NAMES = (
 )
 
 
+def start_with(job: Program, name: str) -> None:
+    """Start the job, which is stopped, with the defect."""
+    job.arguments = ("-m", "tests.model.mutant_job", "run")
+    job.environment[VARIABLE] = name
+    job.start()
+
+
 @dataclass(frozen=True, slots=True)
 class MutantWork:
     """What BatchTask takes for `make_work`; it is pickled to the workers, each of which serves this job alone."""
@@ -47,7 +51,7 @@ class MutantWork:
     name: str
 
     def __call__(self, plan: BatchPlan, topic: str) -> Work:
-        if self.name == SKIP_LAST:
+        if self.name == SKIP:
             return _skipping(table_work(plan, topic))
         _seed(self.name)
         return table_work(plan, topic)
@@ -68,18 +72,6 @@ def _seed(name: str) -> None:
 
 def _skipping(work: Work) -> Work:
     def fold(reader: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
-        return work.fold(reader, records[:-1] if len(records) > 1 else records)
+        return work.fold(reader, [each for at, each in enumerate(records, 1) if at % 20])
 
     return work._replace(fold=fold)
-
-
-main = Program("mutant", tables=("kafka", "registry", "materializer", "log"), help="A materializer with a defect.")
-
-
-@main.program_command("run")
-def mutate(settings: Settings) -> None:
-    run(settings, MutantWork(os.environ[VARIABLE]))
-
-
-if __name__ == "__main__":
-    main()

@@ -10,23 +10,23 @@ from rich.console import Console
 from cdc_program.cli import reported_errors
 from tests.model.__main__ import stack_for
 from tests.model.check import check
-from tests.model.mutants import NAMES, VARIABLE
+from tests.model.mutants import NAMES, start_with
 
 
 @click.command()
 @click.option("--seed", default=1, show_default=True, help="The seed.")
 @click.option("--statements", default=1500, show_default=True, help="Its statements.")
-def main(seed: int, statements: int) -> None:
+@click.option("--defect", "defects", multiple=True, type=click.Choice(NAMES), help="Only this one; again for more.")
+def main(seed: int, statements: int, defects: tuple[str, ...]) -> None:
     """Exit status 1 if a defect goes unnoticed."""
     console = Console(soft_wrap=True)
     missed = []
     with reported_errors(), stack_for("5.0", cluster=False, console=console) as (stack, run):
         job = stack.materializer
         job.stop()
-        job.arguments = ("-m", "tests.model.mutants", "run")
-        for number, name in enumerate(NAMES):
-            job.environment[VARIABLE] = name
-            job.start()
+        seeded = defects or NAMES
+        for number, name in enumerate(seeded):
+            start_with(job, name)
             result = check(run, seed, statements, f"mutant_{number}")
             job.stop()
             found = f"found: {len(result.problems)} problems" if result.problems else "NOT FOUND"
@@ -34,7 +34,7 @@ def main(seed: int, statements: int) -> None:
             for line in result.problems[:1]:
                 console.print(f"  {line}", style="dim", highlight=False, markup=False)
             missed += [] if result.problems else [name]
-    console.print(f"{len(NAMES)} defects, not found: {missed or 'none'}", style="bold red" if missed else "bold green")
+    console.print(f"{len(seeded)} defects, not found: {missed or 'none'}", style="bold red" if missed else "bold green")
     sys.exit(1 if missed else 0)
 
 

@@ -68,6 +68,10 @@ class RawLog:
             key, value = message.key() or b"", message.value() or b""
             self.records[place].append(RawRecord(key, value, message.offset(), message.timestamp()[1]))  # type: ignore[index,arg-type]
 
+    def count(self) -> int:
+        """Messages that have come and are no heartbeats."""
+        return sum(bool(record.key) for records in self.records.values() for record in records)
+
     def folded(self) -> dict[Place, int]:
         """The group's committed offset of each raw partition: what is before it has come out."""
         asked = [TopicPartition(*place) for place in self.places()]

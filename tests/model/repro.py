@@ -19,6 +19,7 @@ from cdc_program.settings import KafkaSettings
 from materializer.kafka import TopicReader
 from tests.model.__main__ import stack_for
 from tests.model.check import Seed
+from tests.model.mutants import NAMES, start_with
 from tests.model.place import Place, place_of
 from tests.model.shrink import Shrinker
 from tests.model.tables import schema
@@ -38,10 +39,14 @@ if TYPE_CHECKING:
 @click.option("--statements", default=5000, show_default=True, help="Its statements.")
 @click.option("--version", default="5.0", show_default=True, help="Cassandra's.")
 @click.option("--cluster", is_flag=True, help="Two datacenters, as in make model.")
-def main(seed: int, statements: int, version: str, *, cluster: bool) -> None:
+@click.option("--defect", type=click.Choice(NAMES), help="Seed this defect first, to see it found.")
+def main(seed: int, statements: int, version: str, defect: str | None, *, cluster: bool) -> None:
     """Exit status 1 if it differs, 0 if it agrees this time."""
     console = Console(soft_wrap=True, highlight=False, markup=False)
-    with reported_errors(), stack_for(version, cluster=cluster, console=console) as (_, run):
+    with reported_errors(), stack_for(version, cluster=cluster, console=console) as (stack, run):
+        if defect:
+            stack.materializer.stop()
+            start_with(stack.materializer, defect)
         sys.exit(1 if reproduce(console, run, seed, statements) else 0)
 
 

@@ -42,7 +42,8 @@ class Shrinker:
     def statements(self, start_us: int) -> list[Statement]:
         """What the seed writes to the partition."""
         generator = Generator(self._seed, self._tables, start_us, has_ties=self._run.has_ties)
-        everything = itertools.chain(generator.statements(self._count), generator.last_statements())
+        parts = (generator.statements(self._count), generator.late_statements(), generator.last_statements())
+        everything = itertools.chain.from_iterable(parts)
         return [mine for one in everything if (mine := one.only(*self._place)) is not None]
 
     def shrink(self, report: Callable[[str], None]) -> list[Statement] | None:

@@ -1,0 +1,171 @@
+"""The whole path on servers that ask who one is, with the rights that docs/security.md lists and no others."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shlex
+from contextlib import ExitStack
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from cassandra.auth import PlainTextAuthProvider
+from cassandra.cluster import Cluster
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from cdc_program.kafka import client_config
+from cdc_program.settings import KafkaSettings
+from local_stack import programs
+from local_stack.cassandra import CassandraCluster, CassandraOptions
+from local_stack.kafka import KafkaBroker
+from local_stack.network import LOCALHOST, free_ports
+from tests.e2e.one_change import wait_for_a_change
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cassandra.cluster import Session
+
+    from local_stack.programs import Program
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text()
+SECONDS = 120.0
+PASSWORDS = {name: secrets.token_hex(8) for name in ("admin", "cdc-publisher", "cdc-materializer", "reader")}
+RESOURCES = {
+    "topic": ResourceType.TOPIC,
+    "group": ResourceType.GROUP,
+    "transactional-id": ResourceType.TRANSACTIONAL_ID,
+}
+OPERATIONS = {"DescribeConfigs": AclOperation.DESCRIBE_CONFIGS}
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+def statements() -> list[str]:
+    """The page's CQL; the password stands as an ellipsis there."""
+    text = re.sub(r"--.*", "", "\n".join(blocks("cql"))).replace("…", PASSWORDS["reader"])
+    return [statement.strip() for statement in text.split(";") if statement.strip()]
+
+
+def acls() -> Iterator[AclBinding]:
+    """The page's kafka-acls.sh commands."""
+    for command in re.sub(r"#.*", "", "\n".join(blocks("sh"))).replace("\\\n", " ").splitlines():
+        words = shlex.split(command)
+        given = [(name.removeprefix("--"), value) for name, value in pairwise(words)]
+        options = dict(given)
+        for kind in RESOURCES.keys() & options.keys():
+            for operation in (value for name, value in given if name == "operation"):
+                yield AclBinding(
+                    RESOURCES[kind],
+                    options[kind],
+                    ResourcePatternType[options.get("resource-pattern-type", "literal").upper()],
+                    options["allow-principal"],
+                    "*",
+                    OPERATIONS.get(operation) or AclOperation[operation.upper()],
+                    AclPermissionType.ALLOW,
+                )
+
+
+def broker_settings() -> dict[str, str]:
+    users = " ".join(f'user_{name}="{password}"' for name, password in PASSWORDS.items())
+    login = f'username="admin" password="{PASSWORDS["admin"]}"'
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    return {
+        "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.plaintext.plain.sasl.jaas.config": f"{module} required {login} {users};",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:admin;User:ANONYMOUS",
+    }
+
+
+def login(user: str) -> dict[str, str]:
+    """Of the settings in `[kafka]`."""
+    return {"security_protocol": "SASL_PLAINTEXT", "sasl_username": user, "sasl_password": PASSWORDS[user]}
+
+
+def kafka_login(user: str) -> dict[str, programs.Setting]:
+    return {f"kafka.{name}": value for name, value in login(user).items()}
+
+
+def client_of(broker: KafkaBroker, user: str) -> dict[str, object]:
+    return client_config(KafkaSettings.model_validate({"bootstrap_servers": broker.bootstrap_servers, **login(user)}))
+
+
+@pytest.fixture
+def broker() -> Iterator[KafkaBroker]:
+    with KafkaBroker(settings=broker_settings()) as running:
+        admin = AdminClient(client_of(running, "admin"))
+        for answer in admin.create_acls(list(acls())).values():
+            answer.result(SECONDS)
+        yield running
+
+
+@pytest.fixture
+def cluster() -> Iterator[CassandraCluster]:
+    asking = {"authenticator": "PasswordAuthenticator", "authorizer": "CassandraAuthorizer"}
+    options = CassandraOptions(heap_mib=400, commitlog_sync_period_ms=100, yaml=asking)
+    with CassandraCluster(options=options) as running:
+        yield running
+
+
+@pytest.fixture
+def session(cluster: CassandraCluster) -> Iterator[Session]:
+    superuser = PlainTextAuthProvider("cassandra", "cassandra")
+    with Cluster(cluster.contact_points, port=cluster.port, auth_provider=superuser) as driver:
+        session = driver.connect()
+        session.execute("CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        session.execute("CREATE TABLE shop.orders (id int PRIMARY KEY, note text) WITH cdc = true")
+        # A grant on a keyspace needs it to be there; its maker has the same rights by that.
+        for statement in statements():
+            if "ON KEYSPACE cdc_filler" not in statement:
+                session.execute(statement)
+        yield session
+
+
+@pytest.mark.exhaustive
+@pytest.mark.servers
+@pytest.mark.timeout(400)
+def test_all_programs_work_with_the_rights_of_the_page(
+    broker: KafkaBroker, cluster: CassandraCluster, session: Session, tmp_path: Path
+) -> None:
+    [node], [port] = cluster.nodes, free_ports(1)
+    joined: dict[str, programs.Setting] = {
+        "cassandra.port": cluster.port,
+        "cassandra.password": PASSWORDS["reader"],
+        "kafka.bootstrap_servers": broker.bootstrap_servers,
+        "kafka.raw_partitions": 1,
+        "registry.url": f"http://{LOCALHOST}:{port}",
+    }
+    where = (tmp_path, node.address, node.cdc_raw)
+    filler = programs.filler(*where, {**joined, "cassandra.username": "cdc_filler"})
+    with ExitStack() as stack:
+
+        def start(program: Program) -> Program:
+            stack.callback(program.stop)
+            return program.start()
+
+        start(programs.schematizer(tmp_path, port))
+        publisher = {**joined, **kafka_login("cdc-publisher"), "cassandra.username": "cdc_publisher"}
+        start(programs.publisher(*where, publisher))
+        materializer = start(programs.materializer(tmp_path, {**joined, **kafka_login("cdc-materializer")}))
+        start(filler)
+        session.execute("REVOKE CREATE ON ALL KEYSPACES FROM cdc_filler")
+        filler.restart()
+        session.execute("INSERT INTO shop.orders (id, note) VALUES (1, 'secret')")
+        wait_for_a_change("cdc.shop.orders", client_of(broker, "reader"), materializer)
+    for log in tmp_path.glob("*.log"):
+        assert not [name for name, password in PASSWORDS.items() if password in log.read_text()], log.name

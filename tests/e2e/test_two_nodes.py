@@ -1,0 +1,124 @@
+"""Two nodes with CDC that hold everything twice: each change comes out once, in order, whatever comes again or late."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from local_stack import cql
+from local_stack.cassandra import CDC_DATACENTER, CassandraOptions
+from local_stack.change_reader import ChangeReader
+from local_stack.stack import SYNC_PERIOD_MS, Stack
+from tests.e2e.every_event import problems_of
+from tests.e2e.evolution import KEYSPACE, Table
+from tests.e2e.workload import Workload
+from tests.model import duplicates
+from tests.model.check import Run, Seed
+from tests.model.generator import Generator
+from tests.model.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tests.model.generator import Statement
+
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.timeout(400),
+    pytest.mark.exhaustive,
+]
+
+HOLD_SECONDS = 3.0
+STATEMENTS = 1200
+LEAST_AGAIN = 20  # raw messages
+REPLICATION = f"{{'class': 'NetworkTopologyStrategy', '{CDC_DATACENTER}': 2}}"
+SETTINGS = {
+    "publisher.heartbeat_seconds": 1,
+    "publisher.delete_finished_segments": False,
+    "kafka.raw_partitions": 1,
+    "materializer.hold_seconds": HOLD_SECONDS,
+}
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[tuple[Stack, Run]]:
+    yaml = {"hints_flush_period_in_ms": duplicates.HINTS_FLUSH_SECONDS * 1000}
+    options = CassandraOptions(commitlog_sync_period_ms=SYNC_PERIOD_MS, yaml=yaml)
+    with Stack(datacenters={CDC_DATACENTER: 2}, options=options, settings=SETTINGS) as stack:
+        servers = stack.servers
+        with cql.connect(servers.cassandra_hosts[:1], servers.cassandra_port) as client:
+            yield stack, Run(client, client, servers, "5.0", REPLICATION, hold_seconds=HOLD_SECONDS)
+
+
+def test_every_statement_comes_out_one_for_one_from_two_logs_in_other_orders(pair: tuple[Stack, Run]) -> None:
+    _, run = pair
+    keyspace = "every_event_twice"
+    workload = Workload(run.client, keyspace, 6, int(time.time() * 1e6), replicas=2, is_in_order=False)
+    with ChangeReader.of_keyspace(run.servers, keyspace) as reader:
+        assert problems_of(workload, reader, STATEMENTS) == []
+    run.client.run(f"DROP KEYSPACE {keyspace}")
+
+
+def test_what_comes_again_makes_no_message(pair: tuple[Stack, Run]) -> None:
+    """By hints, by a read that repairs, by a repair, and by a publisher that has forgotten where it stood."""
+    stack, run = pair
+    first, second = stack.cassandra.nodes
+    with Seed(run, 7, "again") as one:
+        generator = Generator(one.seed, one.tables, int(time.time() * 1e6), has_ties=run.has_ties)
+        writer = Writer(run.client, one.keyspace)
+        writer.run(generator.statements(STATEMENTS // 3))
+        second.stop()
+        writer.run(for_one_node(generator.statements(STATEMENTS // 3)))
+        first.nodetool("disablehandoff")
+        writer.run(for_one_node(generator.statements(STATEMENTS // 3)))  # no hints of these
+        second.start()
+        first.nodetool("enablehandoff")
+        writer.run(generator.last_statements())
+        duplicates.await_hints(stack)
+        one.catch_up()
+        names = [table.name for table in one.tables]
+        halves = names[: len(names) // 2], names[len(names) // 2 :]
+        for name, again in {
+            "a read at ALL": lambda: [list(run.client.rows(one.keyspace, each)) for each in halves[0]],
+            "a repair": lambda: first.nodetool("repair", "--full", one.keyspace, *halves[1]),
+            "a publisher without its files": lambda: duplicates.publish_anew(stack, 1),
+        }.items():
+            before = one.raw.count()
+            assert duplicates.unexpected(one, again) == [], name
+            markers = len(one.raw.places()) * len(stack.cassandra.nodes)
+            assert one.raw.count() - before > markers + LEAST_AGAIN, name
+        problems, compared = one.problems()
+        assert problems == []
+        assert compared > 100
+
+
+def for_one_node(statements: Iterable[Statement]) -> Iterator[Statement]:
+    """Those for which one of the two is enough: no conditional ones, and no batches with a batch log."""
+    return (each for each in statements if not each.is_serial and each.batch != "")
+
+
+def test_nodes_and_publishers_learn_of_a_changed_table_at_different_moments(pair: tuple[Stack, Run]) -> None:
+    stack, run = pair
+    _, second = stack.cassandra.nodes
+    run.client.run(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {REPLICATION}")
+    t = Table(run.client, run.servers, "moments")
+    t.run("CREATE TABLE $t (p int, c int, v text, w text, PRIMARY KEY (p, c)) WITH cdc = true")
+    t.run(*(f"INSERT INTO $t (p, c, v, w) VALUES ({p}, 1, 'v', 'w')" for p in range(5)))
+    t.settle()
+    stack.publishers[1].pause()
+    t.run("UPDATE $t SET v = 'V' WHERE p = 1 AND c = 1", "ALTER TABLE $t DROP v", "ALTER TABLE $t ADD x int")
+    t.run("UPDATE $t SET x = 1 WHERE p = 1 AND c = 1")
+    t.settle()
+    stack.publishers[1].resume()
+    second.stop()
+    t.run("ALTER TABLE $t DROP w", "ALTER TABLE $t ADD v text", "INSERT INTO $t (p, c, v, x) VALUES (2, 2, 'new', 2)")
+    t.settle()
+    second.start()
+    t.run("UPDATE $t SET v = 'newer' WHERE p = 1 AND c = 1")
+    duplicates.await_hints(stack)
+    t.settle()
+    t.check()
+    t.close()
+    stack.check()
