@@ -82,7 +82,7 @@ class SentSchemas:
 
 
 def _end_of(consumer: Consumer, place: TopicPartition) -> int:
-    """The offset of what comes next; after a broker was frozen for long, it and the client find its partitions again."""
+    """The offset of what comes next; a broker that was frozen finds its partitions again."""
     deadline = time.monotonic() + LEADER_SECONDS
     while True:
         try:
