@@ -169,7 +169,7 @@ class FillerSettings(Table):
     ] = 600.0
     period_seconds: Annotated[
         float,
-        Field(description="How often it looks at the log and tells the other fillers.", gt=0),
+        Field(description="How often it looks at the log and tells the other fillers.", gt=0, le=30),
     ] = 10.0
     max_bytes_per_second: Annotated[
         int, Field(description="Never more than this, however much the log lacks.", ge=1)
@@ -184,7 +184,13 @@ class FillerSettings(Table):
         "/var/lib/cassandra/cdc_raw"
     )
     cdc_raw_percent: Annotated[
-        int, Field(description="Nothing is written while cdc_raw holds more of cdc_total_space.", ge=1, le=100)
+        int,
+        Field(
+            description="Nothing is written while cdc_raw holds more of what it may (cdc_total_space less a segment); "
+            "the publisher's first warning comes at 50.",
+            ge=1,
+            le=100,
+        ),
     ] = 50
     disk_free_percent: Annotated[
         int, Field(description="Nothing is written while less of the disk of cdc_raw is free.", ge=0, le=100)
@@ -201,6 +207,10 @@ class FillerSettings(Table):
     nodetool: Annotated[
         list[str], Field(description="The command, and its first arguments, that flushes a 3.11 node.")
     ] = ["nodetool"]
+    operations_address: Annotated[str, Field(description="Where /metrics, /health and /status are served.")] = (
+        "127.0.0.1"
+    )
+    operations_port: Annotated[int, Field(description="Their port; 0 for none.", ge=0, le=65535)] = 9471
 
 
 class MaterializerSettings(Table):

@@ -6,6 +6,7 @@ From 4.0 on a segment is handed over when it is made, and flushing helps nothing
 from __future__ import annotations
 
 import subprocess
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from cdc_program.errors import CdcError, Code
@@ -21,18 +22,54 @@ def needs_flush(release: str) -> bool:
     return release.startswith("3.")
 
 
-def flush(nodetool: Sequence[str]) -> None:
-    """Flush every table of the node; CdcError NODETOOL_FAILED."""
-    command = [*nodetool, "flush"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False)
-        said = "" if done.returncode == 0 else (done.stderr or done.stdout).strip()
-        failed = done.returncode != 0
-    except (OSError, subprocess.TimeoutExpired) as error:
-        said, failed = str(error), True
-    if failed:
-        raise CdcError(
+class Flusher:
+    """Flushes every table of the node, one flush at a time, while the filler's periods go on."""
+
+    def __init__(self, nodetool: Sequence[str]) -> None:
+        self._command = [*nodetool, "flush"]
+        self._running: subprocess.Popen[str] | None = None
+        self._started_at = 0.0
+        self.done = 0
+
+    @property
+    def is_running(self) -> bool:
+        return self._running is not None
+
+    def start(self) -> None:
+        """CdcError NODETOOL_FAILED."""
+        try:
+            self._running = subprocess.Popen(
+                self._command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+            )
+        except OSError as error:
+            raise self._failed(str(error)) from error
+        self._started_at = monotonic()
+
+    def look(self) -> None:
+        """See whether it has ended; CdcError NODETOOL_FAILED if not well, or not in time."""
+        if self._running is None:
+            return
+        if self._running.poll() is None:
+            if monotonic() - self._started_at > TIMEOUT_SECONDS:
+                self.stop()
+                raise self._failed(f"it has not ended after {TIMEOUT_SECONDS:.0f} s")
+            return
+        process, self._running = self._running, None
+        said, _ = process.communicate()
+        if process.returncode:
+            raise self._failed(said.strip()[:500])
+        self.done += 1
+
+    def stop(self) -> None:
+        """Leave no child behind."""
+        if self._running is not None:
+            self._running.kill()
+            self._running.communicate()
+            self._running = None
+
+    def _failed(self, said: str) -> CdcError:
+        return CdcError(
             Code.NODETOOL_FAILED,
-            f"{' '.join(command)} has failed: {said[:500]}.",
+            f"{' '.join(self._command)} has failed: {said}.",
             "Set filler.nodetool to the node's own nodetool with what it needs to reach the node (-h, -p, -u, -pwf).",
         )

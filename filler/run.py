@@ -1,9 +1,7 @@
-"""The filler's loop: look at the node once a period, tell the others, and write what the neediest node lacks."""
+"""Checks what the filler needs, puts its parts together, and goes round once a period."""
 
 from __future__ import annotations
 
-import math
-import os
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
@@ -11,16 +9,16 @@ import structlog
 
 from cdc_program.cassandra import check_cdc_enabled, connect, live_settings, read_node
 from cdc_program.errors import CdcError, Code
-from filler.election import PERIODS_TO_LIVE, Member, share
-from filler.flush import flush, needs_flush
-from filler.keyspace import Members, follow_nodes, prepare
+from cdc_program.operations import Operations
+from filler.filler import Filler
+from filler.flush import needs_flush
 from filler.node import NodeWatch, limits
+from filler.status import StatusMetrics
 
 if TYPE_CHECKING:
-    from cdc_program.cassandra import CassandraClient, Node
+    from cdc_program.cassandra import Node
     from cdc_program.settings import FillerSettings, Settings
 
-NODES_SECONDS = 60.0  # from one look at the datacenter's nodes and at cdc_enabled to the next
 COMPLAINT_SECONDS = 60.0
 _PASSING = frozenset(
     {Code.CASSANDRA_UNREACHABLE, Code.CASSANDRA_QUERY, Code.CDC_DISABLED, Code.NODETOOL_FAILED, Code.CDC_RAW_MISSING}
@@ -37,10 +35,17 @@ def run(settings: Settings) -> None:
         told = live_settings(client)
         check_cdc_enabled(told)
         _check_folder(node, own)
-        watch = NodeWatch(own, limits(told, own))
-        watch.held()
-        watch.lacking(monotonic())
-        Filler(client, own, node, watch).run()
+        found = limits(told, own)
+        watch = NodeWatch(own, found, node.release)
+        watch.look(monotonic())
+        filler = Filler(client, own, node, watch, found.segment_bytes)
+        operations = Operations(own.operations_address, own.operations_port, filler.describe)
+        operations.registry.register(StatusMetrics(filler.newest))
+        with operations:
+            try:
+                _go_round(filler, own.period_seconds, operations)
+            finally:
+                filler.stop()
 
 
 def _check_folder(node: Node, settings: FillerSettings) -> None:
@@ -52,83 +57,19 @@ def _check_folder(node: Node, settings: FillerSettings) -> None:
         )
 
 
-class Filler:
-    """One node's. What fails while it runs is said, and tried again: the next period is a fresh start."""
-
-    def __init__(self, client: CassandraClient, settings: FillerSettings, node: Node, watch: NodeWatch) -> None:
-        self._client = client
-        self._settings = settings
-        self._node = node
-        self._watch = watch
-        self._members = Members(client, settings, math.ceil(settings.period_seconds * PERIODS_TO_LIVE))
-        self._insert = (
-            f"INSERT INTO {settings.keyspace}.{settings.table} (id, filling) VALUES (0, ?)"  # noqa: S608 - the names are checked settings
-            f" USING TTL {settings.ttl_seconds}"
-        )
-        self._is_ready = False
-        self._nodes_at = self._flushed_at = monotonic()
-        self._complained_at = -COMPLAINT_SECONDS
-        self._held = ""
-        self._is_writer = False
-
-    def run(self) -> None:
-        while True:
-            following = monotonic() + self._settings.period_seconds
-            try:
-                self._period(following)
-            except CdcError as error:
-                if error.code not in _PASSING:
-                    raise
-                self._complain(error)
-            sleep(max(0.0, following - monotonic()))
-
-    def _period(self, following: float) -> None:
+def _go_round(filler: Filler, period: float, operations: Operations) -> None:
+    """What fails is said, and tried again: the next period is a fresh start."""
+    complained_at = -COMPLAINT_SECONDS
+    while True:
+        operations.beat()
         now = monotonic()
-        if not self._is_ready:
-            prepare(self._client, self._settings, self._node)
-            self._is_ready = True
-            log.info("ready", max_segment_age_seconds=self._settings.max_segment_age_seconds)
-        if now - self._nodes_at >= NODES_SECONDS:
-            self._nodes_at = now
-            check_cdc_enabled(live_settings(self._client))
-            follow_nodes(self._client, self._settings, self._node)
-        own = Member(self._node.host_id, self._watch.lacking(now), self._hold())
-        self._members.tell(own)
-        members = [own, *self._members.others(own.host_id)]
-        self._say_role(is_writer=own.host_id == min(member.host_id for member in members))
-        self._write(share(own.host_id, members), following)
-        if needs_flush(self._node.release) and now - self._flushed_at >= self._settings.flush_seconds:
-            self._flushed_at = now
-            if self._watch.full_segments():
-                flush(self._settings.nodetool)
-
-    def _write(self, size: int, following: float) -> None:
-        """So many bytes, spread over what is left of the period."""
-        size = min(size, int(self._settings.max_bytes_per_second * self._settings.period_seconds))
-        count = math.ceil(size / self._settings.write_bytes)
-        for number in range(count, 0, -1):
-            # Random bytes: a compressed commit log must not shrink them.
-            self._client.write(self._insert, (os.urandom(math.ceil(size / count)),))
-            sleep(max(0.0, following - monotonic()) / number)
-        if size:
-            log.debug("written", bytes=size)
-
-    def _hold(self) -> str:
-        held = self._watch.held()
-        if held and not self._held:
-            log.warning("writing nothing", code=Code.FILLER_HELD.text, problem=held)
-        elif self._held and not held:
-            log.info("writing again")
-        self._held = held
-        return held
-
-    def _say_role(self, *, is_writer: bool) -> None:
-        if is_writer != self._is_writer:
-            self._is_writer = is_writer
-            log.info("this node's filler writes for all" if is_writer else "another node's filler writes for all")
-
-    def _complain(self, error: CdcError) -> None:
-        now = monotonic()
-        if now - self._complained_at >= COMPLAINT_SECONDS:
-            self._complained_at = now
-            log.warning("left out", code=error.code.text, problem=error.problem, fix=error.fix)
+        try:
+            filler.period(now, now + period)
+        except CdcError as error:
+            if error.code not in _PASSING:
+                raise
+            filler.fail(error)
+            if now - complained_at >= COMPLAINT_SECONDS:
+                complained_at = now
+                log.warning("left out", code=error.code.text, problem=error.problem, fix=error.fix)
+        sleep(max(0.0, now + period - monotonic()))

@@ -139,6 +139,7 @@ def filler(folder: Path, node: str, cdc_raw: Path, settings: Mapping[str, Settin
     own: dict[str, Setting] = {
         "filler.cdc_raw_directory": cdc_raw,
         "filler.commitlog_directory": cdc_raw.parent / "commitlog",
+        "filler.operations_port": free_ports(1)[0],
     }
     return Program(
         name,

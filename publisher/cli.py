@@ -55,9 +55,10 @@ def check(settings: Settings) -> None:
 )
 def status(settings: Settings, *, as_json: bool) -> None:
     """Asks the publisher that runs on this machine what it does; the last line says whether it is safe to stop."""
-    from publisher.ask import ask  # noqa: PLC0415 - --help and config need no metrics
+    from cdc_program.ask import ask  # noqa: PLC0415 - --help and config need no metrics
+    from publisher.status import Status, text  # noqa: PLC0415 - likewise
 
-    click.echo(ask(settings.publisher, as_json=as_json))
+    click.echo(ask("publisher", settings.publisher, lambda value: text(Status.from_json(value)), as_json=as_json))
 
 
 quarantine = click.Group("quarantine", help="Mutations that could not be decoded and were put aside.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cassandra_storage.errors import FormatError
 from cdc_program.cassandra import check_cdc_enabled, connect, live_settings, read_node
+from cdc_program.metrics import as_size, as_time
 from publisher import cdc_raw
 from publisher.inflight import Mark
 from publisher.messages import Origin, raw_messages
@@ -19,7 +20,6 @@ from publisher.position import Positions
 from publisher.report import Every
 from publisher.schema import Schema
 from publisher.space import SpaceWatch
-from publisher.status import as_size, as_time
 from publisher.tail import Tails
 
 if TYPE_CHECKING:

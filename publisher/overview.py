@@ -93,6 +93,8 @@ class Overview:
             lag_bytes=tails.bytes_behind(),
             lag_seconds=time() - positions.clock / 1e6 if positions.clock else None,
             log_latency_seconds=report.log_latency,
+            filler_rows=report.filler_rows,
+            filler_rows_seconds=report.filler_rows_seconds,
             segments=len(sizes),
             used=space.used,
             full_at=space.full_at,

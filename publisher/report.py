@@ -49,12 +49,16 @@ class Report:
         self.messages = 0
         self.bytes = 0
         self.log_latency: float | None = None
+        self.filler_rows = 0
+        self.filler_rows_seconds = 0.0
 
     def take(self, marks: Iterable[Mark]) -> None:
         """A filler's row has been reached: all before it is published, and that took so long."""
         for mark in marks:
             if mark.written_at is not None:
                 self.log_latency = time() - mark.written_at / 1e6
+                self.filler_rows += 1
+                self.filler_rows_seconds += self.log_latency
 
     def progress(self, now: float, positions: Positions, in_flight: int) -> None:
         if self._progress.is_due(now):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
-
-from cdc_program.node_sizes import MIB
+from cdc_program.metrics import as_size, as_time, counters, gauges, summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,8 +16,9 @@ LEAST_SECONDS = 600.0  # that a stop must be able to last
 
 class Status(NamedTuple):
     """Sizes are bytes, times seconds. `used` to `seconds_to_full`: see publisher.space.Space. `lag_seconds`: since when
-    all that was durable then is acknowledged; None before the first time. `waiting`: the problem that is waited for,
-    empty if none. `losing`: what loses changes now.
+    all that was durable then is acknowledged; None before the first time. `filler_rows`: how many of a filler's rows
+    were reached, `filler_rows_seconds` after their writes in sum, and `log_latency_seconds` of the last. `waiting`: the
+    problem that is waited for, empty if none. `losing`: what loses changes now.
     """
 
     host_id: str
@@ -37,6 +35,8 @@ class Status(NamedTuple):
     lag_bytes: int = 0
     lag_seconds: float | None = None
     log_latency_seconds: float | None = None
+    filler_rows: int = 0
+    filler_rows_seconds: float = 0.0
     segments: int = 0
     used: int = 0
     full_at: int = 0
@@ -51,7 +51,7 @@ class Status(NamedTuple):
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Status:
-        """Of a publisher of this version."""
+        """Of a publisher of this version; TypeError of another."""
         return cls(**{**value, "losing": tuple(value["losing"])})
 
 
@@ -63,21 +63,28 @@ class StatusMetrics:
 
     def collect(self) -> Iterator[Metric]:
         status = self._newest()
-        for name, text, counted in (
-            ("mutations", "Mutations read.", status.mutations),
-            ("messages", "Raw messages sent, a row each.", status.messages),
-            ("bytes", "Bytes of raw messages sent.", status.bytes),
-        ):
-            yield CounterMetricFamily(f"cdc_publisher_{name}", text, counted)
-        yield SummaryMetricFamily(
+        yield from counters("cdc_publisher", _counters(status))
+        yield summary(
             "cdc_publisher_delivery_seconds",
             "From handing a message to the client to its acknowledgement.",
             status.deliveries,
             status.delivery_seconds,
         )
-        for name, text, value in _gauges(status):
-            if value is not None:
-                yield GaugeMetricFamily(f"cdc_publisher_{name}", text, value)
+        yield summary(
+            "cdc_publisher_write_to_publish_seconds",
+            "From the write of a filler's row to its publishing, by the two machines' clocks.",
+            status.filler_rows,
+            status.filler_rows_seconds,
+        )
+        yield from gauges("cdc_publisher", _gauges(status))
+
+
+def _counters(status: Status) -> tuple[tuple[str, str, float], ...]:
+    return (
+        ("mutations", "Mutations read.", status.mutations),
+        ("messages", "Raw messages sent, a row each.", status.messages),
+        ("bytes", "Bytes of raw messages sent.", status.bytes),
+    )
 
 
 def _gauges(status: Status) -> tuple[tuple[str, str, float | None], ...]:
@@ -86,7 +93,7 @@ def _gauges(status: Status) -> tuple[tuple[str, str, float | None], ...]:
         ("in_flight_messages", "Messages not acknowledged yet.", status.in_flight),
         ("lag_bytes", "Durable bytes of the log that are not acknowledged.", status.lag_bytes),
         ("lag_seconds", "Since when all that was durable then is acknowledged.", status.lag_seconds),
-        ("log_latency_seconds", "From a filler's write to its publishing.", status.log_latency_seconds),
+        ("log_latency_seconds", "From the newest filler's row's write to its publishing.", status.log_latency_seconds),
         ("cdc_raw_segments", "Segments in cdc_raw.", status.segments),
         ("cdc_raw_bytes", "Bytes in cdc_raw.", status.used),
         ("cdc_raw_full_at_bytes", "Bytes at which CDC writes are refused.", status.full_at),
@@ -114,6 +121,8 @@ def text(status: Status) -> str:
         ("full in", as_time(status.seconds_to_full, "not in sight")),
         ("memory", f"{as_size(status.memory)}{'' if status.is_compiled else ', not compiled'}"),
     ]
+    if status.log_latency_seconds is not None:
+        lines.append(("log", f"{as_time(status.log_latency_seconds)} from the last filler's write to its publishing"))
     if status.quarantined:
         lines.append(("put aside", f"{status.quarantined} mutations: cassandra-publisher quarantine ls"))
     if status.waiting:
@@ -134,17 +143,5 @@ def verdict(status: Status) -> str:
     return f"safe to stop: nothing is lost, cdc_raw has room{room}{again}"
 
 
-def as_size(count: float) -> str:
-    """Of bytes."""
-    return f"{count / MIB:,.1f} MiB"
-
-
 def _rate(count: float) -> str:
     return f"{as_size(count)}/s"
-
-
-def as_time(seconds: float | None, otherwise: str = "unknown") -> str:
-    """Of seconds; `otherwise` for None."""
-    if seconds is None:
-        return otherwise
-    return f"{seconds:.1f} s" if seconds < 60 else str(timedelta(seconds=round(seconds)))

@@ -7,48 +7,29 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from filler.keyspace import STRATEGY
-from local_stack.cassandra import CassandraCluster, CassandraOptions
+from local_stack.cassandra import CassandraCluster
 from local_stack.cql import connect
 from local_stack.processes import wait_until
+from tests.filler.nodes import (
+    BOUND_SECONDS,
+    LATE_SECONDS,
+    PERIOD_SECONDS,
+    SMALL,
+    WRITER,
+    host_id,
+    own_clusters,
+    seconds_to_deletable,
+    settings,
+    wait_completed,
+)
 from tests.filler.process import READY_SECONDS, FillerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from local_stack.cassandra import CassandraNode
-
-SMALL = CassandraOptions(heap_mib=400, commitlog_segment_mib=1, commitlog_sync_period_ms=200, cdc_total_space_mib=64)
-BOUND_SECONDS = 8.0
-LATE_SECONDS = 30.0  # two busy cores may be that late
-PERIOD_SECONDS = 0.5
-WRITER = "this node's filler writes for all"
-HOST_ID = "SELECT host_id FROM system.local"
-own_clusters = pytest.mark.skipif(os.environ.get("SERVERS") == "containers", reason="these are about child processes")
-
-
-def settings(node: CassandraNode, **more: object) -> dict[str, object]:
-    return {
-        "cassandra.contact_points": node.address,
-        "cassandra.port": node.port,
-        "log.level": "debug",
-        "filler.cdc_raw_directory": node.cdc_raw,
-        "filler.max_segment_age_seconds": BOUND_SECONDS,
-        "filler.period_seconds": PERIOD_SECONDS,
-        **{f"filler.{name}": value for name, value in more.items()},
-    }
-
-
-def completed(node: CassandraNode) -> set[str]:
-    return {index.name for index in node.cdc_raw.glob("*_cdc.idx") if "COMPLETED" in index.read_text()}
-
-
-def wait_completed(node: CassandraNode, more: int = 1) -> None:
-    before = len(completed(node))
-    seconds = more * BOUND_SECONDS + LATE_SECONDS
-    wait_until(lambda: len(completed(node)) >= before + more, f"{more} completed segments of {node.name}", seconds)
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +38,6 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CassandraCluster]
     folder = tmp_path_factory.mktemp("pair")
     with CassandraCluster(datacenters={"cdc": 2}, options=SMALL, folder=folder / "cluster") as cluster:
         yield cluster
-
-
-def host_id(node: CassandraNode) -> bytes:
-    with connect([node.address], node.port) as client:
-        return bytes(client.run(HOST_ID)[0]["host_id"].bytes)
 
 
 @own_clusters
@@ -76,6 +52,7 @@ def test_one_of_two_writes_for_both_and_the_other_takes_over(pair: CassandraClus
             [keyspace] = client.run("SELECT * FROM system_schema.keyspaces WHERE keyspace_name = 'cdc_filler'")
             assert dict(keyspace["replication"]) == {"class": STRATEGY, "cdc": "2"}
         fillers[0].wait_for(WRITER)
+        says_what_it_does(fillers[0])
         for node in nodes:
             wait_completed(node)
         fillers[1].wait_for("another node's filler writes for all", 1 if fillers[1].events(WRITER) else 0)
@@ -95,6 +72,7 @@ def test_one_of_two_writes_for_both_and_the_other_takes_over(pair: CassandraClus
         fillers.append(again)
         again.wait_for("writing nothing")
         assert "CDC-015" in again.log()
+        assert "nobody writes: " in again.command("status")[1].splitlines()[-1]
         time.sleep(2 * PERIOD_SECONDS)
         wrote = len(fillers[1].events("written")) + len(again.events("written"))
         time.sleep(4 * PERIOD_SECONDS)
@@ -108,6 +86,21 @@ def test_one_of_two_writes_for_both_and_the_other_takes_over(pair: CassandraClus
         for filler in fillers:
             filler.kill()
             assert "Traceback" not in filler.log()
+
+
+def says_what_it_does(filler: FillerProcess) -> None:
+    wait_until(lambda: filler.status()["written"] > 0, "the first write", BOUND_SECONDS + LATE_SECONDS)
+    assert filler.get("/health")[0] == 200
+    families = text_string_to_metric_families(filler.get("/metrics")[1])
+    found = {sample.name: sample.value for family in families for sample in family.samples}
+    assert found["cdc_filler_writer"] == 1
+    assert found["cdc_filler_written_bytes_total"] > 0
+    assert found["cdc_filler_held"] == found["cdc_filler_waiting"] == 0
+    assert found["process_resident_memory_bytes"] < 128 << 20
+    status, shown = filler.command("status")
+    assert status == 0, shown
+    assert "this one writes for all" in shown
+    assert shown.splitlines()[-1] == "works"
 
 
 @own_clusters
@@ -125,9 +118,23 @@ def test_a_busy_node_is_left_alone(pair: CassandraCluster, tmp_path: Path) -> No
             client.run("INSERT INTO busy.t (k, v) VALUES (0, %s)", (os.urandom(50_000),))
             time.sleep(max(0.0, 0.2 - (time.monotonic() - now)))  # 250 kB/s: a segment in 4 s
             if now < settled:
-                wrote = len(filler.events("written"))
-        assert len(filler.events("written")) == wrote
+                wrote = filler.status()["written"]
+        assert filler.status()["written"] == wrote
     assert filler.stop() == 0
+
+
+@own_clusters
+@pytest.mark.servers
+def test_an_idle_node_hands_over_a_write_in_time(pair: CassandraCluster, tmp_path: Path) -> None:
+    """With what two busy cores may take; `make exhaustive` has the bound by itself."""
+    node = pair.cdc_nodes[0]
+    filler = FillerProcess(tmp_path / "filler.log", settings(node, keyspace="idle_filler"))
+    try:
+        filler.wait_for("ready")
+        assert seconds_to_deletable(node, 2, tmp_path / "reader", BOUND_SECONDS + LATE_SECONDS) > 0
+        assert filler.stop() == 0
+    finally:
+        filler.kill()
 
 
 @own_clusters
