@@ -6,7 +6,7 @@ import re
 import types
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 from uuid import UUID
 
 import annotated_types
@@ -145,5 +145,6 @@ def _annotation_text(annotation: Any) -> str:  # noqa: ANN401 - a type or a spec
     if origin in (Union, types.UnionType):
         return _annotation_text(next(part for part in get_args(annotation) if part is not type(None)))
     if origin is list:
-        return f"list of {_annotation_text(get_args(annotation)[0])}s"
+        [item] = get_args(annotation)
+        return f"list of {_annotation_text(get_args(item)[0] if get_origin(item) is Annotated else item)}s"
     return _TYPE_NAMES[annotation]

@@ -25,6 +25,8 @@ class Code(Enum):
     FILLER_HELD = (15, 3)
     NODETOOL_FAILED = (16, 3)
     CHANGES_WOULD_BE_LOST = (17, 3)
+    SPOOLING = (18, 3)
+    SEGMENTS_STAY = (19, 3)
     KAFKA_UNREACHABLE = (20, 3)
     KAFKA_REFUSED = (21, 3)
     TOPIC_SETTINGS = (22, 3)

@@ -12,6 +12,8 @@ from uuid import UUID  # noqa: TC003 - pydantic needs it
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationInfo, field_validator
 
+TablePattern = Annotated[str, Field(pattern=r"^\w+\.(\w+|\*)$")]
+
 
 class Table(BaseModel):
     """One table of cdc.toml; an unknown key is an error."""
@@ -135,9 +137,40 @@ class PublisherSettings(Table):
         list[Literal["cdc_block_writes", "cdc_on_repair_enabled", "durable_writes", "replication"]],
         Field(description="Findings of `check` that would lose changes and are to be started with all the same."),
     ] = []
-    delete_finished_segments: Annotated[
-        bool, Field(description="Delete a segment once it is complete and wholly acknowledged.")
-    ] = True
+    include_tables: Annotated[
+        list[TablePattern],
+        Field(
+            description="The tables to publish, of those with cdc = true: `KEYSPACE.TABLE` or `KEYSPACE.*`; none for "
+            "all of them."
+        ),
+    ] = []
+    exclude_tables: Annotated[
+        list[TablePattern],
+        Field(description="Tables not to publish, in the same form; over `include_tables`."),
+    ] = []
+    processed_segments: Annotated[
+        str,
+        Field(
+            description="What becomes of a segment once it is complete and wholly acknowledged: `delete`, `keep`, or "
+            "the folder, by its whole path, that it is moved to.",
+            pattern=r"^(delete|keep|/.+)$",
+        ),
+    ] = "delete"
+    on_full: Annotated[
+        Literal["wait", "spool"],
+        Field(
+            description="When cdc_raw is nearly full: wait, until Cassandra refuses CDC writes on this node, or move "
+            "complete segments to the spool."
+        ),
+    ] = "wait"
+    spool_directory: Annotated[
+        Path | None,
+        Field(description="Where they go, a folder for each node; empty: `spool` in the state directory."),
+    ] = None
+    spool_max_mib: Annotated[
+        int,
+        Field(description="Most that the spool holds; a tenth of its disk stays free in any case.", ge=0),
+    ] = 16384
     quarantine_max_mutations: Annotated[
         int,
         Field(description="Mutations that cannot be decoded and are put aside before it stops.", ge=0),

@@ -13,6 +13,7 @@ from cdc_program.cassandra import connect, live_settings, peer_datacenters, read
 from cdc_program.errors import CdcError, Code
 from publisher.kafka import Topics
 from publisher.preflight import Facts, Finding, Keyspace, Status, judge, losses
+from publisher.selection import selection_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -27,8 +28,9 @@ def check(settings: Settings, say: Callable[[str], None]) -> None:
     """Say each finding, a line; CdcError CHANGES_WOULD_BE_LOST if one of them fails and is not accepted."""
     own = settings.publisher
     with connect(settings.cassandra, only=settings.cassandra.contact_points[0]) as client:
-        tables = published_tables(client)
-        findings = judge(gather(client, read_node(client), own, tables, _kafka_problems(settings, tables)))
+        tables = tables_with_cdc(client, settings)
+        published = [table for table in tables if selection_of(own).takes(*table)]
+        findings = judge(gather(client, read_node(client), own, tables, _kafka_problems(settings, published)))
     width = max(len(finding.check) for finding in findings)
     for check_name, status, says, fix in findings:
         accepted = " (accepted)" if status is Status.FAIL and check_name in own.accept_loss else ""
@@ -47,10 +49,11 @@ def require(findings: Sequence[Finding], settings: PublisherSettings) -> None:
 class Watch:
     """Says what begins to fail while the publisher runs, once, and when it is well again."""
 
-    def __init__(self, client: CassandraClient, node: Node, settings: PublisherSettings) -> None:
+    def __init__(self, client: CassandraClient, node: Node, settings: Settings) -> None:
         self._client = client
         self._node = node
-        self._settings = settings
+        self._all_settings = settings
+        self._settings = settings.publisher
         self._failing: set[Finding] = set()
 
     @property
@@ -81,37 +84,42 @@ class Watch:
         self._failing = failing
 
     def _findings(self) -> list[Finding]:
-        return judge(gather(self._client, self._node, self._settings, published_tables(self._client), ()))
+        tables = tables_with_cdc(self._client, self._all_settings)
+        return judge(gather(self._client, self._node, self._settings, tables, ()))
 
 
 def gather(
     client: CassandraClient,
     node: Node,
     settings: PublisherSettings,
-    tables: Iterable[tuple[str, str]],
+    tables: Sequence[tuple[str, str]],
     kafka: Sequence[str],
 ) -> Facts:
-    """CdcError CASSANDRA_UNREACHABLE, _AUTH or _QUERY."""
+    """`tables`: those with `cdc = true`; `kafka`: see Facts. CdcError CASSANDRA_UNREACHABLE, _AUTH or _QUERY."""
     folder = settings.cdc_raw_directory
     is_ours = folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK)
+    selection = selection_of(settings)
     disk = shutil.disk_usage(folder) if is_ours else None
     return Facts(
         release=node.release,
         datacenter=node.datacenter,
         datacenters=len({node.datacenter, *peer_datacenters(client)}),
         settings=live_settings(client),
-        keyspaces=_keyspaces(client, tables),
+        keyspaces=_keyspaces(client, [table for table in tables if selection.takes(*table)]),
         cdc_raw=str(folder),
         free_percent=disk.free * 100 // disk.total if disk else 0,
         is_cdc_raw_ours=is_ours,
         kafka=kafka,
+        left_out=[".".join(table) for table in tables if not selection.takes(*table)],
+        idle_patterns=list(selection.idle(tables)),
     )
 
 
-def published_tables(client: CassandraClient) -> list[tuple[str, str]]:
-    """(keyspace, table) of each with `cdc = true`."""
+def tables_with_cdc(client: CassandraClient, settings: Settings) -> list[tuple[str, str]]:
+    """(keyspace, table) of each with `cdc = true` but the filler's."""
+    filler = settings.filler.keyspace, settings.filler.table
     rows = client.rows("SELECT keyspace_name, table_name, cdc FROM system_schema.tables")
-    return sorted((row["keyspace_name"], row["table_name"]) for row in rows if row["cdc"])
+    return sorted({(row["keyspace_name"], row["table_name"]) for row in rows if row["cdc"]} - {filler})
 
 
 def _keyspaces(client: CassandraClient, tables: Iterable[tuple[str, str]]) -> list[Keyspace]:

@@ -39,13 +39,17 @@ class Outgoing(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a mutation gives: messages, and when the filler wrote it (µs) if it did."""
+    """What a mutation gives: messages, when the filler wrote it (µs) if it did, and how many updates were passed over
+    because the settings leave their tables out.
+    """
 
     messages: list[Outgoing]
     filler_written_at: int | None = None
+    excluded: int = 0
 
 
 NOTHING = Outcome([])
+EXCLUDED = Outcome([], excluded=1)
 
 
 def raw_messages(mutation: bytes, origin: Origin, schema: Schema | KnownTables) -> Outcome:
@@ -54,10 +58,12 @@ def raw_messages(mutation: bytes, origin: Origin, schema: Schema | KnownTables) 
     FormatError if it is not one, UnknownTableError or UnknownColumnError if the schema at hand does not fit: then none
     of it may be sent.
     """
-    if only_table(mutation) in schema.ignored:
-        return NOTHING
+    alone = only_table(mutation)
+    if alone in schema.ignored:
+        return EXCLUDED if alone in schema.excluded else NOTHING
     messages: list[Outgoing] = []
     written_at = None
+    excluded = 0
     for table, updates in split_mutation(mutation, origin.messaging_version, schema.tables):
         table_id = table.id.bytes
         published = schema.published.get(table_id)
@@ -68,7 +74,9 @@ def raw_messages(mutation: bytes, origin: Origin, schema: Schema | KnownTables) 
             ]
         elif table_id in schema.filler_ids:
             written_at = _written_at(updates, origin, schema.tables)
-    return Outcome(messages, written_at)
+        elif table_id in schema.excluded:
+            excluded += 1
+    return Outcome(messages, written_at, excluded)
 
 
 def gap_messages(mutation: bytes, origin: Origin, schema: Schema) -> Outcome:

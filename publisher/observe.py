@@ -19,6 +19,7 @@ from publisher.overview import segment_sizes, unflushed
 from publisher.position import Positions
 from publisher.report import Every
 from publisher.schema import Schema
+from publisher.selection import selection_of
 from publisher.space import SpaceWatch
 from publisher.tail import Tails
 
@@ -43,7 +44,12 @@ def observe(settings: Settings, seconds: float | None, say: Callable[[str], None
     ):
         node, told = read_node(client), live_settings(client)
         check_cdc_enabled(told)
-        schema = Schema(Path(scratch) / "schema.json", client.rows, (settings.filler.keyspace, settings.filler.table))
+        schema = Schema(
+            Path(scratch) / "schema.json",
+            client.rows,
+            (settings.filler.keyspace, settings.filler.table),
+            selection_of(own),
+        )
         positions = Positions(Path(scratch) / "position.json", node.host_id)
         folder = own.cdc_raw_directory
         space = allowance(told, own.cdc_total_space_mib, folder)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from publisher.report import Report
     from publisher.schema import Schema
     from publisher.space import FullSpan, Space
+    from publisher.spool import Spool
     from publisher.tail import Tails
 
 log = structlog.get_logger(__name__)
@@ -45,6 +46,7 @@ class Parts(NamedTuple):
     tails: Tails
     watch: Watch
     quarantine: Quarantine
+    spool: Spool
 
 
 class Overview:
@@ -73,11 +75,11 @@ class Overview:
         """The newest status for JSON."""
         return self._status._asdict()
 
-    def look(self, now: float, report: Report) -> None:
-        """`now`: of the monotonic clock."""
+    def look(self, now: float, report: Report) -> Space:
+        """`now`: of the monotonic clock; gives what there is of cdc_raw."""
         sizes = self._measure()
         space = self._space.look(now, sizes)
-        schema, sender, positions, tails, watch, quarantine = self._parts
+        schema, sender, positions, tails, watch, quarantine, spool = self._parts
         self._status = Status(
             host_id=self._status.host_id,
             cluster=self._status.cluster,
@@ -87,6 +89,8 @@ class Overview:
             mutations=report.mutations,
             messages=report.messages,
             bytes=report.bytes,
+            excluded=report.excluded,
+            left_out=tuple(schema.left_out()),
             in_flight=len(sender),
             deliveries=sender.acknowledged,
             delivery_seconds=sender.latency_seconds,
@@ -103,11 +107,17 @@ class Overview:
             seconds_to_full=space.seconds_to_full,
             seconds_without_us=space.seconds_without_drain,
             quarantined=len(quarantine),
+            spool_segments=len(spool.files()),
+            spool_bytes=spool.bytes,
+            spool_max=spool.max_bytes if spool.is_on else 0,
+            spool_problem=spool.problem,
+            spooled=spool.moved,
             memory=resident_bytes(),
             waiting=report.waiting(now),
             losing=watch.losing,
         )
         self._alert(space)
+        return space
 
     def _alert(self, space: Space) -> None:
         crossed = self._alerts.crossed(space)

@@ -42,7 +42,8 @@ class Keyspace:
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What was found. `settings`: the node's live ones by name, None if it does not tell them (3.11, or no grant);
-    `free_percent` of the disk of `cdc_raw`; `kafka`: what is wrong with it, one line each.
+    `free_percent` of the disk of `cdc_raw`; `kafka`: what is wrong with it, one line each; `left_out`:
+    tables with `cdc = true` that the settings leave out; `idle_patterns`: those of the settings' that fit no table.
     """
 
     release: str
@@ -54,6 +55,8 @@ class Facts:
     free_percent: int
     is_cdc_raw_ours: bool
     kafka: Sequence[str]
+    left_out: Sequence[str] = ()
+    idle_patterns: Sequence[str] = ()
 
 
 def judge(facts: Facts) -> list[Finding]:
@@ -179,6 +182,19 @@ def _files(facts: Facts) -> Iterator[Finding]:
         yield Finding("disk", Status.OK, f"{facts.free_percent} % of the disk of {facts.cdc_raw} is free.")
 
 
+def _tables(facts: Facts) -> Iterator[Finding]:
+    count = sum(len(keyspace.tables) for keyspace in facts.keyspaces)
+    left_out = f", and these are left out by the settings: {', '.join(facts.left_out)}" if facts.left_out else ""
+    said = f"{count} tables with cdc = true are published{left_out}."
+    if facts.left_out and not count:
+        yield Finding("tables", Status.WARN, said, "See publisher.include_tables and exclude_tables.")
+    else:
+        yield Finding("tables", Status.OK, said)
+    for pattern in facts.idle_patterns:
+        said = f"{pattern}, in publisher.include_tables or exclude_tables, fits no table with cdc = true."
+        yield Finding("tables", Status.WARN, said, "Spell it as Cassandra does, KEYSPACE.TABLE or KEYSPACE.*.")
+
+
 def _kafka(facts: Facts) -> Iterator[Finding]:
     for problem in facts.kafka:
         yield Finding("kafka", Status.FAIL, problem, "See docs/security.md for what the publisher needs.")
@@ -190,6 +206,7 @@ _CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     _cdc_enabled,
     _cdc_block_writes,
     _cdc_on_repair,
+    _tables,
     _durable_writes,
     _replication,
     _commitlog_sync,

@@ -19,6 +19,7 @@ from publisher.inflight import InFlight, Mark
 from publisher.messages import NOTHING, Origin, Outcome, gap_messages, heartbeat, raw_messages
 from publisher.quarantine import Gap
 from publisher.report import Every, Report
+from publisher.spool import spool_above
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,10 +29,13 @@ if TYPE_CHECKING:
     from publisher.channels import Channels
     from publisher.check import Watch
     from publisher.kafka import Sender
+    from publisher.moves import Disposal
     from publisher.overview import Overview
     from publisher.position import Positions
     from publisher.quarantine import Quarantine
     from publisher.schema import Schema
+    from publisher.space import Space
+    from publisher.spool import Spool
     from publisher.tail import SegmentTail, Tails
 
 SAVE_SECONDS = 0.2
@@ -61,6 +65,8 @@ class Publisher:
         tails: Tails,
         watch: Watch,
         quarantine: Quarantine,
+        spool: Spool,
+        disposal: Disposal,
         overview: Overview,
         beat: Callable[[], None],
     ) -> None:
@@ -74,6 +80,8 @@ class Publisher:
         self._tails = tails
         self._watch = watch
         self._quarantine = quarantine
+        self._spool = spool
+        self._disposal = disposal
         self._overview = overview
         self._beat = beat
         self._in_flight = InFlight()
@@ -138,6 +146,7 @@ class Publisher:
         origin = Origin(self._host_id, tail.file.id, tail.file.path.name, tail.messaging_version, entry.end_position)
         outcome = self._decode(entry.mutation, origin)
         self._report.mutations += 1
+        self._report.excluded += outcome.excluded
         if not outcome.messages and outcome.filler_written_at is None:
             self._in_flight.move(origin.segment, origin.position)
             return
@@ -228,12 +237,12 @@ class Publisher:
         now = monotonic()
         if self._save_time.is_due(now):
             self._positions.save()
-            self._delete_finished()
+            self._dispose_of_finished(now)
         if self._second.is_due(now):
             self._send_heartbeats(now)
             self._report.stall(now, self._sender.acknowledged, len(self._sender))
             self._report.progress(now, self._positions, len(self._sender))
-            self._overview.look(now, self._report)
+            self._relieve(self._overview.look(now, self._report))
 
     def _take_acknowledged(self) -> None:
         marks = self._in_flight.take_acknowledged()
@@ -244,17 +253,31 @@ class Publisher:
                 self._has_finished = True
                 log.info("segment finished", segment=mark.segment, size=mark.position)
 
-    def _delete_finished(self) -> None:
-        """Only after the position is durable."""
+    def _dispose_of_finished(self, now: float) -> None:
+        """Only after the position is durable; what cannot be moved now is tried again."""
         if not self._has_finished:
             return
-        self._has_finished = False
-        files = segments(self._settings.cdc_raw_directory)
-        if self._settings.delete_finished_segments:
+        files = [*segments(self._settings.cdc_raw_directory), *self._spool.files()]
+        try:
             for file in files:
-                if self._positions.is_finished(file.id):
-                    file.delete()
+                if self._positions.is_finished(file.id) and self._disposal.dispose(file):
+                    self._spool.forget(file)
+        except CdcError as error:
+            self._report.complain(now, error)
+            return
+        self._has_finished = False
         self._positions.forget({file.id for file in files})
+
+    def _relieve(self, space: Space) -> None:
+        """Cassandra links a segment here again if it crashes before it has flushed it: the spool has all of it."""
+        spooled = {file.id for file in self._spool.files()}
+        here = segments(self._settings.cdc_raw_directory)
+        for file in here:
+            if file.id in spooled:
+                file.delete()
+        waiting = [file for file in here if file.id not in spooled and not self._positions.is_finished(file.id)]
+        for moved in self._spool.relieve(waiting, space.used - spool_above(space)):
+            self._tails.relocate(moved)
 
     def _send_heartbeats(self, now: float) -> None:
         segment, position = self._positions.published_up_to

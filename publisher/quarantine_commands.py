@@ -18,6 +18,7 @@ from publisher.kafka import Sender
 from publisher.messages import raw_messages, void_gap
 from publisher.quarantine import open_quarantine
 from publisher.schema import Schema
+from publisher.selection import selection_of
 from publisher.start import open_channels
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _connected(settings: Settings) -> Iterator[_Connection]:
         history = Path(scratch) / "schema.json"
         if (own.state_directory / history.name).exists():
             shutil.copy(own.state_directory / history.name, history)
-        schema = Schema(history, client.rows, (settings.filler.keyspace, settings.filler.table))
+        schema = Schema(history, client.rows, (settings.filler.keyspace, settings.filler.table), selection_of(own))
         schema.load()
         schema.refresh()
         sender = Sender(settings.kafka)

@@ -47,6 +47,7 @@ class Report:
         self._complaint = (-WAITING_SECONDS, "")
         self.mutations = 0
         self.messages = 0
+        self.excluded = 0
         self.bytes = 0
         self.log_latency: float | None = None
         self.filler_rows = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from time import sleep
+from time import sleep, time_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import structlog
@@ -22,6 +22,7 @@ from cdc_messages import tables as table_messages
 from cdc_messages.errors import MessageError
 from cdc_program.errors import CdcError, Code
 from publisher import state_files
+from publisher.selection import EVERYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from cassandra_storage.schema import TableMetadata
+    from publisher.selection import Selection
 
 log = structlog.get_logger(__name__)
 
@@ -56,28 +58,34 @@ class PublishedTable(NamedTuple):
 
 class KnownTables(NamedTuple):
     """What a mutation is read with. `tables`: all that are known, by the 16 bytes of the id; `published`: those of
-    them whose updates are sent; `filler_ids`: the filler's own, which are not; `ignored`: the others.
+    them whose updates are sent; `filler_ids`: the filler's own, which are not; `ignored`: the others; `excluded`: those
+    of these that have `cdc = true` and are left out by the settings.
     """
 
     tables: Mapping[bytes, TableMetadata]
     published: Mapping[bytes, PublishedTable]
     filler_ids: AbstractSet[bytes]
     ignored: AbstractSet[bytes]
+    excluded: AbstractSet[bytes]
 
 
 class Schema:
-    """The node's tables and those that it had: see KnownTables for `tables`, `published`, `filler_ids`, `ignored`."""
+    """The node's tables and those that it had: see KnownTables for `tables`, `published`, `filler_ids`, `ignored`,
+    `excluded`.
+    """
 
-    def __init__(self, file: Path, ask: Ask, filler: tuple[str, str]) -> None:
+    def __init__(self, file: Path, ask: Ask, filler: tuple[str, str], selection: Selection = EVERYTHING) -> None:
         self._file = file
         self._ask = ask
         self._filler = filler
+        self._selection = selection
         self._version: UUID | None = None
         self._current: set[bytes] = set()
         self.tables: dict[bytes, TableMetadata] = {}
         self.published: dict[bytes, PublishedTable] = {}
         self.filler_ids: set[bytes] = set()
         self.ignored: set[bytes] = set()
+        self.excluded: set[bytes] = set()
         self._gone: set[bytes] = set()
         self._marks: dict[bytes, int] = {}
 
@@ -94,6 +102,7 @@ class Schema:
             {table_id: published.get(table_id, table) for table_id, table in self.published.items()},
             self.filler_ids,
             self.ignored,
+            self.excluded,
         )
 
     def load(self) -> None:
@@ -107,13 +116,20 @@ class Schema:
                 for entry in stored["tables"]
             ]
             self._marks = {bytes.fromhex(table): int(since) for table, since in stored.get("marks", {}).items()}
+            excluded = {bytes.fromhex(table) for table in stored.get("excluded", ())}
         except (KeyError, TypeError, ValueError, AttributeError, MessageError) as error:
             raise CdcError(
                 Code.POSITION_FILE,
                 f"The schema history {self._file} is damaged.",
                 "Restore it or remove it: without it, mutations of tables that were dropped cannot be read.",
             ) from error
-        self._take({table.id.bytes: table for table in tables})
+        known = {table.id.bytes: table for table in tables}
+        for table_id in excluded & known.keys():
+            if self._takes(known[table_id]):
+                self._mark(known[table_id], time_ns() // 1000)
+        self._take(known)
+        if self.excluded != excluded:
+            self._save()
 
     def refresh(self) -> bool:
         """Read the node's schema if its version is another than the one last read; True if a table changed.
@@ -145,6 +161,10 @@ class Schema:
     def current(self) -> list[PublishedTable]:
         """The published tables that were on the node when it was last asked."""
         return [table for table_id, table in self.published.items() if table_id in self._current]
+
+    def left_out(self) -> list[str]:
+        """The names of the tables on the node that have `cdc = true` and are not published, as the settings say."""
+        return sorted(self.tables[table_id].qualified_name for table_id in self.excluded & self._current)
 
     def forget_version(self) -> None:
         """Make the next refresh read the schema whatever its version: a mutation did not fit."""
@@ -179,12 +199,16 @@ class Schema:
         if tables == self.tables:
             return False
         self._take(tables)
+        self._save()
+        return True
+
+    def _save(self) -> None:
         entries = [
             {"cdc": table.cdc, "table": table_messages.to_json(table).decode()} for table in self.tables.values()
         ]
         marks = {table_id.hex(): since for table_id, since in self._marks.items()}
-        state_files.write(self._file, {"tables": entries, "marks": marks})
-        return True
+        excluded = sorted(table_id.hex() for table_id in self.excluded)
+        state_files.write(self._file, {"tables": entries, "marks": marks, "excluded": excluded})
 
     def _follow_cdc(self, before: TableMetadata | None, table: TableMetadata) -> None:
         """Say what happens to a table's changes, and remember a hole in them."""
@@ -192,20 +216,32 @@ class Schema:
         if table.cdc and not _is_publishable(table) and (before is None or is_off):
             log.warning("table is not published", code=Code.TABLE_NOT_PUBLISHED.text, table=table.qualified_name)
         elif is_off and table.cdc:
-            self._marks[table.id.bytes] = table.altered_at
-            log.warning("table needs a snapshot", code=Code.NEEDS_SNAPSHOT.text, table=table.qualified_name)
+            self._mark(table, table.altered_at)
         elif before is not None and before.cdc and not table.cdc:
             log.warning("cdc was switched off", code=Code.CDC_SWITCHED_OFF.text, table=table.qualified_name)
+
+    def _mark(self, table: TableMetadata, since: int) -> None:
+        self._marks[table.id.bytes] = since
+        log.warning("table needs a snapshot", code=Code.NEEDS_SNAPSHOT.text, table=table.qualified_name)
+
+    def _takes(self, table: TableMetadata) -> bool:
+        return self._selection.takes(table.keyspace, table.name)
 
     def _take(self, tables: dict[bytes, TableMetadata]) -> None:
         self.tables = tables
         self.filler_ids = {
             table_id for table_id, table in tables.items() if (table.keyspace, table.name) == self._filler
         }
-        published = {
-            table_id: _published(table, self._marks.get(table_id, 0))
+        tracked = {
+            table_id: table
             for table_id, table in tables.items()
             if table.cdc and _is_publishable(table) and table_id not in self.filler_ids
+        }
+        self.excluded = {table_id for table_id, table in tracked.items() if not self._takes(table)}
+        published = {
+            table_id: _published(table, self._marks.get(table_id, 0))
+            for table_id, table in tracked.items()
+            if table_id not in self.excluded
         }
         # One object for each state of a table: what is unchanged stays the same.
         self.published = {

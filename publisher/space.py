@@ -23,7 +23,7 @@ _STEPS_AHEAD = 3  # from where the next segment would not fit: it, the one that 
 
 class Space(NamedTuple):
     """Bytes in the folder, bytes at which CDC writes are refused (0 where that is not known), bytes a second that come
-    and go, and the seconds until it is full at this pace, and if nothing went (None: not in sight).
+    and go, the seconds until it is full at this pace, and if nothing went (None: not in sight), and bytes of a segment.
     """
 
     used: int
@@ -32,6 +32,7 @@ class Space(NamedTuple):
     leaving: float
     seconds_to_full: float | None
     seconds_without_drain: float | None
+    segment: int = 0
 
     @property
     def is_full(self) -> bool:
@@ -47,6 +48,7 @@ class SpaceWatch:
     """Follows the folder. Times are of one monotonic clock, in seconds."""
 
     def __init__(self, total_space: int, segment_size: int) -> None:
+        self._segment = segment_size
         self._ahead = _STEPS_AHEAD * segment_size
         self._full_at = max(total_space - segment_size, 1) if total_space else 0
         self._sizes: dict[int, int] = {}
@@ -80,6 +82,7 @@ class SpaceWatch:
             leaving,
             self._seconds_to_full(arriving - leaving, since),
             self._seconds_to_full(arriving, since),
+            self._segment,
         )
 
     def _seconds_to_full(self, growth: float, since: float) -> float | None:

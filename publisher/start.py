@@ -14,12 +14,15 @@ from publisher import cdc_raw, state_files
 from publisher.channels import Channels, RegistryIds
 from publisher.check import Watch
 from publisher.kafka import Sender, Topics
+from publisher.moves import open_disposal
 from publisher.node_space import allowance
 from publisher.overview import Overview, Parts
 from publisher.position import Positions
 from publisher.publish import Publisher
 from publisher.quarantine import open_quarantine
 from publisher.schema import Schema
+from publisher.selection import selection_of
+from publisher.spool import open_spool
 from publisher.status import StatusMetrics
 from publisher.tail import Tails
 
@@ -41,21 +44,26 @@ def run(settings: Settings) -> None:
         told = live_settings(client)
         check_cdc_enabled(told)
         _check_cdc_raw(own.cdc_raw_directory, told)
-        watch = Watch(client, node, own)
+        watch = Watch(client, node, settings)
         watch.start()
         codecs = cdc_raw.open_codecs(own)
         state_files.make_folder(own.state_directory)
         with state_files.locked(own.state_directory):
             schema = Schema(
-                own.state_directory / "schema.json", client.rows, (settings.filler.keyspace, settings.filler.table)
+                own.state_directory / "schema.json",
+                client.rows,
+                (settings.filler.keyspace, settings.filler.table),
+                selection_of(own),
             )
             schema.load()
             positions = Positions.load(own.state_directory / "position.json", node.host_id)
             sender = Sender(settings.kafka)
-            tails = Tails(own.cdc_raw_directory, positions, codecs, own.max_segment_mib << 20)
+            spool = open_spool(own, node.host_id)
+            tails = Tails(own.cdc_raw_directory, positions, codecs, own.max_segment_mib << 20, spool)
             space = allowance(told, own.cdc_total_space_mib, own.cdc_raw_directory)
             quarantine = open_quarantine(own)
-            overview = Overview(node, own, space, Parts(schema, sender, positions, tails, watch, quarantine))
+            parts = Parts(schema, sender, positions, tails, watch, quarantine, spool)
+            overview = Overview(node, own, space, parts)
             operations = Operations(own.operations_address, own.operations_port, overview.describe)
             operations.registry.register(StatusMetrics(overview.newest))
             publisher = Publisher(
@@ -68,6 +76,8 @@ def run(settings: Settings) -> None:
                 watch=watch,
                 tails=tails,
                 quarantine=quarantine,
+                spool=spool,
+                disposal=open_disposal(own),
                 overview=overview,
                 beat=operations.beat,
             )
@@ -78,6 +88,7 @@ def run(settings: Settings) -> None:
                 cluster=node.cluster,
                 cassandra=node.release,
                 tables=sorted(table.table.qualified_name for table in schema.current()),
+                left_out=schema.left_out(),
                 published_up_to=list(positions.published_up_to),
             )
             with operations:

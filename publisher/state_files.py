@@ -73,12 +73,13 @@ def write(path: Path, value: Mapping[str, Any]) -> None:
             file.flush()
             os.fsync(handle)
         temporary.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         raise _error(path, f"it cannot be written: {error.strerror}") from error
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make its names durable; OSError."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

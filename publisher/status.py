@@ -15,10 +15,14 @@ LEAST_SECONDS = 600.0  # that a stop must be able to last
 
 
 class Status(NamedTuple):
-    """Sizes are bytes, times seconds. `used` to `seconds_to_full`: see publisher.space.Space. `lag_seconds`: since when
-    all that was durable then is acknowledged; None before the first time. `filler_rows`: how many of a filler's rows
-    were reached, `filler_rows_seconds` after their writes in sum, and `log_latency_seconds` of the last. `waiting`: the
-    problem that is waited for, empty if none. `losing`: what loses changes now.
+    """Sizes are bytes, times seconds.
+
+    `used` to `seconds_to_full`: see publisher.space.Space. `left_out`: tables, by the settings; `excluded`: updates of
+    theirs. `lag_seconds`: since when all that was durable then is acknowledged; None before the first time.
+    `filler_rows`: how many of a filler's rows were reached, `filler_rows_seconds` after their writes in sum, and
+    `log_latency_seconds` of the last. `spool_max`: 0 if nothing goes to the spool; `spool_problem`: why nothing can go
+    there though it should; `spooled`: segments, since the start. `waiting`: the problem that is waited for, empty if
+    none. `losing`: what loses changes now.
     """
 
     host_id: str
@@ -29,6 +33,8 @@ class Status(NamedTuple):
     mutations: int = 0
     messages: int = 0
     bytes: int = 0
+    excluded: int = 0
+    left_out: tuple[str, ...] = ()
     in_flight: int = 0
     deliveries: int = 0
     delivery_seconds: float = 0.0
@@ -45,6 +51,11 @@ class Status(NamedTuple):
     seconds_to_full: float | None = None
     seconds_without_us: float | None = None
     quarantined: int = 0
+    spool_segments: int = 0
+    spool_bytes: int = 0
+    spool_max: int = 0
+    spool_problem: str = ""
+    spooled: int = 0
     memory: int = 0
     waiting: str = ""
     losing: tuple[str, ...] = ()
@@ -52,7 +63,7 @@ class Status(NamedTuple):
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Status:
         """Of a publisher of this version; TypeError of another."""
-        return cls(**{**value, "losing": tuple(value["losing"])})
+        return cls(**{**value, "losing": tuple(value["losing"]), "left_out": tuple(value["left_out"])})
 
 
 class StatusMetrics:
@@ -84,6 +95,8 @@ def _counters(status: Status) -> tuple[tuple[str, str, float], ...]:
         ("mutations", "Mutations read.", status.mutations),
         ("messages", "Raw messages sent, a row each.", status.messages),
         ("bytes", "Bytes of raw messages sent.", status.bytes),
+        ("excluded_updates", "Updates of tables that the settings leave out, passed over.", status.excluded),
+        ("spooled_segments", "Segments moved to the spool.", status.spooled),
     )
 
 
@@ -101,6 +114,10 @@ def _gauges(status: Status) -> tuple[tuple[str, str, float | None], ...]:
         ("cdc_raw_leaving_bytes_per_second", "Deleted from cdc_raw.", status.leaving),
         ("cdc_raw_full_in_seconds", "Until CDC writes are refused; absent if not in sight.", status.seconds_to_full),
         ("quarantined_mutations", "Mutations put aside.", status.quarantined),
+        ("spool_segments", "Segments in the spool.", status.spool_segments),
+        ("spool_bytes", "Bytes in the spool.", status.spool_bytes),
+        ("spool_max_bytes", "Bytes that it may hold; 0 if nothing goes there.", status.spool_max),
+        ("spool_stuck", "1 while cdc_raw fills and nothing can be moved.", float(bool(status.spool_problem))),
         ("waiting", "1 while Cassandra, Kafka or the registry is waited for.", float(bool(status.waiting))),
         ("losing_changes", "Findings of the preflight that lose changes.", len(status.losing)),
         ("compiled", "1 if the hot modules are compiled.", float(status.is_compiled)),
@@ -112,7 +129,7 @@ def text(status: Status) -> str:
     speed = f"filled by {_rate(status.arriving)}, emptied by {_rate(status.leaving)}"
     lines = [
         ("node", f"{status.host_id} of {status.cluster}, Cassandra {status.cassandra}"),
-        ("tables", f"{status.tables} published"),
+        ("tables", f"{status.tables} published{_left_out(status)}"),
         ("read", f"{status.mutations:,} mutations"),
         ("sent", f"{status.messages:,} messages, {as_size(status.bytes)}; {status.in_flight:,} in flight"),
         ("lag", f"{as_time(status.lag_seconds)}, {as_size(status.lag_bytes)}"),
@@ -123,12 +140,23 @@ def text(status: Status) -> str:
     ]
     if status.log_latency_seconds is not None:
         lines.append(("log", f"{as_time(status.log_latency_seconds)} from the last filler's write to its publishing"))
+    if status.spool_max or status.spool_segments:
+        room = f" of {as_size(status.spool_max)}" if status.spool_max else ", which takes no more"
+        lines.append(("spool", f"{as_size(status.spool_bytes)}{room} in {status.spool_segments} segments"))
+    if status.spool_problem:
+        lines.append(("spool", status.spool_problem))
     if status.quarantined:
         lines.append(("put aside", f"{status.quarantined} mutations: cassandra-publisher quarantine ls"))
     if status.waiting:
         lines.append(("waiting", status.waiting))
     lines += [("losing", problem) for problem in status.losing]
     return "\n".join([*(f"{name:<9} {value}" for name, value in lines), verdict(status)])
+
+
+def _left_out(status: Status) -> str:
+    if not status.left_out:
+        return ""
+    return f"; left out by the settings: {', '.join(status.left_out)} ({status.excluded:,} updates passed over)"
 
 
 def verdict(status: Status) -> str:

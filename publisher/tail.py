@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cassandra_storage.commitlog_sections import Codecs
     from cdc_program.errors import CdcError
     from publisher.position import Positions
+    from publisher.spool import Spool
 
 LEFT_BEHIND_SECONDS = 10.0
 
@@ -64,6 +65,11 @@ class SegmentTail:
     def end(self) -> int:
         """The end of what is durable; of a compressed segment that is complete roughly. FileNotFoundError."""
         return self.file.path.stat().st_size if self.is_completed else self._durable
+
+    def relocate(self, file: SegmentFile) -> None:
+        """It lies elsewhere now; what is open stays open."""
+        self.file = file
+        self._segment.path = file.path
 
     def extend(self, index: CdcIndex, size: int) -> None:
         """Take what its index says now; `size` is the file's. The number of a completed segment means nothing but that
@@ -146,8 +152,10 @@ class Tails:
         positions: Positions,
         codecs: Codecs | None = None,
         max_segment_size: int = MAX_SEGMENT_SIZE,
+        spool: Spool | None = None,
     ) -> None:
         self._folder = folder
+        self._spool = spool
         self._positions = positions
         self._codecs = codecs
         self._max_segment_size = max_segment_size
@@ -158,7 +166,7 @@ class Tails:
 
         A segment may be passed by a later one, and be read on when its index says so.
         """
-        files = [file for file in segments(self._folder) if not self._positions.is_finished(file.id)]
+        files = [file for file in self._files() if not self._positions.is_finished(file.id)]
         self._drop_vanished({file.id for file in files})
         newest = self._positions.published_up_to.segment_id
         tails = []
@@ -170,6 +178,11 @@ class Tails:
                 newest = max(newest, file.id)
         return tails[::-1]
 
+    def relocate(self, file: SegmentFile) -> None:
+        """A segment has been moved."""
+        if file.id in self._tails:
+            self._tails[file.id].relocate(file)
+
     def bytes_behind(self) -> int:
         """What is durable and not acknowledged, as the last poll saw it."""
         total = 0
@@ -179,11 +192,19 @@ class Tails:
                     total += max(0, tail.end - self._positions.resume_at(segment))
         return total
 
+    def _files(self) -> list[SegmentFile]:
+        """In order; one that is in the spool, too, is whole there."""
+        here = segments(self._folder)
+        spooled = {file.id: file for file in self._spool.files()} if self._spool else {}
+        return sorted([*spooled.values(), *(file for file in here if file.id not in spooled)]) if spooled else here
+
     def _look(self, file: SegmentFile, *, is_passed: bool) -> SegmentTail | None:
         tail = self._tails.get(file.id)
         if tail is None:
             resume_from = self._positions.resume_at(file.id)
             tail = self._tails[file.id] = SegmentTail(file, resume_from, self._codecs, self._max_segment_size)
+        elif tail.file != file:
+            tail.relocate(file)
         if tail.is_at_end:
             return None
         try:

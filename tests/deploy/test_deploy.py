@@ -13,6 +13,8 @@ import yaml
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from cdc_program.describe import setting
+from filler.status import Status as FillerStatus
+from filler.status import StatusMetrics as FillerMetrics
 from publisher.status import Status, StatusMetrics
 
 if TYPE_CHECKING:
@@ -26,11 +28,12 @@ PANELS = json.loads((DEPLOY / "grafana" / "publishers.json").read_text())["panel
 
 
 def served() -> set[str]:
-    """The names of all samples that a publisher serves."""
+    """The names of all samples that a publisher and a filler serve."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     busy = Status("host", "cluster", "5.0.8", is_compiled=True, lag_seconds=1, log_latency_seconds=1, seconds_to_full=1)
     registry.register(StatusMetrics(lambda: busy))
+    registry.register(FillerMetrics(lambda: FillerStatus("host", "cluster", "5.0.8", 600.0, 1 << 25)))
     return {sample.name for family in registry.collect() for sample in family.samples} | {"up"}
 
 

@@ -36,7 +36,7 @@ LEAST_AGAIN = 20  # raw messages
 REPLICATION = f"{{'class': 'NetworkTopologyStrategy', '{CDC_DATACENTER}': 2}}"
 SETTINGS = {
     "publisher.heartbeat_seconds": 1,
-    "publisher.delete_finished_segments": False,
+    "publisher.processed_segments": "keep",
     "kafka.raw_partitions": 1,
     "materializer.hold_seconds": HOLD_SECONDS,
 }

@@ -39,7 +39,7 @@ def stack_for(version: str, *, cluster: bool, console: Console) -> Iterator[tupl
         version=version,
         datacenters=CLUSTER if cluster else None,
         options=replace(options_of(version), yaml=yaml),
-        settings={**SETTINGS, "publisher.delete_finished_segments": not cluster},
+        settings={**SETTINGS, "publisher.processed_segments": "keep" if cluster else "delete"},
         report=lambda text: console.print(text, style="dim", highlight=False),
     ) as stack:
         servers = stack.servers

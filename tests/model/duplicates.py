@@ -34,7 +34,7 @@ POSITIONS = "position.json"
 
 
 def check_duplicates(stack: Stack, run: Run, seed: int, statements: int, report: Callable[[str], None]) -> Result:
-    """Needs a stack that keeps its segments (`publisher.delete_finished_segments` off)."""
+    """Needs a stack that keeps its segments (`publisher.processed_segments = "keep"`)."""
     start = time.monotonic()
     result = Result(seed)
     old = positions_of(stack).read_bytes()

@@ -79,10 +79,10 @@ def test_variables_without_a_double_underscore_are_no_settings(monkeypatch: pyte
 def test_lists_and_nothing_in_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CDC_CASSANDRA__CONTACT_POINTS", "a, b")
     monkeypatch.setenv("CDC_KAFKA__SSL_CA_FILE", "")
-    settings = load_settings(None, {"publisher.delete_finished_segments": "false"}).settings
+    settings = load_settings(None, {"materializer.tombstones": "false"}).settings
     assert settings.cassandra.contact_points == ["a", "b"]
     assert settings.kafka.ssl_ca_file is None
-    assert settings.publisher.delete_finished_segments is False
+    assert settings.materializer.tombstones is False
 
 
 @pytest.mark.parametrize(

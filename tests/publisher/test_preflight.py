@@ -48,6 +48,7 @@ def test_all_is_well() -> None:
         "disk",
         "kafka",
         "replication",
+        "tables",
     }
 
 

@@ -126,7 +126,7 @@ def test_a_status_goes_through_json() -> None:
 
 
 def of(space: Space) -> Status:
-    used, full_at, arriving, leaving, to_full, without_us = space
+    used, full_at, arriving, leaving, to_full, without_us, _ = space
     return Status(
         "host",
         "cluster",

@@ -1,0 +1,135 @@
+"""A real 5.0 node whose cdc_raw would be full while Kafka is away: with the spool it accepts every write."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from local_stack import cql
+from local_stack.cassandra import CassandraCluster, CassandraOptions
+from local_stack.stack import SYNC_PERIOD_MS
+from publisher.cdc_raw import segments
+from tests.publisher.publisher_process import PublisherProcess, eventually, settings_beside
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from local_stack.cassandra import CassandraNode
+    from local_stack.interfaces import KafkaServer
+    from tests.publisher.sent import Sent
+
+log = logging.getLogger(__name__)
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.exhaustive,
+    pytest.mark.parametrize("is_same_filesystem", [True, False], ids=["renamed", "copied"]),
+]
+
+MIB = 1 << 20
+TOTAL_MIB, SEGMENT_MIB = 24, 1
+WRITE_BYTES, WRITES_PER_SECOND = 32 * 1024, 80  # 2.5 MiB/s
+WRITES = 2 * TOTAL_MIB * MIB // WRITE_BYTES
+KEYS = {number.to_bytes(4, "big") for number in range(WRITES)}
+SECONDS = 120.0
+MOST_IN_FLIGHT = 700  # 16 MiB of the client's queue, and what was acknowledged since the position was saved
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[CassandraNode]:
+    options = CassandraOptions(
+        commitlog_sync_period_ms=SYNC_PERIOD_MS, commitlog_segment_mib=SEGMENT_MIB, cdc_total_space_mib=TOTAL_MIB
+    )
+    with CassandraCluster(options=options, folder=tmp_path / "cluster") as cluster:
+        yield cluster.nodes[0]
+
+
+@pytest.fixture
+def spool_directory(tmp_path: Path, *, is_same_filesystem: bool) -> Iterator[Path]:
+    if is_same_filesystem:
+        yield tmp_path / "spool"
+        return
+    folder = Path("/dev/shm") / f"spool-{time.time_ns()}"  # noqa: S108 - a filesystem of its own
+    folder.mkdir()
+    try:
+        if folder.stat().st_dev == tmp_path.stat().st_dev:
+            pytest.skip("no second filesystem here")
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def status(publisher: PublisherProcess) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(publisher.get("/status")[1])
+    return value
+
+
+def test_writes_go_on_and_all_comes_out(
+    node: CassandraNode,
+    kafka: KafkaServer,
+    registry_url: str,
+    topic_prefix: str,
+    sent: Callable[..., list[Sent]],
+    spool_directory: Path,
+    tmp_path: Path,
+) -> None:
+    state = tmp_path / "state"
+    settings = settings_beside(node.cluster, state) | {
+        "kafka.bootstrap_servers": kafka.bootstrap_servers,
+        "kafka.topic_prefix": topic_prefix,
+        "registry.url": registry_url,
+        "publisher.on_full": "spool",
+        "publisher.spool_directory": spool_directory,
+    }
+    publisher = PublisherProcess(settings, tmp_path)
+    try:
+        with cql.connect([node.address], node.port) as client:
+            client.run("CREATE KEYSPACE filled WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+            client.run("CREATE TABLE filled.t (p int PRIMARY KEY, v text) WITH cdc = true")
+            publisher.start()
+            kafka.pause()
+            try:
+                most = write_all(client, publisher)
+                shown = publisher.command("status")[1]
+                assert "CDC-018" in publisher.log()
+                assert "spool " in shown
+                assert most["used"] <= most["full_at"]
+                assert publisher.get("/health")[0] == 200
+            finally:
+                kafka.resume()
+        log.info("most in cdc_raw: %.1f MiB, in the spool: %.1f MiB", most["used"] / MIB, most["spool_bytes"] / MIB)
+        eventually(lambda: status(publisher)["spool_segments"] < most["spool_segments"] - 3, SECONDS)
+        publisher.kill()
+        publisher.start()
+        found = sent("filled", "t", lambda messages: {each.key for each in messages} >= KEYS, SECONDS)
+        eventually(lambda: status(publisher)["spool_segments"] == 0, SECONDS)
+        [folder] = spool_directory.iterdir()
+        assert segments(folder) == []
+        assert list(folder.iterdir()) == []
+        rows = [each for each in found if each.message.kind == "row"]
+        log.info("%d rows written, %d messages", WRITES, len(rows))
+        assert len(rows) <= WRITES + MOST_IN_FLIGHT
+        assert publisher.stop() == 0
+    finally:
+        publisher.kill()
+
+
+def write_all(client: cql.CqlClient, publisher: PublisherProcess) -> dict[str, float]:
+    """None of them is refused; the most of what is seen meanwhile."""
+    most: dict[str, float] = {}
+    following = time.monotonic()
+    for number in range(WRITES):
+        following += 1 / WRITES_PER_SECOND
+        time.sleep(max(0.0, following - time.monotonic()))
+        client.run(f"INSERT INTO filled.t (p, v) VALUES ({number}, '{'x' * WRITE_BYTES}')")
+        if number % WRITES_PER_SECOND == 0 or number == WRITES - 1:
+            for name, value in status(publisher).items():
+                if isinstance(value, int | float):
+                    most[name] = max(most.get(name, value), value)
+    assert most["spool_bytes"] > TOTAL_MIB * MIB / 2
+    return most
