@@ -12,7 +12,7 @@ FOLLOW_ARGS := $(if $(TABLE),--table $(TABLE)) $(if $(JSON),--json)
 INSTALLED := test -x $(PY) || { echo "No stack is running. Start one in another terminal: make stack" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help preflight install demo stack follow cqlsh test failed unit model repro model-mutants exhaustive chaos fuzz fold lint format \
+.PHONY: help preflight install archive demo stack follow cqlsh test failed unit model repro model-mutants exhaustive chaos fuzz fold lint format \
 	oracle oracle-merge oracle-types bench bench-state bench-moves bench-wide clean distclean
 
 help: ## Show this help
@@ -42,6 +42,10 @@ preflight: ## Say what is missing on this machine, and the command that mends it
 
 install: ## Install Python packages, a Java runtime and the servers' jars into .local (demo and test do it too)
 	@$(PYTHON) -m local_stack.bootstrap
+
+archive: install ## Pack the materializer with all that it needs for Spark's executors: dist/materializer.tar.gz
+	@mkdir -p dist
+	@$(PY) -m materializer archive dist/materializer.tar.gz
 
 demo: install ## Story, load and comparison on a real Cassandra, Kafka and Spark; about 90 s once installed
 	@$(PY) -m local_stack.demo

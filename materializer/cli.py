@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from cdc_program.cli import Program
+from cdc_program.cli import Program, reported_errors
 
 if TYPE_CHECKING:
     from cdc_program.settings import Settings
@@ -37,6 +38,24 @@ def run(settings: Settings) -> None:
     from materializer.spark import run as materialize  # noqa: PLC0415 - --help and config need no PySpark
 
     materialize(settings)
+
+
+@main.command(
+    "archive",
+    params=[
+        click.Argument(["target"], metavar="FILE.tar.gz", type=click.Path(path_type=Path, dir_okay=False)),
+    ],
+)
+def make_archive(target: Path) -> None:
+    """Writes a Python environment with this program for Spark's executors, for spark-submit's --archives.
+
+    Their machines need this system, processor and Python; PySpark is not in it. docs/spark.md shows how it is used.
+    """
+    from materializer.archive import write_archive  # noqa: PLC0415
+
+    with reported_errors():
+        size = write_archive(target)
+        click.echo(f"{target}: {size / 2**20:,.0f} MiB; spark-submit --archives {target}#environment", err=True)
 
 
 dead_letters = click.Group("dead-letters", help="Raw messages that cannot be read and were put aside.")

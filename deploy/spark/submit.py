@@ -1,0 +1,5 @@
+"""What spark-submit runs: `spark-submit … submit.py run --config /etc/cdc.toml`; see docs/spark.md."""
+
+from materializer.cli import main
+
+main()
