@@ -1,16 +1,20 @@
-"""A call that may hang, given up after a while."""
+"""A call to the checkpoint location, which may hang, given up after a while."""
 
 from __future__ import annotations
 
 import threading
 from typing import TYPE_CHECKING
 
+from cdc_program.errors import CdcError, Code
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 def within(seconds: float, call: Callable[[], None], what: str) -> None:
-    """Call it; TimeoutError if it is not back in time. It then goes on in a thread that nobody waits for."""
+    """Call it; CdcError(CHECKPOINT_LOCATION), as from a location that is away, if it is not back in time. It then goes
+    on in a thread that nobody waits for.
+    """
     raised: list[BaseException] = []
 
     def run() -> None:
@@ -23,6 +27,11 @@ def within(seconds: float, call: Callable[[], None], what: str) -> None:
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
-        raise TimeoutError(f"{what} has taken longer than {seconds:.0f} s")
+        raise CdcError(
+            Code.CHECKPOINT_LOCATION,
+            f"The checkpoint location does not answer: {what} has taken longer than {seconds:.0f} s.",
+            "Make the location reachable for all workers; it is tried again until then. If it is only slow, raise "
+            "materializer.transaction_timeout_seconds.",
+        )
     if raised:
         raise raised[0]

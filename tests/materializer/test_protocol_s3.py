@@ -69,3 +69,19 @@ def test_a_location_that_fails_for_a_while(setup: Setup, s3: S3Server, how: str)
     assert setup.counts() == before
     setup.run()
     setup.check()
+
+
+def test_a_location_that_hangs_for_a_while(setup: Setup, s3: S3Server) -> None:
+    """It keeps its connections and answers nothing; what was under way is stored after all when it wakes up."""
+    setup.run(until=100)
+    before = setup.counts()
+    s3.pause()
+    try:
+        with pytest.raises(CdcError, match="does not answer") as raised:
+            setup.run(transaction_timeout_seconds=2)
+    finally:
+        s3.resume()
+    assert raised.value.code is Code.CHECKPOINT_LOCATION
+    assert setup.counts() == before
+    setup.run()
+    setup.check()
