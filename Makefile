@@ -13,7 +13,7 @@ INSTALLED := test -x $(PY) || { echo "No stack is running. Start one in another 
 
 .DEFAULT_GOAL := help
 .PHONY: help preflight install archive demo stack follow cqlsh test failed unit model repro model-mutants exhaustive chaos fuzz fold lint format \
-	oracle oracle-merge oracle-types bench bench-state bench-moves bench-wide clean distclean
+	oracle oracle-merge oracle-types bench bench-state bench-moves bench-wide bench-publisher-memory clean distclean
 
 help: ## Show this help
 	@echo "Usage: make TARGET [VARIABLE=value]"
@@ -117,6 +117,9 @@ bench-state: install ## Does an update's cost grow with the state? CPU seconds p
 
 bench-moves: install ## Ten moves of a 10^6-row partition between two workers: bytes read and written, time to be ready
 	@$(PY) -m bench.state_moves
+
+bench-publisher-memory: install ## A publisher's memory over 2,000,000 mutations with Kafka stopped half-way; some minutes
+	@$(PY) -m bench.publisher_memory $(BENCH_ARGS)
 
 bench: install ## Measure the hot paths: CPU seconds per million, and as a ratio to a peer
 	@$(PY) -m bench.hot_paths
