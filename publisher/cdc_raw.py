@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_files.codecs import SegmentCodecs
-from cassandra_files.keystore import KeystoreError, read_keys
 from cassandra_files.segments import list_segments, read_descriptor_of
 from cassandra_storage.errors import FormatError, UnsupportedError
 from cdc_program.errors import CdcError, Code
@@ -15,6 +13,7 @@ if TYPE_CHECKING:
 
     from cassandra_files.segments import SegmentFile
     from cassandra_storage.commitlog import CdcIndex
+    from cassandra_storage.commitlog_sections import Codecs, Decompressor, Decryptor, EncryptionParameters
     from cdc_program.settings import PublisherSettings
 
 
@@ -64,11 +63,28 @@ def damaged(path: Path, reason: str, where: str) -> CdcError:
     )
 
 
-def open_codecs(settings: PublisherSettings) -> SegmentCodecs:
+class LazyCodecs:
+    """SegmentCodecs for a log that is not encrypted, imported by the first compressed segment: it takes 12 MB."""
+
+    def decompressor(self, class_name: str) -> Decompressor:
+        from cassandra_files.codecs import SegmentCodecs  # noqa: PLC0415 - see above
+
+        return SegmentCodecs().decompressor(class_name)
+
+    def decryptor(self, parameters: EncryptionParameters) -> Decryptor:
+        from cassandra_files.codecs import SegmentCodecs  # noqa: PLC0415 - see above
+
+        return SegmentCodecs().decryptor(parameters)
+
+
+def open_codecs(settings: PublisherSettings) -> Codecs:
     """For segments of every kind: the keys of the keystore, if one is set, and with consent only."""
     if settings.keystore is None or not settings.allow_plaintext_downstream:
         _check_plain(settings.cdc_raw_directory, has_keystore=settings.keystore is not None)
-        return SegmentCodecs()
+        return LazyCodecs()
+    from cassandra_files.codecs import SegmentCodecs  # noqa: PLC0415 - see LazyCodecs
+    from cassandra_files.keystore import KeystoreError, read_keys  # noqa: PLC0415 - likewise
+
     password = settings.keystore_password.get_secret_value()
     try:
         return SegmentCodecs(read_keys(settings.keystore, password, settings.key_password.get_secret_value() or None))

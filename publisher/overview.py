@@ -13,6 +13,7 @@ import structlog
 from cassandra_storage import vint
 from cdc_program.errors import Code
 from publisher.cdc_raw import segments
+from publisher.memory import resident_bytes
 from publisher.space import Alerts, SpaceWatch
 from publisher.status import Status
 
@@ -167,15 +168,6 @@ def segment_sizes(folder: Path, unflushed: Path | None, segment_size: int) -> di
 def unflushed(node: Node, settings: PublisherSettings) -> Path | None:
     """The folder whose segments count, too: of 3.11, which hands a segment over when it is flushed."""
     return settings.commitlog_directory if node.release.startswith("3.") else None
-
-
-def resident_bytes() -> int:
-    """This process's resident memory; 0 where /proc does not tell."""
-    try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - once a second, no Path needed
-            return int(file.read().split()[1]) * 4096
-    except OSError:
-        return 0
 
 
 def _iso(seconds: float) -> str:

@@ -16,6 +16,7 @@ from publisher.cdc_raw import segments
 from publisher.channels import send_everywhere
 from publisher.heartbeats import Heartbeats
 from publisher.inflight import InFlight, Mark
+from publisher.memory import give_back
 from publisher.messages import NOTHING, Origin, Outcome, gap_messages, heartbeat, raw_messages
 from publisher.quarantine import Gap
 from publisher.report import Every, Report
@@ -103,6 +104,7 @@ class Publisher:
                 self._serve(0)
                 if self._minute.is_due(monotonic()):
                     self._watch.look()
+                    give_back()
                 if self._schema_time.is_due(monotonic()):
                     self._patiently(self.follow_schema)
                 while (rest := next_look - monotonic()) > 0:
