@@ -90,7 +90,7 @@ def discard_dead_letter(settings: Settings, letter_id: str) -> None:
     discard(settings, letter_id)
 
 
-state = click.Group("state", help="The stored states of the raw partitions; looking changes nothing.")
+state = click.Group("state", help="The stored states of the raw partitions; only `reshard` changes them.")
 main.add_command(state)
 
 
@@ -138,3 +138,22 @@ def show_stored(settings: Settings, table: str, key: tuple[str, ...], *, with_va
     from materializer.state_commands import show  # noqa: PLC0415
 
     show(settings, table, key, with_values=with_values)
+
+
+@main.program_command(
+    "reshard",
+    params=[
+        click.Argument(["table"], metavar="KEYSPACE.TABLE"),
+        click.Option(["--dry-run"], is_flag=True, help="Say what would be done, and do nothing."),
+    ],
+    group=state,
+)
+def reshard_stored(settings: Settings, table: str, *, dry_run: bool) -> None:
+    """Deals the state out anew after the table's raw topic got more partitions.
+
+    The materializer must be stopped; publishers may go on. It folds what was sent by the old number of partitions, and
+    each message where its key belongs now. If it is interrupted, run it again.
+    """
+    from materializer.state_commands import deal_out  # noqa: PLC0415
+
+    deal_out(settings, table, dry_run=dry_run)

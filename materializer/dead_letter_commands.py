@@ -16,6 +16,7 @@ from materializer.catalog import TableCatalog
 from materializer.dead_letters import standing
 from materializer.kafka import TopicReader, Topics, send_all
 from materializer.row_updates import RawRecord, UnreadableError, decode_record, read_update
+from materializer.state_report import positions_of
 from materializer.tables import Tables, raw_topic_pattern
 from materializer.task import Message
 
@@ -67,7 +68,7 @@ def discard(settings: Settings, letter_id: str) -> None:
     for topic in raw_topics(settings.kafka, None):
         for letter in standing(settings.kafka, topic):
             if letter.id == letter_id:
-                send_all(settings.kafka, [_void(settings, letter)])
+                send_all(settings.kafka, _voids(settings, letter))
                 click.echo(f"{_line(letter)}: discarded")
                 return
     raise CdcError(
@@ -102,9 +103,16 @@ def _catalog(schemas: Iterable[TableSchema]) -> TableCatalog:
     return TableCatalog({(each.table_id, each.digest): from_json(each.json) for each in schemas}, newest)
 
 
-def _void(settings: Settings, letter: StandingLetter) -> Message:
-    """A gap message without a file, under the letter's own key, to where the mark is."""
+def _voids(settings: Settings, letter: StandingLetter) -> list[Message]:
+    """Gap messages without a file, under the letter's own key, to where the mark is: where the letter was or, once the
+    state was dealt out anew, where its key belongs; without a key, everywhere.
+    """
+    topic = letter.where.topic
     with RegistryClient(settings.registry) as registry:
-        schema_id = registry.register(f"{letter.where.topic}-value", RAW_SCHEMA)
+        schema_id = registry.register(f"{topic}-value", RAW_SCHEMA)
     void = RawMessage("gap", bytes.fromhex(letter.id), 0, bytes(16), bytes(16), 0, bytes(16), 0, "", 0, 0)
-    return Message(letter.where.topic, letter.where.partition, letter.key, encode(void, schema_id))
+    position = positions_of(settings, [letter.where])[letter.where]
+    marked = [letter.where.partition]
+    if position is not None and position.reshards:
+        marked = [partition_for(letter.key, position.partitions)] if letter.key else list(range(position.partitions))
+    return [Message(topic, number, letter.key, encode(void, schema_id)) for number in marked]

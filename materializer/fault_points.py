@@ -52,6 +52,20 @@ class FaultPoint(Enum):
     AFTER_CLEANUP = "What nothing refers to has been deleted."
 
 
+class ReshardPoint(Enum):
+    """As FaultPoint, of `state reshard`, which is run again."""
+
+    AFTER_CATCH_UP = "The old partitions stand at the first message that needs the new ones; nothing else has changed."
+    AFTER_MARK = "Some positions are marked, which keeps the job away; the state is the old one."
+    IN_DEAL = "Some new states are stored that no position names; the next run stores others."
+    BEFORE_SWITCH = "All new states are stored, and no position names one."
+    IN_COMMIT = "All positions lie in an open transaction, which the next run aborts."
+    AFTER_SWITCH = "The new states are true; their backlog is not folded."
+    IN_FOLD = "A fold's messages, its changelog and its position lie in an open transaction, which the next run aborts."
+    IN_BACKLOG = "Some of the backlog is folded; the next run folds all of it again, which changes nothing twice."
+    AFTER_FINISH = "All is done."
+
+
 class InjectedFaultError(Exception):
     """What `reach` raises where the environment says `raise`."""
 
@@ -59,7 +73,7 @@ class InjectedFaultError(Exception):
 class Fault(NamedTuple):
     """The `nth` time that `point` is reached, `action` (kill, stop or raise); 0 only counts what is reached."""
 
-    point: FaultPoint
+    point: FaultPoint | ReshardPoint
     nth: int
     action: str
 
@@ -68,14 +82,15 @@ def parse(text: str) -> Fault:
     """A fault as CDC_FAULT gives it."""
     name, _, rest = text.partition(":")
     count, _, action = rest.partition(":")
-    return Fault(FaultPoint[name.upper()], int(count or "1"), action or "kill")
+    points = FaultPoint if name.upper() in FaultPoint.__members__ else ReshardPoint
+    return Fault(points[name.upper()], int(count or "1"), action or "kill")
 
 
 armed = parse(os.environ["CDC_FAULT"]) if "CDC_FAULT" in os.environ else None
-reached: Counter[FaultPoint] = Counter()
+reached: Counter[FaultPoint | ReshardPoint] = Counter()
 
 
-def reach(point: FaultPoint) -> None:
+def reach(point: FaultPoint | ReshardPoint) -> None:
     """Called where `point` is, at some for each message; see the module's text."""
     if armed is None:
         return

@@ -39,7 +39,7 @@ class Hosts:
         self._overlay = overlay
         self._clock = clock
         self._rules = rules
-        stored = {key[1:]: _decode(value) for key, value in overlay.scan(HOST, HOST_END)}
+        stored = {key[1:]: decode_host(value) for key, value in overlay.scan(HOST, HOST_END)}
         self._stored = stored
         self._known = {host: self._reached(known) for host, known in stored.items()}
 
@@ -83,7 +83,7 @@ class Hosts:
                 if host in self._stored:
                     self._overlay.put(HOST + host, None)
             elif known != self._stored.get(host):
-                self._overlay.put(HOST + host, _VALUE.pack(FORMAT_VERSION, *known))
+                self._overlay.put(HOST + host, encode_host(known))
 
     def _awaited(self) -> dict[bytes, HostClock]:
         return {host: known for host, known in self._known.items() if host not in self._rules.forgotten_hosts}
@@ -101,6 +101,11 @@ def _passes(before: HostClock, after: HostClock, due_us: int) -> bool:
     return after.clock_us > due_us or before.next_clock_us <= due_us < after.next_clock_us
 
 
-def _decode(value: bytes) -> HostClock:
+def encode_host(known: HostClock) -> bytes:
+    """What the state holds of a publisher."""
+    return _VALUE.pack(FORMAT_VERSION, *known)
+
+
+def decode_host(value: bytes) -> HostClock:
     check_version(value)
     return HostClock(*_VALUE.unpack(value)[1:])

@@ -32,9 +32,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own __a
 from cdc_program.errors import CdcError, Code
 from cdc_program.kafka import GROUP_REFUSED, WITHOUT_GROUP, client_config
 from materializer.position import Position, RawPartition, decode, encode
+from materializer.row_updates import RawRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
     from confluent_kafka import Message as KafkaClientMessage
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT = 30.0
 _BATCH_BYTES = 1_000_000
+_READ_AHEAD_KBYTES = 4096  # of one raw partition; several are read at a time
 _DEAD_LETTER_BYTES = (64 << 20) + 100_000  # a message of materializer.large_messages' bound
 _QUICK = {
     # Measured: a new client is ready in 15 instead of 55 ms. While a broker is down the waits grow to the second.
@@ -70,6 +72,12 @@ _MAY_GO_AWAY = {
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+}
+
+_FENCED = {
+    KafkaError._FENCED,  # noqa: SLF001
+    KafkaError.INVALID_PRODUCER_EPOCH,
+    KafkaError.PRODUCER_FENCED,
 }
 
 
@@ -136,9 +144,15 @@ class PartitionProducer:
 
     def send_position(self, position: Position) -> None:
         """Make the position part of the transaction."""
-        offset = TopicPartition(*self._partition, position.offset, metadata=encode(position))
+        self.send_positions({self._partition: position})
+
+    def send_positions(self, positions: Mapping[RawPartition, Position]) -> None:
+        """Make several partitions' positions part of the transaction. Nothing fences the others' own producers."""
+        offsets = [
+            TopicPartition(*each, position.offset, metadata=encode(position)) for each, position in positions.items()
+        ]
         with self._explained(), _watched():
-            self._producer.send_offsets_to_transaction([offset], self._consumer.consumer_group_metadata(), _TIMEOUT)
+            self._producer.send_offsets_to_transaction(offsets, self._consumer.consumer_group_metadata(), _TIMEOUT)
 
     def commit(self) -> None:
         """Make messages and position true. If this raises, a new producer and the position tell what became of it.
@@ -251,6 +265,39 @@ class TopicReader:
         for partition in self._next:
             _, ends[partition] = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), _TIMEOUT)
         return ends
+
+
+def read_raw(settings: KafkaSettings, partition: RawPartition, first: int, end: int) -> Iterator[RawRecord]:
+    """The records of a raw partition with offsets in [first, end), fetched as they are asked for."""
+    if first >= end:
+        return
+    config = {**client_config(settings), **_QUICK, **WITHOUT_GROUP, "queued.max.messages.kbytes": _READ_AHEAD_KBYTES}
+    consumer = Consumer({**config, "auto.offset.reset": "error"})
+    try:
+        consumer.assign([TopicPartition(*partition, first)])
+        waited_until = time.monotonic() + _TIMEOUT
+        while first < end:
+            for message in consumer.consume(1000, 0.5):
+                error = message.error()
+                if error is not None:
+                    if error.name() == GROUP_REFUSED or error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+                        continue
+                    raise KafkaException(error)
+                record = _raw_record(message)
+                if record.offset >= end:
+                    return
+                first, waited_until = record.offset + 1, time.monotonic() + _TIMEOUT
+                yield record
+            if time.monotonic() > waited_until:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
+    finally:
+        consumer.close()
+
+
+def _raw_record(message: KafkaClientMessage) -> RawRecord:
+    offset = message.offset()
+    assert offset is not None
+    return RawRecord(bytes(message.key() or b""), bytes(message.value() or b""), offset, message.timestamp()[1])
 
 
 class Topics:
@@ -413,6 +460,22 @@ def driver_errors(doing: str) -> Iterator[None]:
             f"Kafka refuses to {doing}: {error.str()}.",
             "Grant the materializer's user the rights that docs/security.md lists.",
         ) from exception
+
+
+@contextmanager
+def command_errors(doing: str) -> Iterator[None]:
+    """As `driver_errors`, and CdcError(STATE_MISMATCH) where another process has fenced this one."""
+    with driver_errors(doing):
+        try:
+            yield
+        except KafkaException as exception:
+            if exception.args[0].code() not in _FENCED:
+                raise
+            raise CdcError(
+                Code.STATE_MISMATCH,
+                f"Another process has taken a raw partition over: cannot {doing}.",
+                "Stop the materializer, and any other command of this group; then run it again.",
+            ) from exception
 
 
 def _timeout_refused(seconds: float, allowed: str) -> CdcError:

@@ -158,6 +158,14 @@ class RowCodec:
         return self._number
 
 
+def renumbered(value: bytes, numbers: Mapping[int, int]) -> bytes:
+    """The value of a row or a static row that refers to its schema by another number: that of another state."""
+    check_version(value)
+    _, start = read_unsigned_vint(value, 1)
+    number, end = read_unsigned_vint(value, start)
+    return value[:start] + write_unsigned_vint(numbers[number]) + value[end:]
+
+
 class PartitionState:
     """PartitionState: a partition's facts and static row as a chunk reads and changes them.
 

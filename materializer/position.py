@@ -1,7 +1,8 @@
 """The position of a raw partition: a committed offset of the consumer group and the metadata string beside it.
 
 The metadata is JSON: format, state version, the offset again (a tool that moves the offset leaves other metadata), the
-raw topic's number of partitions and id, and how often the position was committed only to be kept.
+raw topic's number of partitions and id, how often the position was committed only to be kept and, where the topic got
+more partitions, what `state reshard` has made of it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from typing import NamedTuple
 
 from cdc_program.errors import CdcError, Code
 
-FORMAT_VERSION = 2  # since 2 a state may end before the offset, by messages that change nothing
+FORMAT_VERSION = 3  # of positions that `state reshard` has touched, which a build before it must not go on from
+_UNTOUCHED = 2  # since 2 a state may end before the offset, by messages that change nothing
+MARKED = (-1, -1)
 
 
 class RawPartition(NamedTuple):
@@ -27,7 +30,10 @@ class RawPartition(NamedTuple):
 class Position(NamedTuple):
     """All raw messages before `offset` are folded into the state `version`, or change nothing. `partitions` is the
     raw topic's count, `topic_id` its id ("" in positions of builds that did not keep it); `renewals` makes a position
-    that was committed again differ from the one before.
+    that was committed again differ from the one before. `reshards`: how often the state was dealt out anew.
+
+    `backlog` is there while `state reshard` is at work, and stops everybody else: MARKED while the state is still dealt
+    out by `partitions`; then the first offset and the end of the raw messages that are in no state yet.
     """
 
     offset: int
@@ -35,11 +41,17 @@ class Position(NamedTuple):
     partitions: int
     topic_id: str = ""
     renewals: int = 0
+    reshards: int = 0
+    backlog: tuple[int, int] | None = None
 
 
 def encode(position: Position) -> str:
     """The metadata of a committed offset."""
-    return json.dumps({"format": FORMAT_VERSION, **position._asdict()}, separators=(",", ":"))
+    fields = position._asdict()
+    if position.reshards or position.backlog:
+        return json.dumps({"format": FORMAT_VERSION, **fields}, separators=(",", ":"))
+    del fields["reshards"], fields["backlog"]
+    return json.dumps({"format": _UNTOUCHED, **fields}, separators=(",", ":"))
 
 
 def decode(offset: int, metadata: str | None, where: RawPartition) -> Position:
@@ -59,6 +71,8 @@ def decode(offset: int, metadata: str | None, where: RawPartition) -> Position:
             int(fields["partitions"]),
             str(fields.get("topic_id", "")),
             int(fields.get("renewals", 0)),
+            int(fields.get("reshards", 0)),
+            _backlog(fields.get("backlog")),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise _foreign(where, offset, "has no metadata of this program") from error
@@ -67,8 +81,14 @@ def decode(offset: int, metadata: str | None, where: RawPartition) -> Position:
     return position
 
 
+def _backlog(found: list[int] | None) -> tuple[int, int] | None:
+    return None if found is None else (int(found[0]), int(found[1]))
+
+
 def check_topic(position: Position, partitions: int, topic_id: str, where: RawPartition) -> None:
     """CdcError: PARTITIONS_CHANGED, or STATE_MISMATCH where another topic has the name now."""
+    if position.backlog is not None:
+        raise being_resharded(where)
     if position.partitions != partitions or where.partition >= partitions:
         raise partitions_changed(where.topic, position.partitions, max(partitions, where.partition + 1))
     if position.topic_id and topic_id and position.topic_id != topic_id:
@@ -77,11 +97,39 @@ def check_topic(position: Position, partitions: int, topic_id: str, where: RawPa
 
 def partitions_changed(topic: str, before: int, now: int) -> CdcError:
     """CdcError(PARTITIONS_CHANGED)."""
+    problem = f"The raw topic {topic} has {now} partitions, but its state was made with {before}: keys have moved."
+    if now < before:
+        return CdcError(
+            Code.PARTITIONS_CHANGED,
+            problem,
+            "Kafka takes no partitions away: see who made the topic anew. Rebuild the table in the CDC datacenter, and "
+            "start it with another group_id and checkpoint_location.",
+        )
+    return CdcError(Code.PARTITIONS_CHANGED, problem, f"{_reshard(topic)} Then start the materializer again.")
+
+
+def being_resharded(where: RawPartition) -> CdcError:
+    """CdcError(PARTITIONS_CHANGED) for a position that `state reshard` is at work on, or was."""
     return CdcError(
         Code.PARTITIONS_CHANGED,
-        f"The raw topic {topic} has {now} partitions, but its state was made with {before}: keys have moved.",
-        "Stop the publishers and make a new raw topic with that number of partitions, or bring the old number back.",
+        f"`cassandra-materializer state reshard` has begun to deal out the state of {where.topic}, and is not done.",
+        f"Let it finish. If it was stopped: {_reshard(where.topic)}",
     )
+
+
+def misplaced(where: RawPartition, offset: int, belongs: int) -> CdcError:
+    """CdcError(PARTITIONS_CHANGED) for a raw message that came to the wrong partition after a reshard."""
+    return CdcError(
+        Code.PARTITIONS_CHANGED,
+        f"The raw message at offset {offset} of {where} belongs to partition {belongs}: whoever sent it has not seen "
+        "that the topic has more partitions now.",
+        f"Restart the publishers, which then do. {_reshard(where.topic)} Then start the materializer again.",
+    )
+
+
+def _reshard(topic: str) -> str:
+    table = ".".join(topic.rsplit(".", 2)[-2:])
+    return f"Run `cassandra-materializer state reshard {table}`: it puts each row where its key belongs now."
 
 
 def made_anew(topic: str) -> CdcError:

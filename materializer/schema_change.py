@@ -81,7 +81,7 @@ class Version(NamedTuple):
 
 def shown_table(overlay: Overlay) -> bytes | None:
     """The id of the table that the state is of; None of an empty state."""
-    shown = _read_shown(overlay)
+    shown = read_shown(overlay)
     return shown[0].schema.table_id if shown else None
 
 
@@ -100,7 +100,7 @@ class SchemaChange:
         self._clustering_key = clustering_key
         self._versions: dict[SchemaId, Version] = {}
         self._target = self._version(target)
-        self._stored = _read_shown(overlay)
+        self._stored = read_shown(overlay)
         self._shown = self._begin(self._stored or [ShownFrom(b"", target)])
         self._save()
 
@@ -353,7 +353,8 @@ def _image(version: Version, row: Row, now: int, statics: Mapping[str, ColumnIma
     return {**statics, **columns} if columns is not None and statics else columns
 
 
-def _read_shown(overlay: Overlay) -> list[ShownFrom]:
+def read_shown(overlay: Overlay) -> list[ShownFrom]:
+    """From which keys on rows are shown under which schema; nothing of an empty state."""
     stored = overlay.get(SHOWN)
     entries = [] if stored is None else json.loads(stored)
     return [

@@ -1,4 +1,6 @@
-"""The commands of `cassandra-materializer state`: they look at the stored states beside a running job or without."""
+"""The commands of `cassandra-materializer state`: they look at the stored states beside a running job or without, and
+one deals them out anew.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,19 @@ import click
 
 from cdc_messages.topics import partition_for, raw_topic, tables_topic
 from cdc_program.errors import CdcError, Code
+from cdc_program.registry import RegistryClient
 from materializer.file_store import FileStore
 from materializer.history import PartitionHistory
-from materializer.kafka import TopicReader, Topics
+from materializer.kafka import TopicReader, Topics, command_errors
 from materializer.position import RawPartition
+from materializer.reshard import Reshard, topic_now
+from materializer.reshard_survey import survey
 from materializer.restore import restore
 from materializer.state import open_state
 from materializer.state_report import list_states, positions_of, stored_partitions
 from materializer.state_show import partition_json, partition_key
 from materializer.state_verify import verify
-from materializer.tables import Tables
+from materializer.tables import Planner, Tables
 from materializer.worker import table_catalog
 
 if TYPE_CHECKING:
@@ -93,6 +98,28 @@ def verify_all(settings: Settings, names: Sequence[str]) -> None:
             f"{damaged} of {len(partitions)} partitions hold files that cannot be used.",
             "See above for each, and the runbook for what to do.",
         )
+
+
+def deal_out(settings: Settings, table: str, *, dry_run: bool) -> None:
+    """Deal the state of a table's raw topic out to the partitions that it has now, or say what that would be."""
+    topic = f"{settings.kafka.topic_prefix}.raw.{table}"
+    if dry_run:
+        now = topic_now(settings.kafka, topic)
+        partitions = [now.partition(number) for number in now.bounds]
+        for line in survey(settings.kafka, now, positions_of(settings, partitions)).lines():
+            click.echo(line)
+        return
+    now = topic_now(settings.kafka, topic)  # before anything is made
+    with RegistryClient(settings.registry) as registry:
+        plan = Planner(settings, registry).plan()
+    if now.name not in plan.topics:
+        raise CdcError(
+            Code.SCHEMA_UNKNOWN,
+            f"The tables topic holds no schema of {table}.",
+            "Start a publisher: it sends the schemas it knows.",
+        )
+    with command_errors(f"reshard {topic}"):
+        Reshard(plan, topic, click.echo).run()
 
 
 def show(settings: Settings, table: str, key: Sequence[str], *, with_values: bool) -> None:

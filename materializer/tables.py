@@ -152,6 +152,8 @@ class Planner:
         with driver_errors(f"read the offsets of the group {self._materializer.group_id}"):
             positions = self._positions.read(partitions)
         bounds, ids = self._topics.bounds(partitions), self._topics.ids(counts)
+        for topic, count in counts.items():  # from here on it may not change
+            self._check_topic(topic, count, ids[topic])
         starting: dict[str, dict[str, int]] = {topic: {} for topic in counts}
         for partition, position in positions.items():
             if position is not None:

@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import structlog
 
+from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
 from materializer.changelog import Changelog, Head
 from materializer.chunks import chunks
 from materializer.deadline import within
 from materializer.fault_points import FaultPoint, reach
 from materializer.history import GoneError
-from materializer.position import Position, RawPartition, check_topic
+from materializer.position import Position, RawPartition, check_topic, misplaced
 from materializer.restore import restore
 from materializer.versions import NOTHING, next_version, sequence
 
@@ -154,6 +155,8 @@ class PartitionTask:
             position = position or self._adopt(chunk[0].offset, work)
             self._check_position(position, chunk[0].offset, work)
             todo = chunk[max(0, position.offset - chunk[0].offset) :]
+            if position.reshards:
+                check_placement(self._partition, todo, work.partitions)
             while todo:
                 first = todo[0].offset
                 position, result = self._fold(position, todo, work)
@@ -209,7 +212,7 @@ class PartitionTask:
         before = self._restore(position)
         result = work.fold(self._state, records)
         reach(FaultPoint.AFTER_FOLD if not result.left else FaultPoint.AFTER_PART_FOLD)
-        self._check_clock(before, result.now_ms)
+        check_clock(self._partition, before, result.now_ms, self._limits.max_clock_jump_ms)
         offset = records[0].offset + len(records) - result.left
         self._transactions.begin()
         if result.writes:
@@ -272,18 +275,6 @@ class PartitionTask:
         if first > position.offset:
             raise skipped(self._partition, position.offset, first)
 
-    def _check_clock(self, before: Head | None, now_ms: int) -> None:
-        jump = now_ms - before.now_ms if before is not None else 0
-        if jump > self._limits.max_clock_jump_ms:
-            raise CdcError(
-                Code.CLOCK_JUMP,
-                f"The time of {self._partition} would leap by {jump / 3_600_000:.1f} h: the raw messages' timestamps "
-                "are the brokers'.",
-                "If a broker's clock was wrong, correct it: going on would let rows expire early. "
-                "If the partition really was quiet for so long, start once with a larger "
-                "materializer.max_clock_jump_hours.",
-            )
-
     def _keep_snapshots(self, version: str) -> None:
         """A snapshot that cannot be stored now is stored later: the changelogs are kept until then."""
         try:
@@ -322,6 +313,27 @@ class PartitionTask:
         reach(FaultPoint.IN_CLEANUP)
         self._history.clean_up(version)
         reach(FaultPoint.AFTER_CLEANUP)
+
+
+def check_clock(partition: RawPartition, before: Head | None, now_ms: int, most_ms: float) -> None:
+    """CdcError(CLOCK_JUMP)."""
+    jump = now_ms - before.now_ms if before is not None else 0
+    if jump > most_ms:
+        raise CdcError(
+            Code.CLOCK_JUMP,
+            f"The time of {partition} would leap by {jump / 3_600_000:.1f} h: the raw messages' timestamps "
+            "are the brokers'.",
+            "If a broker's clock was wrong, correct it: going on would let rows expire early. "
+            "If the partition really was quiet for so long, start once with a larger "
+            "materializer.max_clock_jump_hours.",
+        )
+
+
+def check_placement(partition: RawPartition, records: Iterable[RawRecord], count: int) -> None:
+    """CdcError(PARTITIONS_CHANGED) for a record whose key belongs to another of the topic's `count` partitions."""
+    for record in records:
+        if record.key and (belongs := partition_for(record.key, count)) != partition.partition:
+            raise misplaced(partition, record.offset, belongs)
 
 
 def skipped(partition: RawPartition, expected: int, found: int) -> CdcError:

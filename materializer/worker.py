@@ -125,9 +125,14 @@ def close_all() -> None:
 
 
 def _open_task(plan: BatchPlan, partition: RawPartition) -> PartitionTask:
+    reach(FaultPoint.BEFORE_INIT)
+    return PartitionTask(partition, open_resources(plan, partition), limits_of(plan.materializer))
+
+
+def open_resources(plan: BatchPlan, partition: RawPartition) -> Resources:
+    """What works on a raw partition; the one who did before is fenced."""
     settings = plan.materializer
     positions = _positions(plan.kafka, settings.group_id)
-    reach(FaultPoint.BEFORE_INIT)
     # The producer first: it fences the partition's former task, whose last commit is then seen.
     topic = plan.topics.get(partition.topic)
     limits = ProducerLimits(
@@ -135,15 +140,11 @@ def _open_task(plan: BatchPlan, partition: RawPartition) -> PartitionTask:
         DEFAULT_LIMITS.max_message_bytes if topic is None else topic.max_message_bytes,
     )
     producer = PartitionProducer(plan.kafka, settings.group_id, partition, positions.consumer, limits)
-    return PartitionTask(
-        partition,
-        Resources(
-            producer,
-            lambda: positions.read([partition])[partition],
-            open_state(settings.state_directory / settings.group_id / str(partition)),
-            PartitionHistory(_store(settings.checkpoint_location), settings.group_id, partition),
-        ),
-        limits_of(settings),
+    return Resources(
+        producer,
+        lambda: positions.read([partition])[partition],
+        open_state(settings.state_directory / settings.group_id / str(partition)),
+        PartitionHistory(_store(settings.checkpoint_location), settings.group_id, partition),
     )
 
 

@@ -115,6 +115,16 @@ class Channels:
             channel = self._open[table.id] = self._open_channel(table)
         return channel
 
+    def recount(self) -> None:
+        """See whether raw topics have got more partitions; CdcError KAFKA_UNREACHABLE."""
+        counts = self._topics.partition_counts()
+        for table_id, channel in self._open.items():
+            count = counts.get(channel.topic, channel.partitions)
+            if count != channel.partitions:
+                log.info("raw topic has more partitions", topic=channel.topic, before=channel.partitions, now=count)
+                self._partitions[channel.topic] = count
+                self._open[table_id] = channel._replace(partitions=count)
+
     def _open_channel(self, table: PublishedTable) -> Channel:
         topic = names.raw_topic(self._prefix, table.table.keyspace, table.table.name)
         if topic not in self._partitions:

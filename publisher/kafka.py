@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024  # a mutation is at most half a segment, 16 MiB by default
 QUEUE_KBYTES = 16 * 1024  # what waits for Kafka: these two bound the publisher's memory
 QUEUE_MESSAGES = 10_000  # of small ones, 0.7 kB each with what waits for them
+METADATA_MS = 60_000  # so soon keys go by a topic's new partitions: what is sent until then makes a reshard longer
 _TABLES_PARTITION = 0
 _RIGHTS = (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
 _UNREACHABLE = frozenset(
@@ -89,6 +90,10 @@ class Topics:
         partitions = self._ensure(topic, 1, {"cleanup.policy": "compact"}, {})
         if partitions != 1:
             raise _wrong_settings(topic, f"has {partitions} partitions; it must have one")
+
+    def partition_counts(self) -> Mapping[str, int]:
+        """Of the topics that are there; CdcError KAFKA_UNREACHABLE."""
+        return self._metadata()
 
     def _ensure(self, topic: str, partitions: int, wanted: Mapping[str, str], made_with: Mapping[str, str]) -> int:
         known = self._metadata().get(topic)
@@ -182,6 +187,7 @@ class Sender:
                     "compression.type": "lz4",
                     "linger.ms": 5,
                     "partitioner": "murmur2",  # of the key, as Kafka's own clients
+                    "topic.metadata.refresh.interval.ms": METADATA_MS,
                     "message.max.bytes": MAX_MESSAGE_BYTES,
                     "message.timeout.ms": 0,  # nothing is given up while Kafka is away
                     "queue.buffering.max.kbytes": QUEUE_KBYTES,

@@ -105,6 +105,7 @@ class Publisher:
                 if self._minute.is_due(monotonic()):
                     self._watch.look()
                     give_back()
+                    self._patiently(self._channels.recount)
                 if self._schema_time.is_due(monotonic()):
                     self._patiently(self.follow_schema)
                 while (rest := next_look - monotonic()) > 0:
@@ -158,6 +159,8 @@ class Publisher:
             channel = self._channels.opened(table) or self._patiently(partial(self._channels.get, table))
             value = raw.encode(message, channel.schema_id)
             if message.kind == "gap" and not key:
+                self._patiently(self._channels.recount)  # it is for those that are there since a moment, too
+                channel = self._patiently(partial(self._channels.get, table))
                 send_everywhere(self._sender, channel, value, mark, partial(self._serve, 0.1))
                 mark.acknowledge()  # it stands for one message, and waits for those of all partitions now
                 continue

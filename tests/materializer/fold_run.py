@@ -71,6 +71,12 @@ class FoldRun:
             raw_record(b"", "heartbeat", None, timestamp_ms=ms, host=host, clock=clock, writer=self.writer)
         )
 
+    def follow(self, others: Sequence[FoldRun]) -> None:
+        """Go on with the chains of others."""
+        for other in others:
+            self._latest |= other._latest
+            self._numbers |= other._numbers
+
     def visible(self, partition_key: bytes) -> Visible:
         """The rows as their last messages leave them."""
         return {

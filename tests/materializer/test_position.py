@@ -5,15 +5,32 @@ from __future__ import annotations
 import pytest
 
 from cdc_program.errors import CdcError, Code
-from materializer.position import FORMAT_VERSION, Position, RawPartition, check_topic, decode, encode
+from materializer.position import (
+    FORMAT_VERSION,
+    MARKED,
+    Position,
+    RawPartition,
+    check_topic,
+    decode,
+    encode,
+    partitions_changed,
+)
 
 WHERE = RawPartition("cdc.raw.shop.orders", 3)
 POSITION = Position(77, "0000000004-0badcafe", 8)
+RESHARDED = POSITION._replace(reshards=2, backlog=(70, 90))
 OWN = f'"format":{FORMAT_VERSION}'
 
 
 def test_is_read_as_it_was_written() -> None:
-    assert decode(77, encode(POSITION), WHERE) == POSITION
+    for position in (POSITION, RESHARDED, RESHARDED._replace(backlog=MARKED), RESHARDED._replace(backlog=None)):
+        assert decode(77, encode(position), WHERE) == position
+
+
+def test_only_a_reshard_takes_a_position_from_the_build_before() -> None:
+    assert OWN not in encode(POSITION)
+    assert OWN in encode(POSITION._replace(backlog=MARKED))
+    assert OWN in encode(POSITION._replace(reshards=1))
 
 
 @pytest.mark.parametrize(
@@ -28,12 +45,12 @@ def test_an_offset_set_by_others_stops(offset: int, metadata: str | None) -> Non
 
 
 def test_the_format_before_is_read() -> None:
-    assert decode(77, encode(POSITION).replace(OWN, f'"format":{FORMAT_VERSION - 1}'), WHERE) == POSITION
+    assert decode(77, encode(RESHARDED).replace(OWN, f'"format":{FORMAT_VERSION - 1}'), WHERE) == RESHARDED
 
 
 def test_a_newer_format_is_refused_by_name() -> None:
     with pytest.raises(CdcError) as raised:
-        decode(77, encode(POSITION).replace(OWN, f'"format":{FORMAT_VERSION + 1}'), WHERE)
+        decode(77, encode(RESHARDED).replace(OWN, f'"format":{FORMAT_VERSION + 1}'), WHERE)
     assert raised.value.code is Code.STATE_FORMAT
 
 
@@ -54,3 +71,13 @@ def test_what_the_topic_has_become_is_compared() -> None:
         with pytest.raises(CdcError) as raised:
             check_topic(position, partitions, topic_id, where)
         assert raised.value.code is code
+    for backlog in (MARKED, (0, 7)):
+        with pytest.raises(CdcError, match="has begun") as raised:
+            check_topic(position._replace(backlog=backlog), 8, "id", WHERE)
+        assert raised.value.code is Code.PARTITIONS_CHANGED
+        assert "state reshard shop.orders" in raised.value.fix
+
+
+def test_more_partitions_can_be_mended_and_fewer_cannot() -> None:
+    assert "state reshard shop.orders" in partitions_changed(WHERE.topic, 2, 3).fix
+    assert "reshard" not in partitions_changed(WHERE.topic, 3, 2).fix
