@@ -102,6 +102,7 @@ RAW_SCHEMA: dict[str, Any] = {
 _PARSED = parse_schema(RAW_SCHEMA)
 _FIELDS = RawMessage.__slots__
 _VERSION_BYTE = FORMAT_VERSION << 1  # Avro's zigzag; one byte up to version 63
+_HEARTBEAT = bytes([_VERSION_BYTE, get_args(Kind).index("heartbeat") << 1])
 
 
 def encode(message: RawMessage, schema_id: int) -> bytes:
@@ -112,6 +113,11 @@ def encode(message: RawMessage, schema_id: int) -> bytes:
     out.write(wire.header(schema_id))
     schemaless_writer(out, _PARSED, record)
     return out.getvalue()
+
+
+def is_heartbeat(data: bytes) -> bool:
+    """Is this the message of a heartbeat? False also for what cannot be read: two bytes are looked at."""
+    return data[wire.HEADER_SIZE : wire.HEADER_SIZE + 2] == _HEARTBEAT
 
 
 def decode(data: bytes) -> RawMessage:

@@ -265,14 +265,28 @@ class MaterializerSettings(Table):
     spark_master: Annotated[str, Field(description="Spark's master, when not set by spark-submit.")] = (
         "local-cluster[2,1,1024]"
     )
-    spark_packages: Annotated[
-        str, Field(description="Maven coordinate of Spark's Kafka connector; empty if it is on the class path.")
-    ] = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
-    spark_jars_directory: Annotated[
-        Path | None, Field(description="A folder with the connector's jars, taken instead of spark_packages.")
-    ] = None
-    trigger_interval_ms: Annotated[int, Field(description="Least time between two micro-batches.", ge=0)] = 100
-    max_offsets_per_trigger: Annotated[int, Field(description="Most raw messages of a micro-batch.", ge=1)] = 200_000
+    trigger_interval_ms: Annotated[
+        int, Field(description="How long a worker collects raw messages before it folds them.", ge=0)
+    ] = 100
+    max_offsets_per_trigger: Annotated[
+        int, Field(description="Most raw messages, of all workers, that are read and not folded yet.", ge=1)
+    ] = 200_000
+    open_partitions: Annotated[
+        int,
+        Field(
+            description="Of so many raw partitions a worker keeps the producer and the state open: about 4 threads, "
+            "16 files and 2 MiB each.",
+            ge=1,
+        ),
+    ] = 64
+    idle_commit_seconds: Annotated[
+        float,
+        Field(
+            description="How long a raw partition's heartbeats wait, at most, to be folded and their offsets to be "
+            "committed, where nothing else has come and nothing is due.",
+            ge=0,
+        ),
+    ] = 60.0
     chunk_max_bytes: Annotated[int, Field(description="Most bytes of raw messages in one transaction.", ge=1)] = (
         16 * 1024 * 1024
     )

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from cdc_program.errors import CdcError
-from local_stack.jars import KAFKA, S3PROXY, SPARK_CONNECTOR, install
+from local_stack.jars import KAFKA, S3PROXY, install
 from local_stack.java import find_java
 from local_stack.versions import VERSIONS
 
@@ -28,7 +28,7 @@ AT_ONCE = 3  # downloads: each waits for the network most of the time
 
 def needed_jars(versions: Sequence[str]) -> list[JarSet]:
     """The sets for these Cassandra lines, Kafka, Spark and S3."""
-    return list(dict.fromkeys([*(VERSIONS[line].jars for line in versions), KAFKA, SPARK_CONNECTOR, S3PROXY]))
+    return list(dict.fromkeys([*(VERSIONS[line].jars for line in versions), KAFKA, S3PROXY]))
 
 
 def needed_java(versions: Sequence[str]) -> list[int]:

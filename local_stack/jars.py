@@ -66,23 +66,6 @@ KAFKA_TOOLS = JarSet(  # kafka-consumer-groups and the like
     download_mb=42,
 )
 ECJ = JarSet("ecj-3.40.0", ("org.eclipse.jdt:ecj:3.40.0",), download_mb=4)  # a Java compiler that is a plain jar
-SPARK_CONNECTOR = JarSet(
-    "spark-kafka-4.0.0",
-    ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",),
-    # All of these are among PySpark's own jars.
-    (
-        "org.apache.hadoop:hadoop-client-runtime",
-        "org.apache.hadoop:hadoop-client-api",
-        "org.scala-lang.modules:scala-parallel-collections_2.13",
-        "org.scala-lang:scala-library",
-        "org.apache.spark:spark-tags_2.13",
-        "org.lz4:lz4-java",
-        "org.xerial.snappy:snappy-java",
-        "org.slf4j:slf4j-api",
-        "com.google.code.findbugs:jsr305",
-    ),
-    download_mb=11,
-)
 
 
 def class_path(jars: JarSet, *folders: Path) -> str:

@@ -44,7 +44,8 @@ def module_map() -> str:
 
 
 def _package(folder: Path) -> str:
-    rows = [f"| `{path.name}` | {_summary(path)} |" for path in sorted(folder.glob("*.py")) if path.name[0] != "_"]
+    modules = sorted(path for path in folder.rglob("*.py") if path.name[0] != "_")
+    rows = [f"| `{path.relative_to(folder)}` | {_summary(path)} |" for path in modules]
     about = _summary(folder / "__init__.py")
     heading = f"### {folder.name}\n\n" + (f"{about}\n\n" if about else "")
     return heading + "\n".join(["| module | what it is |", "| --- | --- |", *rows]) + "\n"

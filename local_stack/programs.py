@@ -8,7 +8,6 @@ import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING
 
-from local_stack.jars import SPARK_CONNECTOR, install
 from local_stack.java import find_java
 from local_stack.lifecycle import Restartable
 from local_stack.network import LOCALHOST, free_ports
@@ -152,9 +151,8 @@ def filler(folder: Path, node: str, cdc_raw: Path, settings: Mapping[str, Settin
 def materializer(
     folder: Path, settings: Mapping[str, Setting], *, report: Callable[[str], None] = print, name: str = "materializer"
 ) -> Program:
-    """The Spark job; the connector's jars and Java come from `local_stack`, so that it resolves nothing at start."""
+    """The Spark job; its Java comes from `local_stack`."""
     own: dict[str, Setting] = {
-        "materializer.spark_jars_directory": install(SPARK_CONNECTOR, report),
         "materializer.checkpoint_location": (folder / f"{name}-checkpoint").as_uri(),
         "materializer.state_directory": folder / f"{name}-state",
     }

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 main = Program(
     "cassandra-materializer",
     tables=("kafka", "registry", "materializer", "log"),
-    help="Makes the changes of rows out of raw messages: a Spark Structured Streaming job.",
+    help="Makes the changes of rows out of raw messages: a Spark job.",
 )
 
 

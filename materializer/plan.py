@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from materializer.position import RawPartition
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cdc_program.settings import KafkaSettings, MaterializerSettings
+    from materializer.position import TopicShape
 
 
 class TableSchema(NamedTuple):
@@ -45,8 +50,26 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """The plans by raw topic; a raw topic whose table's schema is not known yet has none."""
+    """The plans by raw topic; a raw topic whose table's schema is not known yet has none. `shapes`: what all raw topics
+    were like when the plan was made.
+    """
 
     topics: dict[str, TopicPlan]
     kafka: KafkaSettings
     materializer: MaterializerSettings
+    shapes: Mapping[str, TopicShape] = field(default_factory=dict)
+
+
+class Share(NamedTuple):
+    """What one worker does in a batch: it reads and folds these partitions for that time, holding at most so many
+    messages, besides heartbeats, at a time.
+    """
+
+    partitions: tuple[RawPartition, ...]
+    messages: int
+    seconds: float
+
+
+def raw_partitions(shapes: Mapping[str, TopicShape]) -> list[RawPartition]:
+    """All partitions of the raw topics."""
+    return [RawPartition(topic, each) for topic, shape in shapes.items() for each in range(shape.partitions)]

@@ -27,6 +27,13 @@ class RawPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+class TopicShape(NamedTuple):
+    """How many partitions a raw topic has, and its id, which a topic that is made anew under its name does not have."""
+
+    partitions: int
+    topic_id: str
+
+
 class Position(NamedTuple):
     """All raw messages before `offset` are folded into the state `version`, or change nothing. `partitions` is the
     raw topic's count, `topic_id` its id ("" in positions of builds that did not keep it); `renewals` makes a position
@@ -85,6 +92,30 @@ def _backlog(found: list[int] | None) -> tuple[int, int] | None:
     return None if found is None else (int(found[0]), int(found[1]))
 
 
+def check_offset(partition: RawPartition, offset: int, bounds: tuple[int, int]) -> None:
+    """`bounds`: the first offset that the raw partition has and the next one. CdcError: RAW_SKIPPED where messages from
+    `offset` on are gone; STATE_MISMATCH where it ends before.
+    """
+    first, following = bounds
+    if offset < first:
+        raise skipped(partition, offset, first)
+    if offset > following:
+        raise CdcError(
+            Code.STATE_MISMATCH,
+            f"The group's offset of {partition} is {offset}, but the topic ends at {following}: it has been "
+            "made anew, or has lost messages.",
+            "Rebuild the table in the CDC datacenter, and start it with another group_id and checkpoint_location.",
+        )
+
+
+def check_shape(topic: str, known: TopicShape, now: TopicShape) -> None:
+    """CdcError: STATE_MISMATCH or PARTITIONS_CHANGED where a raw topic is not what it was."""
+    if known.topic_id != now.topic_id:
+        raise made_anew(topic)
+    if known.partitions != now.partitions:
+        raise partitions_changed(topic, known.partitions, now.partitions)
+
+
 def check_topic(position: Position, partitions: int, topic_id: str, where: RawPartition) -> None:
     """CdcError: PARTITIONS_CHANGED, or STATE_MISMATCH where another topic has the name now."""
     if position.backlog is not None:
@@ -138,6 +169,16 @@ def made_anew(topic: str) -> CdcError:
         Code.STATE_MISMATCH,
         f"The raw topic {topic} was deleted and made anew: what its offsets counted is gone.",
         "Rebuild the table in the CDC datacenter, and start it with another group_id and checkpoint_location.",
+    )
+
+
+def skipped(partition: RawPartition, expected: int, found: int) -> CdcError:
+    """CdcError(RAW_SKIPPED)."""
+    return CdcError(
+        Code.RAW_SKIPPED,
+        f"Raw messages of {partition} are missing: the next one should have offset {expected}, but it has {found}.",
+        "They were deleted before they were read (see retention.ms of the raw topic). Rebuild the table in the CDC "
+        "datacenter into a new raw topic; the changes in between are lost.",
     )
 
 

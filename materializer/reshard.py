@@ -283,7 +283,9 @@ def topic_now(settings: KafkaSettings, name: str) -> TopicNow:
     if count is None:
         raise CdcError(Code.CONFIG_INVALID, f"There is no raw topic {name}.", "Name a table as keyspace.table.")
     bounds = topics.bounds([RawPartition(name, number) for number in range(count)])
-    return TopicNow(name, topics.ids([name])[name], {each.partition: found for each, found in bounds.items()})
+    return TopicNow(
+        name, topics.shapes([name])[name].topic_id, {each.partition: found for each, found in bounds.items()}
+    )
 
 
 def _first(marked: Mapping[int, Position], number: int) -> int:

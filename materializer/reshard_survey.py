@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
 from materializer.kafka import read_raw
-from materializer.position import MARKED, Position, RawPartition, made_anew, partitions_changed
-from materializer.task import skipped
+from materializer.position import MARKED, Position, RawPartition, made_anew, partitions_changed, skipped
 from materializer.versions import NOTHING
 
 if TYPE_CHECKING:

@@ -15,19 +15,13 @@ if TYPE_CHECKING:
     from cdc_program.settings import MaterializerSettings
 
 _JAVA = 17
-# The connector needs none of these that PySpark does not ship.
-_EXCLUDED = (
-    "org.apache.hadoop:hadoop-client-runtime,org.apache.hadoop:hadoop-client-api,"
-    "org.scala-lang.modules:scala-parallel-collections_2.13"
-)
 
 
 def session_options(settings: MaterializerSettings) -> dict[str, str]:
-    """CdcError where Java or the jars are missing. Under spark-submit its options stand."""
+    """CdcError where Java is missing. Under spark-submit its options stand."""
     options = {
         "spark.app.name": settings.group_id,
         "spark.executor.cores": "1",  # so a partition stays in one process, which keeps its state open
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(min(settings.chunk_max_bytes, 2**31 - 2)),
         "spark.ui.showConsoleProgress": "false",
     }
     if "PYSPARK_GATEWAY_PORT" in os.environ:
@@ -46,10 +40,6 @@ def session_options(settings: MaterializerSettings) -> dict[str, str]:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
         }
-    if settings.spark_jars_directory is not None:
-        options["spark.jars"] = ",".join(_jars(settings.spark_jars_directory))
-    elif settings.spark_packages:
-        options |= {"spark.jars.packages": settings.spark_packages, "spark.jars.excludes": _EXCLUDED}
     return options
 
 
@@ -67,14 +57,3 @@ def check_java() -> None:
     found = re.search(r'version "(\d+)', shown)
     if found is None or int(found[1]) < _JAVA:
         raise CdcError(Code.SPARK_SETTING, f"Spark needs Java {_JAVA}, but {java} is {found and found[1]}.", fix)
-
-
-def _jars(folder: Path) -> list[str]:
-    jars = sorted(str(jar.resolve()) for jar in folder.glob("*.jar"))
-    if not jars:
-        raise CdcError(
-            Code.CONFIG_INVALID,
-            f"The folder {folder}, named by materializer.spark_jars_directory, holds no jars.",
-            "Put Spark's Kafka connector and what it needs there, or leave the setting away for spark_packages.",
-        )
-    return jars

@@ -17,19 +17,18 @@ from cdc_messages.tables import DIGEST_SIZE, from_json, mark_from_json
 from cdc_messages.topics import collisions, table_of, tables_topic
 from cdc_program.errors import CdcError, Code
 from materializer.kafka import GroupPositions, TopicReader, Topics, driver_errors
-from materializer.plan import BatchPlan, TableSchema, TopicPlan
-from materializer.position import Position, RawPartition, check_topic, made_anew, partitions_changed
+from materializer.plan import BatchPlan, TableSchema, TopicPlan, raw_partitions
+from materializer.position import check_offset, check_shape, check_topic
 from materializer.publications import Publications
-from materializer.task import skipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cdc_program.settings import Settings
+    from materializer.position import TopicShape
     from materializer.publications import Registry
 
 _TABLE_ID_SIZE = 16
-EARLIEST = -2  # in Spark's JSON of starting offsets
 
 TableName = tuple[str, str]
 
@@ -118,84 +117,59 @@ class Planner:
         self._reader = TopicReader(settings.kafka, tables_topic(self._prefix))
         self._positions = GroupPositions(settings.kafka, settings.materializer.group_id, stable=False)
         self._tables = Tables(self._prefix)
-        self._known: dict[str, tuple[int, str]] = {}  # the number of partitions and the id of each raw topic
+        self._known: dict[str, TopicShape] = {}
         self._plans: dict[str, TopicPlan] = {}
         self._publications = Publications(self._prefix, registry, self._topics.make_change_topic)
 
     def plan(self) -> BatchPlan:
         """CdcError; REGISTRY_UNREACHABLE and KAFKA_UNREACHABLE may go away."""
         self._tables.add(self._reader.read_to_end())
-        counts = self._raw_topics()
-        ids = self._topics.ids(counts)
-        for topic, count in counts.items():
-            self._check_topic(topic, count, ids[topic])
+        shapes = self._topics.shapes(self._raw_topics())
+        for topic, shape in shapes.items():
+            self._check_topic(topic, shape)
             schemas = self._tables.schemas(table_of(topic))
             known = self._plans.get(topic)
             if schemas and (known is None or known.schemas != schemas):
                 publications = self._publications.of(schemas)
                 limit = self._topics.max_message_bytes({each.topic for each in publications if each is not None})
-                self._plans[topic] = TopicPlan(count, schemas, publications, limit, ids[topic])
-        return BatchPlan(dict(self._plans), self._kafka, self._materializer)
+                self._plans[topic] = TopicPlan(shape.partitions, schemas, publications, limit, shape.topic_id)
+        return BatchPlan(dict(self._plans), self._kafka, self._materializer, shapes)
 
     def check_settings(self) -> None:
         """CdcError(TRANSACTION_TIMEOUT) where the brokers do not allow what the settings ask for."""
         self._topics.check_transaction_timeout(self._materializer.transaction_timeout_seconds)
 
-    def starting_offsets(self) -> dict[str, dict[str, int]]:
-        """Where the group stands in each partition of the raw topics, as Spark's startingOffsets.
-
-        A transaction in doubt may end behind that; the task finds out, and leaves out what was folded already.
-        CdcError: RAW_SKIPPED, STATE_MISMATCH, PARTITIONS_CHANGED where it cannot go on from there.
+    def check_positions(self) -> None:
+        """CdcError: RAW_SKIPPED, STATE_MISMATCH, PARTITIONS_CHANGED where a task could not go on from where the group
+        stands.
         """
-        counts = self._raw_topics()
-        partitions = [RawPartition(topic, each) for topic, count in counts.items() for each in range(count)]
+        shapes = self._topics.shapes(self._raw_topics())
+        partitions = raw_partitions(shapes)
         with driver_errors(f"read the offsets of the group {self._materializer.group_id}"):
             positions = self._positions.read(partitions)
-        bounds, ids = self._topics.bounds(partitions), self._topics.ids(counts)
-        for topic, count in counts.items():  # from here on it may not change
-            self._check_topic(topic, count, ids[topic])
-        starting: dict[str, dict[str, int]] = {topic: {} for topic in counts}
+        bounds = self._topics.bounds(partitions)
+        for topic, shape in shapes.items():  # from here on it may not change
+            self._check_topic(topic, shape)
         for partition, position in positions.items():
             if position is not None:
-                check_topic(position, counts[partition.topic], ids[partition.topic], partition)
-                _check_offset(partition, position, bounds[partition])
-            starting[partition.topic][str(partition.partition)] = EARLIEST if position is None else position.offset
-        return starting
+                check_topic(position, *shapes[partition.topic], partition)
+                check_offset(partition, position.offset, bounds[partition])
 
-    def raw_partitions(self) -> list[RawPartition]:
-        """All partitions of the raw topics."""
-        return [RawPartition(topic, each) for topic, count in self._raw_topics().items() for each in range(count)]
+    def _raw_topics(self) -> list[str]:
+        return [name for name in self._topics.partition_counts() if self._raw.match(name)]
 
-    def _raw_topics(self) -> dict[str, int]:
-        return {name: count for name, count in self._topics.partition_counts().items() if self._raw.match(name)}
-
-    def _check_topic(self, topic: str, count: int, topic_id: str) -> None:
+    def _check_topic(self, topic: str, shape: TopicShape) -> None:
         known = self._known.get(topic)
         if known is None:
             self._topics.check_raw_topic(topic)
-            self._known[topic] = count, topic_id
-        elif known[1] != topic_id:
-            raise made_anew(topic)
-        elif known[0] != count:
-            raise partitions_changed(topic, known[0], count)
+            self._known[topic] = shape
+        else:
+            check_shape(topic, known, shape)
 
 
 def raw_topic_pattern(prefix: str) -> str:
-    """The regular expression of the names of raw topics, for Java and Python.
+    """The regular expression of the names of raw topics.
 
     It leaves out the change topic of a keyspace called raw.
     """
     return rf"^{re.escape(prefix)}\.raw\.[^.]+\.[^.]+$"
-
-
-def _check_offset(partition: RawPartition, position: Position, bounds: tuple[int, int]) -> None:
-    first, following = bounds
-    if position.offset < first:
-        raise skipped(partition, position.offset, first)
-    if position.offset > following:
-        raise CdcError(
-            Code.STATE_MISMATCH,
-            f"The group's offset of {partition} is {position.offset}, but the topic ends at {following}: it has been "
-            "made anew, or has lost messages.",
-            "Rebuild the table in the CDC datacenter, and start it with another group_id and checkpoint_location.",
-        )

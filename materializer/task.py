@@ -28,7 +28,7 @@ from materializer.chunks import chunks
 from materializer.deadline import within
 from materializer.fault_points import FaultPoint, reach
 from materializer.history import GoneError
-from materializer.position import Position, RawPartition, check_topic, misplaced
+from materializer.position import Position, RawPartition, check_topic, misplaced, skipped
 from materializer.restore import restore
 from materializer.versions import NOTHING, next_version, sequence
 
@@ -82,7 +82,8 @@ class Limits(NamedTuple):
 class Work(NamedTuple):
     """What is done with the messages of one raw partition, whose topic has `partitions` of them and an id.
 
-    `bury` makes the messages of the dead-letter topic.
+    `bury` makes the messages of the dead-letter topic. `due_ms`: the time, of raw messages, at which the state has
+    something to do by itself.
     """
 
     fold: Callable[[StateReader, Sequence[RawRecord]], ChunkResult]
@@ -90,13 +91,15 @@ class Work(NamedTuple):
     partitions: int
     topic_id: str = ""
     bury: Callable[[RawPartition, Iterable[DeadLetter]], Iterator[Message]] = lambda _partition, _letters: iter(())
+    due_ms: Callable[[StateReader], int | None] = lambda _state: None
 
 
 class Report(NamedTuple):
     """What a task did: offsets [first, end) were folded, in so many messages, chunks and seconds.
 
     `silent_hosts`: the ids of publishers that were not heard of for too long. `dead_letters`: as many messages were put
-    aside. `read` and `written`: bytes from and to the checkpoint location.
+    aside. `read` and `written`: bytes from and to the checkpoint location. `versions`: as many of the state were made.
+    `due_ms`: as Work's.
     """
 
     first: int
@@ -109,6 +112,23 @@ class Report(NamedTuple):
     dead_letters: int = 0
     read: int = 0
     written: int = 0
+    versions: int = 0
+    due_ms: int | None = None
+
+    def and_then(self, later: Report) -> Report:
+        """Of both, one after the other."""
+        return later._replace(
+            first=self.first if self.chunks else later.first,
+            end=later.end if later.chunks else self.end,
+            messages=self.messages + later.messages,
+            changes=self.changes + later.changes,
+            chunks=self.chunks + later.chunks,
+            seconds=self.seconds + later.seconds,
+            dead_letters=self.dead_letters + later.dead_letters,
+            read=self.read + later.read,
+            written=self.written + later.written,
+            versions=self.versions + later.versions,
+        )
 
 
 class NotOwnerError(Exception):
@@ -169,11 +189,13 @@ class PartitionTask:
                     time.monotonic() - started,
                     result.silent_hosts,
                     report.dead_letters + sum(letter.value is not None for letter in result.letters),
+                    versions=report.versions + bool(result.writes),
                 )
                 todo = todo[len(todo) - result.left :]
                 if todo:
                     reach(FaultPoint.AFTER_PART)
         if report.chunks and position is not None:
+            report = report._replace(due_ms=work.due_ms(self._state))
             self._keep_snapshots(position.version)
         return report
 
@@ -334,13 +356,3 @@ def check_placement(partition: RawPartition, records: Iterable[RawRecord], count
     for record in records:
         if record.key and (belongs := partition_for(record.key, count)) != partition.partition:
             raise misplaced(partition, record.offset, belongs)
-
-
-def skipped(partition: RawPartition, expected: int, found: int) -> CdcError:
-    """CdcError(RAW_SKIPPED)."""
-    return CdcError(
-        Code.RAW_SKIPPED,
-        f"Raw messages of {partition} are missing: the next one should have offset {expected}, but it has {found}.",
-        "They were deleted before they were read (see retention.ms of the raw topic). Rebuild the table in the CDC "
-        "datacenter into a new raw topic; the changes in between are lost.",
-    )

@@ -1,20 +1,10 @@
-"""A Spark task: Arrow batches of raw messages in, a report for each raw partition out.
-
-A Python worker lives as long as its executor, which has one core: what PartitionTask keeps open is kept here.
-"""
+"""The raw partitions that a worker runs: from settings and plan to PartitionTask, and what is kept open of it."""
 
 from __future__ import annotations
 
-import itertools
-import json
-import os
-import zipimport
 from collections import OrderedDict
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from cassandra_storage.compact_tables import as_selected
 from cdc_messages.envelope import ChangeEncoder
@@ -23,6 +13,7 @@ from cdc_program.errors import CdcError, Code
 from materializer.catalog import TableCatalog
 from materializer.chunks import ChunkBounds
 from materializer.dead_letters import Burial
+from materializer.due import next_due_ms
 from materializer.emit import Emitter, Target
 from materializer.fault_points import FaultPoint, reach
 from materializer.file_store import FileStore
@@ -30,68 +21,25 @@ from materializer.fold import fold_chunk
 from materializer.history import PartitionHistory, Retention
 from materializer.kafka import DEFAULT_LIMITS, GroupPositions, PartitionProducer, ProducerLimits
 from materializer.large_messages import LargeMessages
-from materializer.position import RawPartition
-from materializer.row_updates import RawRecord
 from materializer.rules import DEFAULT_RULES, FoldRules
 from materializer.state import open_state
-from materializer.task import Limits, NotOwnerError, PartitionTask, Report, Resources, Work
+from materializer.task import Limits, NotOwnerError, PartitionTask, Resources, Work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cassandra_storage.schema import TableMetadata
     from cdc_program.settings import KafkaSettings, MaterializerSettings
     from materializer.plan import BatchPlan, TableSchema, TopicPlan
+    from materializer.position import RawPartition
+    from materializer.row_updates import RawRecord
+    from materializer.task import Report
 
 
-def _keep_caches(_importer: zipimport.zipimporter) -> None:
-    """PySpark calls importlib.invalidate_caches() for each task, which makes Python 3.11 read the directories of the
-    zip files on its path again: 200 ms of CPU a task (measured).
-    """
-
-
-zipimport.zipimporter.invalidate_caches = _keep_caches  # type: ignore[method-assign,assignment]
-
-INPUT_COLUMNS = ("topic", "partition", "offset", "timestamp_ms", "key", "value")
-REPORT_SCHEMA = "topic string, partition int, error string, report string"
 _UPLOAD_SHARE = 0.75  # of the time that a transaction has
 _ROWS_TO_MESSAGES = 4  # bytes of rows that a chunk may read for each byte of raw messages that it may have
-_MAX_OPEN = 64  # raw partitions of which a process keeps clients and state open
 
 _open: OrderedDict[RawPartition, PartitionTask] = OrderedDict()
-
-
-class TaskResult(NamedTuple):
-    """What became of a raw partition in a micro-batch: exactly one of the two is there."""
-
-    partition: RawPartition
-    report: Report | None
-    error: CdcError | None
-
-
-class BatchTask:
-    """The function that mapInArrow runs in the workers, with `make_work` for what is done with a topic's messages."""
-
-    def __init__(self, plan: BatchPlan, make_work: Callable[[BatchPlan, str], Work] | None = None) -> None:
-        self._plan = plan
-        self._make_work = make_work or table_work
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        os.umask(0o077)
-        slices = (each for batch in batches for each in _by_partition(batch))
-        for partition, group in itertools.groupby(slices, lambda each: each[0]):
-            records = (record for _, batch in group for record in _records(batch))
-            yield _to_arrow(self._run(partition, records))
-
-    def _run(self, partition: RawPartition, records: Iterator[RawRecord]) -> TaskResult:
-        try:
-            work = self._make_work(self._plan, partition.topic)
-            return TaskResult(partition, run_partition(self._plan, partition, records, work), None)
-        except CdcError as error:
-            return TaskResult(partition, None, error)
-        finally:
-            for _ in records:  # Spark wants its input read
-                pass
 
 
 def run_partition(plan: BatchPlan, partition: RawPartition, records: Iterable[RawRecord], work: Work) -> Report:
@@ -114,9 +62,16 @@ def run_partition(plan: BatchPlan, partition: RawPartition, records: Iterable[Ra
             task.close()
         raise
     _open[partition] = task
-    while len(_open) > _MAX_OPEN:
+    while len(_open) > plan.materializer.open_partitions:
         _open.popitem(last=False)[1].close()
     return report._replace(read=traffic.read - read, written=traffic.written - written)
+
+
+def close_partition(partition: RawPartition) -> None:
+    """Another process has it now, or nobody."""
+    task = _open.pop(partition, None)
+    if task is not None:
+        task.close()
 
 
 def close_all() -> None:
@@ -210,6 +165,7 @@ def _table_work(
         emit=Emitter(targets, tombstones=tombstones, large=large),
         partitions=plan.raw_partitions,
         topic_id=plan.topic_id,
+        due_ms=lambda state: next_due_ms(state, rules.hold_ms),
     )
 
 
@@ -242,38 +198,3 @@ def _positions(settings: KafkaSettings, group: str) -> GroupPositions:
 @lru_cache(maxsize=4)
 def _store(location: str) -> FileStore:
     return FileStore(location)
-
-
-def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[RawPartition, pa.RecordBatch]]:
-    """The batch, cut where topic or partition changes; a task may have several partitions, one after the other."""
-    if batch.num_rows == 0:
-        return
-    topics = batch.column("topic").dictionary_encode()
-    partitions = batch.column("partition").to_numpy()
-    changes = (np.diff(topics.indices.to_numpy()) != 0) | (np.diff(partitions) != 0)
-    bounds = [0, *(int(at) + 1 for at in np.flatnonzero(changes)), batch.num_rows]
-    for start, end in itertools.pairwise(bounds):
-        yield RawPartition(topics[start].as_py(), int(partitions[start])), batch.slice(start, end - start)
-
-
-def _records(batch: pa.RecordBatch) -> Iterator[RawRecord]:
-    columns = (batch.column(name).to_pylist() for name in ("key", "value", "offset", "timestamp_ms"))
-    return map(RawRecord, *columns)
-
-
-def _to_arrow(result: TaskResult) -> pa.RecordBatch:
-    error = result.error and json.dumps([result.error.code.name, result.error.problem, result.error.fix])
-    report = result.report and json.dumps(result.report)
-    columns = [[result.partition.topic], [result.partition.partition], [error], [report]]
-    types = [pa.string(), pa.int32(), pa.string(), pa.string()]
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, names=["topic", "partition", "error", "report"])
-
-
-def read_result(topic: str, partition: int, error: str | None, report: str | None) -> TaskResult:
-    """A row of REPORT_SCHEMA."""
-    raised = None
-    if error is not None:
-        name, problem, fix = json.loads(error)
-        raised = CdcError(Code[name], problem, fix)
-    return TaskResult(RawPartition(topic, partition), Report(*json.loads(report)) if report else None, raised)

@@ -16,8 +16,9 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from materializer import fault_points, kafka
+from materializer import fault_points
 from materializer.fault_points import Fault, FaultPoint, InjectedFaultError
+from materializer.kafka import producer
 from tests.chaos.processes import process_state, wait_until
 
 if TYPE_CHECKING:
@@ -101,8 +102,8 @@ def _main(
         os.dup2(output.fileno(), 2)
     faulthandler.register(signal.SIGUSR1)
     fault_points.armed = fault
-    made = kafka.Producer
-    kafka.Producer = lambda given: made({**given, **client})  # type: ignore[misc,assignment]
+    made = producer.Producer
+    producer.Producer = lambda given: made({**given, **client})  # type: ignore[misc,assignment]
     if prepare is not None:
         prepare()
     try:

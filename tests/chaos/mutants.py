@@ -8,10 +8,10 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from materializer import history, kafka
+from materializer import history
 from materializer.fault_points import FaultPoint, reach
 from materializer.history import PartitionHistory
-from materializer.kafka import GroupPositions, PartitionProducer
+from materializer.kafka import GroupPositions, PartitionProducer, producer
 from materializer.versions import sequence
 from tests.chaos.matrix import Action
 from tests.materializer.protocol_run import BATCH
@@ -66,8 +66,8 @@ def seed_position_last() -> None:
 
 def seed_no_fence() -> None:
     """Each producer has a transactional id of its own."""
-    made = kafka.Producer
-    kafka.Producer = lambda given: made({**given, "transactional.id": uuid.uuid4().hex})  # type: ignore[misc,assignment]
+    made = producer.Producer
+    producer.Producer = lambda given: made({**given, "transactional.id": uuid.uuid4().hex})  # type: ignore[misc,assignment]
 
 
 def seed_changelog_last() -> None:

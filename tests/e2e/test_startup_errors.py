@@ -15,7 +15,6 @@ import pytest
 from cdc_program.errors import Code
 from local_stack.cassandra import CassandraOptions
 from local_stack.choice import cassandra_cluster
-from local_stack.jars import SPARK_CONNECTOR, install
 from local_stack.programs import environment_of, spark_environment
 
 if TYPE_CHECKING:
@@ -53,7 +52,6 @@ def run(program: str, settings: dict[str, str | int], folder: Path) -> subproces
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CDC_")}
     own: dict[str, str | int] = {
         "publisher.state_directory": str(folder / "publisher"),
-        "materializer.spark_jars_directory": str(install(SPARK_CONNECTOR)),
         "materializer.state_directory": str(folder / "state"),
         "materializer.checkpoint_location": (folder / "checkpoint").as_uri(),
         "schematizer.database_url": f"sqlite:///{folder / 'registry.db'}",

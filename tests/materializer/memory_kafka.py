@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from materializer.position import TopicShape
 from materializer.row_updates import RawRecord
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ class MemoryKafka:
     def partition_counts(self) -> dict[str, int]:
         return {self.topic: len(self.raw)}
 
-    def ids(self, _topics: Collection[str]) -> dict[str, str]:
-        return {self.topic: "id"}
+    def shapes(self, _topics: Collection[str]) -> dict[str, TopicShape]:
+        return {self.topic: TopicShape(len(self.raw), "id")}
 
     def bounds(self, partitions: Sequence[RawPartition]) -> dict[RawPartition, tuple[int, int]]:
         return {each: (0, len(self.raw[each.partition])) for each in partitions}

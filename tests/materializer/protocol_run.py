@@ -94,7 +94,7 @@ class Setup(NamedTuple):
         try:
             for start in range(0, len(records), BATCH):
                 work = counting(plan, self.raw.topic)
-                worker.run_partition(plan, self.raw, iter(records[start : start + BATCH]), work)
+                worker.run_partition(plan, self.raw, records[start : start + BATCH], work)
         finally:
             worker.close_all()
 

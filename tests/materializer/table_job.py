@@ -6,7 +6,6 @@ import time
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow as pa
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from fastavro import schemaless_reader
@@ -17,10 +16,10 @@ from cdc_messages.tables import message_key, to_json
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings, MaterializerSettings, Settings
 from materializer import worker
+from materializer.batch_task import TaskResult
 from materializer.position import RawPartition
 from materializer.row_updates import RawRecord
 from materializer.tables import Planner
-from materializer.worker import BatchTask, TaskResult, read_result
 from tests.materializer.memory_registry import MemoryRegistry
 from tests.materializer.protocol_run import read_topic
 from tests.materializer.raw_builder import TABLE
@@ -74,17 +73,14 @@ def send_schema(settings: Settings, table: object) -> None:
     producer.flush()
 
 
-def batches(raw: RawPartition, records: list[Any]) -> list[pa.RecordBatch]:
-    columns = {
-        "topic": [raw.topic] * len(records),
-        "partition": pa.array([raw.partition] * len(records), pa.int32()),
-        "offset": [record.offset for record in records],
-        "timestamp_ms": [record.timestamp_ms for record in records],
-        "key": [record.key for record in records],
-        "value": [record.value for record in records],
-    }
-    whole = pa.RecordBatch.from_pydict(columns)
-    return [whole.slice(0, 1), whole.slice(1)]
+def run_task(plan: BatchPlan, raw: RawPartition, records: list[RawRecord]) -> TaskResult:
+    """As a worker runs a raw partition, and forgets it."""
+    try:
+        return TaskResult(raw, worker.run_partition(plan, raw, records, worker.table_work(plan, raw.topic)), None)
+    except CdcError as error:
+        return TaskResult(raw, None, error)
+    finally:
+        worker.close_all()
 
 
 def job_settings(bootstrap: str, prefix: str, folder: Path) -> Settings:
@@ -128,12 +124,7 @@ class TableJob(NamedTuple):
         records = [
             RawRecord(each.key() or b"", each.value() or b"", each.offset() or 0, each.timestamp()[1]) for each in found
         ]
-        task = BatchTask(PatientPlanner(self.settings, self.registry).plan())
-        try:
-            (row,) = [row for each in task(iter(batches(self.raw, records))) for row in each.to_pylist()]
-        finally:
-            worker.close_all()
-        return read_result(*row.values())
+        return run_task(PatientPlanner(self.settings, self.registry).plan(), self.raw, records)
 
     def changes(self) -> list[Any]:
         """The envelopes of the change topic; None for a tombstone."""

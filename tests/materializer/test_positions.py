@@ -130,7 +130,7 @@ def test_a_topic_that_gets_more_partitions_stops(job: TableJob) -> None:
     admin = AdminClient({"bootstrap.servers": job.settings.kafka.bootstrap_servers})
     admin.create_partitions([NewPartitions(job.raw.topic, 3)])[job.raw.topic].result()
     send_rows(job, 3)
-    for begin in (planner.plan, PatientPlanner(job.settings, job.registry).starting_offsets):
+    for begin in (planner.plan, PatientPlanner(job.settings, job.registry).check_positions):
         with pytest.raises(CdcError, match="has 3 partitions") as caught:
             begin()
         assert caught.value.code is Code.PARTITIONS_CHANGED

@@ -15,7 +15,7 @@ from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, 
 from cassandra_storage.rows import Cell, Row
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
-from materializer import fault_points, worker
+from materializer import fault_points
 from materializer.fault_points import Fault, InjectedFaultError, ReshardPoint
 from materializer.kafka import command_errors
 from materializer.position import RawPartition
@@ -23,10 +23,9 @@ from materializer.reshard import Reshard
 from materializer.row_updates import RawRecord
 from materializer.state_commands import deal_out, verify_all
 from materializer.state_report import positions_of
-from materializer.worker import BatchTask, read_result
 from tests.materializer.protocol_run import read_topic
 from tests.materializer.raw_builder import int_bytes, raw_record
-from tests.materializer.table_job import RAW_PARTITIONS, PatientPlanner, TableJob, batches, job_settings
+from tests.materializer.table_job import RAW_PARTITIONS, PatientPlanner, TableJob, job_settings, run_task
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,18 +112,13 @@ class Run:
             found[each.partition() or 0].append(record)
         planner, errors = PatientPlanner(self.job.settings, self.job.registry), []
         try:
-            planner.starting_offsets()
+            planner.check_positions()
         except CdcError as error:
             return [error]
-        task = BatchTask(planner.plan())
-        try:
-            for partition, records in found.items():
-                given = iter(batches(RawPartition(self.topic, partition), records))
-                (row,) = [row for each in task(given) for row in each.to_pylist()]
-                if (error := read_result(*row.values()).error) is not None:
-                    errors.append(error)
-        finally:
-            worker.close_all()
+        plan = planner.plan()
+        for partition, records in found.items():
+            if (error := run_task(plan, RawPartition(self.topic, partition), records).error) is not None:
+                errors.append(error)
         return errors
 
     def reshard(self) -> list[str]:

@@ -8,10 +8,11 @@ from uuid import UUID
 import structlog
 
 from cdc_program.settings import MaterializerSettings
+from materializer.batch_task import TaskResult
+from materializer.driver import SilenceAlert
 from materializer.position import RawPartition
-from materializer.spark import SilenceAlert
 from materializer.task import Report
-from materializer.worker import TaskResult, fold_rules
+from materializer.worker import fold_rules
 
 if TYPE_CHECKING:
     import pytest
@@ -36,7 +37,7 @@ def test_the_time_is_stored_before_anything_takes_the_stored_one_for_too_old() -
 
 def test_a_silent_publisher_is_named_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr("materializer.spark.time.monotonic", lambda: now)
+    monkeypatch.setattr("materializer.driver.time.monotonic", lambda: now)
     alert = SilenceAlert()
     results = [
         TaskResult(RawPartition("cdc.raw.ks.t", partition), Report(0, 1, 1, 0, 1, 0.1, hosts), None)

@@ -18,7 +18,6 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from cdc_program.errors import Code
-from local_stack.jars import SPARK_CONNECTOR, install
 from tests.materializer.counting import BAD_KEY, CHANGE_PARTITIONS, RAW_PARTITIONS
 from tests.materializer.protocol_run import ROOT, read_topic
 from tests.schematizer.registry_process import Registry
@@ -39,7 +38,6 @@ class Job:
     """Runs of the job over one raw topic; what they print is kept."""
 
     def __init__(self, bootstrap: str, registry: str, prefix: str, folder: Path) -> None:
-        install(SPARK_CONNECTOR, print)
         self.bootstrap = bootstrap
         self.raw = f"{prefix}.raw.shop.orders"
         self.changes = f"{prefix}.shop.orders"
@@ -53,7 +51,6 @@ class Job:
             "materializer.group_id": prefix,
             "materializer.checkpoint_location": folder / "checkpoint",
             "materializer.state_directory": folder / "state",
-            "materializer.spark_jars_directory": SPARK_CONNECTOR.folder,
             "materializer.max_offsets_per_trigger": 2000,
             "log.level": "debug",
         }

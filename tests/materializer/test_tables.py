@@ -14,15 +14,13 @@ from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import ColumnKind
 from cdc_messages.tables import mark_to_json, message_key, to_json
 from cdc_program.errors import CdcError, Code
-from materializer import worker
 from materializer.plan import Publication
 from materializer.position import RawPartition
 from materializer.tables import Planner, Tables, raw_topic_pattern
-from materializer.worker import BatchTask, read_result
 from tests.materializer.memory_registry import MemoryRegistry
 from tests.materializer.protocol_run import read_topic
 from tests.materializer.raw_builder import INT, TABLE, column, int_bytes, raw_record
-from tests.materializer.table_job import PatientPlanner, batches, job_settings, make_topics, message, send_schema
+from tests.materializer.table_job import PatientPlanner, job_settings, make_topics, message, run_task, send_schema
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,7 +93,7 @@ def test_a_plan_follows_the_topics(settings: Settings) -> None:
     registry = MemoryRegistry()
     planner = PatientPlanner(settings, registry)
     assert planner.plan().topics == {}
-    assert planner.starting_offsets() == {}
+    planner.check_positions()
     admin = make_topics(settings)
     assert planner.plan().topics == {}  # no schema yet
     raw, changes = f"{settings.kafka.topic_prefix}.raw.shop.orders", f"{settings.kafka.topic_prefix}.shop.orders"
@@ -106,7 +104,7 @@ def test_a_plan_follows_the_topics(settings: Settings) -> None:
     assert planner.plan().topics[raw] is plan
     send_schema(settings, NEWER)
     assert len(planner.plan().topics[raw].schemas) == 2
-    assert planner.starting_offsets() == {raw: {"0": -2, "1": -2}}
+    planner.check_positions()
     resource = ConfigResource(ResourceType.TOPIC, changes)
     made = admin.describe_configs([resource])[resource].result()
     assert made["cleanup.policy"].value == "compact"
@@ -133,20 +131,14 @@ def test_a_task_publishes_envelopes_by_the_plan(settings: Settings) -> None:
     ]
     records = [raw_record(int_bytes(1), "row", row, offset=at, timestamp_ms=1) for at, row in enumerate(rows)]
     records.append(raw_record(int_bytes(1), "partition_deletion", DeletionTime(3000, 3), offset=2, timestamp_ms=2))
-    task = BatchTask(planner.plan())
-    try:
-        (result,) = [
-            read_result(*row.values()) for each in task(iter(batches(raw, records))) for row in each.to_pylist()
-        ]
-    finally:
-        worker.close_all()
+    result = run_task(planner.plan(), raw, records)
     assert result.error is None
     assert result.report is not None
     assert (result.report.messages, result.report.changes) == (3, 3)
     found = list(read_topic(settings.kafka.bootstrap_servers, f"{settings.kafka.topic_prefix}.shop.orders", 3))
     assert [bool(each.value()) for each in found] == [True, True, True, False]
     with pytest.raises(CdcError) as raised:  # the topic, where these messages never were, ends before the position
-        planner.starting_offsets()
+        planner.check_positions()
     assert raised.value.code is Code.STATE_MISMATCH
     assert "is 3, but the topic ends at 0" in raised.value.problem
 
@@ -154,8 +146,7 @@ def test_a_task_publishes_envelopes_by_the_plan(settings: Settings) -> None:
 @pytest.mark.servers
 def test_a_task_without_a_schema_says_which(settings: Settings) -> None:
     raw = RawPartition(f"{settings.kafka.topic_prefix}.raw.shop.orders", 0)
-    task = BatchTask(Planner(settings, MemoryRegistry()).plan())
     records = [raw_record(int_bytes(1), "heartbeat", None)]
-    (result,) = [read_result(*row.values()) for each in task(iter(batches(raw, records))) for row in each.to_pylist()]
+    result = run_task(Planner(settings, MemoryRegistry()).plan(), raw, records)
     assert result.error is not None
     assert result.error.code is Code.SCHEMA_UNKNOWN

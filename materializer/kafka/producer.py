@@ -1,0 +1,168 @@
+"""The partitions' transactional producers, and sending without one."""
+
+from __future__ import annotations
+
+import faulthandler
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from cdc_program.errors import CdcError, Code
+from cdc_program.kafka import client_config
+from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors, timeout_refused
+from materializer.position import Position, RawPartition, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from cdc_program.settings import KafkaSettings
+    from materializer.task import Message
+
+_BATCH_BYTES = 1_000_000
+
+
+class ProducerLimits(NamedTuple):
+    """transaction_seconds: after so long the brokers abort a transaction. max_message_bytes: of what is sent to."""
+
+    transaction_seconds: float
+    max_message_bytes: int
+
+
+DEFAULT_LIMITS = ProducerLimits(60.0, 1_048_588)
+
+
+class PartitionProducer:
+    """The transactional producer of one raw partition: making it fences the one before, wherever that is."""
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        group: str,
+        partition: RawPartition,
+        consumer: Consumer,
+        limits: ProducerLimits = DEFAULT_LIMITS,
+    ) -> None:
+        self._partition = partition
+        self._consumer = consumer
+        self._timeout = limits.transaction_seconds
+        self._begun = 0.0
+        self._producer = Producer(
+            {
+                **client_config(settings),
+                **QUICK,
+                "transactional.id": f"{group}/{partition}",
+                "compression.type": "lz4",
+                "linger.ms": 5,
+                "queue.buffering.max.messages": 1_000_000,
+                "queue.buffering.max.kbytes": 131_072,
+                "transaction.timeout.ms": int(limits.transaction_seconds * 1000),
+                "message.max.bytes": 1_000_000_000,  # its own limit, before compression, is not the topic's
+                "batch.size": min(_BATCH_BYTES, limits.max_message_bytes),
+            }
+        )
+        try:
+            self._producer.init_transactions(TIMEOUT)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.INVALID_TRANSACTION_TIMEOUT:
+                raise timeout_refused(limits.transaction_seconds, "") from error
+            raise
+
+    def begin(self) -> None:
+        self._begun = time.monotonic()
+        self._producer.begin_transaction()
+
+    def send(self, message: Message) -> None:
+        """Queue a message; waits where the queue is full."""
+        topic, partition, key, value, headers = message
+        while True:
+            try:
+                self._producer.produce(topic, value, key, partition, headers=list(headers))
+            except BufferError:
+                self._producer.poll(0.1)
+            else:
+                return
+
+    def send_position(self, position: Position) -> None:
+        """Make the position part of the transaction."""
+        self.send_positions({self._partition: position})
+
+    def send_positions(self, positions: Mapping[RawPartition, Position]) -> None:
+        """Make several partitions' positions part of the transaction. Nothing fences the others' own producers."""
+        offsets = [
+            TopicPartition(*each, position.offset, metadata=encode(position)) for each, position in positions.items()
+        ]
+        with self._explained(), _watched():
+            self._producer.send_offsets_to_transaction(offsets, self._consumer.consumer_group_metadata(), TIMEOUT)
+
+    def commit(self) -> None:
+        """Make messages and position true. If this raises, a new producer and the position tell what became of it.
+
+        CdcError(MESSAGE_TOO_LARGE) for a message that the brokers refuse.
+        """
+        with self._explained(), _watched():
+            self._producer.commit_transaction(TIMEOUT)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Says why the transaction has failed, where that is known: a refused message, or its timeout."""
+        try:
+            yield
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                raise _refused_as_too_large(error.args[0]) from error
+            if time.monotonic() - self._begun > self._timeout:
+                raise TimeoutError(
+                    f"{Code.TRANSACTION_TIMEOUT.text} a transaction of {self._partition} was open for "
+                    f"{time.monotonic() - self._begun:.0f} s and was given up: {error.args[0].str()}"
+                ) from error
+            raise
+
+    def abandon(self) -> None:
+        """Abort what is open, as well as that goes now; the partition's next producer makes sure."""
+        try:
+            self._producer.abort_transaction(5.0)
+        except KafkaException:
+            return
+
+
+def send_all(settings: KafkaSettings, messages: Iterable[Message]) -> None:
+    """Send messages and wait until the brokers have them."""
+    errors: list[KafkaError] = []
+    producer = Producer({**client_config(settings), **QUICK, "enable.idempotence": True, "compression.type": "lz4"})
+    with driver_errors("send messages"):
+        for topic, partition, key, value, headers in messages:
+            producer.produce(
+                topic,
+                value,
+                key,
+                partition,
+                headers=list(headers),
+                on_delivery=lambda error, _message: errors.append(error) if error else None,
+            )
+        if producer.flush(TIMEOUT):
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
+        if errors:
+            raise KafkaException(errors[0])
+
+
+@contextmanager
+def _watched() -> Iterator[None]:
+    """Ends the process where librdkafka waits beyond its timeout, as it does when the coordinator's broker is killed:
+    what became of the transaction is for the partition's next task to find out.
+    """
+    faulthandler.dump_traceback_later(2 * TIMEOUT, exit=True, file=2)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def _refused_as_too_large(error: KafkaError) -> CdcError:
+    return CdcError(
+        Code.MESSAGE_TOO_LARGE,
+        f"The brokers refuse a message as too large: {error.str()}. The topic's max.message.bytes has become smaller "
+        "since the start, or the topic is compressed otherwise than the producer does it.",
+        "Set the topic's max.message.bytes as it was, and its compression.type to producer; start again.",
+    )

@@ -1,0 +1,140 @@
+"""Questions about topics, and the making of change topics."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own __all__ names only the first
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+from cdc_program.errors import CdcError, Code
+from cdc_program.kafka import client_config
+from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors, timeout_refused
+from materializer.position import RawPartition, TopicShape
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+    from concurrent.futures import Future
+
+    from cdc_program.settings import KafkaSettings
+
+_DEAD_LETTER_BYTES = (64 << 20) + 100_000  # a message of materializer.large_messages' bound
+
+
+class Topics:
+    """Questions about topics, and the making of change topics."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._admin = AdminClient({**client_config(settings), **QUICK})  # type: ignore[dict-item]
+
+    def partition_counts(self) -> dict[str, int]:
+        """The number of partitions of each topic."""
+        with driver_errors("list the topics"):
+            topics = self._admin.list_topics(timeout=self._settings.connect_timeout_seconds).topics
+            return {name: len(topic.partitions) for name, topic in topics.items() if topic.error is None}
+
+    def shapes(self, topics: Collection[str]) -> dict[str, TopicShape]:
+        """What each of these topics is like now."""
+        if not topics:
+            return {}
+        with driver_errors("describe the raw topics"):
+            described = self._admin.describe_topics(TopicCollection(list(topics)))
+            found = {name: answer.result(TIMEOUT) for name, answer in described.items()}
+        return {name: TopicShape(len(each.partitions), str(each.topic_id)) for name, each in found.items()}
+
+    def matching(self, pattern: str) -> list[str]:
+        """The topics whose names match a regular expression."""
+        return [name for name in self.partition_counts() if re.match(pattern, name)]
+
+    def bounds(self, partitions: Sequence[RawPartition]) -> dict[RawPartition, tuple[int, int]]:
+        """The first offset that is there and the next one, of each partition."""
+        with driver_errors("list the offsets of the raw topics"):
+            first = self._list_offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+            following = self._list_offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+            return {each: (first[each], following[each]) for each in partitions}
+
+    def max_message_bytes(self, topics: Iterable[str]) -> int:
+        """The smallest max.message.bytes of the topics."""
+        return min(int(self._settings_of(topic)["max.message.bytes"].value) for topic in topics)
+
+    def check_transaction_timeout(self, seconds: float) -> None:
+        """CdcError(TRANSACTION_TIMEOUT) if the brokers allow less. Who may not ask them learns it from the tasks."""
+        with driver_errors("list the brokers"):
+            brokers = self._admin.list_topics(timeout=self._settings.connect_timeout_seconds).brokers
+        resource = ConfigResource(ResourceType.BROKER, str(next(iter(brokers))))
+        try:
+            settings: dict[str, Any] = self._admin.describe_configs([resource])[resource].result(TIMEOUT)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+                raise
+            return
+        allowed_ms = int(settings["transaction.max.timeout.ms"].value)
+        if seconds * 1000 > allowed_ms:
+            raise timeout_refused(seconds, f" ({allowed_ms / 1000:g} s)")
+
+    def check_raw_topic(self, topic: str) -> None:
+        """CdcError(TOPIC_SETTINGS) unless the topic's timestamps are the brokers'."""
+        settings = self._settings_of(topic)
+        if settings["message.timestamp.type"].value != "LogAppendTime":
+            raise CdcError(
+                Code.TOPIC_SETTINGS,
+                f"The raw topic {topic} has message.timestamp.type={settings['message.timestamp.type'].value}; time "
+                "must be the brokers'.",
+                f"kafka-configs --alter --entity-type topics --entity-name {topic} "
+                "--add-config message.timestamp.type=LogAppendTime",
+            )
+
+    def make_change_topic(self, topic: str) -> int:
+        """The number of partitions of the topic, which is made if it is not there."""
+        lag_ms = str(self._settings.min_compaction_lag_hours * 3_600_000)
+        config = {"cleanup.policy": "compact", "min.compaction.lag.ms": lag_ms}
+        return self._make(topic, self._settings.change_partitions, config)
+
+    def make_dead_letter_topic(self, topic: str) -> None:
+        """Unless it is there. Nothing in it is deleted by age."""
+        config = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(_DEAD_LETTER_BYTES)}
+        self._make(topic, 1, config)
+
+    def _make(self, topic: str, partitions: int, config: dict[str, str]) -> int:
+        known = self.partition_counts().get(topic)
+        if known is not None:
+            return known
+        new = NewTopic(topic, partitions, self._settings.replication_factor, config=config)
+        with driver_errors(f"make the topic {topic}"):
+            try:
+                self._admin.create_topics([new])[topic].result(TIMEOUT)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+            return self._wait_for(topic)
+
+    def _settings_of(self, topic: str) -> dict[str, Any]:
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        with driver_errors(f"read the settings of {topic}"):
+            found: dict[str, Any] = self._admin.describe_configs([resource])[resource].result(TIMEOUT)
+        return found
+
+    def _wait_for(self, topic: str) -> int:
+        deadline = time.monotonic() + TIMEOUT
+        while time.monotonic() < deadline:
+            count = self.partition_counts().get(topic)
+            if count:
+                return count
+            time.sleep(0.05)
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
+
+    def _list_offsets(self, partitions: Sequence[RawPartition], spec: OffsetSpec) -> dict[RawPartition, int]:
+        if not partitions:
+            return {}
+        asked = {TopicPartition(*each): spec for each in partitions}
+        answers: dict[TopicPartition, Future[Any]] = self._admin.list_offsets(asked)
+        return {RawPartition(at.topic, at.partition): answer.result(TIMEOUT).offset for at, answer in answers.items()}
