@@ -22,7 +22,7 @@ from materializer.renewal import Renewal
 from tests.chaos.matrix import MESSAGES, make_setup
 from tests.materializer.counting import counting
 from tests.materializer.raw_builder import int_bytes, raw_record
-from tests.materializer.table_job import PatientPlanner, TableJob, job_settings, make_raw_topic
+from tests.materializer.table_job import RAW_PARTITIONS, PatientPlanner, TableJob, job_settings, make_raw_topic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,6 +138,18 @@ def test_a_topic_that_gets_more_partitions_stops(job: TableJob) -> None:
     assert error is not None
     assert error.code is Code.PARTITIONS_CHANGED
     assert len(job.changes()) == 2
+
+
+def test_partitions_that_come_while_the_job_starts_stop_it(job: TableJob) -> None:
+    """A task would take a new partition, which has no position, for one of a new topic."""
+    planner = PatientPlanner(job.settings, job.registry)
+    planner.check_positions()
+    admin = AdminClient({"bootstrap.servers": job.settings.kafka.bootstrap_servers})
+    wanted = RAW_PARTITIONS + 1
+    admin.create_partitions([NewPartitions(job.raw.topic, wanted)])[job.raw.topic].result()
+    with pytest.raises(CdcError, match=f"has {wanted} partitions") as caught:
+        planner.plan()
+    assert caught.value.code is Code.PARTITIONS_CHANGED
 
 
 @pytest.mark.exhaustive  # for its jars

@@ -214,3 +214,19 @@ def test_a_crash_at_any_step_is_made_good_by_another_run(run: Run, monkeypatch: 
             assert {error.code for error in run.materialize(5)} == {Code.PARTITIONS_CHANGED}
     assert "are where they belong" in run.reshard()[-1]
     go_on(run, 5)
+
+
+@pytest.mark.exhaustive
+def test_two_runs_do_not_go_on_beside_each_other(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    grow(run, 5)
+
+    def overtake(point: object) -> None:
+        if point is ReshardPoint.BEFORE_SWITCH:
+            monkeypatch.undo()
+            run.reshard()
+
+    monkeypatch.setattr("materializer.reshard.reach", overtake)
+    with pytest.raises(CdcError) as caught:
+        run.reshard()
+    assert caught.value.code is Code.STATE_MISMATCH
+    go_on(run, 5)

@@ -1,0 +1,92 @@
+"""More partitions under load: the job stops, `state reshard` deals its state out anew, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from cdc_messages.topics import raw_topic
+from cdc_program.errors import Code
+from local_stack import shop
+from local_stack.compare import compare
+from local_stack.demo_load import Load
+from local_stack.history import History
+from local_stack.programs import environment_of
+from tests.e2e.test_crashes import drain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from local_stack.change_reader import ChangeReader
+    from local_stack.cql import CqlClient
+    from local_stack.stack import Stack
+
+pytestmark = [pytest.mark.servers, pytest.mark.exhaustive]
+
+RATE = 100.0
+LOAD_SECONDS = 110.0
+NOTICED_SECONDS = 75.0  # a publisher looks once a minute
+PARTITIONS = 5
+
+
+def test_more_partitions_under_load(
+    stack: Stack,
+    client: CqlClient,
+    markers: shop.Markers,
+    follow: Callable[[str], ChangeReader],
+) -> None:
+    reader, history = follow(shop.KEYSPACE), History()
+    drain(reader, markers, history)  # the topics are there
+    load = Load(client, RATE, LOAD_SECONDS, seed=time.time_ns())
+    load.start()
+    time.sleep(5)
+    admin = AdminClient({"bootstrap.servers": stack.servers.kafka})
+    topic = raw_topic(stack.servers.topic_prefix, shop.KEYSPACE, "orders")
+    admin.create_partitions([NewPartitions(topic, PARTITIONS)])[topic].result()
+    noticed = time.monotonic() + NOTICED_SECONDS
+    wait_until(lambda: not stack.materializer.is_running, 60)
+    assert Code.PARTITIONS_CHANGED.text in stack.materializer.log.read_text()
+    wait_until(lambda: "raw topic has more partitions" in stack.publishers[0].output(), NOTICED_SECONDS)
+    time.sleep(max(0.0, noticed - time.monotonic()))
+    assert load.is_running
+
+    for point in ("before_switch", "in_backlog"):
+        assert reshard(stack, CDC_FAULT=point).returncode == -signal.SIGKILL
+    done = reshard(stack)
+    assert done.returncode == 0, done.stdout + done.stderr
+    stack.materializer.start()
+
+    load.wait()
+    assert load.error is None
+    drain(reader, markers, history)
+    assert list(history.problems()) == []
+    result = compare(client, history, [(shop.KEYSPACE, table) for table in shop.MARKED])
+    assert result.differences == []
+    assert min(result.tables.values()) > 0
+    assert stack.materializer.is_running
+
+
+def reshard(stack: Stack, **environment: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("CDC_")}
+    return subprocess.run(
+        [sys.executable, "-m", "materializer", "state", "reshard", "shop.orders"],
+        env={**kept, **environment_of(stack.materializer.settings), **environment},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
