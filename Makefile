@@ -13,7 +13,7 @@ INSTALLED := test -x $(PY) || { echo "No stack is running. Start one in another 
 
 .DEFAULT_GOAL := help
 .PHONY: help preflight install archive demo stack follow cqlsh test failed unit model repro model-mutants exhaustive chaos fuzz fold lint format \
-	oracle oracle-merge oracle-types bench bench-state bench-moves bench-wide bench-publisher-memory clean distclean
+	oracle oracle-merge oracle-types bench bench-state bench-moves bench-wide bench-publisher-memory dist clean distclean
 
 help: ## Show this help
 	@echo "Usage: make TARGET [VARIABLE=value]"
@@ -126,6 +126,9 @@ bench: install ## Measure the hot paths: CPU seconds per million, and as a ratio
 
 bench-wide: install ## Measure memory and time of what reaches every row of a partition of ROWS (100000 1000000) rows
 	@$(PY) -m bench.wide_partitions $(ROWS)
+
+dist: install ## Make a compiled wheel, and an archive with its Python for each program that runs beside Cassandra, in dist/
+	@$(PY) -m local_stack.distribution
 
 clean: ## Remove what running leaves behind (.run and caches); what is installed stays
 	rm -rf .run .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

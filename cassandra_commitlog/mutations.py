@@ -8,6 +8,7 @@ from cassandra_commitlog.segments import SegmentWalk
 from cassandra_storage.commitlog import CommitLogEntry
 from cassandra_storage.errors import FormatError, UnknownColumnError, UnknownTableError
 from cassandra_storage.mutation import first_table, read_updates
+from cassandra_storage.partition import PartitionUpdate
 from cassandra_storage.schema_keyspace import SCHEMA_TABLES
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from cassandra_commitlog.segments import SegmentFile
     from cassandra_storage.commitlog import CorruptEntry
     from cassandra_storage.commitlog_sections import Codecs
-    from cassandra_storage.partition import PartitionUpdate
 
 
 class SizedUpdate(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_files.segments import WINDOW, OpenSegment
@@ -18,7 +19,6 @@ from cassandra_storage.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from cassandra_storage.commitlog import CdcIndex, CommitLogDescriptor, Event
     from cassandra_storage.commitlog_sections import Codecs

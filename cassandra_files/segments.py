@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.commitlog import (
@@ -36,7 +37,6 @@ from cassandra_storage.versions import commit_log_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from cassandra_storage.commitlog import CommitLogDescriptor, Event
     from cassandra_storage.commitlog_sections import Codecs

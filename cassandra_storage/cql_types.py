@@ -7,8 +7,8 @@ Cassandra writes it) or not (as it is in a user type's fields).
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from cassandra_storage.errors import FormatError
 from cassandra_storage.marshal import (
@@ -23,9 +23,6 @@ from cassandra_storage.marshal import (
     VectorType,
 )
 from cassandra_storage.serializers import NATIVE_DECODERS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _TOKEN = re.compile(
     r"""\s*(?:

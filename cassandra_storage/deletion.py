@@ -6,10 +6,9 @@ as much to build.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from cassandra_storage.clustering import ClusteringBound
+from cassandra_storage.clustering import ClusteringBound
 
 NO_TIMESTAMP = -(2**63)  # LivenessInfo.NO_TIMESTAMP, Long.MIN_VALUE
 NO_TTL = 0  # Cell.NO_TTL

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cassandra_storage.deletion import LIVE, DeletionTime, RangeTombstone
-
-if TYPE_CHECKING:
-    from cassandra_storage.rows import Row
-    from cassandra_storage.schema import TableMetadata
+from cassandra_storage.rows import Row
+from cassandra_storage.schema import TableMetadata
 
 
 class PartitionUpdate(NamedTuple):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
 
+from cassandra_storage.clustering import Clustering
 from cassandra_storage.deletion import (
     NO_DELETION_TIME,
     NO_LIVENESS,
@@ -13,11 +15,6 @@ from cassandra_storage.deletion import (
     LivenessInfo,
     RowDeletion,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cassandra_storage.clustering import Clustering
 
 
 class Cell(NamedTuple):

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from uuid import UUID
 
-from cassandra_storage.marshal import ListType, MapType, SetType, UserType
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from uuid import UUID
-
-    from cassandra_storage.marshal import CqlType
-
+from cassandra_storage.marshal import CqlType, ListType, MapType, SetType, UserType
 
 VIEW = "view"  # among the flags of a materialized view: ours, as system_schema has views in a table of their own
 

@@ -24,6 +24,7 @@ from cassandra_storage.deletion import (
 )
 from cassandra_storage.errors import FormatError
 from cassandra_storage.header import (
+    Columns,
     decode_local_deletion_time,
     read_deletion_delta,
     read_deletion_time,
@@ -39,7 +40,7 @@ from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
 from cassandra_storage.vint import SIZES, read_int, skip_int, write_unsigned_vint
 
 if TYPE_CHECKING:
-    from cassandra_storage.header import ColumnLayout, Columns, SerializationHeader
+    from cassandra_storage.header import ColumnLayout, SerializationHeader
 
 END_OF_PARTITION = 0x01
 IS_MARKER = 0x02

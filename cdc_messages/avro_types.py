@@ -17,13 +17,13 @@ from cassandra_storage.marshal import (
     VectorType,
 )
 from cdc_messages import avro_values
+from cdc_messages.avro_values import Encoder
 from cdc_messages.errors import MessageError
 from cdc_messages.names import avro_name, avro_names, namespace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cdc_messages.avro_values import Encoder
 
 AvroSchema: TypeAlias = "str | dict[str, Any] | list[Any]"
 

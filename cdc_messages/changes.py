@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from cassandra_storage.clustering import Clustering
+from cassandra_storage.clustering import Clustering
 
 # A visible row without its key: column name -> serialized value of a simple column, or the (path, value) pairs of a
 # complex column in path order, never empty. A column that is null is absent.

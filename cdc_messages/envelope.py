@@ -13,14 +13,13 @@ from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from cdc_messages import wire
 from cdc_messages.avro_binary import FALSE, NULL, TRUE, VALUE, encode_array, encode_long, encode_string
 from cdc_messages.avro_types import AvroTypes, field
-from cdc_messages.avro_values import EmptyValueError
+from cdc_messages.avro_values import EmptyValueError, Encoder
 from cdc_messages.errors import MessageError
 from cdc_messages.names import avro_names, namespace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cdc_messages.avro_values import Encoder
     from cdc_messages.changes import RowChange, RowImage
 
 CONNECTOR = "cassandra"

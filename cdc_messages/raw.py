@@ -7,7 +7,7 @@ a reader needs no registry, and takes its own version and the one before.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from hashlib import blake2b
 from io import BytesIO
 from typing import Any, Literal, TypeAlias, get_args
@@ -100,7 +100,7 @@ RAW_SCHEMA: dict[str, Any] = {
     ],
 }
 _PARSED = parse_schema(RAW_SCHEMA)
-_FIELDS = RawMessage.__slots__
+_FIELDS = tuple(field.name for field in fields(RawMessage))
 _VERSION_BYTE = FORMAT_VERSION << 1  # Avro's zigzag; one byte up to version 63
 _HEARTBEAT = bytes([_VERSION_BYTE, get_args(Kind).index("heartbeat") << 1])
 

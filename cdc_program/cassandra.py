@@ -6,6 +6,7 @@ import logging
 import ssl
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from uuid import UUID
 
 from cassandra import (
     AuthenticationFailed,
@@ -20,14 +21,13 @@ from cassandra import (
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
 from cassandra.connection import ConnectionException
-from cassandra.policies import WhiteListRoundRobinPolicy
+from cassandra.policies import ConstantReconnectionPolicy, WhiteListRoundRobinPolicy
 from cassandra.query import dict_factory
 
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from uuid import UUID
 
     from cdc_program.settings import CassandraSettings
 
@@ -41,6 +41,9 @@ _UNREACHABLE = (
     OSError,
 )
 _AUTH = (AuthenticationFailed, Unauthorized)
+
+
+RECONNECT_SECONDS = 2.0
 
 
 class Node(NamedTuple):
@@ -142,6 +145,8 @@ def _cluster(settings: CassandraSettings, contact_points: list[str], *, pinned: 
         execution_profiles={EXEC_PROFILE_DEFAULT: profile},
         connect_timeout=settings.connect_timeout_seconds,
         control_connection_timeout=settings.connect_timeout_seconds,
+        # The driver's own waits grow to ten minutes: a restarted node would be missed for as long as it was away.
+        reconnection_policy=ConstantReconnectionPolicy(RECONNECT_SECONDS, max_attempts=None),
         # The programs read system_schema themselves: the driver's own copy costs memory and time.
         schema_metadata_enabled=False,
         token_metadata_enabled=False,

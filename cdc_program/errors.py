@@ -17,6 +17,7 @@ class Code(Enum):
     PORT_IN_USE = (4, 2)
     STACK_MISSING = (5, 2)
     PROGRAM_SILENT = (6, 3)
+    NOT_COMPILED = (7, 0)
     CASSANDRA_UNREACHABLE = (10, 3)
     CASSANDRA_AUTH = (11, 3)
     CDC_DISABLED = (12, 3)

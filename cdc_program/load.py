@@ -9,9 +9,10 @@ import difflib
 import json
 import os
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import SecretStr, ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
@@ -19,9 +20,6 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDic
 from cdc_program.describe import ENVIRONMENT_PREFIX, Setting, all_settings, mask_url, setting, settings_of
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 DEFAULT_FILE = Path("cdc.toml")
 FILE_VARIABLE = "CDC_CONFIG"

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 import structlog
-from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
+from prometheus_client import CollectorRegistry, Gauge, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import make_wsgi_app
 
+from cdc_program.compiled import is_compiled
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Operations:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
+        Gauge("cdc_compiled", "1 where the hot modules are compiled", registry=self.registry).set(is_compiled())
         self._metrics = make_wsgi_app(self.registry)
         self._address = address
         self._asked_port = port

@@ -7,10 +7,10 @@ is gone is soon no longer among them. Pure: no I/O.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from uuid import UUID
 
 PERIODS_TO_LIVE = 2.5
 

@@ -11,14 +11,13 @@ import os
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_files.segments import list_segments, read_descriptor_of
+from cassandra_files.segments import SegmentFile, list_segments, read_descriptor_of
 from cassandra_storage.errors import FormatError
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cassandra_files.segments import SegmentFile
 
 _MARKER = struct.Struct(">iII")  # next marker, CRC, and in compressed and encrypted segments the uncompressed length
 _MARKER_SIZE = 8

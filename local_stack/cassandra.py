@@ -8,7 +8,8 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import Self
 
 from cdc_program.errors import CdcError, Code
 from local_stack.encryption import encryption_options
@@ -20,9 +21,6 @@ from local_stack.lifecycle import Managed, Restartable
 from local_stack.network import free_ports, loopback_addresses, speaks_cql
 from local_stack.processes import ChildProcess, ServerProcess
 from local_stack.versions import TOOL_CLASS, VERSIONS, CassandraVersion
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Report = Callable[[str], None]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from local_stack.change_reader import partition_count
 from local_stack.history import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Hashable
 
     from local_stack.cql import CqlClient
 

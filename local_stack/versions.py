@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from local_stack.jars import JarSet
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 TOOL_CLASS = "org.apache.cassandra.tools.NodeTool"
 ALL_UNNAMED = "=ALL-UNNAMED"

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_program.errors import CdcError
 from materializer.kafka import RawReader, ReadBounds, Topics
-from materializer.position import check_offset, check_shape
+from materializer.position import RawPartition, check_offset, check_shape
+from materializer.task import Report
 from materializer.waiting import Waiting
 from materializer.worker import close_partition, run_partition, table_work
 
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 
     from cdc_program.settings import KafkaSettings, MaterializerSettings
     from materializer.plan import BatchPlan, Share, TopicPlan
-    from materializer.position import RawPartition
-    from materializer.task import Report, Work
+    from materializer.task import Work
 
 
 def _keep_caches(_importer: zipimport.zipimporter) -> None:

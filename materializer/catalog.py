@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder
+from cassandra_storage.clustering import Clustering, ClusteringBound
+from cassandra_storage.schema import TableMetadata
 from cdc_program.errors import CdcError, Code
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from cassandra_storage.clustering import Clustering, ClusteringBound
-    from cassandra_storage.schema import TableMetadata
 
 
 class SchemaId(NamedTuple):

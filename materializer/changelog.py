@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Mapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from materializer.position import newer_format
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # Of the state's layout too: a build of version 1 may not open it (docs/decisions/0002), nor may one of version 2,
 # which would fold past what is unfinished (docs/decisions/0012).

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder
 from cassandra_storage.merge import RowMerger
-from cdc_messages.changes import Source
-from materializer.budget import CutShortError
+from cdc_messages.changes import RowChange, Source
+from materializer.budget import Budget, CutShortError
 from materializer.catalog import SchemaId
 from materializer.images import RowImager
 from materializer.lifetimes import Moment
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cassandra_storage.schema import ColumnMetadata, TableMetadata
-    from cdc_messages.changes import RowChange
-    from materializer.budget import Budget
     from materializer.catalog import TableCatalog
     from materializer.clock import Clock
     from materializer.hosts import Hosts
@@ -116,7 +114,7 @@ class ChunkFold:
             changes[start:], sequences = net_changes(changes[start:])
             state.renumber(
                 {
-                    clustering if clustering is None else self._tools.clustering_key(clustering): sequence
+                    None if clustering is None else self._tools.clustering_key(clustering): sequence
                     for clustering, sequence in sequences.items()
                 }
             )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cdc_messages.changes import RowChange
-    from materializer.inexact import DeadLetter
+from cdc_messages.changes import RowChange
+from materializer.inexact import DeadLetter
 
 
 class ChunkResult(NamedTuple):

@@ -6,6 +6,7 @@ rows, and nothing unfinished.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_messages.raw import RawMessage, encode
@@ -39,7 +40,7 @@ from materializer.state_keys import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator
 
     from materializer.overlay import StateReader
 

@@ -14,7 +14,9 @@ from materializer.changelog import Changelog, Head
 from materializer.deadline import within
 from materializer.deal import is_settled
 from materializer.fault_points import ReshardPoint, reach
+from materializer.position import RawPartition
 from materializer.restore import restore
+from materializer.row_updates import RawRecord
 from materializer.task import check_clock
 from materializer.versions import NOTHING, next_version
 from materializer.worker import limits_of, open_resources
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
 
     from materializer.chunk_result import ChunkResult
     from materializer.plan import BatchPlan
-    from materializer.position import Position, RawPartition
-    from materializer.row_updates import RawRecord
+    from materializer.position import Position
     from materializer.task import Limits, Message, Resources, Work
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -12,8 +13,6 @@ from cdc_program.errors import CdcError, Code
 from materializer.task import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cdc_messages.changes import RowChange
 
 Choice: TypeAlias = Literal["stop", "without_before", "dead_letter"]

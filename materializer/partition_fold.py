@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from cassandra_storage.clustering import Clustering, ClusteringBound
 from cassandra_storage.deletion import RowDeletion
-from cdc_messages.changes import RowChange, change_op
-from materializer.budget import row_size
-from materializer.partition_state import StoredRow
+from cassandra_storage.merge import RowMerger
+from cdc_messages.changes import RowChange, Source, change_op
+from materializer.budget import Budget, row_size
+from materializer.catalog import SchemaId
+from materializer.images import RowImager
+from materializer.lifetimes import Moment
+from materializer.overlay import Overlay
+from materializer.partition_state import RowCodec, SequenceFloor, StoredRow
+from materializer.queues import Queues
 from materializer.ranges import DeletedRange
 from materializer.state_keys import RANGES_SECTION, ROWS_END, ROWS_SECTION
 from materializer.unfinished import Fanout, Reach, put_unfinished
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
-    from cassandra_storage.clustering import Clustering, ClusteringBound
     from cassandra_storage.deletion import DeletionTime
-    from cassandra_storage.merge import RowMerger
     from cassandra_storage.rows import Row
-    from cdc_messages.changes import ColumnImage, RowImage, Source
-    from materializer.budget import Budget
-    from materializer.catalog import SchemaId
-    from materializer.images import RowImager
-    from materializer.lifetimes import Moment
-    from materializer.overlay import Overlay
-    from materializer.partition_state import PartitionState, RowCodec, SequenceFloor
-    from materializer.queues import Queues
+    from cdc_messages.changes import ColumnImage, RowImage
+    from materializer.partition_state import PartitionState
 
 _RANGES_AT_ONCE = 1000  # range tombstones that a wider one is laid over in one go
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_storage.deletion import LIVE, DeletionTime
 from cassandra_storage.errors import FormatError
 from cassandra_storage.header import SerializationHeader
+from cassandra_storage.rows import Row
 from cassandra_storage.schema import ColumnKind
 from cassandra_storage.schema_rows import in_order
 from cassandra_storage.unfiltered import read_row, write_row
@@ -33,7 +34,6 @@ from materializer.stored_format import FORMAT_VERSION, VERSION_BYTE, check_versi
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cassandra_storage.rows import Row
     from cassandra_storage.schema import TableMetadata
     from materializer.catalog import TableCatalog
     from materializer.lifetimes import Moment

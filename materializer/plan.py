@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from materializer.position import RawPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cdc_program.settings import KafkaSettings, MaterializerSettings
-    from materializer.position import TopicShape
+from cdc_program.settings import KafkaSettings, MaterializerSettings
+from materializer.position import RawPartition, TopicShape
 
 
 class TableSchema(NamedTuple):

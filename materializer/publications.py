@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import structlog
 
 from cassandra_storage.compact_tables import as_selected
+from cassandra_storage.schema import TableMetadata
 from cdc_messages.envelope import key_schema, schema_text, value_schema
 from cdc_messages.renames import is_misread, with_aliases
 from cdc_messages.resolution import reads
@@ -24,7 +25,6 @@ from materializer.plan import Publication
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from cassandra_storage.schema import TableMetadata
     from materializer.plan import TableSchema
 
 _logger = structlog.get_logger(__name__)

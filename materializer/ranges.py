@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from cassandra_storage.deletion import DeletionTime
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from cassandra_storage.deletion import DeletionTime
 
 
 class DeletedRange(NamedTuple):

@@ -11,13 +11,13 @@ import structlog
 
 from cdc_program.errors import CdcError, Code
 from materializer.kafka import DEFAULT_LIMITS, GroupPositions, PartitionProducer, driver_errors
-from materializer.position import being_resharded
+from materializer.position import Position, being_resharded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from cdc_program.settings import Settings
-    from materializer.position import Position, RawPartition
+    from materializer.position import RawPartition
 
 _LOOK_SECONDS = 60.0
 _AT_ONCE = 10  # positions that are committed again while a batch waits

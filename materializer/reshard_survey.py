@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +14,7 @@ from materializer.position import MARKED, Position, RawPartition, made_anew, par
 from materializer.versions import NOTHING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from cdc_program.settings import KafkaSettings
     from materializer.row_updates import RawRecord

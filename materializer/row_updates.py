@@ -9,6 +9,7 @@ from cassandra_storage.dropped_columns import without_dropped
 from cassandra_storage.errors import FormatError
 from cassandra_storage.merge import largest_timestamp
 from cassandra_storage.partition_update import read_partition_update
+from cassandra_storage.rows import Row
 from cdc_messages.changes import Source
 from cdc_messages.errors import MessageError, NextVersionError
 from cdc_messages.raw import RawMessage, decode
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from cassandra_storage.partition import PartitionUpdate
-    from cassandra_storage.rows import Row
     from cassandra_storage.schema import TableMetadata
     from materializer.catalog import KeyEncoders, TableCatalog
     from materializer.inexact import Inexact

@@ -15,12 +15,16 @@ from cassandra_storage.compact_tables import hidden_columns
 from cassandra_storage.deletion import NO_LIVENESS, NO_TIMESTAMP, DeletionTime, RowDeletion
 from cassandra_storage.dropped_columns import without_dropped
 from cassandra_storage.rows import Row
+from cassandra_storage.schema import TableMetadata
 from cdc_messages.changes import RowChange, Source
+from materializer.budget import Budget
 from materializer.catalog import SchemaId
 from materializer.images import RowImager
 from materializer.lifetimes import Moment, deletion_second
+from materializer.overlay import Overlay
 from materializer.partition_ranges import decode_range
-from materializer.partition_state import PartitionFacts, PartitionState, RowCodec, StoredRow
+from materializer.partition_state import PartitionFacts, PartitionState, RowCodec, SequenceFloor, StoredRow
+from materializer.queues import Queues
 from materializer.state_keys import (
     EVOLVED,
     EVOLVED_END,
@@ -39,13 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from cassandra_storage.clustering import Clustering
-    from cassandra_storage.schema import TableMetadata
     from cdc_messages.changes import ColumnImage, Op, RowImage
-    from materializer.budget import Budget
     from materializer.catalog import TableCatalog
-    from materializer.overlay import Overlay
-    from materializer.partition_state import SequenceFloor
-    from materializer.queues import Queues
 
 SWEPT_ROWS = 10_000
 _NO_HOST = bytes(16)

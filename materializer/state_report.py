@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from materializer.history import PartitionHistory
 from materializer.kafka import GroupPositions, Topics, driver_errors
-from materializer.position import RawPartition
+from materializer.position import Position, RawPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cdc_program.settings import Settings
     from materializer.file_store import FileStore
-    from materializer.position import Position
 
 
 class StoredPartition(NamedTuple):

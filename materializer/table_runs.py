@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from cdc_messages.raw import RawMessage
+from materializer.row_updates import RawRecord
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdc_messages.raw import RawMessage
     from materializer.catalog import TableCatalog
-    from materializer.row_updates import RawRecord
 
 
 class TableRun(NamedTuple):

@@ -16,34 +16,33 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import structlog
 
+from cdc_messages.changes import RowChange
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
 from materializer.changelog import Changelog, Head
-from materializer.chunks import chunks
+from materializer.chunk_result import ChunkResult
+from materializer.chunks import ChunkBounds, chunks
 from materializer.deadline import within
 from materializer.fault_points import FaultPoint, reach
-from materializer.history import GoneError
+from materializer.history import GoneError, PartitionHistory, Retention
+from materializer.inexact import DeadLetter
+from materializer.overlay import StateReader
 from materializer.position import Position, RawPartition, check_topic, misplaced, skipped
 from materializer.restore import restore
+from materializer.row_updates import RawRecord
+from materializer.state import State
 from materializer.versions import NOTHING, next_version, sequence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from cdc_messages.changes import RowChange
-    from materializer.chunk_result import ChunkResult
-    from materializer.chunks import ChunkBounds
-    from materializer.history import Manifest, PartitionHistory, Retention
-    from materializer.inexact import DeadLetter
-    from materializer.overlay import StateReader
-    from materializer.row_updates import RawRecord
-    from materializer.state import State
+    from materializer.history import Manifest
 
 _logger = structlog.get_logger(__name__)
 _CLEANED_IN_RETENTION = 10  # so often in the time that changelogs are kept

@@ -14,6 +14,7 @@ from cdc_messages.raw import RAW_SCHEMA
 from cdc_program.errors import CdcError, Code
 from publisher import state_files
 from publisher.inflight import Mark
+from publisher.schema import PublishedTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from publisher.kafka import Sender, Topics
-    from publisher.schema import PublishedTable
 
     class Registry(Protocol):
         """Of cdc_program.registry.RegistryClient; CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED."""

@@ -8,6 +8,7 @@ from cassandra_storage.errors import FormatError
 from cassandra_storage.mutation import first_table, only_table, partition_key, split_mutation
 from cassandra_storage.partition_update import read_partition_update
 from cdc_messages.raw import RawMessage, place_id
+from publisher.schema import PublishedTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from cassandra_storage.partition_update import SingleRowUpdate
     from cassandra_storage.schema import TableMetadata
     from cdc_messages.raw import Kind
-    from publisher.schema import KnownTables, PublishedTable, Schema
+    from publisher.schema import KnownTables, Schema
 
 TRUNCATION_EPOCH = 0  # truncations are not followed yet: every update is of the first epoch
 

@@ -13,25 +13,25 @@ import structlog
 from cassandra_storage import vint
 from cdc_program.errors import Code
 from publisher.cdc_raw import segments
+from publisher.check import Watch
+from publisher.kafka import Sender
 from publisher.memory import resident_bytes
+from publisher.position import Positions
+from publisher.quarantine import Quarantine
+from publisher.schema import Schema
 from publisher.space import Alerts, SpaceWatch
+from publisher.spool import Spool
 from publisher.status import Status
+from publisher.tail import Tails
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cdc_program.cassandra import Node
     from cdc_program.settings import PublisherSettings
-    from publisher.check import Watch
-    from publisher.kafka import Sender
     from publisher.node_space import Allowance
-    from publisher.position import Positions
-    from publisher.quarantine import Quarantine
     from publisher.report import Report
-    from publisher.schema import Schema
     from publisher.space import FullSpan, Space
-    from publisher.spool import Spool
-    from publisher.tail import Tails
 
 log = structlog.get_logger(__name__)
 

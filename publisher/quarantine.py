@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +15,6 @@ from publisher import state_files
 from publisher.messages import Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from cdc_program.settings import PublisherSettings

@@ -12,7 +12,7 @@ from cassandra_storage.errors import FormatError
 from cdc_messages import raw
 from cdc_program.cassandra import connect, read_node
 from cdc_program.errors import CdcError, Code
-from publisher.channels import send_everywhere
+from publisher.channels import Channels, send_everywhere
 from publisher.inflight import Mark
 from publisher.kafka import Sender
 from publisher.messages import raw_messages, void_gap
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cdc_program.settings import Settings
-    from publisher.channels import Channels
     from publisher.messages import Outgoing
     from publisher.quarantine import Quarantined
 

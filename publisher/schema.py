@@ -8,7 +8,8 @@ Cassandra alters no type that is serialized otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from time import sleep, time_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -17,6 +18,7 @@ import structlog
 
 from cassandra_storage.dropped_columns import with_user_types
 from cassandra_storage.errors import FormatError
+from cassandra_storage.schema import TableMetadata
 from cassandra_storage.schema_rows import tables_from_rows
 from cdc_messages import tables as table_messages
 from cdc_messages.errors import MessageError
@@ -25,12 +27,10 @@ from publisher import state_files
 from publisher.selection import EVERYTHING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Iterable
     from pathlib import Path
     from uuid import UUID
 
-    from cassandra_storage.schema import TableMetadata
     from publisher.selection import Selection
 
 log = structlog.get_logger(__name__)

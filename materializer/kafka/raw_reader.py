@@ -11,13 +11,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from cdc_program.kafka import GROUP_REFUSED, WITHOUT_GROUP, client_config
 from materializer.kafka.clients import MAY_GO_AWAY, QUICK, TIMEOUT, driver_errors
 from materializer.kafka.positions import read_positions
+from materializer.position import RawPartition
 from materializer.row_updates import RawRecord
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from cdc_program.settings import KafkaSettings
-    from materializer.position import Position, RawPartition
+    from materializer.position import Position
 
 _AT_ONCE = 1000
 _MEMORY = {

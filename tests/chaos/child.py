@@ -13,6 +13,7 @@ import sys
 import time
 import traceback
 import uuid
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +24,6 @@ from tests.chaos.processes import process_state, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from multiprocessing.context import ForkServerProcess
 
     from tests.materializer.protocol_run import Setup
 

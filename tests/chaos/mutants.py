@@ -6,6 +6,7 @@ Each `seed_…` is called in the processes of that cell (tests/chaos/child.py), 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from materializer import history
@@ -17,7 +18,7 @@ from tests.chaos.matrix import Action
 from tests.materializer.protocol_run import BATCH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
 
     from materializer.changelog import Changelog
     from materializer.position import Position, RawPartition

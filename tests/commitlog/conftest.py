@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
@@ -14,9 +15,6 @@ from cassandra_commitlog.cli import group
 from cassandra_storage.marshal import NativeType
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from tests.vectors.load import FOLDER, VERSIONS, Vectors, load
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class CdcRaw(NamedTuple):

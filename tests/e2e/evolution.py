@@ -6,16 +6,16 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from local_stack.change_reader import ChangeReader
+from local_stack.change_reader import Change, ChangeReader
 from local_stack.compare import compare
+from local_stack.cql import CqlClient
 from local_stack.history import History
+from local_stack.servers import Servers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from local_stack.change_reader import Change, Record
-    from local_stack.cql import CqlClient
-    from local_stack.servers import Servers
+    from local_stack.change_reader import Record
 
 KEYSPACE = "evolution"
 PARTITIONS = range(6)  # some in each raw partition

@@ -12,14 +12,15 @@ from confluent_kafka import Producer
 
 from cdc_messages import wire
 from cdc_messages.raw import decode, encode
+from local_stack.change_reader import ChangeReader
+from local_stack.cql import CqlClient
 from local_stack.history import History
 from tests.model.raw_log import RawLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from local_stack.change_reader import Change, ChangeReader
-    from local_stack.cql import CqlClient
+    from local_stack.change_reader import Change
     from local_stack.programs import Setting
     from local_stack.servers import Servers
     from local_stack.stack import Stack

@@ -8,12 +8,12 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from local_stack.cql import CqlClient
 from tests.e2e.row_model import TableModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from local_stack.cql import CqlClient
 
 MANY_COLUMNS = "s set<text>, m map<text, int>, l list<int>, f frozen<list<int>>"
 WIDE_COLUMNS = "p int, c text, v text, n int, s text static, PRIMARY KEY (p, c)"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import cramjam
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -12,9 +13,6 @@ from cryptography.hazmat.primitives.padding import PKCS7
 
 from cassandra_files.codecs import SegmentCodecs
 from tests.storage.segment_builder import coded_segment, descriptor, encrypted_blocks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 KEY, IV = bytes(range(32)), bytes(range(16))
 CODECS = SegmentCodecs({"alias": KEY})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,7 +10,7 @@ from cassandra_storage.errors import FormatError
 from tests.vectors.load import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from cassandra_storage.schema import TableMetadata
 

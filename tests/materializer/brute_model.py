@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cassandra_storage.clustering import Kind
+from cassandra_storage.clustering import Clustering, Kind
 from cassandra_storage.deletion import LIVE, NO_DELETION_TIME
 from cassandra_storage.rows import Cell
 from tests.materializer.raw_builder import INT
@@ -16,7 +16,6 @@ from tests.materializer.raw_builder import INT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cassandra_storage.clustering import Clustering
     from cassandra_storage.deletion import DeletionTime, RangeTombstone
     from cassandra_storage.rows import Row
     from cassandra_storage.schema import ColumnMetadata, TableMetadata

@@ -5,16 +5,14 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from materializer.position import TopicShape
+from materializer.position import Position, RawPartition, TopicShape
 from materializer.row_updates import RawRecord
+from materializer.task import Message
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     import pytest
-
-    from materializer.position import Position, RawPartition
-    from materializer.task import Message
 
 
 class FencedError(Exception):

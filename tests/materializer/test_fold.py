@@ -13,7 +13,9 @@ from cassandra_storage.clustering import ClusteringBound, Kind
 from cassandra_storage.deletion import LIVE, NO_LIVENESS, DeletionTime, LivenessInfo, RangeTombstone, RowDeletion
 from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from cassandra_storage.schema import DroppedColumn
+from cdc_messages.changes import RowChange
 from cdc_program.errors import CdcError, Code
+from materializer.catalog import TableCatalog
 from materializer.fold import fold_chunk
 from tests.materializer.memory_state import MemoryState
 from tests.materializer.raw_builder import CATALOG, TABLE, catalog_of, int_bytes, raw_record
@@ -21,8 +23,7 @@ from tests.materializer.raw_builder import CATALOG, TABLE, catalog_of, int_bytes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdc_messages.changes import RowChange
-    from materializer.catalog import RowImage, TableCatalog
+    from materializer.catalog import RowImage
     from materializer.row_updates import RawRecord
 
 BASE_US = 1_700_000_000_000_000

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from local_stack.change_reader import ChangeReader
 from local_stack.compare import compare
+from local_stack.cql import CqlClient
 from local_stack.history import History
+from local_stack.servers import Servers
 from tests.model.generator import LONGEST_TTL, Generator
 from tests.model.raw_log import RawLog
 from tests.model.settle import Settler
@@ -16,11 +19,9 @@ from tests.model.tables import schema, tables_of
 from tests.model.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from types import TracebackType
 
-    from local_stack.cql import CqlClient
-    from local_stack.servers import Servers
     from tests.model.generator import Statement
     from tests.model.tables import Table
 

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from cdc_messages.raw import decode
 from cdc_messages.topics import partition_for
 from tests.model.kinds import POOLS
+from tests.model.raw_log import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from local_stack.cql import CqlClient
-    from tests.model.raw_log import Place, RawLog
+    from tests.model.raw_log import RawLog
     from tests.model.tables import Table
 
 SETTLE_SECONDS = 240.0

@@ -28,6 +28,7 @@ from tests.oracle.merge_wire import (
     STATIC,
     USER_TYPE,
     Merge,
+    MergedTable,
     is_complex,
 )
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     import random
 
     from cassandra_storage.marshal import CqlType
-    from tests.oracle.merge_wire import MergedTable
 
 POOL, MERGES = 200, 2000  # rows and merges of one request
 _ACTIVE = 8

@@ -18,18 +18,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.byte_comparable import path_encoder
 from cassandra_storage.merge import RowMerger
-from cassandra_storage.rows import ComplexColumnData
+from cassandra_storage.rows import ComplexColumnData, Row
 from tests.oracle import merge_rules
-from tests.oracle.merge_cases import MERGES, RowMaker
+from tests.oracle.merge_cases import MERGES, Batch, RowMaker
 from tests.oracle.merge_oracle import NOW, OTHERWISE, MergeOracle
-from tests.oracle.merge_wire import TABLES, RowReader, is_complex
+from tests.oracle.merge_wire import TABLES, Merge, RowReader, is_complex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cassandra_storage.rows import Row
-    from tests.oracle.merge_cases import Batch
-    from tests.oracle.merge_wire import Merge
 
 SHOWN = 3
 _PROGRESS_SECONDS = 5.0

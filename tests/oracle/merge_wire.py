@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.deletion import DeletionTime, LivenessInfo, RowDeletion
@@ -11,7 +12,7 @@ from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
 from cassandra_storage.schema import ColumnKind, ColumnMetadata
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from cassandra_storage.marshal import CqlType
 

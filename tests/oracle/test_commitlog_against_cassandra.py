@@ -7,6 +7,7 @@ A node takes the vectors' statements and random ones and is stopped; CommitLogRe
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -18,6 +19,7 @@ from cassandra_storage.deletion import NO_LIVENESS, NO_ROW_DELETION
 from cassandra_storage.mutation import split_mutation
 from cassandra_storage.partition_update import read_partition_update
 from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
+from cassandra_storage.schema import TableMetadata
 from local_stack.cassandra import CassandraCluster
 from tests.oracle.commitlog_oracle import CommitLogOracle
 from tests.oracle.described import plain
@@ -29,10 +31,8 @@ from tests.vectors.load import tables_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from cassandra_storage.partition_update import SingleRowUpdate
-    from cassandra_storage.schema import TableMetadata
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(1800)]
 

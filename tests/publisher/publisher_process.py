@@ -41,10 +41,11 @@ def eventually(is_so: Callable[[], bool], seconds: float = 30.0) -> None:
 
 
 class PublisherProcess:
-    """`cassandra-publisher run` with settings of a test."""
+    """`cassandra-publisher run` with settings of a test; `program` is the command that stands for the name."""
 
     def __init__(self, settings: dict[str, object], folder: Path) -> None:
         self.settings = settings
+        self.program = [sys.executable, "-m", "publisher"]
         self._log = folder / "publisher.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -82,7 +83,7 @@ class PublisherProcess:
     def command(self, *arguments: str) -> tuple[int, str]:
         """Exit status and output of another command with the same settings."""
         done = subprocess.run(
-            _command(self.settings, *arguments), cwd=ROOT, capture_output=True, text=True, check=False
+            self._command(self.settings, *arguments), cwd=ROOT, capture_output=True, text=True, check=False
         )
         return done.returncode, done.stdout + done.stderr
 
@@ -96,14 +97,7 @@ class PublisherProcess:
     def _launch(self, changed: dict[str, object]) -> subprocess.Popen[bytes]:
         values = {**self.settings, **{name.replace("__", "."): value for name, value in changed.items()}}
         with self._log.open("ab") as log:
-            return subprocess.Popen(_command(values, "run"), cwd=ROOT, stdout=log, stderr=log)
+            return subprocess.Popen(self._command(values, "run"), cwd=ROOT, stdout=log, stderr=log)
 
-
-def _command(settings: dict[str, object], *arguments: str) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        "publisher",
-        *(f"--set={name}={value}" for name, value in settings.items()),
-        *arguments,
-    ]
+    def _command(self, settings: dict[str, object], *arguments: str) -> list[str]:
+        return [*self.program, *(f"--set={name}={value}" for name, value in settings.items()), *arguments]

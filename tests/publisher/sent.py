@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from cassandra_storage.partition import PartitionUpdate
 from cassandra_storage.partition_update import read_partition_update
 from cdc_messages import raw, tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from cassandra_storage.partition import PartitionUpdate
 
 
 LEADER_SECONDS = 30.0

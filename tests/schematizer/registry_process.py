@@ -12,10 +12,8 @@ import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any
 
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 START_SECONDS = 90

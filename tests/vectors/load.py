@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
-from cassandra_storage.commitlog import CommitLogEntry, SegmentReader, index_file_name, parse_cdc_index
+from cassandra_storage.commitlog import CdcIndex, CommitLogEntry, SegmentReader, index_file_name, parse_cdc_index
+from cassandra_storage.schema import TableMetadata
 from cassandra_storage.schema_rows import tables_from_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cassandra_storage.commitlog import CdcIndex
-    from cassandra_storage.schema import TableMetadata
 
 FOLDER = Path(__file__).parent
 VERSIONS = sorted(path.name for path in FOLDER.iterdir() if (path / "expected.json").exists())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.commitlog import index_file_name
@@ -13,7 +14,6 @@ from tests.workload.session import WorkloadSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from cassandra.cluster import Session
 

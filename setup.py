@@ -1,0 +1,23 @@
+"""Compiles what pyproject.toml names under tool.cassandra-cdc, where CDC_COMPILED=1 asks for it (make dist)."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+
+from setuptools import setup
+
+
+def compiled() -> list[str]:
+    with (Path(__file__).parent / "pyproject.toml").open("rb") as file:
+        modules: list[str] = tomllib.load(file)["tool"]["cassandra-cdc"]["compiled"]
+        return modules
+
+
+if os.environ.get("CDC_COMPILED") == "1":
+    from mypyc.build import mypycify
+
+    setup(ext_modules=mypycify(compiled(), opt_level="3", debug_level="0"))
+else:
+    setup()
