@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.servers
 LIVES = 2
+PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture
@@ -47,6 +48,14 @@ def plan_of(job: TableJob) -> BatchPlan:
 def run(plan: BatchPlan, seconds: float = 1.0, messages: int = 1000) -> dict[RawPartition, TaskResult]:
     share = Share(tuple(raw_partitions(plan.shapes)), messages, seconds)
     return {result.partition: result for result in BatchTask(plan)([share])}
+
+
+def result_of(job: TableJob, plan: BatchPlan) -> TaskResult:
+    """Of the first batch in which the partition has something to tell; what was sent may come late on a busy machine."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while job.raw not in (results := run(plan)):
+        assert time.monotonic() < deadline
+    return results[job.raw]
 
 
 def position(job: TableJob) -> Position | None:
@@ -84,7 +93,7 @@ def test_heartbeats_wait_and_a_write_among_them_comes_at_once(job: TableJob) -> 
     assert position(job) == before
     write(job, 1)
     heartbeat(job)
-    report = run(plan)[job.raw].report
+    report = result_of(job, plan).report
     assert report is not None
     assert (report.first, report.changes, len(job.changes())) == (before.offset, 1, 1)  # the heartbeats went first
 
@@ -106,7 +115,7 @@ def test_what_expires_in_a_quiet_partition_is_told_on_time(job: TableJob) -> Non
     assert len(told) == 1  # the tombstone after the delete
     (_, deleted, _) = job.changes()
     assert deleted["op"] == "d"
-    assert 0 <= told[0] - deleted["source"]["ts_us"] / 1e6 < 2
+    assert 0 <= told[0] - deleted["source"]["ts_us"] / 1e6 < 5
     moved = position(job)
     heartbeat(job)
     run(plan)  # for what made a version
@@ -144,7 +153,7 @@ def test_messages_that_are_gone_stop_their_partition(job: TableJob, monkeypatch:
     gone = TopicPartition(*job.raw, before.offset + 4)
     admin.delete_records([gone])[gone].result()
     monkeypatch.setattr(batch_task, "_of_group", {})  # another worker, which has read nothing ahead
-    error = run(plan)[job.raw].error
+    error = result_of(job, plan).error
     assert error is not None
     assert error.code is Code.RAW_SKIPPED
     assert f"should have offset {before.offset}, but it has {before.offset + 4}" in error.problem
@@ -157,7 +166,7 @@ def test_partitions_that_were_added_are_seen_before_a_message_is_folded(job: Tab
     admin = AdminClient({"bootstrap.servers": job.settings.kafka.bootstrap_servers})
     admin.create_partitions([NewPartitions(job.raw.topic, 3)])[job.raw.topic].result()
     write(job, 1)
-    error = run(plan)[job.raw].error
+    error = result_of(job, plan).error
     assert error is not None
     assert error.code is Code.PARTITIONS_CHANGED
     assert position(job) == before
