@@ -51,7 +51,7 @@ def run(plan: BatchPlan, seconds: float = 1.0, messages: int = 1000) -> dict[Raw
 
 
 def result_of(job: TableJob, plan: BatchPlan) -> TaskResult:
-    """Of the first batch in which the partition has something to tell; what was sent may come late on a busy machine."""
+    """Of the first batch in which the partition has something to tell: on a busy machine messages may come late."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while job.raw not in (results := run(plan)):
         assert time.monotonic() < deadline
