@@ -71,11 +71,13 @@ class Program(Restartable[ChildProcess]):
         """Start it; with `wait`, return when it works. Raises CdcError(SERVER_FAILED) with the log's end."""
         assert not self.is_running
         self.folder.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, *self.arguments]
-        self.process = ChildProcess(self.name, command, log=self.log, env=self._environment(), cwd=self.folder)
+        self.process = ChildProcess(self.name, self.command(), log=self.log, env=self._environment(), cwd=self.folder)
         if wait:
             self.wait_ready()
         return self
+
+    def command(self) -> list[str]:
+        return [sys.executable, *self.arguments]
 
     def wait_ready(self) -> None:
         self._running().wait_ready(lambda: self._is_ready(self), "it was ready", self._start_seconds)
