@@ -85,6 +85,8 @@ def _end_of(consumer: Consumer, place: TopicPartition) -> int:
     deadline = time.monotonic() + LEADER_SECONDS
     while True:
         try:
+            # What the client was told while the broker had no leaders, it believes until it asks again.
+            consumer.list_topics(place.topic, timeout=LEADER_SECONDS)
             _, end = consumer.get_watermark_offsets(place)
         except KafkaException as error:
             if error.args[0].code() not in AWAY or time.monotonic() > deadline:
