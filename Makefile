@@ -13,7 +13,7 @@ INSTALLED := test -x $(PY) || { echo "No stack is running. Start one in another 
 
 .DEFAULT_GOAL := help
 .PHONY: help preflight install archive demo stack follow cqlsh test failed unit model repro model-mutants exhaustive chaos fuzz fold lint format \
-	oracle oracle-merge oracle-types bench bench-state bench-moves bench-wide bench-publisher-memory dist clean distclean
+	oracle oracle-merge oracle-types bench bench-state bench-moves bench-idle bench-wide bench-publisher-memory dist clean distclean
 
 help: ## Show this help
 	@echo "Usage: make TARGET [VARIABLE=value]"
@@ -34,7 +34,7 @@ help: ## Show this help
 	@echo "  DEFECT      one of make model-mutants', to see make repro find and shrink it"
 	@echo "  CLUSTER     1 for two datacenters, with two CDC nodes that hold everything twice (make model)"
 	@echo "  FUZZ_RUNS   how many damaged inputs (make fuzz); FUZZ_SEED starts another series"
-	@echo "  BENCH_ARGS  arguments for make bench-state (BENCH_ARGS=--profile; --help lists them)"
+	@echo "  BENCH_ARGS  arguments for make bench-state and bench-idle (BENCH_ARGS=--profile; --help lists them)"
 	@echo "  SERVERS     local or containers: how the tests start Cassandra and Kafka (default: local)"
 
 preflight: ## Say what is missing on this machine, and the command that mends it
@@ -120,6 +120,9 @@ bench-moves: install ## Ten moves of a 10^6-row partition between two workers: b
 
 bench-publisher-memory: install ## A publisher's memory over 2,000,000 mutations with Kafka stopped half-way; some minutes
 	@$(PY) -m bench.publisher_memory $(BENCH_ARGS)
+
+bench-idle: install ## What do 400 raw partitions cost that get nothing but heartbeats? CPU, memory, latency; about 8 minutes
+	@$(PY) -m bench.idle $(BENCH_ARGS)
 
 bench: install ## Measure the hot paths: CPU seconds per million, and as a ratio to a peer
 	@$(PY) -m bench.hot_paths

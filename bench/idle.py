@@ -1,0 +1,285 @@
+"""What an idle materializer costs: many raw partitions that receive nothing but heartbeats, on a real broker and Spark.
+
+CPU of all its processes (both JVMs, Python's driver and workers) over a while after all has settled; what a worker
+holds; and how long a real write takes that comes to one of them. It ends with an error where batches do not end,
+heartbeats are not consumed, or a position falls behind.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import tempfile
+import threading
+import time
+import uuid
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+import psutil
+from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from cassandra_storage.deletion import LivenessInfo
+from cassandra_storage.rows import Cell, Row
+from cdc_messages.tables import message_key, to_json
+from cdc_program.settings import KafkaSettings
+from local_stack.choice import kafka_broker
+from local_stack.programs import materializer
+from materializer.kafka import GroupPositions, Topics
+from materializer.position import RawPartition
+from tests.materializer.raw_builder import TABLE, TableWriter, int_bytes, raw_record
+from tests.schematizer.registry_process import Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from local_stack.programs import Program, Setting
+    from materializer.position import Position
+
+PREFIX = "cdc"
+IDLE_SECONDS = 60.0  # the default of materializer.idle_commit_seconds
+SLACK_SECONDS = 20.0
+SETTLE_SECONDS = 420.0
+CHANGE_SECONDS = 30.0
+WRITES = 20
+
+
+class Load(NamedTuple):
+    """Raw partitions, and the heartbeats that publishers send to them."""
+
+    tables: int
+    partitions: int
+    hosts: int
+    heartbeat_seconds: float
+
+    @property
+    def raw(self) -> list[RawPartition]:
+        return [
+            RawPartition(f"{PREFIX}.raw.shop.t{table}", each)
+            for table in range(self.tables)
+            for each in range(self.partitions)
+        ]
+
+    def writer(self, table: int) -> TableWriter:
+        return TableWriter(replace(TABLE, name=f"t{table}", id=uuid.UUID(int=1000 + table)))
+
+
+class Heartbeats(threading.Thread):
+    """Sends what the publishers of so many hosts send to quiet partitions, each host at a time of its own."""
+
+    def __init__(self, bootstrap: str, load: Load) -> None:
+        super().__init__(daemon=True)
+        self._load = load
+        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+        self._writers = [load.writer(table) for table in range(load.tables)]
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        pause = self._load.heartbeat_seconds / self._load.hosts
+        due = time.monotonic()
+        host = 0
+        while not self._over.wait(max(0.0, due - time.monotonic())):
+            due += pause
+            self.send(host := host % self._load.hosts + 1)
+
+    def send(self, host: int) -> None:
+        clock = int(time.time() * 1e6)
+        values = [
+            raw_record(b"", "heartbeat", None, host=host, clock=clock, writer=each).value for each in self._writers
+        ]
+        for partition in self._load.raw:
+            table = int(partition.topic.rpartition(".t")[2])
+            self._producer.produce(partition.topic, values[table], b"", partition.partition)
+            self._producer.poll(0)
+        self._producer.flush()
+
+    def write(self, table: int, partition: int) -> None:
+        """One row, of now."""
+        now = int(time.time() * 1e6)
+        row = Row((int_bytes(partition),), {"a": Cell(now, b"written")}, LivenessInfo(now))
+        record = raw_record(int_bytes(now % 2**31), "row", row, offset=now, writer=self._writers[table])
+        self._producer.produce(f"{PREFIX}.raw.shop.t{table}", record.value, record.key, partition)
+        self._producer.flush()
+
+    def end(self) -> None:
+        self._over.set()
+        self.join()
+
+
+class Idle:
+    """A running materializer, and questions about it."""
+
+    def __init__(self, job: Program, bootstrap: str, load: Load) -> None:
+        kafka = KafkaSettings(bootstrap_servers=bootstrap)
+        self.job = job
+        self.load = load
+        self._positions = GroupPositions(kafka, "cassandra-materializer", stable=False)
+        self._topics = Topics(kafka)
+        self._bootstrap = bootstrap
+
+    def positions(self) -> dict[RawPartition, Position | None]:
+        return self._positions.read(self.load.raw)
+
+    def lag(self) -> int:
+        """The largest number of messages that a partition's position is behind its end."""
+        ends = self._topics.bounds(self.load.raw)
+        return max(ends[each][1] - (at.offset if at else 0) for each, at in self.positions().items())
+
+    def batches(self) -> int:
+        return self.job.output().count('"event": "batch"')
+
+    def settle(self) -> None:
+        """Until each position has been committed, and the processes do nothing but follow."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while not all(self.positions().values()):
+            self.job.check()
+            if time.monotonic() > deadline:
+                raise click.ClickException("some partitions were never committed")
+            time.sleep(1)
+        time.sleep(IDLE_SECONDS / 2)
+
+    def processes(self) -> list[psutil.Process]:
+        root = psutil.Process(self.job.pid)
+        return [root, *root.children(recursive=True)]
+
+    def workers(self) -> list[psutil.Process]:
+        """The Python processes that have raw partitions: the daemon's children."""
+        python = [each for each in self.processes() if "pyspark.daemon" in " ".join(each.cmdline())]
+        return [each for each in python if each.ppid() in {other.pid for other in python}]
+
+    def cpu(self) -> dict[int, float]:
+        return {each.pid: sum(each.cpu_times()[:2]) for each in self.processes()}
+
+    def latencies(self, count: int) -> list[float]:
+        """Seconds from before a write is sent until its change has been read, in a partition at random each."""
+        heartbeats = Heartbeats(self._bootstrap, self.load)
+        return [self._latency(heartbeats, random.Random(number)) for number in range(count)]  # noqa: S311 - a bench
+
+    def _latency(self, heartbeats: Heartbeats, rng: random.Random) -> float:
+        table, partition = rng.randrange(self.load.tables), rng.randrange(self.load.partitions)
+        with _end_of(self._bootstrap, f"{PREFIX}.shop.t{table}") as consumer:
+            started = time.monotonic()
+            heartbeats.write(table, partition)
+            while time.monotonic() < started + CHANGE_SECONDS:
+                message = consumer.poll(1.0)
+                if message is not None and message.error() is None:
+                    return time.monotonic() - started
+        raise click.ClickException("a write did not come out")
+
+
+class _end_of(ExitStack):  # noqa: N801 - used as a function
+    """A consumer at the end of a change topic of one partition."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        super().__init__()
+        self.consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "bench",
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": 5,
+            }
+        )
+        self.consumer.assign([TopicPartition(topic, 0, OFFSET_END)])
+        self.consumer.get_watermark_offsets(TopicPartition(topic, 0), 10.0)
+        self.consumer.poll(1.0)
+        self.callback(self.consumer.close)
+
+    def __enter__(self) -> Consumer:  # type: ignore[override]
+        return self.consumer
+
+
+@click.command()
+@click.option("--shape", nargs=3, default=(50, 8, 3), help="Tables, raw partitions of each, hosts that publish.")
+@click.option("--heartbeat-seconds", default=10.0)
+@click.option("--seconds", default=90.0, help="For which the CPU is measured.")
+@click.option("--set", "given", multiple=True, help="materializer.NAME=VALUE")
+def main(shape: tuple[int, int, int], heartbeat_seconds: float, seconds: float, given: Sequence[str]) -> None:
+    """Measure an idle materializer."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cdc-bench-idle-")))
+        idle = _start(stack, folder, Load(*shape, heartbeat_seconds), dict(each.split("=", 1) for each in given))
+        idle.settle()
+        _measure(idle, seconds)
+        _resources(idle)
+        found = sorted(idle.latencies(WRITES))
+        click.echo(f"a write: median {1000 * statistics.median(found):.0f} ms, slowest {1000 * found[-1]:.0f} ms")
+
+
+def _start(stack: ExitStack, folder: Path, load: Load, settings: dict[str, str]) -> Idle:
+    broker = kafka_broker(folder=folder / "kafka")
+    stack.callback(broker.close)
+    broker.start()
+    registry = Registry(folder / "registry.db").start()
+    stack.callback(registry.stop)
+    _make_topics(broker.bootstrap_servers, load)
+    heartbeats = Heartbeats(broker.bootstrap_servers, load)
+    heartbeats.start()
+    stack.callback(heartbeats.end)
+    own: dict[str, Setting] = {
+        "kafka.bootstrap_servers": broker.bootstrap_servers,
+        "kafka.change_partitions": 1,
+        "registry.url": registry.url,
+        "log.level": "debug",
+    }
+    job = materializer(folder, {**own, **settings})
+    stack.callback(job.stop)
+    job.start()
+    return Idle(job, broker.bootstrap_servers, load)
+
+
+def _make_topics(bootstrap: str, load: Load) -> None:
+    stamped = {"message.timestamp.type": "LogAppendTime"}
+    names = dict.fromkeys(partition.topic for partition in load.raw)
+    topics = [NewTopic(name, load.partitions, 1, config=stamped) for name in names]
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.create_topics([*topics, NewTopic(f"{PREFIX}.tables", 1, 1)], operation_timeout=60).values():
+        future.result()
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for table in range(load.tables):
+        found = load.writer(table).table
+        producer.produce(f"{PREFIX}.tables", to_json(found), message_key(found))
+    producer.flush()
+
+
+def _measure(idle: Idle, seconds: float) -> None:
+    before, batches, positions = idle.cpu(), idle.batches(), idle.positions()
+    started = time.monotonic()
+    worst = max(_lags(idle, started + seconds))
+    took = time.monotonic() - started
+    after = idle.cpu()
+    if not before.keys() <= after.keys():
+        raise click.ClickException("a process has ended meanwhile")
+    used = sum(after.values()) - sum(before.values())
+    ended = idle.batches() - batches
+    moved = sum(at != positions[each] for each, at in idle.positions().items())
+    load = idle.load
+    click.echo(
+        f"{len(load.raw)} raw partitions, {len(load.raw) * load.hosts / load.heartbeat_seconds:.0f} heartbeats/s"
+    )
+    click.echo(f"CPU: {used / took:.2f} cores over {took:.0f} s, in {len(after)} processes; {ended} batches ended")
+    click.echo(f"positions that moved: {moved}; most messages that one was behind: {worst}")
+    allowed = load.hosts * ((IDLE_SECONDS + SLACK_SECONDS) / load.heartbeat_seconds + 1)
+    if ended < took / 5 or worst > allowed or (took > IDLE_SECONDS + SLACK_SECONDS and moved < len(load.raw)):
+        raise click.ClickException("it does not keep up")
+
+
+def _lags(idle: Idle, until: float) -> Iterator[int]:
+    while time.monotonic() < until:
+        idle.job.check()
+        yield idle.lag()
+        time.sleep(5)
+
+
+def _resources(idle: Idle) -> None:
+    for worker in idle.workers():
+        memory = worker.memory_info().rss / 2**20
+        click.echo(f"a worker: {worker.num_threads()} threads, {worker.num_fds()} files, {memory:.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()
