@@ -10,9 +10,16 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Summa
 from cdc_program.node_sizes import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from prometheus_client.metrics_core import Metric
+
+
+class Collected:
+    """A collector of Prometheus: `collect` is called when it asks."""
+
+    def __init__(self, collect: Callable[[], Iterable[Metric]]) -> None:
+        self.collect = collect
 
 
 def counters(prefix: str, rows: Iterable[tuple[str, str, float]]) -> Iterator[Metric]:

@@ -9,11 +9,12 @@ import structlog
 
 from cdc_program.cassandra import check_cdc_enabled, connect, live_settings, read_node
 from cdc_program.errors import CdcError, Code
+from cdc_program.metrics import Collected
 from cdc_program.operations import Operations
 from filler.filler import Filler
 from filler.flush import needs_flush
 from filler.node import NodeWatch, limits
-from filler.status import StatusMetrics
+from filler.status import metrics
 
 if TYPE_CHECKING:
     from cdc_program.cassandra import Node
@@ -40,7 +41,7 @@ def run(settings: Settings) -> None:
         watch.look(monotonic())
         filler = Filler(client, own, node, watch, found.segment_bytes)
         operations = Operations(own.operations_address, own.operations_port, filler.describe)
-        operations.registry.register(StatusMetrics(filler.newest))
+        operations.registry.register(Collected(lambda: metrics(filler.newest())))
         with operations:
             try:
                 _go_round(filler, own.period_seconds, operations)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cdc_program.metrics import as_size, as_time, counters, gauges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from prometheus_client.metrics_core import Metric
 
@@ -41,35 +41,29 @@ class Status(NamedTuple):
         return cls(**value)
 
 
-class StatusMetrics:
-    """A collector of Prometheus that reads the newest status when it is asked."""
-
-    def __init__(self, newest: Callable[[], Status]) -> None:
-        self._newest = newest
-
-    def collect(self) -> Iterator[Metric]:
-        status = self._newest()
-        yield from counters(
-            "cdc_filler",
-            (
-                ("writes", "Writes for all nodes.", status.writes),
-                ("written_bytes", "Bytes of these writes, before replication.", status.written),
-                ("flushes", "Flushes of this 3.11 node.", status.flushes),
-            ),
-        )
-        yield from gauges(
-            "cdc_filler",
-            (
-                ("fillers", "Fillers of the datacenter that are heard of, this one among them.", status.fillers),
-                ("writer", "1 if this one writes for all.", float(status.is_writer)),
-                ("segment_age_seconds", "Age of the segment that the node writes to.", status.segment_age),
-                ("segment_written_bytes", "Bytes in it.", status.segment_written),
-                ("lacking_bytes", "What the node's log lacks until the next period.", status.lacking),
-                ("max_segment_age_seconds", "The bound.", status.max_segment_age),
-                ("held", "1 while nothing may be written because of this node.", float(bool(status.held))),
-                ("waiting", "1 while nothing is done because of an error.", float(bool(status.waiting))),
-            ),
-        )
+def metrics(status: Status) -> Iterator[Metric]:
+    """For Prometheus."""
+    yield from counters(
+        "cdc_filler",
+        (
+            ("writes", "Writes for all nodes.", status.writes),
+            ("written_bytes", "Bytes of these writes, before replication.", status.written),
+            ("flushes", "Flushes of this 3.11 node.", status.flushes),
+        ),
+    )
+    yield from gauges(
+        "cdc_filler",
+        (
+            ("fillers", "Fillers of the datacenter that are heard of, this one among them.", status.fillers),
+            ("writer", "1 if this one writes for all.", float(status.is_writer)),
+            ("segment_age_seconds", "Age of the segment that the node writes to.", status.segment_age),
+            ("segment_written_bytes", "Bytes in it.", status.segment_written),
+            ("lacking_bytes", "What the node's log lacks until the next period.", status.lacking),
+            ("max_segment_age_seconds", "The bound.", status.max_segment_age),
+            ("held", "1 while nothing may be written because of this node.", float(bool(status.held))),
+            ("waiting", "1 while nothing is done because of an error.", float(bool(status.waiting))),
+        ),
+    )
 
 
 def text(status: Status) -> str:

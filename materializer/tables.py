@@ -112,7 +112,6 @@ class Planner:
         self._kafka = settings.kafka
         self._materializer = settings.materializer
         self._prefix = settings.kafka.topic_prefix
-        self._raw = re.compile(raw_topic_pattern(self._prefix))
         self._topics = Topics(settings.kafka)
         self._reader = TopicReader(settings.kafka, tables_topic(self._prefix))
         self._positions = GroupPositions(settings.kafka, settings.materializer.group_id, stable=False)
@@ -156,7 +155,7 @@ class Planner:
                 check_offset(partition, position.offset, bounds[partition])
 
     def _raw_topics(self) -> list[str]:
-        return [name for name in self._topics.partition_counts() if self._raw.match(name)]
+        return self._topics.matching(raw_topic_pattern(self._prefix))
 
     def _check_topic(self, topic: str, shape: TopicShape) -> None:
         known = self._known.get(topic)

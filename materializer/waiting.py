@@ -104,9 +104,8 @@ class Waiting:
     def done(self, partition: RawPartition, records: list[RawRecord], report: Report, now: float) -> None:
         """These records, its first ones, are folded. What has made a new version may have more to do."""
         known = self._partitions[partition]
-        rest, known.records = known.records[len(records) :], []
-        known.rows = 0
-        known.put(rest)
+        known.records = known.records[len(records) :]
+        known.rows -= sum(not is_heartbeat(record.value) for record in records)
         known.ran = now
         known.due_ms = _AT_ONCE if report.versions else report.due_ms
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
-from cassandra_storage import vint
+from cdc_program.compiled import is_compiled
 from cdc_program.errors import Code
 from publisher.cdc_raw import segments
 from publisher.check import Watch
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-IS_COMPILED = not str(vint.__file__).endswith(".py")
-
 
 class Parts(NamedTuple):
     """What the status is made of."""
@@ -59,15 +57,13 @@ class Overview:
         self._parts = parts
         self._space = SpaceWatch(allowance.total, allowance.segment)
         self._alerts = Alerts()
-        self._status = Status(str(node.host_id), node.cluster, node.release, is_compiled=IS_COMPILED)
+        self._status = Status(str(node.host_id), node.cluster, node.release, is_compiled=is_compiled())
         if allowance.is_assumed:
             log.warning(
                 "the node does not tell its cdc_total_space: Cassandra's default is assumed",
                 mib=allowance.total >> 20,
                 setting="publisher.cdc_total_space_mib",
             )
-        if not IS_COMPILED:
-            log.warning("the hot modules are not compiled: publishing takes several times the CPU")
 
     def newest(self) -> Status:
         return self._status
@@ -85,7 +81,7 @@ class Overview:
             host_id=self._status.host_id,
             cluster=self._status.cluster,
             cassandra=self._status.cassandra,
-            is_compiled=IS_COMPILED,
+            is_compiled=self._status.is_compiled,
             tables=len(schema.current()),
             mutations=report.mutations,
             messages=report.messages,

@@ -10,6 +10,7 @@ import structlog
 from cassandra_files.segments import remove_orphaned_indexes
 from cdc_program.cassandra import check_cdc_enabled, connect, live_settings, read_node
 from cdc_program.compiled import warn_if_not
+from cdc_program.metrics import Collected
 from cdc_program.operations import Operations
 from publisher import cdc_raw, state_files
 from publisher.channels import Channels, RegistryIds
@@ -24,7 +25,7 @@ from publisher.quarantine import open_quarantine
 from publisher.schema import Schema
 from publisher.selection import selection_of
 from publisher.spool import open_spool
-from publisher.status import StatusMetrics
+from publisher.status import metrics
 from publisher.tail import Tails
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def run(settings: Settings) -> None:
             parts = Parts(schema, sender, positions, tails, watch, quarantine, spool)
             overview = Overview(node, own, space, parts)
             operations = Operations(own.operations_address, own.operations_port, overview.describe)
-            operations.registry.register(StatusMetrics(overview.newest))
+            operations.registry.register(Collected(lambda: metrics(overview.newest())))
             publisher = Publisher(
                 settings=own,
                 host_id=node.host_id.bytes,

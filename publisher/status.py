@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cdc_program.metrics import as_size, as_time, counters, gauges, summary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from prometheus_client.metrics_core import Metric
 
@@ -66,28 +66,22 @@ class Status(NamedTuple):
         return cls(**{**value, "losing": tuple(value["losing"]), "left_out": tuple(value["left_out"])})
 
 
-class StatusMetrics:
-    """A collector of Prometheus that reads the newest status when it is asked."""
-
-    def __init__(self, newest: Callable[[], Status]) -> None:
-        self._newest = newest
-
-    def collect(self) -> Iterator[Metric]:
-        status = self._newest()
-        yield from counters("cdc_publisher", _counters(status))
-        yield summary(
-            "cdc_publisher_delivery_seconds",
-            "From handing a message to the client to its acknowledgement.",
-            status.deliveries,
-            status.delivery_seconds,
-        )
-        yield summary(
-            "cdc_publisher_write_to_publish_seconds",
-            "From the write of a filler's row to its publishing, by the two machines' clocks.",
-            status.filler_rows,
-            status.filler_rows_seconds,
-        )
-        yield from gauges("cdc_publisher", _gauges(status))
+def metrics(status: Status) -> Iterator[Metric]:
+    """For Prometheus."""
+    yield from counters("cdc_publisher", _counters(status))
+    yield summary(
+        "cdc_publisher_delivery_seconds",
+        "From handing a message to the client to its acknowledgement.",
+        status.deliveries,
+        status.delivery_seconds,
+    )
+    yield summary(
+        "cdc_publisher_write_to_publish_seconds",
+        "From the write of a filler's row to its publishing, by the two machines' clocks.",
+        status.filler_rows,
+        status.filler_rows_seconds,
+    )
+    yield from gauges("cdc_publisher", _gauges(status))
 
 
 def _counters(status: Status) -> tuple[tuple[str, str, float], ...]:
@@ -120,7 +114,6 @@ def _gauges(status: Status) -> tuple[tuple[str, str, float | None], ...]:
         ("spool_stuck", "1 while cdc_raw fills and nothing can be moved.", float(bool(status.spool_problem))),
         ("waiting", "1 while Cassandra, Kafka or the registry is waited for.", float(bool(status.waiting))),
         ("losing_changes", "Findings of the preflight that lose changes.", len(status.losing)),
-        ("compiled", "1 if the hot modules are compiled.", float(status.is_compiled)),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
 from importlib.metadata import version
@@ -10,6 +9,7 @@ from importlib.metadata import version
 import pytest
 from hypothesis import HealthCheck, settings
 
+from cdc_program.compiled import is_compiled
 from local_stack.jars import KAFKA
 from local_stack.java import installed_jre, pypi_is_forced, system_java
 from local_stack.s3 import ENVIRONMENT
@@ -41,11 +41,5 @@ def pytest_report_header() -> list[str]:
             f"servers: Cassandra {VERSIONS['5.0'].release}, Kafka {KAFKA.name.partition('-')[2]} ({servers}), "
             f"Spark {version('pyspark')}, {java.describe() if java else 'Java 17 from PyPI, not installed yet'}"
         ),
-        f"python: {platform.python_version()}, cassandra_storage {_implementation()}",
+        f"python: {platform.python_version()}, cassandra_storage {'compiled' if is_compiled() else 'in plain Python'}",
     ]
-
-
-def _implementation() -> str:
-    spec = importlib.util.find_spec("cassandra_storage.vint")
-    compiled = spec is not None and not str(spec.origin).endswith(".py")
-    return "compiled" if compiled else "in plain Python"

@@ -13,9 +13,10 @@ import yaml
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from cdc_program.describe import setting
+from cdc_program.metrics import Collected
 from filler.status import Status as FillerStatus
-from filler.status import StatusMetrics as FillerMetrics
-from publisher.status import Status, StatusMetrics
+from filler.status import metrics as filler_metrics
+from publisher.status import Status, metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,8 +33,8 @@ def served() -> set[str]:
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     busy = Status("host", "cluster", "5.0.8", is_compiled=True, lag_seconds=1, log_latency_seconds=1, seconds_to_full=1)
-    registry.register(StatusMetrics(lambda: busy))
-    registry.register(FillerMetrics(lambda: FillerStatus("host", "cluster", "5.0.8", 600.0, 1 << 25)))
+    registry.register(Collected(lambda: metrics(busy)))
+    registry.register(Collected(lambda: filler_metrics(FillerStatus("host", "cluster", "5.0.8", 600.0, 1 << 25))))
     return {sample.name for family in registry.collect() for sample in family.samples} | {"up"}
 
 
