@@ -18,7 +18,6 @@ QUICK = {
     "reconnect.backoff.ms": 5,
     "reconnect.backoff.max.ms": 1000,
     "retry.backoff.ms": 10,
-    "topic.metadata.refresh.fast.interval.ms": 10,
 }
 MAY_GO_AWAY = {
     KafkaError._TRANSPORT,  # noqa: SLF001 - librdkafka's own codes begin with an underscore
