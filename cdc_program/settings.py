@@ -344,7 +344,8 @@ class MaterializerSettings(Table):
         float,
         Field(
             description="After so long the brokers abort a chunk's transaction, and it runs again; storing its "
-            "changelog is given up after three quarters of it. At most the brokers' transaction.max.timeout.ms.",
+            "changelog, and waiting for what the checkpoint location is asked for, is given up after three quarters of "
+            "it. At most the brokers' transaction.max.timeout.ms.",
             ge=2,
         ),
     ] = 120.0

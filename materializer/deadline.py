@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+T = TypeVar("T")
 
-def within(seconds: float, call: Callable[[], None], what: str) -> None:
-    """Call it; CdcError(CHECKPOINT_LOCATION), as from a location that is away, if it is not back in time. It then goes
-    on in a thread that nobody waits for.
+
+def within(seconds: float, call: Callable[[], T], what: str) -> T:
+    """What it returns; CdcError(CHECKPOINT_LOCATION), as from a location that is away, if it is not back in time. It
+    then goes on in a thread that nobody waits for.
     """
+    returned: list[T] = []
     raised: list[BaseException] = []
 
     def run() -> None:
         try:
-            call()
+            returned.append(call())
         except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
             raised.append(error)
 
@@ -35,3 +38,4 @@ def within(seconds: float, call: Callable[[], None], what: str) -> None:
         )
     if raised:
         raise raised[0]
+    return returned[0]

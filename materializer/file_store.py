@@ -1,31 +1,37 @@
 """Files of the checkpoint location: a local folder, or a URI of a file system that pyarrow knows (s3://…).
 
 Paths are relative to the location, with `/`. A file is there whole or not at all, and durable once `write` has
-returned. What the location refuses is CdcError(CHECKPOINT_LOCATION); a missing file is an answer.
+returned. What the location refuses is CdcError(CHECKPOINT_LOCATION), and so is no answer for too long where it is
+listed or read; how long a file may take to be written is the caller's to say. A missing file is an answer.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import structlog
 from pyarrow import fs
 
 from cdc_program.errors import CdcError, Code
+from materializer.deadline import within
 from materializer.fault_points import FaultPoint, reach
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _logger = structlog.get_logger(__name__)
+ANSWER_SECONDS = 90.0  # by the settings' defaults
 _TEMPORARY = ".part"
 _TESTED = ("local", "s3")
+_BLOCK = 1024 * 1024
+
+T = TypeVar("T")
 
 
 class FileEntry(NamedTuple):
@@ -45,10 +51,11 @@ class Traffic:
 
 
 class FileStore:
-    """The checkpoint location."""
+    """The checkpoint location; when it has not answered for `answer_seconds` it is taken to be away."""
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, answer_seconds: float = ANSWER_SECONDS) -> None:
         self.traffic = Traffic()
+        self._answer_seconds = answer_seconds
         self._shown = location.partition("?")[0].rstrip("/")
         self._local: Path | None = None
         if "://" in location:
@@ -76,42 +83,28 @@ class FileStore:
 
     def entries(self, folder: str) -> Sequence[FileEntry]:
         """The files directly in a folder, with those that an attempt has not written to their ends."""
-        with self._errors("list", folder):
-            infos = self._files.get_file_info(fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True))
         return [
             FileEntry(info.base_name, info.size, (info.mtime_ns or 0) / 1e9)
-            for info in infos
+            for info in self._infos(folder)
             if info.type is fs.FileType.File  # not one that has gone meanwhile
         ]
 
     def folders(self, folder: str) -> Sequence[str]:
         """The names of the folders directly in a folder."""
-        with self._errors("list", folder):
-            infos = self._files.get_file_info(fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True))
-        return sorted(info.base_name for info in infos if info.type is fs.FileType.Directory)
+        return sorted(info.base_name for info in self._infos(folder) if info.type is fs.FileType.Directory)
 
     def read(self, path: str) -> bytes | None:
         """The file's bytes, None where it is missing."""
-        with self._errors("read", path):
-            try:
-                with self._files.open_input_stream(f"{self._root}/{path}") as stream:
-                    data: bytes = stream.read()
-            except FileNotFoundError:
-                return None
-        self.traffic.read += len(data)
-        return data
+        target = BytesIO()
+        return target.getvalue() if self._copy_to(target, path) else None
 
     def download(self, path: str, target: Path) -> bool:
         """Whether the file was there to be copied to `target`."""
-        with self._errors("read", path):
-            try:
-                source = self._files.open_input_stream(f"{self._root}/{path}")
-            except FileNotFoundError:
-                return False
-            with source, target.open("wb") as file:
-                shutil.copyfileobj(source, file, 1024 * 1024)
-        self.traffic.read += target.stat().st_size
-        return True
+        with target.open("wb") as file:
+            if self._copy_to(file, path):
+                return True
+        target.unlink()
+        return False
 
     def write(self, path: str, data: bytes) -> None:
         """All bytes at once: a stream of pyarrow's that an exception closes is completed, half of it too."""
@@ -144,6 +137,31 @@ class FileStore:
         for path in paths:
             with self._errors("delete", path), suppress(FileNotFoundError):
                 self._files.delete_file(f"{self._root}/{path}")
+
+    def _infos(self, folder: str) -> Sequence[fs.FileInfo]:
+        selector = fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True)
+        with self._errors("list", folder):
+            return self._answer(lambda: self._files.get_file_info(selector), f"listing {self.full_path(folder)}")
+
+    def _copy_to(self, target: BinaryIO, path: str) -> bool:
+        """Whether the file was there. Each block has its own time: a large file may take as long as it does.
+
+        What hangs touches nothing of this machine's when it goes on after all: the next attempt uses the same names.
+        """
+        doing = f"reading {self.full_path(path)}"
+        with self._errors("read", path):
+            try:
+                source = self._answer(lambda: self._files.open_input_stream(f"{self._root}/{path}"), doing)
+            except FileNotFoundError:
+                return False
+            while block := self._answer(lambda: source.read(_BLOCK), doing):
+                target.write(block)
+                self.traffic.read += len(block)
+            source.close()
+        return True
+
+    def _answer(self, call: Callable[[], T], doing: str) -> T:
+        return within(self._answer_seconds, call, doing)
 
     def _prepared(self, path: str) -> str:
         full = f"{self._root}/{path}"

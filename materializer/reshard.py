@@ -22,7 +22,6 @@ from materializer.changelog import Changelog, Head
 from materializer.deal import TICK_HOST, Deal, Facts, Times, dealt, make_deal, read_facts, tick
 from materializer.dealt_partition import RawMessageAt, opened, overtaken
 from materializer.fault_points import ReshardPoint, reach
-from materializer.file_store import FileStore
 from materializer.history import PartitionHistory
 from materializer.kafka import GroupPositions, PartitionProducer, Topics, read_raw
 from materializer.position import MARKED, Position, RawPartition
@@ -56,7 +55,7 @@ class Reshard:
         self._say = say
         self._work = worker.table_work(plan, topic)
         self._work_here = worker.table_work(replace(plan, materializer=here), topic)
-        self._store = FileStore(settings.checkpoint_location)
+        self._store = worker.file_store(settings)
         self._group = settings.group_id
         self._group_positions = GroupPositions(plan.kafka, self._group)
 

@@ -24,9 +24,9 @@ from pyspark.serializers import CPickleSerializer
 from cdc_program.errors import CdcError, Code
 from cdc_program.registry import RegistryClient
 from materializer.driver import Batches
-from materializer.file_store import FileStore
 from materializer.session import session_options
 from materializer.tables import Planner
+from materializer.worker import file_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -48,7 +48,7 @@ def run(settings: Settings, make_work: Callable[[BatchPlan, str], Work] | None =
     with _stop_signals(stop), RegistryClient(settings.registry) as registry:
         planner = Planner(settings, registry)
         planner.check_settings()
-        FileStore(settings.materializer.checkpoint_location).check()
+        file_store(settings.materializer).check()
         _check_positions(planner, settings)  # what stops it shows before Spark has started
         registry.check_reachable()
         with _context(settings) as context:

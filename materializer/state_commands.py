@@ -15,7 +15,6 @@ import click
 from cdc_messages.topics import partition_for, raw_topic, tables_topic
 from cdc_program.errors import CdcError, Code
 from cdc_program.registry import RegistryClient
-from materializer.file_store import FileStore
 from materializer.history import PartitionHistory
 from materializer.kafka import TopicReader, Topics, command_errors
 from materializer.position import RawPartition
@@ -27,7 +26,7 @@ from materializer.state_report import list_states, positions_of, stored_partitio
 from materializer.state_show import partition_json, partition_key
 from materializer.state_verify import verify
 from materializer.tables import Planner, Tables
-from materializer.worker import table_catalog
+from materializer.worker import file_store, table_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +39,7 @@ _COLUMNS = ("partition", "version", "offset", "lag", "changelogs", "bytes", "sna
 
 def ls(settings: Settings, *, as_json: bool) -> None:
     """One line for each raw partition that the checkpoint location has a state of."""
-    found = list(list_states(settings, FileStore(settings.materializer.checkpoint_location)))
+    found = list(list_states(settings, file_store(settings.materializer)))
     if as_json:
         for each in found:
             click.echo(json.dumps(_as_json(each)))
@@ -71,7 +70,7 @@ def _text(value: object) -> str:
 
 def verify_all(settings: Settings, names: Sequence[str]) -> None:
     """Read every file; CdcError(STATE_DAMAGED) at the end if any is missing or damaged, each with a line before."""
-    store = FileStore(settings.materializer.checkpoint_location)
+    store = file_store(settings.materializer)
     group = settings.materializer.group_id
     partitions = [each for each in stored_partitions(store, group) if not names or str(each) in names]
     unknown = set(names) - {str(each) for each in partitions}
@@ -140,7 +139,7 @@ def show(settings: Settings, table: str, key: Sequence[str], *, with_values: boo
     position = positions_of(settings, [partition])[partition]
     if position is None:
         raise CdcError(Code.STATE_MISMATCH, f"The group has no offset of {partition}.", "Name the group of the job.")
-    store = FileStore(settings.materializer.checkpoint_location)
+    store = file_store(settings.materializer)
     history = PartitionHistory(store, settings.materializer.group_id, partition)
     temporary = tempfile.TemporaryDirectory(prefix="cassandra-materializer-")
     with temporary as folder, closing(open_state(Path(folder))) as state:

@@ -44,7 +44,7 @@ _open: OrderedDict[RawPartition, PartitionTask] = OrderedDict()
 
 def run_partition(plan: BatchPlan, partition: RawPartition, records: Iterable[RawRecord], work: Work) -> Report:
     """Run the partition's task with what this process keeps of it."""
-    traffic = _store(plan.materializer.checkpoint_location).traffic
+    traffic = file_store(plan.materializer).traffic
     read, written = traffic.read, traffic.written
     task = _open.pop(partition, None)
     try:
@@ -99,7 +99,7 @@ def open_resources(plan: BatchPlan, partition: RawPartition) -> Resources:
         producer,
         lambda: positions.read([partition])[partition],
         open_state(settings.state_directory / settings.group_id / str(partition)),
-        PartitionHistory(_store(settings.checkpoint_location), settings.group_id, partition),
+        PartitionHistory(file_store(settings), settings.group_id, partition),
     )
 
 
@@ -110,7 +110,7 @@ def limits_of(settings: MaterializerSettings) -> Limits:
         settings.max_clock_jump_hours * 3_600_000,
         settings.snapshot_every_versions,
         Retention(settings.changelogs_kept_versions, settings.changelogs_kept_seconds),
-        settings.transaction_timeout_seconds * _UPLOAD_SHARE,
+        _storage_seconds(settings),
     )
 
 
@@ -195,6 +195,16 @@ def _positions(settings: KafkaSettings, group: str) -> GroupPositions:
     return GroupPositions(settings, group)
 
 
+def file_store(settings: MaterializerSettings) -> FileStore:
+    """The checkpoint location, which this process counts the bytes of."""
+    return _file_store(settings.checkpoint_location, _storage_seconds(settings))
+
+
 @lru_cache(maxsize=4)
-def _store(location: str) -> FileStore:
-    return FileStore(location)
+def _file_store(location: str, answer_seconds: float) -> FileStore:
+    return FileStore(location, answer_seconds)
+
+
+def _storage_seconds(settings: MaterializerSettings) -> float:
+    """How long a worker waits for the checkpoint location."""
+    return settings.transaction_timeout_seconds * _UPLOAD_SHARE

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
+from io import BytesIO
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -154,6 +156,30 @@ def test_another_file_system_is_untested(tmp_path: Path) -> None:
     assert [entry["event"] for entry in logs] == ["untested file system"]
     store.write("a/file", b"x")
     assert store.read("a/file") == b"x"
+
+
+def test_a_location_that_hangs_is_away(tmp_path: Path) -> None:
+    """A pipe that nobody writes to hangs as a file of a file server that is away does."""
+    os.mkfifo(tmp_path / "file")
+    try:
+        with pytest.raises(CdcError, match="does not answer: reading") as raised:
+            FileStore(str(tmp_path), answer_seconds=0.2).read("file")
+        assert raised.value.code is Code.CHECKPOINT_LOCATION
+    finally:
+        (tmp_path / "file").open("wb").close()
+
+
+def test_a_file_that_comes_slowly_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            time.sleep(0.2)
+            return super().read(size)
+
+    data = os.urandom(5 * 1024 * 1024)
+    store = FileStore(str(tmp_path), answer_seconds=0.5)
+    store.write("file", data)
+    monkeypatch.setattr(store, "_files", SimpleNamespace(open_input_stream=lambda _path: Slow(data)))
+    assert store.read("file") == data
 
 
 def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -82,6 +83,37 @@ def test_a_location_that_hangs_for_a_while(setup: Setup, s3: S3Server) -> None:
     finally:
         s3.resume()
     assert raised.value.code is Code.CHECKPOINT_LOCATION
+    assert setup.counts() == before
+    setup.run()
+    setup.check()
+
+
+@pytest.mark.parametrize("doing", ["listing", "reading"])
+def test_a_restore_from_a_location_that_hangs(
+    setup: Setup, s3: S3Server, monkeypatch: pytest.MonkeyPatch, doing: str
+) -> None:
+    """Before anything is read, or between two files of a snapshot: given up long before the client's own 100 s."""
+    setup.run(until=100)
+    before = setup.counts()
+    shutil.rmtree(setup.state)
+
+    def pause(point: FaultPoint) -> None:
+        if point is FaultPoint.IN_FETCH:
+            s3.pause()
+
+    if doing == "reading":
+        monkeypatch.setattr("materializer.history.reach", pause)
+    else:
+        s3.pause()
+    began = time.monotonic()
+    try:
+        with pytest.raises(CdcError, match=f"does not answer: {doing}") as raised:
+            setup.run(transaction_timeout_seconds=10)
+    finally:
+        s3.resume()
+        monkeypatch.undo()
+    assert raised.value.code is Code.CHECKPOINT_LOCATION
+    assert time.monotonic() - began < 60
     assert setup.counts() == before
     setup.run()
     setup.check()
