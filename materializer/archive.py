@@ -30,7 +30,7 @@ OWN_PACKAGES = ("cassandra_storage", "cdc_messages", "cdc_program", "materialize
 _THIS = "materializer/archive.py"
 _OF_SPARK = frozenset({"pyspark"})
 _COMPRESSION = 4  # 9, the default, takes five times the CPU for 4 % less
-_UNUSED = ("pandas/tests/", "pyarrow/tests/", "pyarrow/include/")  # a quarter of all bytes
+_UNUSED = ("pyarrow/tests/", "pyarrow/include/")
 
 
 def write_archive(target: Path) -> int:

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 IMPORTED = """
 import importlib.metadata, importlib.util, json
-import confluent_kafka, pandas, pyarrow, rocksdict, structlog
+import confluent_kafka, pyarrow, rocksdict, structlog
 import cassandra_storage, cdc_messages.envelope, cdc_program.settings, materializer.worker
 assert importlib.util.find_spec("pyspark") is None
-modules = (pandas, pyarrow, rocksdict, structlog, cdc_messages.envelope, materializer.worker)
+modules = (pyarrow, rocksdict, structlog, cdc_messages.envelope, materializer.worker)
 print(json.dumps([importlib.metadata.version("cassandra-cdc-materializer"), *(module.__file__ for module in modules)]))
 """
 
 
 def test_it_needs_what_a_worker_imports_and_nothing_of_spark_or_of_developers() -> None:
     needed = archive.needed_distributions().keys()
-    assert needed >= {"rocksdict", "pyarrow", "pandas", "numpy", "confluent-kafka", "fastavro", "pydantic", "structlog"}
+    assert needed >= {"rocksdict", "pyarrow", "confluent-kafka", "fastavro", "pydantic", "structlog"}
     assert not needed & {"pyspark", "py4j", "pytest", "mypy", "ruff", "cassandra-driver", archive.OWN}
 
 
