@@ -44,6 +44,8 @@ def configure(settings: LogSettings, stream: TextIO | None = None) -> None:
     terminal = output.isatty()
     console = settings.format == "console" or (settings.format == "auto" and terminal)
     handler = logging.StreamHandler(output)
+    # Py4J tells the root logger at info of a lost connection, with its trace, and raises it as well.
+    handler.addFilter(lambda record: record.name != "root" or record.levelno >= logging.WARNING)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*_SHARED, structlog.stdlib.ExtraAdder()],

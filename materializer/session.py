@@ -24,7 +24,7 @@ def session_options(settings: MaterializerSettings) -> dict[str, str]:
         "spark.executor.cores": "1",  # so a partition stays in one process, which keeps its state open
         "spark.ui.showConsoleProgress": "false",
     }
-    if "PYSPARK_GATEWAY_PORT" in os.environ:
+    if is_submitted():
         return options
     check_java()
     log_option = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
@@ -41,6 +41,11 @@ def session_options(settings: MaterializerSettings) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
         }
     return options
+
+
+def is_submitted() -> bool:
+    """Whether spark-submit has started this process, which else starts Spark's JVM itself."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def check_java() -> None:

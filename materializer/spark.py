@@ -12,7 +12,8 @@ import signal
 import sys
 import threading
 import time
-from contextlib import contextmanager
+import warnings
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from pyspark.serializers import CPickleSerializer
 from cdc_program.errors import CdcError, Code
 from cdc_program.registry import RegistryClient
 from materializer.driver import Batches
-from materializer.session import session_options
+from materializer.session import is_submitted, session_options
 from materializer.tables import Planner
 from materializer.worker import file_store
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 _logger = structlog.get_logger(__name__)
 _RETRY_SECONDS = 0.5
 _LAST_BATCH_SECONDS = 60.0
+_END_SECONDS = _LAST_BATCH_SECONDS + 30.0
+_BEFORE_SPARK = 100  # a priority: Spark ends its context at 40, the highest of Hadoop's file systems is 10
 
 
 def run(settings: Settings, make_work: Callable[[BatchPlan, str], Work] | None = None) -> None:
@@ -73,7 +76,10 @@ def _check_positions(planner: Planner, settings: Settings) -> None:
 
 
 class SparkWorkers:
-    """A worker is an executor, which has one core and so one process of Python, which lives as long as it does."""
+    """A worker is an executor, which has one core and so one process of Python, which lives as long as it does.
+
+    CdcError(SPARK_FAILED) where Spark gives up or has ended.
+    """
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
@@ -81,16 +87,15 @@ class SparkWorkers:
 
     def names(self) -> list[str]:
         """Where Spark may place a task, `executor_<host>_<id>`; in local mode it does not say where one runs."""
-        if self._is_local:
-            return [f"local_{number}" for number in range(self._context.defaultParallelism)]
-        return list(_executors(self._context)) or ["executor_to_come"]
+        with _calls(self._context):
+            if self._is_local:
+                return [f"local_{number}" for number in range(self._context.defaultParallelism)]
+            return list(_executors(self._context)) or ["executor_to_come"]
 
     def run(self, task: BatchTask, shares: Mapping[str, Share]) -> list[TaskResult]:
-        """CdcError(SPARK_FAILED) where Spark gives up."""
-        try:
+        """Each share's results, in any order."""
+        with _calls(self._context):
             return _placed(self._context, shares).mapPartitions(task).collect()
-        except Exception as error:
-            raise spark_failed(error) from error
 
 
 def _executors(context: SparkContext) -> Iterator[str]:
@@ -114,6 +119,30 @@ def _placed(context: SparkContext, shares: Mapping[str, Share]) -> RDD[Share]:
     return RDD(made.toJavaRDD(), context, CPickleSerializer())
 
 
+@contextmanager
+def _calls(context: SparkContext) -> Iterator[None]:
+    """CdcError(SPARK_FAILED) in place of whatever a call to Spark raises."""
+    try:
+        yield
+    except Exception as error:
+        raise (_spark_ended() if _has_ended(context) else spark_failed(error)) from error
+
+
+def _has_ended(context: SparkContext) -> bool:
+    try:
+        return bool(context._jsc.sc().isStopped())  # noqa: SLF001
+    except Exception:  # noqa: BLE001 - nobody answers, which Py4J has several errors for
+        return True
+
+
+def _spark_ended() -> CdcError:
+    return CdcError(
+        Code.SPARK_FAILED,
+        "Spark has ended under the driver: its JVM has died, or its cluster has ended the application.",
+        "Start the materializer again: it goes on where it stood. Spark's own log says why it has ended.",
+    )
+
+
 def spark_failed(error: BaseException) -> CdcError:
     """CdcError(SPARK_FAILED) with the line of Spark's message that says most."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -129,11 +158,17 @@ def spark_failed(error: BaseException) -> CdcError:
 
 @contextmanager
 def _cut_short(context: SparkContext, stop: threading.Event) -> Iterator[None]:
-    """A batch that takes too long to end when it is to stop is given up: its transactions are aborted."""
+    """A batch that takes too long to end when it is to stop is given up: its transactions are aborted.
+
+    It is to stop, too, when spark-submit's JVM is told to end, by YARN, Kubernetes or Ctrl-C.
+    """
     ended = threading.Event()
 
     def watch() -> None:
-        stop.wait()
+        while not stop.wait(_RETRY_SECONDS):
+            if _jvm_is_to_end(context):
+                _logger.info("stopping with Spark's JVM")
+                stop.set()
         if not ended.wait(_LAST_BATCH_SECONDS):
             context.cancelAllJobs()
 
@@ -177,6 +212,11 @@ def _context(settings: Settings) -> Iterator[SparkContext]:
     conf.setAll(list(session_options(settings.materializer).items()))
     try:
         context = SparkContext.getOrCreate(conf)
+        application = context.applicationId  # in the end Spark may be gone
+        if is_submitted():
+            _let_driver_end_first(context)
+        server: Any = context._accumulatorServer  # noqa: SLF001
+        server.handle_error = lambda *_: None  # it would print a trace when the JVM is gone
     except Exception as error:
         raise spark_failed(error) from error
     signal.signal(signal.SIGINT, handler)
@@ -184,13 +224,49 @@ def _context(settings: Settings) -> Iterator[SparkContext]:
         _refuse(context)
         yield context
     finally:
-        application = context.applicationId
-        context.stop()
+        _stop(context)
         shutil.rmtree(Path(os.environ.get("SPARK_HOME", "")) / "work" / application, ignore_errors=True)
 
 
+def _jvm_is_to_end(context: SparkContext) -> bool:
+    """False where it is the driver's child, which may end by itself only in failure."""
+    try:
+        return is_submitted() and bool(_shutdown_hooks(context).isShutdownInProgress())
+    except Exception:  # noqa: BLE001 - it is gone: the batch will fail, and say so
+        return False
+
+
+def _let_driver_end_first(context: SparkContext) -> None:
+    """spark-submit's JVM, told to end, waits for this process before Spark's own hooks end Spark.
+
+    The hook is made of Java alone: for a callback Py4J opens a port that asks for no secret.
+    """
+    java: Any = context._jvm.java  # type: ignore[union-attr]  # noqa: SLF001
+    invoke, class_of = java.lang.invoke, java.lang.Class.forName
+    ended = java.lang.ProcessHandle.of(os.getpid()).get().onExit()
+    get = invoke.MethodType.methodType(class_of("java.lang.Object"))
+    wait = invoke.MethodHandles.publicLookup().bind(ended, "get", get)
+    hook = invoke.MethodHandleProxies.asInterfaceInstance(class_of("java.lang.Runnable"), wait)
+    seconds = java.util.concurrent.TimeUnit.SECONDS
+    _shutdown_hooks(context).addShutdownHook(hook, _BEFORE_SPARK, int(_END_SECONDS), seconds)
+
+
+def _shutdown_hooks(context: SparkContext) -> Any:  # noqa: ANN401 - Java's
+    jvm: Any = context._jvm  # noqa: SLF001
+    return jvm.org.apache.hadoop.util.ShutdownHookManager.get()
+
+
+def _stop(context: SparkContext) -> None:
+    """Also where its JVM is gone, which is told by then: PySpark would warn of it, or raise what its socket raises."""
+    with warnings.catch_warnings(), suppress(OSError):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        context.stop()
+
+
 def _refuse(context: SparkContext) -> None:
-    if context.getConf().get("spark.speculation", "false") == "true":
+    with _calls(context):
+        speculation = context.getConf().get("spark.speculation", "false")
+    if speculation == "true":
         raise CdcError(
             Code.SPARK_SETTING,
             "spark.speculation is on: two attempts of a task would fence each other for ever.",

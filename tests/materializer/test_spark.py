@@ -13,6 +13,7 @@ from collections import defaultdict
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
@@ -194,3 +195,23 @@ def test_it_stops_cleanly(job: Job, number: signal.Signals) -> None:
     output = job.output.read_text()
     assert "Exception" not in output
     assert "Error" not in output
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_jvm_that_ends_ends_it_with_one_error(job: Job, number: signal.Signals) -> None:
+    job.make_topics()
+    job.start(spark_master="local[1]")
+    job.send(500)
+    job.wait_for(lambda: job.received() > 0)
+    assert job.process is not None
+    for child in psutil.Process(job.process.pid).children():
+        if child.name() == "java":
+            child.send_signal(number)
+    assert job.process.wait(WAIT_SECONDS) == Code.SPARK_FAILED.exit_status
+    output = job.output.read_text()
+    assert output.count(f"error {Code.SPARK_FAILED.text}: Spark has ended") == 1
+    assert "Traceback" not in output
+    job.start(spark_master="local[1]")
+    job.wait_for(lambda: job.received() == job.sent)
+    job.check()

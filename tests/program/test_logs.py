@@ -42,7 +42,7 @@ def test_levels() -> None:
     assert [line["event"] for line in lines(stream)] == ["heard"]
 
 
-@pytest.mark.parametrize("name", ["cassandra.cluster", "py4j.clientserver", "sqlalchemy.engine"])
+@pytest.mark.parametrize("name", ["cassandra.cluster", "py4j.clientserver", "root", "sqlalchemy.engine"])
 def test_libraries_that_would_log_values_are_kept_from_it(name: str) -> None:
     stream = io.StringIO()
     configure(LogSettings(level="debug"), stream)
