@@ -66,17 +66,20 @@ class SparkServer(Restartable[ChildProcess]):
         process.wait_ready(lambda: self._ready in process.output(), "it was ready", START_SECONDS)
         return self
 
-    def executors(self) -> list[int]:
-        """Pids of the JVMs of its executors."""
-        return self._running_with(EXECUTOR)
 
-    def python_workers(self) -> list[int]:
-        """Pids of the Python processes of its executors: each has a daemon, which forks workers off."""
-        return self._running_with(PYTHON_WORKER)
+def executors(of: Restartable[ChildProcess]) -> list[int]:
+    """Pids of the JVMs of the executors that a worker, or a job in a local cluster, has started."""
+    return _running_with(of, EXECUTOR)
 
-    def _running_with(self, word: str) -> list[int]:
-        members = [] if self.process is None else self.process.members()
-        return [pid for pid in members if any(word in part for part in _command_line(pid))]
+
+def python_workers(of: Restartable[ChildProcess]) -> list[int]:
+    """Pids of the Python processes of these executors: each has a daemon, which forks workers off."""
+    return _running_with(of, PYTHON_WORKER)
+
+
+def _running_with(of: Restartable[ChildProcess], word: str) -> list[int]:
+    members = [] if of.process is None else of.process.members()
+    return [pid for pid in members if any(word in part for part in _command_line(pid))]
 
 
 class SparkCluster(Managed):

@@ -22,7 +22,8 @@ MAIN = "deploy/spark/submit.py"
 class SubmittedJob(Program):
     """spark-submit with the driver in its own process (deploy mode client); `log` has the driver's and Spark's words.
 
-    `options` are further options of spark-submit. Executors keep their states in their own folders.
+    `options` are further options of spark-submit, `main` another main file. Executors keep their states in their own
+    folders.
     """
 
     def __init__(  # noqa: PLR0913 - settings by keyword
@@ -33,6 +34,7 @@ class SubmittedJob(Program):
         folder: Path,
         settings: Mapping[str, Setting],
         options: tuple[str, ...] = (),
+        main: str = MAIN,
         name: str = "submitted",
     ) -> None:
         own: dict[str, Setting] = {
@@ -46,7 +48,7 @@ class SubmittedJob(Program):
         }
         super().__init__(
             name,
-            (str(project_root() / MAIN), "run"),
+            (str(project_root() / main), "run"),
             folder=folder,
             settings={**own, **settings},
             environment=environment,

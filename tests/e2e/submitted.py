@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from local_stack.change_reader import ChangeReader
+from confluent_kafka import Consumer, TopicPartition
+
+from cdc_messages.topics import raw_topic
+from local_stack.change_reader import ChangeReader, partition_count
 from local_stack.compare import compare
 from local_stack.history import History
 from local_stack.processes import wait_until
@@ -21,13 +26,16 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 180.0
 AGAIN_SECONDS = 3.0
+DIGEST_BYTES = 16
 
 
-def submitted_job(stack: Stack, master: str, archive: Path, folder: Path, **settings: Setting) -> SubmittedJob:
+def submitted_job(
+    stack: Stack, master: str, archive: Path, folder: Path, options: tuple[str, ...] = (), **settings: Setting
+) -> SubmittedJob:
     """In the place of the stack's own job, with its group and checkpoint location; `settings` of the materializer."""
     given = {f"materializer.{name}": value for name, value in settings.items()}
     taken = {**stack.materializer.settings, "materializer.state_directory": "state", "log.level": "debug", **given}
-    return SubmittedJob(master, archive, folder=folder, settings=taken)
+    return SubmittedJob(master, archive, folder=folder, settings=taken, options=options)
 
 
 class Scene:
@@ -80,6 +88,37 @@ class Scene:
         assert compare(self.client, self.history, self.tables).differences == []
         assert all(result.tables.values())
         return result.rows
+
+
+def raw_messages(stack: Stack, tables: list[tuple[str, str]]) -> int:
+    """In the raw topics of these tables that are there, heartbeats among them."""
+    servers = stack.servers
+    consumer = Consumer({"bootstrap.servers": servers.kafka, "group.id": "tests", "allow.auto.create.topics": False})
+    try:
+        topics = [raw_topic(servers.topic_prefix, *table) for table in tables]
+        places = [
+            TopicPartition(topic, number) for topic in topics for number in range(partition_count(servers.kafka, topic))
+        ]
+        return sum(consumer.get_watermark_offsets(place, timeout=10)[1] for place in places)
+    finally:
+        consumer.close()
+
+
+def as_newer_build(location: Path) -> int:
+    """Give every changelog and snapshot the format after this build's; how many."""
+    changed = 0
+    for path in location.rglob("*.changelog"):
+        magic, content = path.read_bytes()[:4], path.read_bytes()[4 + DIGEST_BYTES :]
+        content = bytes([content[0] + 1]) + content[1:]
+        path.write_bytes(magic + blake2b(content, digest_size=DIGEST_BYTES).digest() + content)
+        changed += 1
+    for path in location.glob("*/*/snapshots/*.json"):
+        fields = json.loads(path.read_bytes().partition(b"\n")[2])
+        body = json.dumps({**fields, "format": fields["format"] + 1}).encode()
+        digest = blake2b(body, digest_size=DIGEST_BYTES).hexdigest()
+        path.write_bytes(digest.encode() + b"\n" + body)
+        changed += 1
+    return changed
 
 
 def states(worker: SparkServer) -> set[str]:

@@ -2,35 +2,48 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlparse
 
 import psutil
 import pytest
 
+from cdc_program.errors import Code
 from local_stack import cql, shop
 from local_stack.demo_load import Load
+from local_stack.paths import project_root
 from local_stack.processes import wait_until
-from local_stack.spark_cluster import SparkCluster
+from local_stack.spark_cluster import SparkCluster, executors, python_workers
+from local_stack.spark_submit import SubmittedJob
 from local_stack.stack import Stack
 from materializer.archive import write_archive
-from tests.e2e.submitted import WAIT_SECONDS, Scene, states, submitted_job
+from tests.e2e.submitted import WAIT_SECONDS, Scene, as_newer_build, raw_messages, states, submitted_job
+from tests.e2e.where_from import SAYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from local_stack.cql import CqlClient
-    from local_stack.spark_cluster import SparkServer
+    from local_stack.lifecycle import Restartable
+    from local_stack.processes import ChildProcess
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
 RATE = 100.0
-FIRST_SECONDS = 5.0
+BACKLOG_SECONDS = 20.0
+STOP_SECONDS = 120.0
 LEAST_ROWS = 300
+LOCAL_CLUSTER = "local-cluster[2,1,1024]"
+TERMINATED = 128 + signal.SIGTERM  # Java's own status
+STOPPING = "stopping with Spark's JVM"
+BACKLOG_TABLES = 4
 EARLY_TABLES, LATE_TABLES = 12, 4
 
 
@@ -62,15 +75,59 @@ def cluster() -> Iterator[SparkCluster]:
 
 @pytest.fixture(scope="module")
 def scene(stack: Stack, client: CqlClient) -> Iterator[Scene]:
-    """The changes of all tests of this module, which go on where the stack's own job, in a local cluster, ends."""
+    """The changes of all tests of this module. The stack's own job ends before there is a table: each test's job goes
+    on where the one before has ended, the first from nothing.
+    """
+    stack.materializer.stop()
     shop.create(client)
     made = Scene(stack, client)
     made.tables = [(shop.KEYSPACE, table) for table in shop.MARKED]
-    write_for(made, FIRST_SECONDS)
-    made.settle()
-    stack.materializer.stop()
     yield made
     made.reader.close()
+
+
+def test_a_backlog_from_nothing_in_a_local_cluster(stack: Stack, scene: Scene, archive: Path, tmp_path: Path) -> None:
+    """Spark starts the executors itself, with the driver's environment; one dies in the midst of the backlog."""
+    scene.make_tables("backlog", BACKLOG_TABLES)
+    load = Load(scene.client, RATE, BACKLOG_SECONDS, seed=time.time_ns())
+    load.start()
+    scene.write("backlog", "first")
+    load.wait()
+    assert load.error is None
+    wait_until(lambda: raw_messages(stack, scene.tables) > load.sent, "the backlog", WAIT_SECONDS)
+    assert scene.reader.read_all() == []
+
+    without_path = ("--conf", "spark.executorEnv.PYTHONPATH=")
+    job = submitted_job(stack, LOCAL_CLUSTER, archive, tmp_path, without_path, max_offsets_per_trigger=100)
+    job.start()
+    try:
+        scene.wait_for_changes(100)
+        before = executors(job)
+        assert len(before) == 2
+        assert scene.history.count < load.sent / 2
+        os.kill(before[0], signal.SIGKILL)
+        wait_until(lambda: len(set(executors(job)) - set(before)) == 1, "another executor", WAIT_SECONDS)
+        check_is_of_archive(job)
+        assert scene.settle() > LEAST_ROWS
+        job.check()
+    finally:
+        job.stop(STOP_SECONDS)
+
+
+def test_executors_import_all_from_the_archive(cluster: SparkCluster, archive: Path, tmp_path: Path) -> None:
+    """By spark-submit as the job itself, with a main file that asks each executor where its modules are."""
+    asked = SubmittedJob(cluster.url, archive, folder=tmp_path, settings={}, main="tests/e2e/where_from.py")
+    asked.start(wait=False)
+    assert asked.process is not None
+    assert asked.process.wait(WAIT_SECONDS) == 0, asked.output()
+    [line] = [line for line in asked.output().splitlines() if line.startswith(SAYS)]
+    driver, *workers = json.loads(line.removeprefix(SAYS))
+    assert len(workers) == 2
+    assert Path(driver["materializer.spark"]).is_relative_to(project_root())
+    for place in (worker.work_directory for worker in cluster.workers):
+        [found] = [files for files in workers if Path(files["materializer.worker"]).is_relative_to(place)]
+        assert found.keys() > driver.keys() - {"materializer.spark"}
+        assert all(Path(file).is_relative_to(place) for file in found.values()), found
 
 
 def test_executors_and_workers_that_die_lose_and_double_nothing(
@@ -89,9 +146,9 @@ def test_executors_and_workers_that_die_lose_and_double_nothing(
         for worker in (first, second):
             check_is_of_archive(worker)
 
-        [executor] = first.executors()
+        [executor] = executors(first)
         os.kill(executor, signal.SIGKILL)
-        wait_until(lambda: first.executors() not in ([], [executor]), "another executor", WAIT_SECONDS)
+        wait_until(lambda: executors(first) not in ([], [executor]), "another executor", WAIT_SECONDS)
         scene.make_tables("late", LATE_TABLES)
         scene.write("late", "first")
         scene.wait_for_changes(1000)
@@ -115,22 +172,93 @@ def test_executors_and_workers_that_die_lose_and_double_nothing(
         job.stop()
 
 
-def write_for(scene: Scene, seconds: float) -> None:
-    load = Load(scene.client, RATE, seconds, seed=time.time_ns())
+def test_it_ends_when_spark_submit_is_told_to_and_when_that_dies(
+    stack: Stack, cluster: SparkCluster, scene: Scene, archive: Path, tmp_path: Path
+) -> None:
+    """SIGTERM to spark-submit, as YARN and Kubernetes send it, ends the driver as its own does; kill -9 ends it, too.
+    Each job has other scratch folders.
+    """
+    load = Load(scene.client, RATE, WAIT_SECONDS * 3)
     load.start()
-    load.wait()
-    assert load.error is None
+    jobs = [submitted_job(stack, cluster.url, archive, tmp_path / name) for name in ("told", "killed", "last")]
+    told, killed, last = jobs
+    try:
+        told.start()
+        scene.wait_for_changes(300)
+        assert told.process is not None
+        told.process.send(signal.SIGTERM)
+        assert told.process.wait(STOP_SECONDS) == TERMINATED
+        assert STOPPING in told.output()
+        assert "Traceback" not in told.output()
+        assert "error CDC" not in told.output()
+        wait_until(lambda: told.process.members() == [], "its driver to end", WAIT_SECONDS)
+
+        killed.start()
+        scene.wait_for_changes(300)
+        assert killed.process is not None
+        killed.process.kill_leader()
+        wait_until(lambda: killed.process.members() == [], "its driver to end", WAIT_SECONDS)
+
+        last.start()
+        scene.wait_for_changes(300)
+        load.stop()
+        assert load.error is None
+        assert scene.settle() > LEAST_ROWS
+    finally:
+        load.stop()
+        for job in jobs:
+            job.stop(STOP_SECONDS)
 
 
-def check_is_of_archive(worker: SparkServer) -> None:
-    """RocksDB's library in its Python processes is the archive's, and they have no way to anything else of ours."""
-    wait_until(lambda: bool(rocksdb_libraries(worker)), "an executor to fold", WAIT_SECONDS)
-    assert all(worker.work_directory in library.parents for library in rocksdb_libraries(worker))
-    for pid in worker.python_workers():
+def test_a_state_of_a_newer_build_is_refused_and_left_alone(
+    stack: Stack, cluster: SparkCluster, scene: Scene, archive: Path, tmp_path: Path
+) -> None:
+    """spark-submit ends with the status of the code; nothing is folded, and the state's own build goes on with it."""
+    scene.make_tables("newer", 1)
+    job = submitted_job(stack, cluster.url, archive, tmp_path / "own")
+    job.start()
+    try:
+        scene.write("newer", "first")
+        scene.settle()
+    finally:
+        job.stop(STOP_SECONDS)
+    scene.write("newer", "second")
+    location = str(stack.materializer.settings["materializer.checkpoint_location"])
+    newer = tmp_path / "newer-checkpoint"
+    shutil.copytree(urlparse(location).path, newer)
+    assert as_newer_build(newer) > 0
+    refused = submitted_job(stack, cluster.url, archive, tmp_path / "refused", checkpoint_location=newer.as_uri())
+    refused.start(wait=False)
+    assert refused.process is not None
+    assert refused.process.wait(WAIT_SECONDS) == Code.STATE_FORMAT.exit_status
+    assert refused.output().count(f"error {Code.STATE_FORMAT.text}:") == 1
+    assert "Traceback" not in refused.output()
+    assert scene.reader.read_all() == []
+    job.start()
+    try:
+        scene.settle()
+        job.check()
+    finally:
+        job.stop(STOP_SECONDS)
+
+
+def check_is_of_archive(of: Restartable[ChildProcess]) -> None:
+    """RocksDB's library in the executors' Python is the unpacked archive's, and they have no way to anything else of
+    ours.
+    """
+    wait_until(lambda: bool(rocksdb_libraries(of)), "an executor to fold", WAIT_SECONDS)
+    for folder, library in rocksdb_libraries(of):
+        assert folder in library.parents
+    for pid in python_workers(of):
         given = psutil.Process(pid).environ().get("PYTHONPATH", "").split(os.pathsep)
         assert not [part for part in given if Path(part, "materializer").exists()]
 
 
-def rocksdb_libraries(worker: SparkServer) -> set[Path]:
-    maps = (found for pid in worker.python_workers() for found in psutil.Process(pid).memory_maps())
-    return {Path(found.path) for found in maps if "rocksdict" in found.path}
+def rocksdb_libraries(of: Restartable[ChildProcess]) -> set[tuple[Path, Path]]:
+    """Each with the working folder of its process, which is the executor's."""
+    found = set()
+    for process in map(psutil.Process, python_workers(of)):
+        with suppress(psutil.NoSuchProcess):  # a daemon's child that has just ended
+            maps = process.memory_maps()
+            found |= {(Path(process.cwd()), Path(each.path)) for each in maps if "rocksdict" in each.path}
+    return found
