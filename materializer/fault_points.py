@@ -55,15 +55,18 @@ class FaultPoint(Enum):
 class ReshardPoint(Enum):
     """As FaultPoint, of `state reshard`, which is run again."""
 
-    AFTER_CATCH_UP = "The old partitions stand at the first message that needs the new ones; nothing else has changed."
-    AFTER_MARK = "Some positions are marked, which keeps the job away; the state is the old one."
+    AFTER_CATCH_UP = (
+        "The old partitions stand at the first message that needs the new ones, which the next run finds again; "
+        "nothing else has changed."
+    )
+    AFTER_MARK = "Some positions are marked, which keeps the job away; the state is as it was. The next run marks all."
     IN_DEAL = "Some new states are stored that no position names; the next run stores others."
-    BEFORE_SWITCH = "All new states are stored, and no position names one."
+    BEFORE_SWITCH = "All new states are stored that no position names; the next run stores others."
     IN_COMMIT = "All positions lie in an open transaction, which the next run aborts."
-    AFTER_SWITCH = "The new states are true; their backlog is not folded."
+    AFTER_SWITCH = "The new states are true; the next run folds their backlog."
     IN_FOLD = "A fold's messages, its changelog and its position lie in an open transaction, which the next run aborts."
     IN_BACKLOG = "Some of the backlog is folded; the next run folds all of it again, which changes nothing twice."
-    AFTER_FINISH = "All is done."
+    AFTER_FINISH = "All is done; the next run has nothing to do."
 
 
 class InjectedFaultError(Exception):

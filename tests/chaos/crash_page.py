@@ -1,13 +1,17 @@
-"""Writes the end of docs/crashes.md from what `make chaos` tries: `python -m tests.chaos.crash_page`."""
+"""Writes the end of docs/crashes.md from the fault points: `python -m tests.chaos.crash_page`."""
 
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from local_stack.paths import project_root
-from materializer.fault_points import FaultPoint
+from materializer.fault_points import FaultPoint, ReshardPoint
 from tests.chaos.faults import StackFault
 from tests.chaos.matrix import Action
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 PAGE = "docs/crashes.md"
 HEADING = "## The points\n"
@@ -33,13 +37,26 @@ def table() -> str:
         "",
         "| the worker dies at | what is true then, and what the next task does |",
         "| --- | --- |",
-        *(f"| `{point.name.lower()}` | {point.value} |" for point in FaultPoint),
+        *_rows(FaultPoint),
         "",
         "And under load, with Cassandra, Kafka and Spark, at any moment:",
         "",
         *(f"- {fault.value}" for fault in StackFault),
+        "",
+        "`cassandra-materializer state reshard` is killed at each of these, in the order of its steps, and run again,",
+        "while a publisher writes that knows nothing of the new partitions (`tests/materializer/test_reshard.py`):",
+        "",
+        "| the command dies at | what is true then, and what the next run does |",
+        "| --- | --- |",
+        *_rows(ReshardPoint),
+        "",
+        "Until a run has come to its end, the job stops at its start (`CDC-054`).",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _rows(points: Iterable[FaultPoint | ReshardPoint]) -> Iterator[str]:
+    return (f"| `{point.name.lower()}` | {point.value} |" for point in points)
 
 
 if __name__ == "__main__":
