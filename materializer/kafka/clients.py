@@ -24,6 +24,7 @@ MAY_GO_AWAY = {
     KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
     KafkaError._TIMED_OUT,  # noqa: SLF001
     KafkaError._RESOLVE,  # noqa: SLF001
+    KafkaError._DESTROY_BROKER,  # noqa: SLF001 - a connection that the client has given up for another
     KafkaError._WAIT_COORD,  # noqa: SLF001
     KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - a broker that has just started may not know its partitions yet
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
@@ -32,6 +33,9 @@ MAY_GO_AWAY = {
     KafkaError.BROKER_NOT_AVAILABLE,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError._NOENT,  # noqa: SLF001 - no leader
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.NOT_CONTROLLER,
     KafkaError.NOT_COORDINATOR,

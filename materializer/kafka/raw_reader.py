@@ -79,6 +79,8 @@ class RawReader:
     def bounds(self, partition: RawPartition) -> tuple[int, int]:
         """The first offset that is there and the next one."""
         with driver_errors(f"read the offsets of {partition}"):
+            # Else it may believe for minutes what a broker that was waking up has told it: no such partition.
+            self._consumer.list_topics(partition.topic, TIMEOUT)
             first, following = self._consumer.get_watermark_offsets(TopicPartition(*partition), TIMEOUT)
         return first, following
 

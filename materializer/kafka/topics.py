@@ -34,7 +34,7 @@ class Topics:
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
-        self._admin = AdminClient({**client_config(settings), **QUICK})  # type: ignore[dict-item]
+        self._admin = _client(settings)
 
     def partition_counts(self) -> dict[str, int]:
         """The number of partitions of each topic."""
@@ -48,7 +48,7 @@ class Topics:
             return {}
         with driver_errors("describe the raw topics"):
             described = self._admin.describe_topics(TopicCollection(list(topics)))
-            found = {name: answer.result(TIMEOUT) for name, answer in described.items()}
+            found = {name: _answer_of(answer) for name, answer in described.items()}
         return {name: TopicShape(len(each.partitions), str(each.topic_id)) for name, each in found.items()}
 
     def matching(self, pattern: str) -> list[str]:
@@ -58,8 +58,10 @@ class Topics:
     def bounds(self, partitions: Sequence[RawPartition]) -> dict[RawPartition, tuple[int, int]]:
         """The first offset that is there and the next one, of each partition."""
         with driver_errors("list the offsets of the raw topics"):
-            first = self._list_offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
-            following = self._list_offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+            # What a broker that was waking up has told it of leaders, a client believes for minutes: so a new one asks.
+            admin = _client(self._settings)
+            first = _list_offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+            following = _list_offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
             return {each: (first[each], following[each]) for each in partitions}
 
     def max_message_bytes(self, topics: Iterable[str]) -> int:
@@ -72,7 +74,7 @@ class Topics:
             brokers = self._admin.list_topics(timeout=self._settings.connect_timeout_seconds).brokers
         resource = ConfigResource(ResourceType.BROKER, str(next(iter(brokers))))
         try:
-            settings: dict[str, Any] = self._admin.describe_configs([resource])[resource].result(TIMEOUT)
+            settings: dict[str, Any] = _answer_of(self._admin.describe_configs([resource])[resource])
         except KafkaException as error:
             if error.args[0].code() != KafkaError.CLUSTER_AUTHORIZATION_FAILED:
                 raise
@@ -111,7 +113,7 @@ class Topics:
         new = NewTopic(topic, partitions, self._settings.replication_factor, config=config)
         with driver_errors(f"make the topic {topic}"):
             try:
-                self._admin.create_topics([new])[topic].result(TIMEOUT)
+                _answer_of(self._admin.create_topics([new])[topic])
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
@@ -120,7 +122,7 @@ class Topics:
     def _settings_of(self, topic: str) -> dict[str, Any]:
         resource = ConfigResource(ResourceType.TOPIC, topic)
         with driver_errors(f"read the settings of {topic}"):
-            found: dict[str, Any] = self._admin.describe_configs([resource])[resource].result(TIMEOUT)
+            found: dict[str, Any] = _answer_of(self._admin.describe_configs([resource])[resource])
         return found
 
     def _wait_for(self, topic: str) -> int:
@@ -132,9 +134,22 @@ class Topics:
             time.sleep(0.05)
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
 
-    def _list_offsets(self, partitions: Sequence[RawPartition], spec: OffsetSpec) -> dict[RawPartition, int]:
-        if not partitions:
-            return {}
-        asked = {TopicPartition(*each): spec for each in partitions}
-        answers: dict[TopicPartition, Future[Any]] = self._admin.list_offsets(asked)
-        return {RawPartition(at.topic, at.partition): answer.result(TIMEOUT).offset for at, answer in answers.items()}
+
+def _client(settings: KafkaSettings) -> AdminClient:
+    return AdminClient({**client_config(settings), **QUICK})  # type: ignore[dict-item]
+
+
+def _list_offsets(admin: AdminClient, partitions: Sequence[RawPartition], spec: OffsetSpec) -> dict[RawPartition, int]:
+    if not partitions:
+        return {}
+    asked = {TopicPartition(*each): spec for each in partitions}
+    answers: dict[TopicPartition, Future[Any]] = admin.list_offsets(asked)
+    return {RawPartition(at.topic, at.partition): _answer_of(answer).offset for at, answer in answers.items()}
+
+
+def _answer_of(future: Future[Any]) -> Any:  # noqa: ANN401 - the client's own types are none
+    """KafkaException where none comes in time, too."""
+    try:
+        return future.result(TIMEOUT)
+    except TimeoutError as error:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from error  # noqa: SLF001
