@@ -98,10 +98,10 @@ class Channels:
         self._sent_schemas: dict[bytes, bytes] = {}
 
     def start(self) -> None:
-        """Make or check the topic of table schemas, see what it has, and that there is a registry."""
+        """Make or check the topic of table schemas, and see what it has: CdcError if Kafka is away or refuses."""
+        self._topics.check_reachable()
         self._topics.ensure_tables(self._tables_topic)
         self._sent_schemas = self._topics.read_latest(self._tables_topic)
-        self._ids.check()
 
     def opened(self, table: PublishedTable) -> Channel | None:
         """The table's channel, if it is open with this schema."""

@@ -138,6 +138,7 @@ def _kafka_problems(settings: Settings, tables: Iterable[tuple[str, str]]) -> li
     prefix = settings.kafka.topic_prefix
     topics = Topics(settings.kafka)
     try:
+        topics.check_reachable()
         return topics.missing_rights([tables_topic(prefix), *(raw_topic(prefix, *table) for table in tables)])
     except CdcError as error:
         return [error.problem]

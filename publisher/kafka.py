@@ -50,8 +50,22 @@ class Topics:
         self._admin = AdminClient(_client(settings, {"log_level": 0}))
 
     def check_reachable(self) -> None:
-        """CdcError KAFKA_UNREACHABLE unless a broker answers."""
-        self._metadata()
+        """CdcError KAFKA_UNREACHABLE, with the client's reason, unless a broker answers, and KAFKA_REFUSED if it does
+        not accept the login. By a client of its own: reasons are kept until they are asked for.
+        """
+        told: list[KafkaError] = []
+        client = AdminClient(_client(self._settings, {"log_level": 0, "error_cb": told.append}))
+        try:
+            client.list_topics(timeout=self._settings.connect_timeout_seconds)
+        except KafkaException as error:
+            client.poll(0)
+            reasons = {reason.name(): reason for reason in told}
+            refused = reasons.pop("_AUTHENTICATION", None)
+            if refused is not None:
+                raise kafka_error(refused, self._settings) from error
+            reasons.pop("_ALL_BROKERS_DOWN", None)
+            said = [reason.str() for reason in reasons.values()] or [error.args[0].str()]
+            raise _unreachable(self._settings, "", "; ".join(said)) from error
 
     def missing_rights(self, names: Iterable[str]) -> list[str]:
         """What this user may not do with those of the topics that are there, a line each. A broker without an

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from math import inf
 from time import monotonic, time_ns
 from typing import TYPE_CHECKING, TypeVar
 
@@ -44,6 +46,7 @@ SEGMENTS_AT_ONCE = 4
 SERVE_EVERY_MUTATIONS = 200
 SCHEMA_WAIT_SECONDS = 10.0
 RETRY_SECONDS = 0.5
+BESIDE_SECONDS = 0.02  # what is done beside the loop is nearly always done at once
 STOP_SECONDS = 5.0
 _WORTH_WAITING = frozenset({Code.CASSANDRA_UNREACHABLE, Code.KAFKA_UNREACHABLE, Code.REGISTRY_UNREACHABLE})
 
@@ -90,10 +93,26 @@ class Publisher:
         self._heartbeats = Heartbeats(settings.heartbeat_seconds)
         self._save_time = Every(SAVE_SECONDS, now)
         self._second = Every(1.0, now)
-        self._minute = Every(60.0, now)
+        self._watch_time = Every(60.0, now)
+        self._count_time = Every(60.0, now)
         self._schema_time = Every(settings.schema_poll_seconds, now)
         self._has_finished = True
         self._absent: set[str] = set()  # what was waited for in vain, once
+
+    def open(self) -> None:
+        """Open what the node's tables need in Kafka. Who has published before waits for it, cdc_raw guarded meanwhile;
+        at a first start its absence is a CdcError, as settings that never worked are to be mended at once.
+        """
+        if self._positions.published_up_to.segment_id:
+            self._patiently(self._open)
+        else:
+            self._open()
+
+    def _open(self) -> None:
+        self._schema.refresh()  # what is dropped while Kafka is away is known, too
+        self._tails.poll()  # tells how far behind we are
+        self._beside(self._channels.start)
+        self.follow_schema()
 
     def run(self) -> None:
         """Never returns; on the way out it waits a moment for what is in flight and saves the position."""
@@ -102,10 +121,8 @@ class Publisher:
                 next_look = monotonic() + self._settings.poll_interval_ms / 1000
                 self.read_new()
                 self._serve(0)
-                if self._minute.is_due(monotonic()):
-                    self._watch.look()
-                    give_back()
-                    self._patiently(self._channels.recount)
+                if self._count_time.is_due(monotonic()):
+                    self._recount()
                 if self._schema_time.is_due(monotonic()):
                     self._patiently(self.follow_schema)
                 while (rest := next_look - monotonic()) > 0:
@@ -159,7 +176,7 @@ class Publisher:
             channel = self._channels.opened(table) or self._patiently(partial(self._channels.get, table))
             value = raw.encode(message, channel.schema_id)
             if message.kind == "gap" and not key:
-                self._patiently(self._channels.recount)  # it is for those that are there since a moment, too
+                self._recount()  # it is for those that are there since a moment, too
                 channel = self._patiently(partial(self._channels.get, table))
                 send_everywhere(self._sender, channel, value, mark, partial(self._serve, 0.1))
                 mark.acknowledge()  # it stands for one message, and waits for those of all partitions now
@@ -225,14 +242,31 @@ class Publisher:
 
     def _patiently(self, action: Callable[[], T]) -> T:
         """Do it, again and again while one of the servers is away: reading waits and nothing is lost."""
+        has_waited = False
         while True:
             try:
-                return action()
+                result = action()
+                break
             except CdcError as error:
                 if error.code not in _WORTH_WAITING:
                     raise
-                self._report.complain(monotonic(), error)
+                self._report.complain(monotonic(), error, inf)
+            has_waited = True
             self._serve(RETRY_SECONDS)
+        if has_waited:
+            self._report.settle()
+        return result
+
+    def _recount(self) -> None:
+        self._patiently(partial(self._beside, self._channels.recount))
+
+    def _beside(self, action: Callable[[], T]) -> T:
+        """Do it while the loop goes on: a server that is away is asked for as long as a connection may take."""
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(action)
+            while not asked.done():
+                self._serve(BESIDE_SECONDS)
+            return asked.result()
 
     def _serve(self, seconds: float) -> None:
         """Take acknowledgements for up to so long, and do what is due."""
@@ -248,6 +282,9 @@ class Publisher:
             self._report.stall(now, self._sender.acknowledged, len(self._sender))
             self._report.progress(now, self._positions, len(self._sender))
             self._relieve(self._overview.look(now, self._report))
+        if self._watch_time.is_due(now):
+            self._watch.look()
+            give_back()
 
     def _take_acknowledged(self) -> None:
         marks = self._in_flight.take_acknowledged()

@@ -19,7 +19,7 @@ from publisher.messages import raw_messages, void_gap
 from publisher.quarantine import open_quarantine
 from publisher.schema import Schema
 from publisher.selection import selection_of
-from publisher.start import open_channels
+from publisher.start import make_channels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -122,4 +122,6 @@ def _connected(settings: Settings) -> Iterator[_Connection]:
         schema.load()
         schema.refresh()
         sender = Sender(settings.kafka)
-        yield _Connection(schema, open_channels(settings, read_node(client).cluster, sender), sender)
+        channels = make_channels(settings, read_node(client).cluster, sender)
+        channels.start()
+        yield _Connection(schema, channels, sender)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from time import time
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,7 @@ class Report:
         self._stall = Every(STALL_SECONDS, now)
         self._last_acknowledged = (0, now)
         self._said: dict[str, float] = {}
-        self._complaint = (-WAITING_SECONDS, "")
+        self._complaint = (-inf, "")
         self.mutations = 0
         self.messages = 0
         self.excluded = 0
@@ -83,17 +84,21 @@ class Report:
         elif now - since >= STALL_SECONDS and self._stall.is_due(now):
             log.warning("kafka acknowledges nothing, reading waits", in_flight=in_flight, seconds=round(now - since))
 
-    def complain(self, now: float, error: CdcError) -> None:
-        """Warn of something that is tried again, now and then."""
+    def complain(self, now: float, error: CdcError, lasts: float = WAITING_SECONDS) -> None:
+        """Warn of something that is tried again, now and then; it is waited for so long, or until `settle`."""
         if now - self._said.get(error.code.text, -COMPLAINT_SECONDS) >= COMPLAINT_SECONDS:
             self._said[error.code.text] = now
             log.warning("waiting", code=error.code.text, problem=error.problem, fix=error.fix)
-        self._complaint = (now, f"{error.code.text} {error.problem}")
+        self._complaint = (now + lasts, f"{error.code.text} {error.problem}")
+
+    def settle(self) -> None:
+        """What was complained of is well."""
+        self._complaint = (-inf, "")
 
     def waiting(self, now: float) -> str:
         """What is waited for now; empty if nothing is."""
-        since, problem = self._complaint
-        if now - since < WAITING_SECONDS:
+        until, problem = self._complaint
+        if now < until:
             return problem
         known, acknowledged_at = self._last_acknowledged
         if now - acknowledged_at >= STALL_SECONDS:

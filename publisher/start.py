@@ -73,7 +73,7 @@ def run(settings: Settings) -> None:
                 settings=own,
                 host_id=node.host_id.bytes,
                 schema=schema,
-                channels=open_channels(settings, node.cluster, sender),
+                channels=make_channels(settings, node.cluster, sender),
                 sender=sender,
                 positions=positions,
                 watch=watch,
@@ -84,27 +84,26 @@ def run(settings: Settings) -> None:
                 overview=overview,
                 beat=operations.beat,
             )
-            publisher.follow_schema()
-            log.info(
-                "ready",
-                host_id=str(node.host_id),
-                cluster=node.cluster,
-                cassandra=node.release,
-                tables=sorted(table.table.qualified_name for table in schema.current()),
-                left_out=schema.left_out(),
-                published_up_to=list(positions.published_up_to),
-            )
             with operations:
+                publisher.open()
+                log.info(
+                    "ready",
+                    host_id=str(node.host_id),
+                    cluster=node.cluster,
+                    cassandra=node.release,
+                    tables=sorted(table.table.qualified_name for table in schema.current()),
+                    left_out=schema.left_out(),
+                    published_up_to=list(positions.published_up_to),
+                )
                 publisher.run()
 
 
-def open_channels(settings: Settings, cluster: str, sender: Sender) -> Channels:
-    """CdcError if Kafka or the registry is away or refuses."""
+def make_channels(settings: Settings, cluster: str, sender: Sender) -> Channels:
+    """Not started yet, for Kafka may be away; CdcError if the registry must be asked and is away or refuses."""
     registry = settings.registry
     ids = RegistryIds(settings.publisher.state_directory / "registry.json", registry.url, partial(_registry, registry))
-    channels = Channels(settings.kafka.topic_prefix, cluster, Topics(settings.kafka), sender, ids)
-    channels.start()
-    return channels
+    ids.check()
+    return Channels(settings.kafka.topic_prefix, cluster, Topics(settings.kafka), sender, ids)
 
 
 def _registry(settings: RegistrySettings) -> RegistryClient:

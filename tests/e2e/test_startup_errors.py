@@ -52,6 +52,7 @@ def run(program: str, settings: dict[str, str | int], folder: Path) -> subproces
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CDC_")}
     own: dict[str, str | int] = {
         "publisher.state_directory": str(folder / "publisher"),
+        "publisher.operations_port": 0,
         "materializer.state_directory": str(folder / "state"),
         "materializer.checkpoint_location": (folder / "checkpoint").as_uri(),
         "schematizer.database_url": f"sqlite:///{folder / 'registry.db'}",

@@ -52,13 +52,22 @@ class PublisherProcess:
     def start(self, **changed: object) -> PublisherProcess:
         """Returns once it tails the log."""
         started_at = len(self.log())
+        self.begin(**changed)
+        self.wait_for('"ready"', started_at)
+        return self
+
+    def begin(self, **changed: object) -> None:
+        """Returns before it is ready."""
         self._process = self._launch(changed)
+
+    def wait_for(self, words: str, since: int = 0) -> None:
+        """Until the log has them behind its first `since` characters."""
+        assert self._process is not None
         deadline = time.monotonic() + READY_SECONDS
-        while '"ready"' not in self.log()[started_at:]:
+        while words not in self.log()[since:]:
             assert self._process.poll() is None, self.log()
             assert time.monotonic() < deadline, self.log()
             time.sleep(0.05)
-        return self
 
     def fail(self, **changed: object) -> tuple[int, str]:
         """Exit status and output of one that cannot start, or cannot go on."""

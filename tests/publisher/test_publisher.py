@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdc_messages.topics import partition_for, raw_topic
 from publisher.cdc_raw import segments
+from tests.publisher.publisher_process import eventually
 from tests.publisher.sent import at_least, int_value, rows
 
 if TYPE_CHECKING:
@@ -163,6 +164,33 @@ def test_it_waits_for_a_kafka_that_answers_nothing(
     publisher.start()
     found = rows(sent(fresh_keyspace, "waiting", lambda sent: len({each.key for each in rows(sent)}) >= 100))
     assert {each.key for each in found} == {int_value(number) for number in range(100)}
+    assert publisher.stop() == 0
+
+
+def test_started_while_kafka_is_away_it_waits(
+    publisher: PublisherProcess, cql: Session, fresh_keyspace: str, kafka: KafkaServer, sent: SentBy
+) -> None:
+    cql.execute(f"CREATE TABLE {fresh_keyspace}.later (id int PRIMARY KEY, v text) WITH cdc = true")
+    publisher.start()
+    cql.execute(f"INSERT INTO {fresh_keyspace}.later (id, v) VALUES (0, 'a')")
+    sent(fresh_keyspace, "later", at_least(1))
+    assert publisher.stop() == 0
+    since = len(publisher.log())
+    kafka.pause()
+    try:
+        publisher.begin(kafka__connect_timeout_seconds=2)
+        publisher.wait_for("CDC-020", since)
+        cql.execute(f"INSERT INTO {fresh_keyspace}.later (id, v) VALUES (1, 'a')")
+        assert publisher.get("/health")[0] == 200
+        eventually(lambda: "CDC-020" in publisher.command("status")[1])
+        assert publisher.stop() == 0
+        assert '"ready"' not in publisher.log()[since:]
+        publisher.begin(kafka__connect_timeout_seconds=2)
+    finally:
+        kafka.resume()
+    publisher.wait_for('"ready"', since)
+    assert len(rows(sent(fresh_keyspace, "later", at_least(2)))) == 2
+    eventually(lambda: "waiting" not in publisher.command("status")[1])
     assert publisher.stop() == 0
 
 

@@ -14,8 +14,8 @@ import pytest
 from local_stack import cql
 from local_stack.cassandra import CassandraCluster, CassandraOptions
 from local_stack.stack import SYNC_PERIOD_MS
-from publisher.cdc_raw import segments
 from tests.publisher.publisher_process import PublisherProcess, eventually, settings_beside
+from tests.publisher.sent import at_least
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,12 +24,10 @@ if TYPE_CHECKING:
     from local_stack.interfaces import KafkaServer
     from tests.publisher.sent import Sent
 
+    SentBy = Callable[..., list[Sent]]
+
 log = logging.getLogger(__name__)
-pytestmark = [
-    pytest.mark.servers,
-    pytest.mark.exhaustive,
-    pytest.mark.parametrize("is_same_filesystem", [True, False], ids=["renamed", "copied"]),
-]
+pytestmark = [pytest.mark.servers, pytest.mark.exhaustive]
 
 MIB = 1 << 20
 TOTAL_MIB, SEGMENT_MIB = 24, 1
@@ -37,6 +35,7 @@ WRITE_BYTES, WRITES_PER_SECOND = 32 * 1024, 80  # 2.5 MiB/s
 WRITES = 2 * TOTAL_MIB * MIB // WRITE_BYTES
 KEYS = {number.to_bytes(4, "big") for number in range(WRITES)}
 SECONDS = 120.0
+MOST_MEMORY = 128 * MIB
 MOST_IN_FLIGHT = 700  # 16 MiB of the client's queue, and what was acknowledged since the position was saved
 
 
@@ -69,54 +68,99 @@ def status(publisher: PublisherProcess) -> dict[str, Any]:
     return value
 
 
-def test_writes_go_on_and_all_comes_out(
-    node: CassandraNode,
-    kafka: KafkaServer,
-    registry_url: str,
-    topic_prefix: str,
-    sent: Callable[..., list[Sent]],
-    spool_directory: Path,
-    tmp_path: Path,
-) -> None:
-    state = tmp_path / "state"
-    settings = settings_beside(node.cluster, state) | {
+@pytest.fixture
+def publisher(
+    node: CassandraNode, kafka: KafkaServer, registry_url: str, topic_prefix: str, tmp_path: Path
+) -> Iterator[PublisherProcess]:
+    """Not started yet."""
+    settings = settings_beside(node.cluster, tmp_path / "state") | {
         "kafka.bootstrap_servers": kafka.bootstrap_servers,
         "kafka.topic_prefix": topic_prefix,
         "registry.url": registry_url,
         "publisher.on_full": "spool",
-        "publisher.spool_directory": spool_directory,
     }
-    publisher = PublisherProcess(settings, tmp_path)
+    process = PublisherProcess(settings, tmp_path)
+    yield process
+    process.kill()
+
+
+@pytest.fixture
+def client(node: CassandraNode) -> Iterator[cql.CqlClient]:
+    """There is the table filled.t."""
+    with cql.connect([node.address], node.port) as client:
+        client.run("CREATE KEYSPACE filled WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        client.run("CREATE TABLE filled.t (p int PRIMARY KEY, v text) WITH cdc = true")
+        yield client
+
+
+@pytest.mark.parametrize("is_same_filesystem", [True, False], ids=["renamed", "copied"])
+def test_writes_go_on_and_all_comes_out(
+    publisher: PublisherProcess, client: cql.CqlClient, kafka: KafkaServer, sent: SentBy, spool_directory: Path
+) -> None:
+    publisher.settings["publisher.spool_directory"] = spool_directory
+    publisher.start()
+    kafka.pause()
     try:
-        with cql.connect([node.address], node.port) as client:
-            client.run("CREATE KEYSPACE filled WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
-            client.run("CREATE TABLE filled.t (p int PRIMARY KEY, v text) WITH cdc = true")
-            publisher.start()
-            kafka.pause()
-            try:
-                most = write_all(client, publisher)
-                shown = publisher.command("status")[1]
-                assert "CDC-018" in publisher.log()
-                assert "spool " in shown
-                assert most["used"] <= most["full_at"]
-                assert publisher.get("/health")[0] == 200
-            finally:
-                kafka.resume()
-        log.info("most in cdc_raw: %.1f MiB, in the spool: %.1f MiB", most["used"] / MIB, most["spool_bytes"] / MIB)
-        eventually(lambda: status(publisher)["spool_segments"] < most["spool_segments"] - 3, SECONDS)
-        publisher.kill()
-        publisher.start()
-        found = sent("filled", "t", lambda messages: {each.key for each in messages} >= KEYS, SECONDS)
-        eventually(lambda: status(publisher)["spool_segments"] == 0, SECONDS)
-        [folder] = spool_directory.iterdir()
-        assert segments(folder) == []
-        assert list(folder.iterdir()) == []
-        rows = [each for each in found if each.message.kind == "row"]
-        log.info("%d rows written, %d messages", WRITES, len(rows))
-        assert len(rows) <= WRITES + MOST_IN_FLIGHT
-        assert publisher.stop() == 0
+        most = write_all(client, publisher)
+        shown = publisher.command("status")[1]
+        assert "CDC-018" in publisher.log()
+        assert "spool " in shown
+        assert most["used"] <= most["full_at"]
+        assert publisher.get("/health")[0] == 200
     finally:
+        kafka.resume()
+    log.info("most in cdc_raw: %.1f MiB, in the spool: %.1f MiB", most["used"] / MIB, most["spool_bytes"] / MIB)
+    eventually(lambda: status(publisher)["spool_segments"] < most["spool_segments"] - 3, SECONDS)
+    publisher.kill()
+    publisher.start()
+    found = sent("filled", "t", lambda messages: {each.key for each in messages} >= KEYS, SECONDS)
+    check_empty(publisher, spool_directory)
+    rows = [each for each in found if each.message.kind == "row"]
+    log.info("%d rows written, %d messages", WRITES, len(rows))
+    assert len(rows) <= WRITES + MOST_IN_FLIGHT
+    assert publisher.stop() == 0
+
+
+def test_started_again_while_kafka_is_away(
+    publisher: PublisherProcess, client: cql.CqlClient, kafka: KafkaServer, sent: SentBy, tmp_path: Path
+) -> None:
+    publisher.start()
+    client.run("INSERT INTO filled.t (p, v) VALUES (-1, 'published')")
+    sent("filled", "t", at_least(1))
+    assert publisher.stop() == 0
+    kafka.kill()
+    try:
+        publisher.begin()
+        publisher.wait_for("CDC-020")
+        most = write_all(client, publisher)
+        assert "CDC-018" in publisher.log()
+        assert most["used"] <= most["full_at"]
+        assert publisher.get("/health")[0] == 200
+        assert most["memory"] < MOST_MEMORY
         publisher.kill()
+        started_at = len(publisher.log())
+        publisher.begin()
+        publisher.wait_for("CDC-020", started_at)
+        eventually(lambda: status(publisher)["spool_segments"] >= most["spool_segments"])
+        assert "CDC-020" in publisher.command("status")[1]
+        assert status(publisher)["lag_bytes"] > TOTAL_MIB * MIB
+    finally:
+        kafka.start()
+    log.info("most in cdc_raw: %.1f MiB, in the spool: %.1f MiB", most["used"] / MIB, most["spool_bytes"] / MIB)
+    publisher.wait_for('"ready"', started_at)
+    found = sent("filled", "t", lambda messages: {each.key for each in messages} >= KEYS, SECONDS)
+    check_empty(publisher, tmp_path / "state" / "spool")
+    assert status(publisher)["waiting"] == ""
+    assert len([each for each in found if each.message.kind == "row"]) == 1 + WRITES
+    assert "Traceback" not in publisher.log()
+    assert publisher.stop() == 0
+
+
+def check_empty(publisher: PublisherProcess, spool_directory: Path) -> None:
+    """All that was in the spool is acknowledged."""
+    eventually(lambda: status(publisher)["spool_segments"] == 0, SECONDS)
+    [folder] = spool_directory.iterdir()
+    assert list(folder.iterdir()) == []
 
 
 def write_all(client: cql.CqlClient, publisher: PublisherProcess) -> dict[str, float]:
