@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import logging
+import re
+from math import inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cdc_program.settings import KafkaSettings
 
+_SAME_SECONDS = 30.0
+
+
+class _Seldom(logging.Filter):
+    """A broker that is away is told several times a second: lines that differ by numbers only come this seldom."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        words = re.sub(r"\d+", "#", record.getMessage())
+        is_new = abs(record.created - self._said.get(words, -inf)) >= _SAME_SECONDS  # the clock may have been set back
+        if is_new:
+            self._said[words] = record.created
+        return is_new
+
+
 LIBRDKAFKA_LOGGER = logging.getLogger("librdkafka")
 """For a client's `logger` argument: librdkafka's own lines then go where the program's do (on the client's poll)."""
+LIBRDKAFKA_LOGGER.addFilter(_Seldom())
 
 _SECRET_KEYS = frozenset({"sasl.password"})
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from pydantic import SecretStr
 
 from cdc_program.kafka import LIBRDKAFKA_LOGGER, client_config
 from cdc_program.settings import KafkaSettings
+from local_stack.network import free_ports
 
 
 def test_plain_clients_are_given_no_credentials() -> None:
@@ -40,3 +43,20 @@ def test_librdkafka_takes_the_properties() -> None:
     settings = KafkaSettings(security_protocol="SASL_PLAINTEXT", sasl_username="user", sasl_password=SecretStr("x"))
     producer = Producer(client_config(settings), logger=LIBRDKAFKA_LOGGER)
     assert producer.flush(0) == 0
+
+
+def test_a_broker_that_is_away_is_not_told_again_and_again(caplog: pytest.LogCaptureFixture) -> None:
+    settings = KafkaSettings(bootstrap_servers=f"127.0.0.1:{free_ports(1)[0]}")
+    producers = [Producer(client_config(settings), logger=LIBRDKAFKA_LOGGER) for _ in range(2)]
+    deadline = time.monotonic() + 2.5
+    while time.monotonic() < deadline:
+        for producer in producers:
+            producer.poll(0.1)
+    refused = [record for record in caplog.records if "Connection refused" in record.getMessage()]
+    assert len(refused) == 1
+    [again] = [logging.makeLogRecord(record.__dict__) for record in refused]
+    told = []
+    for seconds in (29, 31, -60):
+        again.created += seconds
+        told.append(bool(LIBRDKAFKA_LOGGER.filter(again)))
+    assert told == [False, True, True]
