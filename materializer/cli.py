@@ -42,6 +42,24 @@ def run(settings: Settings) -> None:
     materialize(settings)
 
 
+@main.program_command(
+    "rebuild",
+    params=[
+        click.Argument(["table"], metavar="KEYSPACE.TABLE"),
+        click.Option(["--yes"], is_flag=True, help="Do it; without it, only say what would be done."),
+    ],
+)
+def start_over(settings: Settings, table: str, *, yes: bool) -> None:
+    """Makes a table start over, its state lost or not: then rebuild its keyspace in the CDC datacenter.
+
+    The materializer must be stopped; publishers may go on. Each row that the change topic shows ends with a `d`, the
+    state is deleted, and what lies in the raw topic is passed over. If it is interrupted, run it again.
+    """
+    from materializer.rebuild_command import rebuild  # noqa: PLC0415
+
+    rebuild(settings, table, is_meant=yes)
+
+
 @main.command(
     "archive",
     params=[

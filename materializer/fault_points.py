@@ -16,7 +16,7 @@ import signal
 from collections import Counter
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 
 class FaultPoint(Enum):
@@ -69,6 +69,24 @@ class ReshardPoint(Enum):
     AFTER_FINISH = "All is done; the next run has nothing to do."
 
 
+class RebuildPoint(Enum):
+    """As ReshardPoint, of `rebuild`."""
+
+    POSITION_MARKED = (
+        "Some positions are set behind all raw messages and marked, which keeps the job away; the next run keeps these "
+        "and sets the others."
+    )
+    ROWS_SENT = "The ends of some rows lie in an open transaction, which the next run aborts; it ends them again."
+    ROWS_ENDED = "Readers of the change topic have no rows; the next run finds none to be ended."
+    STATE_DELETED = "Some states are deleted; the next run deletes the rest."
+    STATE_BEGUN = "Some new states are stored; the next run deletes and stores them again."
+    POSITIONS_SENT = "The positions without their marks lie in an open transaction, which the next run aborts."
+    REBUILD_DONE = "All is done. Another run starts the table over once more."
+
+
+AnyPoint: TypeAlias = FaultPoint | ReshardPoint | RebuildPoint
+
+
 class InjectedFaultError(Exception):
     """What `reach` raises where the environment says `raise`."""
 
@@ -76,7 +94,7 @@ class InjectedFaultError(Exception):
 class Fault(NamedTuple):
     """The `nth` time that `point` is reached, `action` (kill, stop or raise); 0 only counts what is reached."""
 
-    point: FaultPoint | ReshardPoint
+    point: AnyPoint
     nth: int
     action: str
 
@@ -85,15 +103,15 @@ def parse(text: str) -> Fault:
     """A fault as CDC_FAULT gives it."""
     name, _, rest = text.partition(":")
     count, _, action = rest.partition(":")
-    points = FaultPoint if name.upper() in FaultPoint.__members__ else ReshardPoint
+    points = next(each for each in (FaultPoint, ReshardPoint, RebuildPoint) if name.upper() in each.__members__)
     return Fault(points[name.upper()], int(count or "1"), action or "kill")
 
 
 armed = parse(os.environ["CDC_FAULT"]) if "CDC_FAULT" in os.environ else None
-reached: Counter[FaultPoint | ReshardPoint] = Counter()
+reached: Counter[AnyPoint] = Counter()
 
 
-def reach(point: FaultPoint | ReshardPoint) -> None:
+def reach(point: AnyPoint) -> None:
     """Called where `point` is, at some for each message; see the module's text."""
     if armed is None:
         return

@@ -22,8 +22,8 @@ from cdc_program.errors import CdcError, Code
 from materializer import changelog
 from materializer.changelog import Changelog, DamagedError
 from materializer.fault_points import FaultPoint, reach
-from materializer.position import newer_format
-from materializer.versions import newest_unneeded_changelog, oldest_kept_snapshot, sequence
+from materializer.position import newer_format, start_over
+from materializer.versions import NOTHING, newest_unneeded_changelog, oldest_kept_snapshot, sequence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -68,6 +68,7 @@ class PartitionHistory:
 
     def __init__(self, store: FileStore, group: str, partition: RawPartition) -> None:
         self._store = store
+        self._partition = partition
         self._folder = f"{group}/{partition}"
 
     def parents(self) -> dict[str, str]:
@@ -79,6 +80,15 @@ class PartitionHistory:
         """The versions of which there is a snapshot, oldest first."""
         names = self._store.list(f"{self._folder}/snapshots")
         return sorted(name.removesuffix(_MANIFEST) for name in names if name.endswith(_MANIFEST))
+
+    def newest(self) -> str:
+        """A version that none stored comes after, of crashed attempts neither: clean-ups go by the numbers of names."""
+        return max((NOTHING, *self.parents(), *self.snapshots()), key=sequence)
+
+    def delete_all(self) -> None:
+        """All that is stored of the partition, whoever made it."""
+        for folder in ("snapshots", "changelogs", "files"):
+            self._store.delete(f"{self._folder}/{folder}/{name}" for name in self._names(folder))
 
     def write_changelog(self, entry: Changelog) -> None:
         self._store.write(self._changelog_path(entry.head.version, entry.parent), changelog.encode(entry))
@@ -188,8 +198,8 @@ class PartitionHistory:
             f"{self.full_path(path)} cannot be used: {problem}.",
             "Bring the file back from a backup or an earlier version of the object. If it belongs to a snapshot, "
             "deleting the snapshot's manifest makes the one before it and its changelogs be taken, if they are still "
-            "kept (`cassandra-materializer state verify` tells). If a changelog is lost, so is the partition's state: "
-            "delete its folder there, reset its offset, and rebuild the table into a new raw topic.",
+            "kept (`cassandra-materializer state verify` tells). If a changelog is lost, so is the partition's state. "
+            + start_over(self._partition.topic),
         )
 
     def full_path(self, path: str) -> str:

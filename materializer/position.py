@@ -15,6 +15,7 @@ from cdc_program.errors import CdcError, Code
 FORMAT_VERSION = 3  # of positions that `state reshard` has touched, which a build before it must not go on from
 _UNTOUCHED = 2  # since 2 a state may end before the offset, by messages that change nothing
 MARKED = (-1, -1)
+REBUILDING = (-2, -2)
 
 
 class RawPartition(NamedTuple):
@@ -25,6 +26,11 @@ class RawPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def command_lock(topic: str) -> RawPartition:
+    """No partition's: its transactional producer fences any other command that works on the raw topic's states."""
+    return RawPartition(f"{topic}/reshard", 0)
 
 
 class TopicShape(NamedTuple):
@@ -39,8 +45,9 @@ class Position(NamedTuple):
     raw topic's count, `topic_id` its id ("" in positions of builds that did not keep it); `renewals` makes a position
     that was committed again differ from the one before. `reshards`: how often the state was dealt out anew.
 
-    `backlog` is there while `state reshard` is at work, and stops everybody else: MARKED while the state is still dealt
-    out by `partitions`; then the first offset and the end of the raw messages that are in no state yet.
+    `backlog` is there while a command is at work, and stops everybody else. Of `state reshard`: MARKED while the state
+    is still dealt out by `partitions`; then the first offset and the end of the raw messages that are in no state yet.
+    Of `rebuild`: REBUILDING, and the state is not to be used any more.
     """
 
     offset: int
@@ -104,7 +111,7 @@ def check_offset(partition: RawPartition, offset: int, bounds: tuple[int, int]) 
             Code.STATE_MISMATCH,
             f"The group's offset of {partition} is {offset}, but the topic ends at {following}: it has been "
             "made anew, or has lost messages.",
-            "Rebuild the table in the CDC datacenter, and start it with another group_id and checkpoint_location.",
+            start_over(partition.topic),
         )
 
 
@@ -118,12 +125,19 @@ def check_shape(topic: str, known: TopicShape, now: TopicShape) -> None:
 
 def check_topic(position: Position, partitions: int, topic_id: str, where: RawPartition) -> None:
     """CdcError: PARTITIONS_CHANGED, or STATE_MISMATCH where another topic has the name now."""
-    if position.backlog is not None:
-        raise being_resharded(where)
+    check_free(position, where)
     if position.partitions != partitions or where.partition >= partitions:
         raise partitions_changed(where.topic, position.partitions, max(partitions, where.partition + 1))
     if position.topic_id and topic_id and position.topic_id != topic_id:
         raise made_anew(where.topic)
+
+
+def check_free(position: Position, where: RawPartition) -> None:
+    """CdcError where a command has begun on the raw topic and is not done: PARTITIONS_CHANGED, or STATE_MISMATCH."""
+    if position.backlog == REBUILDING:
+        raise being_rebuilt(where.topic)
+    if position.backlog is not None:
+        raise being_resharded(where)
 
 
 def partitions_changed(topic: str, before: int, now: int) -> CdcError:
@@ -133,8 +147,7 @@ def partitions_changed(topic: str, before: int, now: int) -> CdcError:
         return CdcError(
             Code.PARTITIONS_CHANGED,
             problem,
-            "Kafka takes no partitions away: see who made the topic anew. Rebuild the table in the CDC datacenter, and "
-            "start it with another group_id and checkpoint_location.",
+            f"Kafka takes no partitions away: see who made the topic anew. {start_over(topic)}",
         )
     return CdcError(Code.PARTITIONS_CHANGED, problem, f"{_reshard(topic)} Then start the materializer again.")
 
@@ -145,6 +158,15 @@ def being_resharded(where: RawPartition) -> CdcError:
         Code.PARTITIONS_CHANGED,
         f"`cassandra-materializer state reshard` has begun to deal out the state of {where.topic}, and is not done.",
         f"Let it finish. If it was stopped: {_reshard(where.topic)}",
+    )
+
+
+def being_rebuilt(topic: str) -> CdcError:
+    """CdcError(STATE_MISMATCH) for a raw topic that `rebuild` is at work on, or was."""
+    return CdcError(
+        Code.STATE_MISMATCH,
+        f"`cassandra-materializer rebuild` has begun to make the table of {topic} start over, and is not done.",
+        f"Let it finish. If it was stopped, run `cassandra-materializer rebuild {_table(topic)} --yes` again.",
     )
 
 
@@ -159,8 +181,16 @@ def misplaced(where: RawPartition, offset: int, belongs: int) -> CdcError:
 
 
 def _reshard(topic: str) -> str:
-    table = ".".join(topic.rsplit(".", 2)[-2:])
-    return f"Run `cassandra-materializer state reshard {table}`: it puts each row where its key belongs now."
+    return f"Run `cassandra-materializer state reshard {_table(topic)}`: it puts each row where its key belongs now."
+
+
+def start_over(topic: str) -> str:
+    """What to do where the state of a raw topic can no longer be gone on from."""
+    return f"Start the table over: `cassandra-materializer rebuild {_table(topic)}` says how (docs/operations.md)."
+
+
+def _table(topic: str) -> str:
+    return ".".join(topic.rsplit(".", 2)[-2:])
 
 
 def made_anew(topic: str) -> CdcError:
@@ -168,7 +198,7 @@ def made_anew(topic: str) -> CdcError:
     return CdcError(
         Code.STATE_MISMATCH,
         f"The raw topic {topic} was deleted and made anew: what its offsets counted is gone.",
-        "Rebuild the table in the CDC datacenter, and start it with another group_id and checkpoint_location.",
+        start_over(topic),
     )
 
 
@@ -177,8 +207,8 @@ def skipped(partition: RawPartition, expected: int, found: int) -> CdcError:
     return CdcError(
         Code.RAW_SKIPPED,
         f"Raw messages of {partition} are missing: the next one should have offset {expected}, but it has {found}.",
-        "They were deleted before they were read (see retention.ms of the raw topic). Rebuild the table in the CDC "
-        "datacenter into a new raw topic; the changes in between are lost.",
+        "They were deleted before they were read (see retention.ms of the raw topic); the changes in between are lost. "
+        + start_over(partition.topic),
     )
 
 
@@ -196,5 +226,5 @@ def _foreign(where: RawPartition, offset: int, problem: str) -> CdcError:
         Code.STATE_MISMATCH,
         f"The group's committed offset {offset} of {where} {problem}: another program or an operator has set it.",
         "The state cannot be moved to an offset by hand. Use another group_id for other readers; to go on, commit the "
-        "offset and the metadata that the partition's newest changelog names.",
+        f"offset and the metadata that the partition's newest changelog names. {start_over(where.topic)}",
     )

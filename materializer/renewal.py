@@ -11,7 +11,7 @@ import structlog
 
 from cdc_program.errors import CdcError, Code
 from materializer.kafka import DEFAULT_LIMITS, GroupPositions, PartitionProducer, driver_errors
-from materializer.position import Position, being_resharded
+from materializer.position import Position, check_free
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -83,8 +83,7 @@ class Renewal:
         position = positions.read([partition])[partition]
         if position is None:
             raise _lost(self._group, partition)
-        if position.backlog is not None:  # what `state reshard` commits for all partitions together must stand
-            raise being_resharded(partition)
+        check_free(position, partition)  # what a command commits for all partitions together must stand
         position = position._replace(renewals=position.renewals + 1)
         producer.begin()
         producer.send_position(position)

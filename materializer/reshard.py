@@ -16,30 +16,29 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from cdc_messages.topics import partition_for
-from cdc_program.errors import CdcError, Code
 from materializer import worker
-from materializer.changelog import Changelog, Head
+from materializer.changelog import Head
 from materializer.deal import TICK_HOST, Deal, Facts, Times, dealt, make_deal, read_facts, tick
 from materializer.dealt_partition import RawMessageAt, opened, overtaken
 from materializer.fault_points import ReshardPoint, reach
+from materializer.fill import Fill
 from materializer.history import PartitionHistory
-from materializer.kafka import GroupPositions, PartitionProducer, Topics, read_raw
-from materializer.position import MARKED, Position, RawPartition
-from materializer.reshard_survey import Survey, TopicNow, is_explained, survey
+from materializer.kafka import GroupPositions, PartitionProducer, read_raw
+from materializer.position import MARKED, Position, RawPartition, command_lock
+from materializer.reshard_survey import Survey, TopicNow, is_explained, survey, topic_now
 from materializer.restore import restore
 from materializer.row_updates import UnreadableError, decode_record
-from materializer.state import State, open_state
-from materializer.versions import NOTHING, next_version, sequence
+from materializer.state import open_state
+from materializer.versions import next_version, sequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cdc_program.settings import KafkaSettings
     from materializer.plan import BatchPlan
     from materializer.row_updates import RawRecord
+    from materializer.state import State
 
 _AT_ONCE = 16  # states that are filled in one pass over the old ones
-_BATCH_BYTES = 8 * 1024 * 1024
 _NEVER = 2**40  # seconds: nothing is purged here, so that what is folded twice finds its like
 
 
@@ -60,7 +59,7 @@ class Reshard:
         self._group_positions = GroupPositions(plan.kafka, self._group)
 
     def run(self) -> None:
-        lock = self._fence(RawPartition(f"{self._name}/reshard", 0))  # no partition's: fences another run of this
+        lock = self._fence(command_lock(self._name))
         found = self._look()
         if found.is_needless:
             self._say(f"{self._name}: the state of {found.before} partitions, and all messages, are where they belong")
@@ -175,12 +174,9 @@ class Reshard:
         self._say(f"{topic.name}: the state of {found.before} partitions is dealt out to {topic.partitions}")
 
     def _fresh_version(self, topic: TopicNow, marked: Mapping[int, Position]) -> str:
-        """One behind all that is stored, of crashed attempts too: clean-ups go by the numbers of names."""
-        versions = [NOTHING, *(position.version for position in marked.values())]
-        for number in topic.bounds:
-            history = self._history(topic.partition(number))
-            versions += [*history.parents(), *history.snapshots()]
-        return max(versions, key=sequence)
+        """One that none stored comes after."""
+        versions = [position.version for position in marked.values()]
+        return max([*versions, *(self._history(topic.partition(each)).newest() for each in topic.bounds)], key=sequence)
 
     def _deal(
         self, topic: TopicNow, marked: Mapping[int, Position], deal: Deal, versions: Mapping[int, str]
@@ -191,7 +187,7 @@ class Reshard:
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=home, prefix="reshard-")))
             fills = {
-                number: _Fill(
+                number: Fill(
                     stack.enter_context(closing(open_state(folder / str(number)))),
                     Head(
                         version, marked[number].offset if number in marked else 0, deal.times.now_ms, topic.partitions
@@ -275,18 +271,6 @@ class Reshard:
         )
 
 
-def topic_now(settings: KafkaSettings, name: str) -> TopicNow:
-    """CdcError(CONFIG_INVALID) where there is no such topic."""
-    topics = Topics(settings)
-    count = topics.partition_counts().get(name)
-    if count is None:
-        raise CdcError(Code.CONFIG_INVALID, f"There is no raw topic {name}.", "Name a table as keyspace.table.")
-    bounds = topics.bounds([RawPartition(name, number) for number in range(count)])
-    return TopicNow(
-        name, topics.shapes([name])[name].topic_id, {each.partition: found for each, found in bounds.items()}
-    )
-
-
 def _first(marked: Mapping[int, Position], number: int) -> int:
     """Where a partition's backlog begins: a new one's at its beginning."""
     return marked[number].offset if number in marked else 0
@@ -316,29 +300,3 @@ def _belongs(record: RawRecord, count: int) -> Sequence[int]:
 def _store_first(store: Callable[..., object], files: dict[Path, str]) -> None:
     """A snapshot that none came before."""
     store(files, None, is_own=True)
-
-
-class _Fill:
-    """A new state, and what is put into it, so much at a time."""
-
-    def __init__(self, state: State, head: Head, begin: Mapping[bytes, bytes]) -> None:
-        self._state = state
-        self._head = head
-        self._writes: dict[bytes, bytes | None] = dict(begin)
-        self._size = self._entries = 0
-
-    def put(self, key: bytes, value: bytes) -> None:
-        self._writes[key] = value
-        self._size += len(key) + len(value)
-        self._entries += 1
-        if self._size >= _BATCH_BYTES:
-            self._flush()
-
-    def finish(self) -> tuple[int, State]:
-        """How many entries were put into the state that it is now."""
-        self._flush()
-        return self._entries, self._state
-
-    def _flush(self) -> None:
-        self._state.apply(Changelog(self._head, self._state.version, self._head.offset, self._writes))
-        self._writes, self._size = {}, 0

@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
-from materializer.kafka import read_raw
-from materializer.position import MARKED, Position, RawPartition, made_anew, partitions_changed, skipped
+from materializer.kafka import Topics, read_raw
+from materializer.position import (
+    MARKED,
+    REBUILDING,
+    Position,
+    RawPartition,
+    being_rebuilt,
+    made_anew,
+    partitions_changed,
+    skipped,
+)
 from materializer.versions import NOTHING
 
 if TYPE_CHECKING:
@@ -82,6 +91,18 @@ class Survey(NamedTuple):
             yield f"{topic.partition(number)}: offset {offset}, {end - offset} messages to be folded"
 
 
+def topic_now(settings: KafkaSettings, name: str) -> TopicNow:
+    """CdcError(CONFIG_INVALID) where there is no such topic."""
+    topics = Topics(settings)
+    count = topics.partition_counts().get(name)
+    if count is None:
+        raise CdcError(Code.CONFIG_INVALID, f"There is no raw topic {name}.", "Name a table as keyspace.table.")
+    bounds = topics.bounds([RawPartition(name, number) for number in range(count)])
+    return TopicNow(
+        name, topics.shapes([name])[name].topic_id, {each.partition: found for each, found in bounds.items()}
+    )
+
+
 def survey(settings: KafkaSettings, topic: TopicNow, found: Mapping[RawPartition, Position | None]) -> Survey:
     """CdcError where the positions are not such that a reshard could be the answer."""
     positions = {each.partition: position for each, position in found.items() if position is not None}
@@ -91,6 +112,8 @@ def survey(settings: KafkaSettings, topic: TopicNow, found: Mapping[RawPartition
             f"The group has no offset of {topic.name}: there is no state to be dealt out.",
             "Name the group_id of the job; or just start it: it begins with the partitions that are there.",
         )
+    if any(each.backlog == REBUILDING for each in positions.values()):
+        raise being_rebuilt(topic.name)
     counts = {position.partitions for position in positions.values()}
     before = max(counts)
     if before > topic.partitions:

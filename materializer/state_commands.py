@@ -18,8 +18,8 @@ from cdc_program.registry import RegistryClient
 from materializer.history import PartitionHistory
 from materializer.kafka import TopicReader, Topics, command_errors
 from materializer.position import RawPartition
-from materializer.reshard import Reshard, topic_now
-from materializer.reshard_survey import survey
+from materializer.reshard import Reshard
+from materializer.reshard_survey import survey, topic_now
 from materializer.restore import restore
 from materializer.state import open_state
 from materializer.state_report import list_states, positions_of, stored_partitions

@@ -33,7 +33,7 @@ from materializer.fault_points import FaultPoint, reach
 from materializer.history import GoneError, PartitionHistory, Retention
 from materializer.inexact import DeadLetter
 from materializer.overlay import StateReader
-from materializer.position import Position, RawPartition, check_topic, misplaced, skipped
+from materializer.position import Position, RawPartition, check_topic, misplaced, skipped, start_over
 from materializer.restore import restore
 from materializer.row_updates import RawRecord
 from materializer.state import State
@@ -213,7 +213,7 @@ class PartitionTask:
                 f"The group has no committed offset of {self._partition}, but the checkpoint location holds its state: "
                 "the group was deleted, has expired, or is not the one that this state belongs to.",
                 "Set group_id and checkpoint_location as they were; or commit the offset and the metadata that the "
-                "newest changelog names; or, to start anew, delete the change topic and the partition's folder.",
+                f"newest changelog names. {start_over(self._partition.topic)}",
             )
         if first != 0:
             raise skipped(self._partition, 0, first)

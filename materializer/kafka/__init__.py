@@ -7,7 +7,7 @@ from materializer.kafka.clients import command_errors, driver_errors
 from materializer.kafka.positions import GroupPositions
 from materializer.kafka.producer import DEFAULT_LIMITS, PartitionProducer, ProducerLimits, send_all
 from materializer.kafka.raw_reader import RawReader, ReadBounds, read_raw
-from materializer.kafka.topic_reader import KafkaMessage, TopicReader
+from materializer.kafka.topic_reader import KafkaMessage, TopicReader, read_partition
 from materializer.kafka.topics import Topics
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Topics",
     "command_errors",
     "driver_errors",
+    "read_partition",
     "read_raw",
     "send_all",
 ]

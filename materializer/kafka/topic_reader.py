@@ -1,7 +1,8 @@
-"""Topics that are read whole: those of table schemas and of dead letters."""
+"""Topics that are read whole: those of table schemas and of dead letters, and a partition of any other."""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
@@ -10,9 +11,13 @@ from cdc_program.kafka import GROUP_REFUSED, WITHOUT_GROUP, client_config
 from materializer.kafka.clients import TIMEOUT, driver_errors
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from confluent_kafka import Message as KafkaClientMessage
 
     from cdc_program.settings import KafkaSettings
+
+_READ_AHEAD_KBYTES = 4096
 
 
 class KafkaMessage(NamedTuple):
@@ -66,6 +71,31 @@ class TopicReader:
         for partition in self._next:
             _, ends[partition] = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), TIMEOUT)
         return ends
+
+
+def read_partition(settings: KafkaSettings, topic: str, partition: int) -> Iterator[tuple[bytes, bytes | None]]:
+    """The committed messages of a partition as far as its end is when it is reached, (key, value), fetched as they are
+    asked for. KafkaException.
+    """
+    config = {**client_config(settings), **WITHOUT_GROUP, "queued.max.messages.kbytes": _READ_AHEAD_KBYTES}
+    consumer = Consumer(config)
+    try:
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+        waited_until = time.monotonic() + TIMEOUT
+        while time.monotonic() < waited_until:
+            for message in consumer.consume(1000, 0.5):
+                error = message.error()
+                if error is None:
+                    waited_until = time.monotonic() + TIMEOUT
+                    found = _kafka_message(message)
+                    yield found.key or b"", found.value
+                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+                    return
+                elif error.name() != GROUP_REFUSED:
+                    raise KafkaException(error)
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
+    finally:
+        consumer.close()
 
 
 def _kafka_message(message: KafkaClientMessage) -> KafkaMessage:

@@ -6,12 +6,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from local_stack.paths import project_root
-from materializer.fault_points import FaultPoint, ReshardPoint
+from materializer.fault_points import FaultPoint, RebuildPoint, ReshardPoint
 from tests.chaos.faults import StackFault
 from tests.chaos.matrix import Action
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from materializer.fault_points import AnyPoint
 
 PAGE = "docs/crashes.md"
 HEADING = "## The points\n"
@@ -51,11 +53,20 @@ def table() -> str:
         *_rows(ReshardPoint),
         "",
         "Until a run has come to its end, the job stops at its start (`CDC-054`).",
+        "",
+        "`cassandra-materializer rebuild` is killed at each of these, and run again, while a publisher goes on",
+        "(`tests/materializer/test_rebuild.py`):",
+        "",
+        "| the command dies at | what is true then, and what the next run does |",
+        "| --- | --- |",
+        *_rows(RebuildPoint),
+        "",
+        "Until a run has come to its end, the job stops at its start (`CDC-051`).",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _rows(points: Iterable[FaultPoint | ReshardPoint]) -> Iterator[str]:
+def _rows(points: Iterable[AnyPoint]) -> Iterator[str]:
     return (f"| `{point.name.lower()}` | {point.value} |" for point in points)
 
 

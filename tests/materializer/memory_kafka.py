@@ -39,7 +39,7 @@ class MemoryKafka:
             patch.setattr(f"materializer.{module}.read_raw", self.read_raw)
         patch.setattr("materializer.reshard.GroupPositions", lambda *_: self)
         patch.setattr("materializer.worker._positions", lambda *_: self)
-        patch.setattr("materializer.reshard.Topics", lambda *_: self)
+        patch.setattr("materializer.reshard_survey.Topics", lambda *_: self)
 
     def append(self, partition: int, key: bytes, value: bytes) -> None:
         self.raw[partition].append(RawRecord(key, value, len(self.raw[partition]), next(self._now)))

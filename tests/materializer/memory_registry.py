@@ -28,5 +28,9 @@ class MemoryRegistry:
     def lookup(self, subject: str, schema: dict[str, Any]) -> int | None:
         return self.schemas.get((subject, json.dumps(schema)))
 
+    def get(self, schema_id: int) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(next(text for (_, text), each in self.schemas.items() if each == schema_id))
+        return found
+
     def has(self, subject: str) -> bool:
         return subject in self.subjects

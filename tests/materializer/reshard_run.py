@@ -35,6 +35,7 @@ from tests.materializer.table_job import PatientPlanner, TableJob, run_task
 from tests.materializer.test_deal import OF_A_KEY
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from materializer.fault_points import Fault
@@ -119,20 +120,24 @@ class Run:
 
     def materialize(self, partitions: int) -> list[CdcError]:
         """Each partition from its beginning to its end, as the job does; what stopped them."""
-        found: defaultdict[int, list[RawRecord]] = defaultdict(list)
-        for each in read_topic(self.job.settings.kafka.bootstrap_servers, self.topic, partitions):
-            record = RawRecord(each.key() or b"", each.value() or b"", each.offset() or 0, each.timestamp()[1])
-            found[each.partition() or 0].append(record)
         planner, errors = PatientPlanner(self.job.settings, self.job.registry), []
         try:
             planner.check_positions()
         except CdcError as error:
             return [error]
         plan = planner.plan()
-        for partition, records in found.items():
+        for partition, records in self.records(partitions).items():
             if (error := run_task(plan, RawPartition(self.topic, partition), records).error) is not None:
                 errors.append(error)
         return errors
+
+    def records(self, partitions: int) -> dict[int, list[RawRecord]]:
+        """All that the raw partitions hold."""
+        found: defaultdict[int, list[RawRecord]] = defaultdict(list)
+        for each in read_topic(self.job.settings.kafka.bootstrap_servers, self.topic, partitions):
+            record = RawRecord(each.key() or b"", each.value() or b"", each.offset() or 0, each.timestamp()[1])
+            found[each.partition() or 0].append(record)
+        return found
 
     def reshard(self) -> list[str]:
         plan = PatientPlanner(self.job.settings, self.job.registry).plan()
@@ -142,12 +147,7 @@ class Run:
         return said
 
     def reshard_in_child(self, fault: Fault) -> int:
-        """In a process of its own: its exit status, the negative signal's number if one has ended it."""
-        child = _servers.Process(target=_reshard, args=(self.job, fault))
-        child.start()
-        child.join(END_SECONDS)
-        assert child.exitcode is not None
-        return child.exitcode
+        return in_child(_reshard, self.job, fault)
 
     def stored(self, partitions: int, folder: Path) -> list[dict[bytes, bytes]]:
         """What the checkpoint location holds of each partition's Cassandra partitions; the folder is an empty one."""
@@ -175,6 +175,15 @@ class Run:
 
     def verify(self) -> None:
         verify_all(self.job.settings, ())
+
+
+def in_child(work: Callable[[TableJob, Fault], None], job: TableJob, fault: Fault) -> int:
+    """In a process of its own: its exit status, the negative signal's number if one has ended it."""
+    child = _servers.Process(target=work, args=(job, fault))
+    child.start()
+    child.join(END_SECONDS)
+    assert child.exitcode is not None
+    return child.exitcode
 
 
 def _value(image: dict[str, Any] | None) -> str | None:
