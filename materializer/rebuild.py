@@ -238,7 +238,7 @@ def next_steps(table: str) -> list[str]:
     return [
         'Next, on each node of the CDC datacenter, one after the other (docs/operations.md, "Starting over"):',
         f"  cqlsh -e \"DELETE FROM system.available_ranges_v2 WHERE keyspace_name = '{keyspace}'\"",  # noqa: S608 - for the reader
-        "      (3.11: system.available_ranges; without it the node leaves out what it has streamed once)",
+        "      (3.11: system.available_ranges; without it the node refuses or leaves out what it has streamed once)",
         f"  nodetool rebuild --keyspace {keyspace} -- <another datacenter>",
         "and, before it or after:",
         "  cassandra-materializer run",
