@@ -146,13 +146,18 @@ def test_killed_again_and_again_it_loses_nothing(
     assert publisher.stop() == 0
 
 
+def publish_one(publisher: PublisherProcess, cql: Session, keyspace: str, sent: SentBy) -> None:
+    """It runs, and of the table `waiting` the row 0 has come out."""
+    cql.execute(f"CREATE TABLE {keyspace}.waiting (id int PRIMARY KEY, v text) WITH cdc = true")
+    publisher.start()
+    cql.execute(f"INSERT INTO {keyspace}.waiting (id, v) VALUES (0, 'a')")
+    sent(keyspace, "waiting", at_least(1))
+
+
 def test_it_waits_for_a_kafka_that_answers_nothing(
     publisher: PublisherProcess, cql: Session, fresh_keyspace: str, kafka: KafkaServer, sent: SentBy
 ) -> None:
-    cql.execute(f"CREATE TABLE {fresh_keyspace}.waiting (id int PRIMARY KEY, v text) WITH cdc = true")
-    publisher.start()
-    cql.execute(f"INSERT INTO {fresh_keyspace}.waiting (id, v) VALUES (0, 'a')")
-    sent(fresh_keyspace, "waiting", at_least(1))
+    publish_one(publisher, cql, fresh_keyspace, sent)
     kafka.pause()
     try:
         for number in range(1, 100):
@@ -170,17 +175,14 @@ def test_it_waits_for_a_kafka_that_answers_nothing(
 def test_started_while_kafka_is_away_it_waits(
     publisher: PublisherProcess, cql: Session, fresh_keyspace: str, kafka: KafkaServer, sent: SentBy
 ) -> None:
-    cql.execute(f"CREATE TABLE {fresh_keyspace}.later (id int PRIMARY KEY, v text) WITH cdc = true")
-    publisher.start()
-    cql.execute(f"INSERT INTO {fresh_keyspace}.later (id, v) VALUES (0, 'a')")
-    sent(fresh_keyspace, "later", at_least(1))
+    publish_one(publisher, cql, fresh_keyspace, sent)
     assert publisher.stop() == 0
     since = len(publisher.log())
     kafka.pause()
     try:
         publisher.begin(kafka__connect_timeout_seconds=2)
         publisher.wait_for("CDC-020", since)
-        cql.execute(f"INSERT INTO {fresh_keyspace}.later (id, v) VALUES (1, 'a')")
+        cql.execute(f"INSERT INTO {fresh_keyspace}.waiting (id, v) VALUES (1, 'a')")
         assert publisher.get("/health")[0] == 200
         eventually(lambda: "CDC-020" in publisher.command("status")[1])
         assert publisher.stop() == 0
@@ -189,7 +191,7 @@ def test_started_while_kafka_is_away_it_waits(
     finally:
         kafka.resume()
     publisher.wait_for('"ready"', since)
-    assert len(rows(sent(fresh_keyspace, "later", at_least(2)))) == 2
+    assert len(rows(sent(fresh_keyspace, "waiting", at_least(2)))) == 2
     eventually(lambda: "waiting" not in publisher.command("status")[1])
     assert publisher.stop() == 0
 
