@@ -22,7 +22,7 @@ from materializer.rebuild import Rebuild
 from materializer.state_report import positions_of
 from tests.materializer.raw_builder import int_bytes
 from tests.materializer.reshard_run import Run, in_child
-from tests.materializer.table_job import RAW_PARTITIONS, TableJob, job_settings
+from tests.materializer.table_job import RAW_PARTITIONS, PatientPlanner, TableJob, job_settings, run_task
 
 if TYPE_CHECKING:
     from local_stack.interfaces import KafkaServer
@@ -159,3 +159,18 @@ def test_a_kill_at_any_step_is_made_good_by_another_run(run: Run) -> None:
     check(run)
     run.verify()
     assert {point for point, _ in KILLS} == set(RebuildPoint) - {RebuildPoint.REBUILD_DONE}
+
+
+def test_a_task_that_comes_later_than_the_mark_stops(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.send(40, RAW_PARTITIONS)
+    plan = PatientPlanner(run.job.settings, run.job.registry).plan()
+    came = []
+
+    def come_between(point: object) -> None:
+        if point is RebuildPoint.POSITION_MARKED:
+            monkeypatch.undo()
+            came.append(run_task(plan, run.job.raw, run.records(RAW_PARTITIONS)[0]).error)
+
+    monkeypatch.setattr("materializer.rebuild.reach", come_between)
+    rebuild(run.job)
+    assert [error.code for error in came if error is not None] == [Code.STATE_MISMATCH]
