@@ -76,6 +76,7 @@ class ChangeReader:
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "earliest",
                 "enable.partition.eof": True,
+                "topic.metadata.refresh.interval.ms": 2000,  # a broker that was waking up may have said: no leader
                 "allow.auto.create.topics": False,
             }
         )

@@ -6,7 +6,7 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from cdc_program.errors import CdcError, Code
 from tests.chaos.faults import Hurter, Strike, strikes
@@ -18,6 +18,7 @@ from tests.model.writer import Writer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+    from types import TracebackType
 
     from local_stack.stack import Stack
     from materializer.fault_points import FaultPoint
@@ -123,17 +124,10 @@ def _load_and_hurt(
     say: Callable[[Strike], None],
 ) -> int:
     """Statements go on until all faults have struck; how many were sent."""
-    struck = threading.Event()
     writer = Writer(run.client, one.keyspace)
     generator = Generator(one.seed, one.tables, int(time.time() * 1e6))
-    load = _Load(generator, writer, struck)
-    load.start()
-    try:
+    with Load(generator, writer):
         _strike_all(planned, hurter, supervisor, say)
-    finally:
-        struck.set()
-        load.join()
-    load.check()
     one.settler.settle(time.time())
     hurter.wake_zombies()
     writer.run(generator.late_statements())
@@ -151,24 +145,32 @@ def _strike_all(planned: list[Strike], hurter: Hurter, supervisor: Supervisor, s
             hurter.strike(strike)
 
 
-class _Load(threading.Thread):
-    """Statements in slices with pauses between them, until it is told to end."""
+class Load(threading.Thread):
+    """Statements in slices with pauses; a context manager, which raises at its end what they failed with."""
 
-    def __init__(self, generator: Generator, writer: Writer, end: threading.Event) -> None:
+    def __init__(self, generator: Generator, writer: Writer) -> None:
         super().__init__()
         self._generator = generator
         self._writer = writer
-        self._end = end
+        self._end = threading.Event()
         self._error: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end.set()
+        self.join()
+        if kind is None and self._error is not None:
+            raise self._error
 
     def run(self) -> None:
         try:
             while not self._end.is_set():
                 self._writer.run(self._generator.statements(SLICE))
                 self._end.wait(PAUSE_SECONDS)
-        except BaseException as error:  # noqa: BLE001 - raised in the caller's thread
+        except BaseException as error:  # noqa: BLE001 - raised in the context's thread
             self._error = error
-
-    def check(self) -> None:
-        if self._error is not None:
-            raise self._error

@@ -30,7 +30,15 @@ class RawLog:
     def __init__(self, servers: Servers, keyspace: str, tables: Iterable[str], group: str = GROUP) -> None:
         self.records: dict[Place, list[RawRecord]] = defaultdict(list)
         self._topics = {table: raw_topic(servers.topic_prefix, keyspace, table) for table in tables}
-        self._consumer = Consumer({"bootstrap.servers": servers.kafka, "group.id": group, "enable.auto.commit": False})
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": servers.kafka,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "isolation.level": "read_uncommitted",  # positions as they are: a zombie's transaction may be open
+                "topic.metadata.refresh.interval.ms": 2000,  # a broker that was waking up may have said: no leader
+            }
+        )
         self._places: dict[str, list[TopicPartition]] = {}
 
     def close(self) -> None:
