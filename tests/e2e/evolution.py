@@ -82,9 +82,10 @@ class Table:
                 count -= len(found)
                 history.add(replace(each, table=self.name) for each in found if each.table == (topic or self.name))
         assert count == 0
-        assert list(history.problems()) == []
+        problems = list(history.problems())
+        assert not problems, problems
         result = compare(self.client, history, [(KEYSPACE, self.name)])
-        assert result.differences == []
+        assert not result.differences, result.differences
         assert result.tables[f"{KEYSPACE}.{self.name}"] > 0
 
     def close(self) -> None:
