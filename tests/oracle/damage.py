@@ -23,6 +23,7 @@ from cassandra_storage.mutation import read_mutation
 from local_stack.paths import run_folder
 from tests.fuzz.mutate import mutated
 from tests.oracle.described import Said, compact, described
+from tests.oracle.java_child import JvmDiedError
 from tests.oracle.judge import Tally, first_difference, normalised
 
 if TYPE_CHECKING:
@@ -37,10 +38,11 @@ KEPT = run_folder() / "damaged"
 HEAD = 16_384  # of a segment is damaged, so that little is read again and again
 MARKER = 8
 AROUND = 16  # bytes of a sync marker or an entry's head
+MOST_KILLED = 5  # no more than one in so many may kill the JVM
 
 
 class DamageJudge:
-    """Damages the head of one segment; the copies that are read otherwise are kept in .run/damaged."""
+    """Damages the head of one segment; copies that are read otherwise, or kill the JVM, are kept in .run/damaged."""
 
     def __init__(
         self, oracle: CommitLogOracle, path: Path, tables: Mapping[bytes, TableMetadata], keys: Mapping[str, bytes]
@@ -64,13 +66,25 @@ class DamageJudge:
         for number in range(copies):
             self._copy.write_bytes(_damaged(rng, self._head, self._places))
             tally.damaged += 1
-            difference = self._difference()
+            try:
+                difference = self._difference()
+            except JvmDiedError:  # a Cassandra ends itself where an error seems to leave it no choice
+                self._keep(f"killed-{number}")
+                if tally.killed * MOST_KILLED > copies:
+                    raise
+                tally.killed += 1
+                self._oracle.restart()
+                continue
             if difference:
-                KEPT.mkdir(parents=True, exist_ok=True)
-                kept = KEPT / f"{number}-{self._copy.name}"
-                shutil.copy(self._copy, kept)
-                tally.differ(f"{kept.name}: {difference}")
+                tally.differ(f"{self._keep(str(number))}: {difference}")
         return tally
+
+    def _keep(self, prefix: str) -> str:
+        """The copy's name in .run/damaged."""
+        KEPT.mkdir(parents=True, exist_ok=True)
+        kept = KEPT / f"{prefix}-{self._copy.name}"
+        shutil.copy(self._copy, kept)
+        return kept.name
 
     def _difference(self) -> str | None:
         ours, (theirs, has_failed) = list(self._ours()), self._theirs()

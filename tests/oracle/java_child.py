@@ -22,6 +22,10 @@ FOLDER = Path(__file__).with_name("java")
 COMPILED_AGAINST = ("cassandra-all", "jackson", "guava")
 
 
+class JvmDiedError(AssertionError):
+    """The child has ended by itself."""
+
+
 class JavaChild:
     """A context manager: compiles the sources and starts the first one's class; what it logs is in `log`."""
 
@@ -62,6 +66,11 @@ class JavaChild:
         self._child.communicate()
         self._folder.cleanup()
 
+    def restart(self) -> None:
+        """A new child, in place of one that has ended."""
+        self.__exit__()
+        self.__enter__()
+
     def tell(self, line: str) -> None:
         assert self._child.stdin is not None
         self._child.stdin.write(line + "\n")
@@ -71,5 +80,6 @@ class JavaChild:
         """The next line of what it says, without its end."""
         assert self._child.stdout is not None
         line = self._child.stdout.readline()
-        assert line, f"the JVM has died: {self.log.read_text()[-2000:]}"
+        if not line:
+            raise JvmDiedError(f"the JVM has died with {self._child.wait()}: {self.log.read_text()[-2000:]}")
         return line.removesuffix("\n")

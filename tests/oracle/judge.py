@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 KEPT = 20  # differences that are told in full
 LIVE_TIMES = (NO_DELETION_TIME, 2**32 - 2)  # 5.0 takes what it writes for LIVE in messaging version 12 for invalid
-COUNTED = ("mutations", "updates", "rows", "cells", "parts", "damaged", "unknown", "refused", "invalid", "different")
+WRITTEN = ("mutations", "updates", "rows", "cells", "parts")
+COUNTED = (*WRITTEN, "damaged", "killed", "unknown", "refused", "invalid", "different")
 NO_LINE = '{"nothing":"more"}'
 
 
@@ -35,8 +36,8 @@ NO_LINE = '{"nothing":"more"}'
 class Tally:
     """What was compared. `unknown`: mutations of tables that are gone, which both pass over; `refused`: what both
     cannot read; `invalid`: what Cassandra reads as we do, and then its PartitionUpdate.validate stumbles over (3.11's
-    with a NullPointerException); `parts`: split updates that it read and wrote again; `damaged`: damaged segments;
-    `differences`: the first of them in words.
+    with a NullPointerException); `parts`: split updates that it read and wrote again; `damaged`: damaged segments,
+    and `killed` those of which Cassandra's reader died; `differences`: the first of them in words.
     """
 
     mutations: int = 0
@@ -48,6 +49,7 @@ class Tally:
     unknown: int = 0
     refused: int = 0
     invalid: int = 0
+    killed: int = 0
     different: int = 0
     differences: list[str] = field(default_factory=list)
 
@@ -230,8 +232,9 @@ def _compare_end(name: str, rest: list[str], tally: Tally) -> None:
 
 
 def summary(tally: Tally) -> str:
-    told = [f"{getattr(tally, name):,} {name}" for name in COUNTED[:5]]
+    told = [f"{getattr(tally, name):,} {name}" for name in WRITTEN]
     told += [f"{tally.damaged:,} damaged segments"] if tally.damaged else []
+    told += [f"{tally.killed} of them killed its JVM"] if tally.killed else []
     told += [f"{tally.unknown:,} of unknown tables", f"{tally.refused:,} refused by both"]
     told += [f"{tally.invalid:,} read alike that it calls invalid"]
     return ", ".join([*told, f"{tally.different:,} differences"])
