@@ -66,7 +66,7 @@ def reproduce(console: Console, run: Run, seed: int, statements: int) -> bool:
         place = min(set(places), key=lambda each: sum(1 for _ in raw_of(one, each)))
         shrinker = Shrinker(run, seed, statements, one.tables, place)
         shrunk = shrinker.shrink(console.print)
-        print_script(console, run, one, place, shrunk or shrinker.statements(0))
+        print_script(console, run, one, place, shrunk or shrinker.phases(0))
         if shrunk is None:
             console.print("-- Run again alone, these do not differ: it takes what ran beside them.")
         console.print(f"\n-- The raw messages of partition {place.partition}, as the seed wrote it:")
@@ -85,13 +85,20 @@ def raw_of(one: Seed, place: Place) -> list[tuple[RawRecord, RawMessage]]:
     return list(one.raw.of_key(table.name, table.partition_key(place.partition)))
 
 
-def print_script(console: Console, run: Run, one: Seed, place: Place, statements: Sequence[Statement]) -> None:
+def print_script(
+    console: Console, run: Run, one: Seed, place: Place, phases: tuple[Sequence[Statement], Sequence[Statement]]
+) -> None:
     """CQL to run by hand, in a keyspace `repro`."""
+    first, then = phases
     [table] = [table for table in one.tables if table.name == place.table]
-    console.print(f"\n-- {len(statements)} statements of {place.table}, partition {place.partition}:")
+    console.print(f"\n-- {len(first) + len(then)} statements of {place.table}, partition {place.partition}:")
     for text in schema([table], run.replication):
         console.print(text.replace("$k", "repro") + ";")
-    for statement in statements:
+    for statement in first:
+        console.print(statement.cql("repro") + ";")
+    if then:
+        console.print("-- When the changes of these have come out:")
+    for statement in then:
         console.print(statement.cql("repro") + ";")
 
 

@@ -15,7 +15,7 @@ from tests.model.generator import Generator, Part, Statement
 from tests.model.place import place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tests.model.check import Run
     from tests.model.place import Place
@@ -39,29 +39,41 @@ class Shrinker:
         self._place = place
         self._table = next(table for table in tables if table.name == place.table)
 
-    def statements(self, start_us: int) -> list[Statement]:
-        """What the seed writes to the partition."""
+    def phases(self, start_us: int) -> tuple[list[Statement], list[Statement]]:
+        """What the seed writes to the partition, and what it writes there once that has come out."""
         generator = Generator(self._seed, self._tables, start_us, has_ties=self._run.has_ties)
-        parts = (generator.statements(self._count), generator.late_statements(), generator.last_statements())
-        everything = itertools.chain.from_iterable(parts)
-        return [mine for one in everything if (mine := one.only(*self._place)) is not None]
+        first = list(self._mine(generator.statements(self._count)))
+        return first, [*self._mine(generator.late_statements()), *self._mine(generator.last_statements())]
 
-    def shrink(self, report: Callable[[str], None]) -> list[Statement] | None:
-        """The fewest statements found; None if the partition's own do not diverge when they are run again."""
-        kept = smallest(tuple(range(len(self.statements(0)))), self._diverging, report)
-        if kept is None:
-            return None
-        everything = self.statements(int(time.time() * 1e6))
-        return [everything[at] for at in kept]
+    def shrink(self, report: Callable[[str], None]) -> tuple[list[Statement], list[Statement]] | None:
+        """The fewest statements found, by phases; None if the partition's own do not diverge when run again."""
+        kept = smallest(tuple(range(sum(map(len, self.phases(0))))), self._diverging, report)
+        return None if kept is None else chosen(self.phases(int(time.time() * 1e6)), kept)
+
+    def _mine(self, statements: Iterable[Statement]) -> Iterator[Statement]:
+        return (mine for one in statements if (mine := one.only(*self._place)) is not None)
 
     def _diverging(self, candidates: Sequence[Indices]) -> list[Indices]:
-        everything = self.statements(int(time.time() * 1e6))
+        phases = self.phases(int(time.time() * 1e6))
         with Seed(self._run, self._seed, f"shrink_{next(_keyspaces)}_{int(time.time())}", [self._table]) as one:
-            one.execute([moved(everything[at], partition) for partition, kept in enumerate(candidates) for at in kept])
+            sent = [chosen(phases, kept) for kept in candidates]
+            first, then = (
+                [moved(each, at) for at, kept in enumerate(part) for each in kept] for part in zip(*sent, strict=True)
+            )
+            one.execute(first)
+            if then:
+                one.settler.settle(time.time())
+                one.execute(then)
             one.catch_up(time.time() + EXPIRY_SECONDS)
             places = [place_of(problem) for problem in one.problems()[0]]
         numbers = {place.partition for place in places if place is not None}
         return [candidates[number] for number in sorted(numbers) if number < len(candidates)]
+
+
+def chosen(phases: tuple[list[Statement], list[Statement]], kept: Indices) -> tuple[list[Statement], list[Statement]]:
+    """The statements of both phases, counted through, that are kept."""
+    first, then = phases
+    return [first[at] for at in kept if at < len(first)], [then[at - len(first)] for at in kept if at >= len(first)]
 
 
 def smallest(
