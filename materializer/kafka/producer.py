@@ -67,7 +67,7 @@ class PartitionProducer:
 
     def _init(self, deadline: float) -> None:
         """Asks again and again: each time librdkafka looks at once for the coordinator, else only after half a second
-        where it has not been connected yet (measured: half of all producers took 510 ms, now none more than 50).
+        where it has not been connected yet (measured: half of all producers took 510 ms; the median is 22 ms now).
         """
         while True:
             try:
