@@ -24,9 +24,10 @@ from local_stack.versions import TOOL_CLASS, VERSIONS, CassandraVersion
 
 Report = Callable[[str], None]
 
-START_SECONDS = 180.0
-NODETOOL_SECONDS = 120.0
-START_TRIES = 3  # of a whole cluster, when another process took a port first
+START_SECONDS = 600.0  # 20 on an idle machine; minutes for an upgraded one on a busy machine
+NODETOOL_SECONDS = 600.0
+START_TRIES = 3  # of a whole cluster, when another process took a port first, and of a node
+SEED_TOO_SLOW = re.compile("Unable to gossip with any peers")  # within FAST_START's ring delay, on a busy machine
 PORT_TAKEN = re.compile(r"Address already in use|BindException|Port already in use")
 CDC_DATACENTER = "cdc"
 
@@ -78,13 +79,16 @@ class Ports:
 
 
 class CassandraNode(Restartable[ServerProcess]):
-    """One node: its files stay when it is stopped or killed, and `start` goes on with them."""
+    """One node: its files stay when it is stopped or killed, and `start` goes on with them. It begins as the cluster's
+    `version`, and `upgrade` makes it another.
+    """
 
     stop_seconds = 60.0
 
     def __init__(self, cluster: CassandraCluster, number: int, datacenter: str, address: str, *, cdc: bool) -> None:
         self.cluster = cluster
         self.number = number
+        self.version = cluster.version
         self.name = f"cassandra-{cluster.version.line}-{number}"
         self.datacenter = datacenter
         self.address = address
@@ -114,8 +118,28 @@ class CassandraNode(Restartable[ServerProcess]):
         """
         assert not self.is_running
         self.write_configuration()
-        self.process = self.launch()
-        self._wait_ready(START_SECONDS)
+        for attempt in range(1, START_TRIES + 1):
+            self.process = self.launch()
+            try:
+                self._wait_ready(START_SECONDS)
+            except CdcError:
+                if attempt == START_TRIES or not SEED_TOO_SLOW.search(self.process.output()):
+                    raise
+                self.kill()
+            else:
+                return
+
+    def upgrade(self, line: str) -> None:
+        """Make it another of VERSIONS, as an operator does: drained and stopped, started on its files with the other
+        version's jars, Java and cassandra.yaml, and its SSTables rewritten. Raises CdcError.
+        """
+        version = version_of(line)
+        self.cluster.install(version)
+        self.nodetool("drain")
+        self.stop()
+        self.version = version
+        self.start()
+        self.nodetool("upgradesstables")
 
     def _wait_ready(self, timeout_seconds: float) -> None:
         process = self._running()
@@ -132,7 +156,7 @@ class CassandraNode(Restartable[ServerProcess]):
 
     def nodetool_command(self) -> list[str]:
         """What runs this node's nodetool; its subcommand comes behind."""
-        java, version, conf = self.cluster.java, self.cluster.version, self.folder / "conf"
+        java, version, conf = self.java, self.version, self.folder / "conf"
         needs_shims = java.is_trimmed or version.tool_class != TOOL_CLASS
         folders = [conf, shims_folder(self.cluster.report)] if needs_shims else [conf]
         command = [str(java.executable), "-Xmx64m", "-XX:TieredStopAtLevel=1", *version.module_options()]
@@ -167,7 +191,7 @@ class CassandraNode(Restartable[ServerProcess]):
 
     def yaml(self) -> dict[str, object]:
         """This node's cassandra.yaml."""
-        options, version, ports = self.cluster.options, self.cluster.version, self.cluster.ports
+        options, version, ports = self.cluster.options, self.version, self.cluster.ports
         seed = self.cluster.nodes[0].address
         return {
             "cluster_name": self.cluster.name,
@@ -211,12 +235,12 @@ class CassandraNode(Restartable[ServerProcess]):
         """The JVM's command line."""
         cluster = self.cluster
         return [
-            str(cluster.java.executable),
+            str(self.java.executable),
             *(f"-Xm{kind}{cluster.options.heap_mib}m" for kind in "sx"),
             *("-Xss512k", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError"),
-            *cluster.version.module_options(),
+            *self.version.module_options(),
             *self.own_options(),
-            *("-cp", class_path(cluster.version.jars, self.folder / "conf")),
+            *("-cp", class_path(self.version.jars, self.folder / "conf")),
             "org.apache.cassandra.service.CassandraDaemon",
         ]
 
@@ -237,8 +261,23 @@ class CassandraNode(Restartable[ServerProcess]):
         return [*(f"-D{name}={value}" for name, value in properties.items()), *self.cluster.options.jvm_options]
 
     @property
+    def java(self) -> Java:
+        return self.cluster.java_of(self.version)
+
+    @property
     def jmx_port(self) -> int:
         return self.cluster.ports.jmx[self.number - 1]
+
+
+def version_of(line: str) -> CassandraVersion:
+    """Raises CdcError(STACK_MISSING) when it is not one of VERSIONS."""
+    if line not in VERSIONS:
+        raise CdcError(
+            Code.STACK_MISSING,
+            f"Cassandra {line} is not known here.",
+            f"Take one of {', '.join(sorted(VERSIONS))}.",
+        )
+    return VERSIONS[line]
 
 
 def _commit_log_form(options: CassandraOptions) -> dict[str, object]:
@@ -269,13 +308,7 @@ class CassandraCluster(Managed):
         report: Report = print,
     ) -> None:
         """`folder` holds the nodes' files; by default a fresh one in `.run`, which `close` removes."""
-        if version not in VERSIONS:
-            raise CdcError(
-                Code.STACK_MISSING,
-                f"Cassandra {version} is not known here.",
-                f"Take one of {', '.join(sorted(VERSIONS))}.",
-            )
-        self.version: CassandraVersion = VERSIONS[version]
+        self.version = version_of(version)
         self.options = options or CassandraOptions()
         self.folder = ServerFolder(f"cassandra-{version}", folder)
         self.name = self.folder.path.name
@@ -283,13 +316,17 @@ class CassandraCluster(Managed):
         self.datacenters = dict(datacenters or {"datacenter1": nodes})
         self.nodes: list[CassandraNode] = []
         self._lay_out()
-        self._java: Java | None = None
+        self._javas: dict[int, Java] = {}
 
     @property
     def java(self) -> Java:
-        if self._java is None:
-            self._java = find_java(self.version.java, self.report)
-        return self._java
+        return self.java_of(self.version)
+
+    def java_of(self, version: CassandraVersion) -> Java:
+        """The one that this version runs on, looked for once."""
+        if version.java not in self._javas:
+            self._javas[version.java] = find_java(version.java, self.report)
+        return self._javas[version.java]
 
     @property
     def release(self) -> str:
@@ -310,7 +347,7 @@ class CassandraCluster(Managed):
 
     def start(self) -> Self:
         """Install what is missing and start all nodes: the first, then the others together. Raises CdcError."""
-        self.install()
+        self.install(self.version)
         for attempt in range(START_TRIES):
             try:
                 self._start_nodes()
@@ -323,9 +360,9 @@ class CassandraCluster(Managed):
                 break
         return self
 
-    def install(self) -> None:
-        """Bring what a node needs to start."""
-        install(self.version.jars, self.report)
+    def install(self, version: CassandraVersion) -> None:
+        """Bring what a node of this version needs to start."""
+        install(version.jars, self.report)
 
     def stop(self) -> None:
         """Stop every node gracefully; the files stay."""

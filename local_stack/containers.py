@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from local_stack.versions import CassandraVersion
+
 KAFKA_IMAGE = f"apache/kafka:{KAFKA.name.partition('-')[2]}"
 KAFKA_HOME = "/opt/kafka/bin"
 CASSANDRA_COMMAND = ("/opt/cassandra/bin/cassandra", "-f", "-R")  # -R: it may be root, if we are
@@ -130,7 +132,7 @@ class ContainerNode(CassandraNode):
             "HEAP_NEWSIZE": f"{heap // 4}M",
             "JVM_EXTRA_OPTS": " ".join(self.own_options()),
         }
-        image = f"cassandra:{self.cluster.release}"
+        image = f"cassandra:{self.version.release}"
         return ContainerProcess(
             self.name, image, CASSANDRA_COMMAND, log=self.log, folder=self.folder, environment=environment
         )
@@ -148,7 +150,7 @@ class ContainerCassandra(CassandraCluster):
 
     node_class = ContainerNode
 
-    def install(self) -> None:
+    def install(self, version: CassandraVersion) -> None:
         """The engine pulls the image."""
 
     def close(self, *, keep: bool = False) -> None:

@@ -11,12 +11,12 @@ from cassandra import ConsistencyLevel, DriverException
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
 from cassandra.cqltypes import EMPTY, _CassandraType
 from cassandra.policies import WhiteListRoundRobinPolicy
-from cassandra.query import SimpleStatement, dict_factory
+from cassandra.query import BatchStatement, BatchType, SimpleStatement, dict_factory
 
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cassandra.cluster import ResponseFuture, Session
 
@@ -63,8 +63,15 @@ class CqlClient:
     def prepare(self, statement: str) -> Any:  # noqa: ANN401 - the driver's PreparedStatement
         return self._session.prepare(statement)
 
+    def batch(self, prepared: Any, rows: Iterable[Sequence[object]]) -> Any:  # noqa: ANN401 - the driver's statements
+        """One unlogged batch of what `prepare` gave with the values of each row."""
+        batch = BatchStatement(BatchType.UNLOGGED)
+        for values in rows:
+            batch.add(prepared, values)
+        return batch
+
     def submit(self, statement: Any, parameters: Sequence[object], done: Callable[[Exception | None], None]) -> None:  # noqa: ANN401
-        """Execute text or what `prepare` gave, without waiting; `done(error)` is called by a thread of the driver."""
+        """Execute text, or what `prepare` or `batch` gave, without waiting; a driver's thread calls `done(error)`."""
         future: ResponseFuture = self._session.execute_async(statement, parameters or None)
         future.add_callbacks(lambda _rows: done(None), done)
 
@@ -98,11 +105,12 @@ class CqlClient:
 
 
 @contextmanager
-def connect(hosts: Sequence[str], port: int) -> Iterator[CqlClient]:
+def connect(hosts: Sequence[str], port: int, *, consistency: int = ConsistencyLevel.LOCAL_ONE) -> Iterator[CqlClient]:
     """A client of the nodes at these addresses. Raises CdcError(CASSANDRA_UNREACHABLE)."""
     logging.getLogger("cassandra").setLevel(logging.CRITICAL)
     profile = ExecutionProfile(
         row_factory=dict_factory,
+        consistency_level=consistency,
         request_timeout=TIMEOUT_SECONDS,
         load_balancing_policy=WhiteListRoundRobinPolicy(list(hosts)),
     )

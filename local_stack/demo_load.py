@@ -7,10 +7,10 @@ import random
 import threading
 import time
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from local_stack.cql import CqlClient
 
@@ -24,7 +24,9 @@ MOST_IN_FLIGHT = 64
 TICK_SECONDS = 0.02
 
 # Statement -> how often, and what makes its parameters.
-STATEMENTS: dict[str, tuple[int, Callable[[random.Random], tuple[object, ...]]]] = {
+Statements: TypeAlias = "Mapping[str, tuple[int, Callable[[random.Random], tuple[object, ...]]]]"
+
+STATEMENTS: Statements = {
     "INSERT INTO shop.orders (id, customer, status, total, lines, placed) VALUES (?, ?, ?, ?, ?, ?)": (
         30,
         lambda pick: (_order(pick), _customer(pick), "new", _money(pick), _lines(pick), _moment(pick)),
@@ -63,8 +65,11 @@ STATEMENTS: dict[str, tuple[int, Callable[[random.Random], tuple[object, ...]]]]
 class Load:
     """Writes from a thread of its own: `rate` statements a second for `seconds`, at most 64 unanswered at once."""
 
-    def __init__(self, client: CqlClient, rate: float, seconds: float, seed: int = 1) -> None:
+    def __init__(
+        self, client: CqlClient, rate: float, seconds: float, seed: int = 1, statements: Statements = STATEMENTS
+    ) -> None:
         self._client = client
+        self._statements = statements
         self._rate = rate
         self.seconds = seconds
         self._pick = random.Random(seed)  # noqa: S311 - reproducible on purpose
@@ -94,7 +99,7 @@ class Load:
 
     def _run(self) -> None:
         try:
-            choices = [(self._client.prepare(text), weight, make) for text, (weight, make) in STATEMENTS.items()]
+            choices = [(self._client.prepare(text), weight, make) for text, (weight, make) in self._statements.items()]
             self._write(choices)
         except Exception as error:  # noqa: BLE001 - shown by the main thread
             self._keep(error)

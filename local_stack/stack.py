@@ -52,7 +52,8 @@ class Stack(Managed):
         self._registry_port = free_ports(1)[0]
         self.schematizer = programs.schematizer(self._folder.path, self._registry_port)
         self.publishers: list[Program] = []
-        self._others: list[Program] = []
+        self.fillers: list[Program] = []
+        self._materializer: Program | None = None
         self._threads: list[threading.Thread] = []
         self._has_kafka = threading.Event()
 
@@ -74,12 +75,9 @@ class Stack(Managed):
         )
 
     @property
-    def filler(self) -> Program:
-        return self._named("filler")
-
-    @property
     def materializer(self) -> Program:
-        return self._named("materializer")
+        assert self._materializer is not None
+        return self._materializer
 
     def start(self) -> Self:
         """Side by side, each as soon as what it needs is there."""
@@ -112,7 +110,8 @@ class Stack(Managed):
         self._side_by_side(self.kafka.start, self.schematizer.start)
         self._has_kafka.set()
         settings = {**self._joined(), **self._settings}
-        self._add(programs.materializer(self._folder.path, settings, report=self._report)).start()
+        self._materializer = programs.materializer(self._folder.path, settings, report=self._report)
+        self._materializer.start()
         self._report("Spark is up")
 
     def _start_cassandra_side(self) -> None:
@@ -123,25 +122,19 @@ class Stack(Managed):
         for node in self.cassandra.cdc_nodes:
             suffix = "" if len(self.cassandra.cdc_nodes) == 1 else f"-{node.name}"
             where = (self._folder.path, node.address, node.cdc_raw, settings)
-            publisher = programs.publisher(*where, f"publisher{suffix}")
-            self.publishers.append(publisher)
-            publisher.start()
-            self._add(programs.filler(*where, f"filler{suffix}")).start()
+            for beside, program in (
+                (self.publishers, programs.publisher(*where, f"publisher{suffix}")),
+                (self.fillers, programs.filler(*where, f"filler{suffix}")),
+            ):
+                beside.append(program)
+                program.start()
 
     def _joined(self) -> dict[str, str]:
         return self.servers.settings()
 
-    def _add(self, program: Program) -> Program:
-        self._others.append(program)
-        return program
-
-    def _named(self, name: str) -> Program:
-        return next(program for program in self._others if program.name == name)
-
     def _programs(self) -> list[Program]:
-        return [
-            program for program in (*self._others, *self.publishers, self.schematizer) if program.process is not None
-        ]
+        made = (self._materializer, *self.publishers, *self.fillers, self.schematizer)
+        return [program for program in made if program is not None and program.process is not None]
 
     def _side_by_side(self, *steps: Callable[[], object]) -> None:
         """Run the steps in threads; the first error is raised as soon as it comes."""

@@ -125,7 +125,8 @@ def cluster() -> Iterator[CassandraCluster]:
 @pytest.fixture
 def session(cluster: CassandraCluster) -> Iterator[Session]:
     superuser = PlainTextAuthProvider("cassandra", "cassandra")
-    with Cluster(cluster.contact_points, port=cluster.port, auth_provider=superuser) as driver:
+    patience = {"connect_timeout": SECONDS, "control_connection_timeout": SECONDS}  # the driver's own is 5 s
+    with Cluster(cluster.contact_points, port=cluster.port, auth_provider=superuser, **patience) as driver:
         session = driver.connect()
         session.execute("CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
         session.execute("CREATE TABLE shop.orders (id int PRIMARY KEY, note text) WITH cdc = true")

@@ -20,9 +20,9 @@ from rich.console import Console
 
 from cassandra_storage.commitlog import parse_file_name
 from cdc_messages.raw import decode
-from local_stack import cql
 from local_stack.cassandra import CassandraNode
 from tests.chaos.whole_path import Load
+from tests.filler.nodes import host_id
 from tests.model import duplicates
 from tests.model.__main__ import stack_for
 from tests.model.check import Seed
@@ -167,13 +167,6 @@ def freeze_kafka(stack: Stack) -> None:
 def kill_kafka(stack: Stack) -> None:
     stack.kafka.kill()
     stack.kafka.start()
-
-
-def host_id(node: Node) -> bytes:
-    with cql.connect([node.address], node.port) as client:
-        (row,) = client.run("SELECT host_id FROM system.local")
-        found: bytes = row["host_id"].bytes
-        return found
 
 
 def cdc_tables(one: Seed) -> set[str]:

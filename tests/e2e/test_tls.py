@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from local_stack.programs import Program
 
+CONNECT_SECONDS = 120.0  # the driver's own 5 are not enough beside other servers
 pytestmark = [pytest.mark.exhaustive, pytest.mark.servers, pytest.mark.timeout(400)]
 
 PASSWORD = "of-the-stores"
@@ -95,7 +96,8 @@ def kafka_settings(broker: KafkaBroker, authority: Authority) -> dict[str, objec
 def session(cluster: CassandraCluster, authority: Authority) -> Iterator[Session]:
     context = ssl.create_default_context(cafile=authority.file)
     context.load_cert_chain(authority.identity_file("tests"))
-    with Cluster(cluster.contact_points, port=cluster.port, ssl_context=context) as driver:
+    patience = {"connect_timeout": CONNECT_SECONDS, "control_connection_timeout": CONNECT_SECONDS}
+    with Cluster(cluster.contact_points, port=cluster.port, ssl_context=context, **patience) as driver:
         session = driver.connect()
         session.execute("CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
         session.execute("CREATE TABLE shop.orders (id int PRIMARY KEY, note text) WITH cdc = true")

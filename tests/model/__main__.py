@@ -22,24 +22,32 @@ from tests.model.duplicates import HINTS_FLUSH_SECONDS, check_duplicates
 from tests.model.push import SEGMENT_MIB, pusher
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from local_stack.programs import Setting
 
 # Each raw partition is a task of each batch: one a table is enough here.
 SETTINGS = {"publisher.heartbeat_seconds": 2.0, "kafka.raw_partitions": 1}
+RING_DELAY_MS = 20_000  # a node that starts gives up if its peers have not answered by then, on a busy machine too
 CLUSTER = {"main": 1, CDC_DATACENTER: 2}
 SHOWN = 30
 EVENTS_SHARE = 5  # of the statements, so many fewer go to the check of every event
 
 
 @contextmanager
-def stack_for(version: str, *, cluster: bool, console: Console) -> Iterator[tuple[Stack, Run]]:
+def stack_for(
+    version: str, *, cluster: bool, console: Console, settings: Mapping[str, Setting] | None = None
+) -> Iterator[tuple[Stack, Run]]:
     """A stack that is up, and what a seed's run needs of it; clients speak to a node without CDC if there is one."""
-    yaml: dict[str, object] = {"hints_flush_period_in_ms": HINTS_FLUSH_SECONDS * 1000} if cluster else {}
+    options = options_of(version)
+    if cluster:
+        yaml = {"hints_flush_period_in_ms": HINTS_FLUSH_SECONDS * 1000}
+        options = replace(options, yaml=yaml, jvm_options=[f"-Dcassandra.ring_delay_ms={RING_DELAY_MS}"])
     with Stack(
         version=version,
         datacenters=CLUSTER if cluster else None,
-        options=replace(options_of(version), yaml=yaml),
-        settings={**SETTINGS, "publisher.processed_segments": "keep" if cluster else "delete"},
+        options=options,
+        settings={**SETTINGS, "publisher.processed_segments": "keep" if cluster else "delete", **(settings or {})},
         report=lambda text: console.print(text, style="dim", highlight=False),
     ) as stack:
         servers = stack.servers

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from local_stack.stack import Stack
     from tests.model.check import Run
 
-HINT_SECONDS = 120.0
+HINT_SECONDS = 300.0
 HINTS_FLUSH_SECONDS = 1
 POSITIONS = "position.json"
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.model.raw_log import RawLog
     from tests.model.tables import Table
 
-SETTLE_SECONDS = 240.0
+SETTLE_SECONDS = 600.0
 FIRST_MARKER = 1_000_000
 MARKERS_A_TIME = 1_000
 
@@ -58,9 +58,11 @@ class Settler:
         self._hosts = hosts
         self._first = FIRST_MARKER
 
-    def settle(self, quiet_after: float) -> None:
-        """Returns when all written before now, and all that had expired by `quiet_after` (time.time()), is out."""
-        deadline = time.monotonic() + SETTLE_SECONDS
+    def settle(self, quiet_after: float, seconds: float = SETTLE_SECONDS) -> None:
+        """Returns when all written before now, and all that had expired by `quiet_after` (time.time()), is out; which
+        takes `seconds` at most.
+        """
+        deadline = time.monotonic() + seconds
         markers = list(self._mark())
         self._push()
         targets = self._await_markers(markers, deadline)

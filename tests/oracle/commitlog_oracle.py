@@ -26,7 +26,7 @@ class CommitLogOracle(JavaChild):
     """A context manager over a stopped node; its lines are JSON."""
 
     def __init__(self, node: CassandraNode) -> None:
-        version = node.cluster.version
+        version = node.version
         conf = node.folder / "conf"
         api = FOLDER / f"api-{API_OF.get(version.line, '4.0')}" / "Api.java"
         options = [f"-Dcassandra.config={(conf / 'cassandra.yaml').as_uri()}", "-Xmx512m"]

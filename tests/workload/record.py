@@ -60,7 +60,7 @@ def record(
     `folder`/form. The node is stopped whenever a recording is given out; the schema between them changes. In `folder`
     lie the keystore and, after the last form, what the publisher remembers of the schema.
     """
-    cluster.install()
+    cluster.install(cluster.version)
     keystore = make_keystore(folder / KEYSTORE, cluster.java)
     options = cluster.options
     for number, form in enumerate(forms):

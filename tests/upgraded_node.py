@@ -1,0 +1,35 @@
+"""The answers of a node that is upgraded, for what asks it over CQL: `node.release` and `node.told` are to be set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from cdc_program.errors import CdcError, Code
+from filler.keyspace import STRATEGY
+
+
+@dataclass
+class UpgradedNode:
+    """In the place of a CassandraClient. `told`: its live settings, None where it does not tell them, as 3.11."""
+
+    release: str = "3.11.19"
+    told: Mapping[str, str] | None = None
+    host_id: UUID = field(default=UUID(int=1))
+
+    def rows(self, query: str, _parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
+        if "system.local" in query:
+            own = {"host_id": self.host_id, "cluster_name": "test", "data_center": "cdc"}
+            return [{**own, "release_version": self.release}]
+        if "system_views.settings" in query:
+            if self.told is None:
+                raise CdcError(Code.CASSANDRA_QUERY, "There is no system_views.", "Upgrade.")
+            return [{"name": name, "value": value} for name, value in self.told.items()]
+        if "SELECT replication" in query:
+            return [{"replication": {"class": STRATEGY, "cdc": "1"}}]
+        return []
+
+    def write(self, _query: str, _parameters: Sequence[object] = ()) -> None:
+        return
