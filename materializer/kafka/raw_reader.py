@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from cdc_program.kafka import GROUP_REFUSED, WITHOUT_GROUP, client_config
+from cdc_program.kafka import client_config
 from materializer.kafka.clients import MAY_GO_AWAY, QUICK, TIMEOUT, driver_errors
 from materializer.kafka.positions import read_positions
 from materializer.position import RawPartition
 from materializer.row_updates import RawRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from cdc_program.settings import KafkaSettings
     from materializer.position import Position
@@ -27,7 +27,6 @@ _MEMORY = {
     "fetch.max.bytes": 8_388_608,
     "fetch.queue.backoff.ms": 20,
 }
-_READ_AHEAD_KBYTES = 4096  # of one raw partition; several are read at a time
 _MIN_BYTES = 65_536  # of an answer that comes before its time: a trickle of messages is not fetched one by one
 
 
@@ -126,39 +125,13 @@ class RawReader:
             return 0
         if partition is None:
             return 0
-        record = _raw_record(message)
+        record = raw_record(message)
         read.records[partition].append(record)
         return len(record.value)
 
 
-def read_raw(settings: KafkaSettings, partition: RawPartition, first: int, end: int) -> Iterator[RawRecord]:
-    """The records of a raw partition with offsets in [first, end), fetched as they are asked for."""
-    if first >= end:
-        return
-    config = {**client_config(settings), **QUICK, **WITHOUT_GROUP, "queued.max.messages.kbytes": _READ_AHEAD_KBYTES}
-    consumer = Consumer({**config, "auto.offset.reset": "error"})
-    try:
-        consumer.assign([TopicPartition(*partition, first)])
-        waited_until = time.monotonic() + TIMEOUT
-        while first < end:
-            for message in consumer.consume(1000, 0.5):
-                error = message.error()
-                if error is not None:
-                    if error.name() == GROUP_REFUSED or error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
-                        continue
-                    raise KafkaException(error)
-                record = _raw_record(message)
-                if record.offset >= end:
-                    return
-                first, waited_until = record.offset + 1, time.monotonic() + TIMEOUT
-                yield record
-            if time.monotonic() > waited_until:
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
-    finally:
-        consumer.close()
-
-
-def _raw_record(message: Message) -> RawRecord:
+def raw_record(message: Message) -> RawRecord:
+    """A message of a raw topic."""
     offset = message.offset()
     assert offset is not None
     return RawRecord(bytes(message.key() or b""), bytes(message.value() or b""), offset, message.timestamp()[1])

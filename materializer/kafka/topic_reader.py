@@ -1,8 +1,7 @@
-"""Topics that are read whole: those of table schemas and of dead letters, and a partition of any other."""
+"""Topics that are read whole: those of table schemas and of dead letters."""
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
@@ -11,13 +10,9 @@ from cdc_program.kafka import GROUP_REFUSED, WITHOUT_GROUP, client_config
 from materializer.kafka.clients import TIMEOUT, driver_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from confluent_kafka import Message as KafkaClientMessage
 
     from cdc_program.settings import KafkaSettings
-
-_READ_AHEAD_KBYTES = 4096
 
 
 class KafkaMessage(NamedTuple):
@@ -67,35 +62,18 @@ class TopicReader:
                 return {}
             self._next = dict.fromkeys(topic.partitions, 0)
             self._consumer.assign([TopicPartition(self._topic, each, OFFSET_BEGINNING) for each in self._next])
-        ends = {}
-        for partition in self._next:
-            _, ends[partition] = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), TIMEOUT)
-        return ends
+        return {partition: self._end(TopicPartition(self._topic, partition)) for partition in self._next}
 
-
-def read_partition(settings: KafkaSettings, topic: str, partition: int) -> Iterator[tuple[bytes, bytes | None]]:
-    """The committed messages of a partition as far as its end is when it is reached, (key, value), fetched as they are
-    asked for. KafkaException.
-    """
-    config = {**client_config(settings), **WITHOUT_GROUP, "queued.max.messages.kbytes": _READ_AHEAD_KBYTES}
-    consumer = Consumer(config)
-    try:
-        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
-        waited_until = time.monotonic() + TIMEOUT
-        while time.monotonic() < waited_until:
-            for message in consumer.consume(1000, 0.5):
-                error = message.error()
-                if error is None:
-                    waited_until = time.monotonic() + TIMEOUT
-                    found = _kafka_message(message)
-                    yield found.key or b"", found.value
-                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
-                    return
-                elif error.name() != GROUP_REFUSED:
-                    raise KafkaException(error)
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
-    finally:
-        consumer.close()
+    def _end(self, partition: TopicPartition) -> int:
+        try:
+            _, end = self._consumer.get_watermark_offsets(partition, TIMEOUT)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._UNKNOWN_PARTITION:  # noqa: SLF001
+                raise
+            # A broker that was waking up may have said so, and the client would believe it for minutes.
+            self._consumer.list_topics(self._topic, TIMEOUT)
+            _, end = self._consumer.get_watermark_offsets(partition, TIMEOUT)
+        return end
 
 
 def _kafka_message(message: KafkaClientMessage) -> KafkaMessage:

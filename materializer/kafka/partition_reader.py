@@ -1,0 +1,72 @@
+"""Single partitions that are read to an end, for the commands: their messages are fetched as they are asked for."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+
+from cdc_program.kafka import GROUP_REFUSED, WITHOUT_GROUP, client_config
+from materializer.kafka.clients import QUICK, TIMEOUT
+from materializer.kafka.raw_reader import raw_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from confluent_kafka import Message
+
+    from cdc_program.settings import KafkaSettings
+    from materializer.position import RawPartition
+    from materializer.row_updates import RawRecord
+
+_READ_AHEAD_KBYTES = 4096  # of one partition; several are read at a time
+_AT_ONCE = 1000
+_POLL_SECONDS = 0.5
+
+
+def read_partition(settings: KafkaSettings, topic: str, partition: int) -> Iterator[tuple[bytes, bytes | None]]:
+    """The committed messages of a partition as far as its end is when it is reached: (key, value). KafkaException."""
+    for message in _messages(settings, TopicPartition(topic, partition, OFFSET_BEGINNING)):
+        if message is None:
+            return
+        key, value = message.key(), message.value()
+        yield bytes(key or b""), None if value is None else bytes(value)
+
+
+def read_raw(settings: KafkaSettings, partition: RawPartition, first: int, end: int) -> Iterator[RawRecord]:
+    """The records of a raw partition with offsets in [first, end), of which the last is waited for. KafkaException."""
+    if first >= end:
+        return
+    for message in _messages(settings, TopicPartition(*partition, first)):
+        if message is None:
+            continue
+        record = raw_record(message)
+        if record.offset < end:
+            yield record
+        if record.offset >= end - 1:
+            return
+
+
+def _messages(settings: KafkaSettings, start: TopicPartition) -> Iterator[Message | None]:
+    """The committed messages from there on, and None whenever there are no more; KafkaException where none comes for
+    long, and where that offset is not there.
+    """
+    bounds = {"queued.max.messages.kbytes": _READ_AHEAD_KBYTES, "auto.offset.reset": "error"}
+    consumer = Consumer({**client_config(settings), **QUICK, **WITHOUT_GROUP, **bounds})
+    try:
+        consumer.assign([start])
+        waited_until = time.monotonic() + TIMEOUT
+        while time.monotonic() < waited_until:
+            for message in consumer.consume(_AT_ONCE, _POLL_SECONDS):
+                error = message.error()
+                if error is None:
+                    yield message
+                    waited_until = time.monotonic() + TIMEOUT  # not counting what its reader took
+                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+                    yield None
+                elif error.name() != GROUP_REFUSED:
+                    raise KafkaException(error)
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
+    finally:
+        consumer.close()
