@@ -18,6 +18,7 @@ class Code(Enum):
     STACK_MISSING = (5, 2)
     PROGRAM_SILENT = (6, 3)
     NOT_COMPILED = (7, 0)
+    MEMORY = (8, 0)  # an alert's alone: Prometheus compares, no program reports it
     CASSANDRA_UNREACHABLE = (10, 3)
     CASSANDRA_AUTH = (11, 3)
     CDC_DISABLED = (12, 3)

@@ -183,6 +183,9 @@ class PublisherSettings(Table):
     cdc_total_space_mib: Annotated[
         int, Field(description="The node's cdc_total_space, where it does not tell it (3.11); 0: its default.", ge=0)
     ] = 0
+    commitlog_segment_mib: Annotated[
+        int, Field(description="The node's commitlog_segment_size, where it does not tell it (3.11).", ge=1)
+    ] = 32
     operations_address: Annotated[str, Field(description="Where /metrics, /health and /status are served.")] = (
         "127.0.0.1"
     )

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from cdc_program.cassandra import check_cdc_enabled, live_settings
+from cdc_program.cassandra import check_cdc_enabled, live_settings, read_node
 from cdc_program.errors import Code
 from filler.election import PERIODS_TO_LIVE, Member, share
 from filler.flush import Flusher, needs_flush
 from filler.keyspace import Members, follow_nodes, prepare
+from filler.node import limits
 from filler.status import Status
 
 if TYPE_CHECKING:
     from cdc_program.cassandra import CassandraClient, Node
     from cdc_program.errors import CdcError
     from cdc_program.settings import FillerSettings
-    from filler.node import NodeWatch
+    from filler.node import NodeLimits, NodeWatch
 
 NODES_SECONDS = 60.0  # from one look at the datacenter's nodes and at cdc_enabled to the next
 
@@ -89,13 +90,24 @@ class Filler:
         self._flusher.stop()
 
     def _follow_cluster(self) -> None:
-        check_cdc_enabled(live_settings(self._client))
+        told = live_settings(self._client)
+        check_cdc_enabled(told)
+        self._follow_node(read_node(self._client), limits(told, self._settings))
         if self._is_ready:
             follow_nodes(self._client, self._settings, self._node)
             return
         prepare(self._client, self._settings, self._node)
         self._is_ready = True
         log.info("ready", max_segment_age_seconds=self._settings.max_segment_age_seconds)
+
+    def _follow_node(self, node: Node, found: NodeLimits) -> None:
+        """It may have come back upgraded, or with other settings."""
+        if node.release != self._node.release:
+            log.info("the node is of another version now", cassandra=node.release, before=self._node.release)
+            self._flusher.stop()
+        self._node = node
+        self._watch.follow(found, node.release)
+        self.status = self.status._replace(cassandra=node.release, segment_bytes=found.segment_bytes)
 
     def _write(self, size: int, following: float) -> None:
         """So many bytes, spread over what is left of the period."""

@@ -47,12 +47,17 @@ class NodeWatch:
 
     def __init__(self, settings: FillerSettings, limits: NodeLimits, release: str) -> None:
         self._settings = settings
-        self._limits = limits
         self._folder = settings.commitlog_directory or settings.cdc_raw_directory
-        self._counts_unflushed = needs_flush(release)
-        self._schedule = Schedule(limits.segment_bytes, settings.max_segment_age_seconds, settings.period_seconds)
+        self.follow(limits, release)
         self._age = SegmentAge()
         self._fill: SegmentFill | None = None
+
+    def follow(self, limits: NodeLimits, release: str) -> None:
+        """The node's settings and version as they are from now on."""
+        own = self._settings
+        self._limits = limits
+        self._counts_unflushed = needs_flush(release)
+        self._schedule = Schedule(limits.segment_bytes, own.max_segment_age_seconds, own.period_seconds)
 
     def look(self, now: float) -> Look:
         """`now`: of the monotonic clock; CdcError CDC_RAW_MISSING or SEGMENT_CORRUPT."""

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from local_stack.cassandra import CassandraOptions
+from local_stack.cassandra import CassandraNode, CassandraOptions
 from local_stack.cql import connect
 from local_stack.processes import wait_until
 from publisher.position import Positions
@@ -18,7 +18,8 @@ from publisher.tail import Tails
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.cassandra import CassandraNode
+    from local_stack.interfaces import Node
+    from local_stack.stack import Stack
 
 SMALL = CassandraOptions(heap_mib=400, commitlog_segment_mib=1, commitlog_sync_period_ms=200, cdc_total_space_mib=64)
 BOUND_SECONDS = 8.0
@@ -51,7 +52,7 @@ def wait_completed(node: CassandraNode, more: int = 1) -> None:
     wait_until(lambda: len(completed(node)) >= before + more, f"{more} completed segments of {node.name}", seconds)
 
 
-def host_id(node: CassandraNode) -> bytes:
+def host_id(node: Node) -> bytes:
     with connect([node.address], node.port) as client:
         return bytes(client.run(HOST_ID)[0]["host_id"].bytes)
 
@@ -78,3 +79,11 @@ def seconds_to_deletable(node: CassandraNode, replicas: int, folder: Path, most:
             return time.monotonic() - began
         time.sleep(0.05)
     raise AssertionError(f"{'not complete' if holder else 'not seen'} after {most} s: {list(node.cdc_raw.iterdir())}")
+
+
+def let_fillers_flush(stack: Stack) -> None:
+    """Each by the nodetool of its node as it is now: nobody changes this setting later."""
+    for filler, node in zip(stack.fillers, stack.cassandra.cdc_nodes, strict=True):
+        assert isinstance(node, CassandraNode)
+        filler.settings["filler.nodetool"] = ",".join(node.nodetool_command())
+        filler.restart()
