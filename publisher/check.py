@@ -16,7 +16,7 @@ from publisher.preflight import Facts, Finding, Keyspace, Status, judge, losses
 from publisher.selection import selection_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cdc_program.cassandra import CassandraClient, Node
     from cdc_program.settings import PublisherSettings, Settings
@@ -47,11 +47,14 @@ def require(findings: Sequence[Finding], settings: PublisherSettings) -> None:
 
 
 class Watch:
-    """Says what begins to fail while the publisher runs, once, and when it is well again."""
+    """Says what begins to fail while the publisher runs, once, and when it is well again. `node` and its live settings
+    `told` (see live_settings) are as of the last look: a node may come back upgraded, or with other settings.
+    """
 
     def __init__(self, client: CassandraClient, node: Node, settings: Settings) -> None:
+        self.node = node
+        self.told: Mapping[str, str] | None = None
         self._client = client
-        self._node = node
         self._all_settings = settings
         self._settings = settings.publisher
         self._failing: set[Finding] = set()
@@ -84,8 +87,10 @@ class Watch:
         self._failing = failing
 
     def _findings(self) -> list[Finding]:
-        tables = tables_with_cdc(self._client, self._all_settings)
-        return judge(gather(self._client, self._node, self._settings, tables, ()))
+        node, tables = read_node(self._client), tables_with_cdc(self._client, self._all_settings)
+        facts = gather(self._client, node, self._settings, tables, ())
+        self.node, self.told = node, facts.settings
+        return judge(facts)
 
 
 def gather(

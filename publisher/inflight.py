@@ -36,6 +36,10 @@ class InFlight:
     def __len__(self) -> int:
         return len(self._marks)
 
+    @property
+    def oldest(self) -> Mark | None:
+        return self._marks[0] if self._marks else None
+
     def add(self, mark: Mark) -> None:
         self._marks.append(mark)
 

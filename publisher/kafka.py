@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs do not say that it exports them
@@ -20,20 +20,26 @@ from cdc_program.kafka import GROUP_REFUSED, LIBRDKAFKA_LOGGER, WITHOUT_GROUP, c
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from concurrent.futures import Future
 
     from confluent_kafka import Message
 
     from cdc_program.settings import KafkaSettings
 
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024  # a mutation is at most half a segment, 16 MiB by default
-QUEUE_KBYTES = 16 * 1024  # what waits for Kafka: these two bound the publisher's memory
+MOST_MESSAGE_BYTES = 64 * 1024 * 1024  # where segments are larger: what the topic's max.message.bytes may be raised to
+QUEUE_BYTES = 16 * 1024 * 1024  # what waits for Kafka: these two bound the publisher's memory
 QUEUE_MESSAGES = 10_000  # of small ones, 0.7 kB each with what waits for them
 METADATA_MS = 60_000  # so soon keys go by a topic's new partitions: what is sent until then makes a reshard longer
 _TABLES_PARTITION = 0
+_RAW = {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete"}  # what a raw topic must have
 _RIGHTS = (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
 _UNREACHABLE = frozenset(
     {"_TRANSPORT", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_ALL_BROKERS_DOWN", "_RESOLVE", "REQUEST_TIMED_OUT"}
 )
+
+
+T = TypeVar("T")
 
 
 class Acknowledged(Protocol):
@@ -78,7 +84,7 @@ class Topics:
         missing = []
         for name, answer in answers.items():
             try:
-                allowed = answer.result(self._settings.connect_timeout_seconds).authorized_operations
+                allowed = self._result(answer).authorized_operations
             except KafkaException as error:
                 missing.append(f"The topic {name} may not be described: {error.args[0].str()}.")
                 continue
@@ -89,15 +95,26 @@ class Topics:
 
     def ensure_raw(self, topic: str) -> int:
         """Make the raw topic, or check it: LogAppendTime, and no compaction. Returns its number of partitions."""
-        wanted = {
-            "message.timestamp.type": "LogAppendTime",
-            "cleanup.policy": "delete",
-        }
         made_with = {
             "retention.ms": str(self._settings.raw_retention_hours * 3_600_000),
             "max.message.bytes": str(MAX_MESSAGE_BYTES),
         }
-        return self._ensure(topic, self._settings.raw_partitions, wanted, made_with)
+        return self._ensure(topic, self._settings.raw_partitions, _RAW, made_with)
+
+    def check_raw(self, topics: Iterable[str]) -> None:
+        """Of those that are there: somebody may have altered one, or deleted it and made it anew. CdcError
+        TOPIC_SETTINGS, KAFKA_UNREACHABLE or KAFKA_REFUSED.
+        """
+        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+        answers = self._admin.describe_configs(resources) if resources else {}
+        for resource, answer in answers.items():
+            try:
+                entries = self._result(answer)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # that is the sender's to tell
+                    raise kafka_error(error.args[0], self._settings, resource.name) from error
+                continue
+            _check(resource.name, {name: entry.value for name, entry in entries.items()}, _RAW)
 
     def ensure_tables(self, topic: str) -> None:
         """Make the compacted topic of table schemas, or check it."""
@@ -114,10 +131,7 @@ class Topics:
         if known is None:
             self._create(topic, partitions, {**wanted, **made_with})
             known = self._metadata().get(topic, partitions)
-        actual = self._config(topic)
-        for name, value in wanted.items():
-            if actual.get(name) != value:
-                raise _wrong_settings(topic, f"has {name}={actual.get(name)}; it must be {value}")
+        _check(topic, self._config(topic), wanted)
         return known
 
     def _metadata(self) -> dict[str, int]:
@@ -136,7 +150,7 @@ class Topics:
             config=config,
         )
         try:
-            self._admin.create_topics([new])[topic].result(self._settings.connect_timeout_seconds)
+            self._result(self._admin.create_topics([new])[topic])
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise kafka_error(error.args[0], self._settings, topic) from error
@@ -147,13 +161,20 @@ class Topics:
         while True:
             try:
                 answer = self._admin.describe_configs([resource])[resource]
-                entries = answer.result(self._settings.connect_timeout_seconds)
+                entries = self._result(answer)
                 return {name: entry.value for name, entry in entries.items()}
             except KafkaException as error:
                 is_new = error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART  # not on every broker yet
                 if not is_new or monotonic() > deadline:
                     raise kafka_error(error.args[0], self._settings, topic) from error
             sleep(0.1)
+
+    def _result(self, answer: Future[T]) -> T:
+        """KafkaException, also if there is no answer in time: the client itself waits for longer."""
+        try:
+            return answer.result(self._settings.connect_timeout_seconds)
+        except TimeoutError as error:
+            raise KafkaException(KafkaError(KafkaError.REQUEST_TIMED_OUT, "no answer in time")) from error
 
     def read_latest(self, topic: str) -> dict[bytes, bytes]:
         """The latest value of each key in a topic of one partition, up to its end now."""
@@ -179,7 +200,8 @@ class Topics:
 
 
 class Sender:
-    """An idempotent producer whose queue is bounded.
+    """An idempotent producer whose queue is bounded: by QUEUE_BYTES, but for a message that is larger by itself and
+    goes alone. librdkafka's own bound would never take that one, and call it a full queue for ever.
 
     `acknowledged`: how many messages; `latency_seconds`: from handing over to acknowledgement, of all of them together;
     `last_sent`: the monotonic time of the last one of each (topic, partition).
@@ -189,6 +211,7 @@ class Sender:
         self._settings = settings
         self._failure: CdcError | None = None
         self._now = monotonic()
+        self._bytes = 0
         self.acknowledged = 0
         self.latency_seconds = 0.0
         self.last_sent: dict[tuple[str, int], float] = {}
@@ -202,9 +225,10 @@ class Sender:
                     "linger.ms": 5,
                     "partitioner": "murmur2",  # of the key, as Kafka's own clients
                     "topic.metadata.refresh.interval.ms": METADATA_MS,
-                    "message.max.bytes": MAX_MESSAGE_BYTES,
+                    "allow.auto.create.topics": False,  # a deleted one would come back with the broker's own settings
+                    "message.max.bytes": MOST_MESSAGE_BYTES,
                     "message.timeout.ms": 0,  # nothing is given up while Kafka is away
-                    "queue.buffering.max.kbytes": QUEUE_KBYTES,
+                    "queue.buffering.max.kbytes": (QUEUE_BYTES + MOST_MESSAGE_BYTES) // 1024,
                     "queue.buffering.max.messages": QUEUE_MESSAGES,
                     "log.connection.close": False,
                     "error_cb": self._on_error,
@@ -219,22 +243,22 @@ class Sender:
 
     def send(self, topic: str, key: bytes, value: bytes, waiting: Acknowledged) -> bool:
         """Queue a message; False if the queue is full: then `poll` and try again."""
-        try:
-            self._producer.produce(topic, value, key, on_delivery=partial(self._delivered, waiting))
-        except BufferError:
-            return False
-        except KafkaException as error:
-            raise kafka_error(error.args[0], self._settings, topic) from error
-        return True
+        return self._queue(topic, value, waiting, key=key)
 
     def send_to_partition(self, topic: str, partition: int, value: bytes, waiting: Acknowledged | None = None) -> bool:
         """Queue a message without a key; False if the queue is full."""
+        return self._queue(topic, value, waiting, partition=partition)
+
+    def _queue(self, topic: str, value: bytes, waiting: Acknowledged | None, **where: Any) -> bool:  # noqa: ANN401 - produce's own arguments
+        if self._bytes and self._bytes + len(value) > QUEUE_BYTES:
+            return False
         try:
-            self._producer.produce(topic, value, partition=partition, on_delivery=partial(self._delivered, waiting))
+            self._producer.produce(topic, value, on_delivery=partial(self._delivered, waiting, len(value)), **where)
         except BufferError:
             return False
         except KafkaException as error:
             raise kafka_error(error.args[0], self._settings, topic) from error
+        self._bytes += len(value)
         return True
 
     def poll(self, seconds: float) -> None:
@@ -248,7 +272,8 @@ class Sender:
         """Wait for all acknowledgements, at most so long."""
         self._producer.flush(seconds)
 
-    def _delivered(self, waiting: Acknowledged | None, error: KafkaError | None, message: Message) -> None:
+    def _delivered(self, waiting: Acknowledged | None, size: int, error: KafkaError | None, message: Message) -> None:
+        self._bytes -= size
         if error is not None:
             self._failure = self._failure or kafka_error(error, self._settings, message.topic() or "")
             return
@@ -266,6 +291,13 @@ class Sender:
 
 def _client(settings: KafkaSettings, own: Mapping[str, object]) -> dict[str, Any]:
     return {**client_config(settings), **own}
+
+
+def _check(topic: str, actual: Mapping[str, str | None], wanted: Mapping[str, str]) -> None:
+    """CdcError TOPIC_SETTINGS."""
+    for name, value in wanted.items():
+        if actual.get(name) != value:
+            raise _wrong_settings(topic, f"has {name}={actual.get(name)}; it must be {value}")
 
 
 def _wrong_settings(topic: str, problem: str) -> CdcError:

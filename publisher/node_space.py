@@ -9,9 +9,10 @@ from cdc_program.node_sizes import MIB, cdc_total_space, commitlog_segment_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
-_DEFAULT_TOTAL, _DEFAULT_SEGMENT = 4096 * MIB, 32 * MIB
+    from cdc_program.settings import PublisherSettings
+
+_DEFAULT_TOTAL = 4096 * MIB
 
 
 class Allowance(NamedTuple):
@@ -22,13 +23,14 @@ class Allowance(NamedTuple):
     is_assumed: bool
 
 
-def allowance(settings: Mapping[str, str] | None, given_mib: int, folder: Path) -> Allowance:
-    """`settings`: the node's live ones (None of 3.11); `given_mib`: what the operator says, 0 for nothing.
+def allowance(told: Mapping[str, str] | None, settings: PublisherSettings) -> Allowance:
+    """`told`: the node's live settings (None of 3.11), before what our own say.
 
     The default is DatabaseDescriptor.applySimpleConfig's: 4096 MiB, or an eighth of the disk if that is less.
     """
-    told = cdc_total_space(settings)
-    segment = commitlog_segment_size(settings) or _DEFAULT_SEGMENT
-    if told or given_mib:
-        return Allowance(told or given_mib * MIB, segment, is_assumed=False)
-    return Allowance(min(_DEFAULT_TOTAL, shutil.disk_usage(folder).total // 8), segment, is_assumed=True)
+    segment = commitlog_segment_size(told) or settings.commitlog_segment_mib * MIB
+    total = cdc_total_space(told) or settings.cdc_total_space_mib * MIB
+    if total:
+        return Allowance(total, segment, is_assumed=False)
+    disk = shutil.disk_usage(settings.cdc_raw_directory)
+    return Allowance(min(_DEFAULT_TOTAL, disk.total // 8), segment, is_assumed=True)

@@ -52,7 +52,7 @@ def observe(settings: Settings, seconds: float | None, say: Callable[[str], None
         )
         positions = Positions(Path(scratch) / "position.json", node.host_id)
         folder = own.cdc_raw_directory
-        space = allowance(told, own.cdc_total_space_mib, folder)
+        space = allowance(told, own)
         tails = Tails(folder, positions, cdc_raw.open_codecs(own), own.max_segment_mib << 20)
         observer = Observer(schema, tails, positions)
         watch = SpaceWatch(space.total, space.segment)

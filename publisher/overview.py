@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +15,7 @@ from publisher.cdc_raw import segments
 from publisher.check import Watch
 from publisher.kafka import Sender
 from publisher.memory import resident_bytes
+from publisher.node_space import allowance
 from publisher.position import Positions
 from publisher.quarantine import Quarantine
 from publisher.schema import Schema
@@ -25,11 +25,11 @@ from publisher.status import Status
 from publisher.tail import Tails
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from cdc_program.cassandra import Node
     from cdc_program.settings import PublisherSettings
-    from publisher.node_space import Allowance
     from publisher.report import Report
     from publisher.space import FullSpan, Space
 
@@ -51,19 +51,30 @@ class Parts(NamedTuple):
 class Overview:
     """Keeps the newest status, which other threads may ask for."""
 
-    def __init__(self, node: Node, settings: PublisherSettings, allowance: Allowance, parts: Parts) -> None:
-        self._node = node
-        self._measure = partial(segment_sizes, settings.cdc_raw_directory, unflushed(node, settings), allowance.segment)
+    def __init__(self, node: Node, told: Mapping[str, str] | None, settings: PublisherSettings, parts: Parts) -> None:
+        """`told`: the node's live settings, None of 3.11."""
+        self._settings = settings
         self._parts = parts
-        self._space = SpaceWatch(allowance.total, allowance.segment)
         self._alerts = Alerts()
         self._status = Status(str(node.host_id), node.cluster, node.release, is_compiled=is_compiled())
-        if allowance.is_assumed:
+        self._node = node
+        self._allowance = allowance(told, settings)
+        self._space = SpaceWatch(self._allowance.total, self._allowance.segment)
+        if self._allowance.is_assumed:
             log.warning(
                 "the node does not tell its cdc_total_space: Cassandra's default is assumed",
-                mib=allowance.total >> 20,
+                mib=self._allowance.total >> 20,
                 setting="publisher.cdc_total_space_mib",
             )
+
+    def follow(self, node: Node, told: Mapping[str, str] | None) -> None:
+        """The node as it is now: upgraded maybe, or started again with other settings."""
+        if node.release != self._node.release:
+            log.info("the node is of another version now", cassandra=node.release, before=self._node.release)
+        self._node = node
+        self._status = self._status._replace(cassandra=node.release)
+        self._allowance = allowance(told, self._settings)
+        self._space.allow(self._allowance.total, self._allowance.segment)
 
     def newest(self) -> Status:
         return self._status
@@ -74,7 +85,8 @@ class Overview:
 
     def look(self, now: float, report: Report) -> Space:
         """`now`: of the monotonic clock; gives what there is of cdc_raw."""
-        sizes = self._measure()
+        own = self._settings
+        sizes = segment_sizes(own.cdc_raw_directory, unflushed(self._node, own), self._allowance.segment)
         space = self._space.look(now, sizes)
         schema, sender, positions, tails, watch, quarantine, spool = self._parts
         self._status = Status(
@@ -92,7 +104,7 @@ class Overview:
             deliveries=sender.acknowledged,
             delivery_seconds=sender.latency_seconds,
             lag_bytes=tails.bytes_behind(),
-            lag_seconds=time() - positions.clock / 1e6 if positions.clock else None,
+            lag_seconds=max(0.0, time() - positions.clock / 1e6) if positions.clock else None,  # it may be set back
             log_latency_seconds=report.log_latency,
             filler_rows=report.filler_rows,
             filler_rows_seconds=report.filler_rows_seconds,
@@ -140,7 +152,7 @@ class Overview:
         log.error(
             "cdc_raw was full: the node refuses CDC writes then",
             code=Code.CDC_RAW_WAS_FULL.text,
-            since=_iso(span.start),
+            since=("before " if span.began_before else "") + _iso(span.start),
             until=_iso(span.end),
             tables=tables,
             fix="Run nodetool repair on this node for these tables."

@@ -279,11 +279,12 @@ class Publisher:
             self._dispose_of_finished(now)
         if self._second.is_due(now):
             self._send_heartbeats(now)
-            self._report.stall(now, self._sender.acknowledged, len(self._sender))
+            self._report.stall(now, self._sender.acknowledged, len(self._sender), self._in_flight.oldest)
             self._report.progress(now, self._positions, len(self._sender))
             self._relieve(self._overview.look(now, self._report))
         if self._watch_time.is_due(now):
             self._watch.look()
+            self._overview.follow(self._watch.node, self._watch.told)
             give_back()
 
     def _take_acknowledged(self) -> None:

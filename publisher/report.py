@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
@@ -37,13 +37,28 @@ class Every:
         return True
 
 
+class _Stalled(NamedTuple):
+    """Since when, with so many messages acknowledged, the oldest has not been; `is_partial` if others have been."""
+
+    since: float
+    acknowledged: int = 0
+    oldest: object = None
+    is_partial: bool = False
+
+    def text(self, now: float) -> str:
+        seconds = f"for {now - self.since:.0f} s (after {self.acknowledged:,} messages)"
+        if self.is_partial:
+            return f"Kafka acknowledges messages, but has not the oldest one {seconds}: a partition may be offline"
+        return f"Kafka has acknowledged nothing {seconds}"
+
+
 class Report:
     """Counts, and the lines made of them. Times are of one monotonic clock, in seconds."""
 
     def __init__(self, now: float) -> None:
         self._progress = Every(PROGRESS_SECONDS, now)
         self._stall = Every(STALL_SECONDS, now)
-        self._last_acknowledged = (0, now)
+        self._stalled = _Stalled(now)
         self._said: dict[str, float] = {}
         self._complaint = (-inf, "")
         self.mutations = 0
@@ -55,10 +70,12 @@ class Report:
         self.filler_rows_seconds = 0.0
 
     def take(self, marks: Iterable[Mark]) -> None:
-        """A filler's row has been reached: all before it is published, and that took so long."""
+        """A filler's row has been reached: all before it is published, and that took so long. Where the writer's clock
+        is ahead of ours it took nothing, for a sum that is scraped must not go back.
+        """
         for mark in marks:
             if mark.written_at is not None:
-                self.log_latency = time() - mark.written_at / 1e6
+                self.log_latency = max(0.0, time() - mark.written_at / 1e6)
                 self.filler_rows += 1
                 self.filler_rows_seconds += self.log_latency
 
@@ -76,13 +93,18 @@ class Report:
                 log_latency_seconds=self.log_latency and round(self.log_latency, 3),
             )
 
-    def stall(self, now: float, acknowledged: int, in_flight: int) -> None:
-        """Warn regularly while messages are in flight and none is acknowledged."""
-        known, since = self._last_acknowledged
-        if acknowledged != known or not in_flight:
-            self._last_acknowledged = (acknowledged, now)
-        elif now - since >= STALL_SECONDS and self._stall.is_due(now):
-            log.warning("kafka acknowledges nothing, reading waits", in_flight=in_flight, seconds=round(now - since))
+    def stall(self, now: float, acknowledged: int, in_flight: int, oldest: object) -> None:
+        """Warn regularly while messages are in flight and none is acknowledged, or all but the `oldest` are: one
+        partition may be away alone, and the position stays before what is for it.
+        """
+        stalled = self._stalled
+        is_moving = acknowledged != stalled.acknowledged and (oldest is None or oldest is not stalled.oldest)
+        if is_moving or not in_flight:
+            self._stalled = _Stalled(now, acknowledged, oldest)
+            return
+        self._stalled = stalled._replace(is_partial=acknowledged != stalled.acknowledged)
+        if now - stalled.since >= STALL_SECONDS and self._stall.is_due(now):
+            log.warning("the position stands still", in_flight=in_flight, problem=self._stalled.text(now))
 
     def complain(self, now: float, error: CdcError, lasts: float = WAITING_SECONDS) -> None:
         """Warn of something that is tried again, now and then; it is waited for so long, or until `settle`."""
@@ -100,7 +122,4 @@ class Report:
         until, problem = self._complaint
         if now < until:
             return problem
-        known, acknowledged_at = self._last_acknowledged
-        if now - acknowledged_at >= STALL_SECONDS:
-            return f"Kafka has acknowledged nothing for {now - acknowledged_at:.0f} s (after {known:,} messages)"
-        return ""
+        return self._stalled.text(now) if now - self._stalled.since >= STALL_SECONDS else ""

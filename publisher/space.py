@@ -18,7 +18,7 @@ WINDOW_SECONDS = 600.0
 DRAIN_SECONDS = 60.0
 LEAST_STEPS = 3  # that came before a rate is believed
 WARN_PERCENTS = (50, 75, 90)
-_STEPS_AHEAD = 3  # from where the next segment would not fit: it, the one that is linked already, the one in use
+_STEPS_AHEAD = 2  # besides the segments that fit yet: the one that is linked already, and the one in use
 
 
 class Space(NamedTuple):
@@ -48,14 +48,17 @@ class SpaceWatch:
     """Follows the folder. Times are of one monotonic clock, in seconds."""
 
     def __init__(self, total_space: int, segment_size: int) -> None:
-        self._segment = segment_size
-        self._ahead = _STEPS_AHEAD * segment_size
-        self._full_at = max(total_space - segment_size, 1) if total_space else 0
+        self.allow(total_space, segment_size)
         self._sizes: dict[int, int] = {}
         self._used = 0
         self._arrivals: deque[tuple[float, int]] = deque()
         self._departures: deque[tuple[float, int]] = deque()
         self._is_begun = False
+
+    def allow(self, total_space: int, segment_size: int) -> None:
+        """From the next look on."""
+        self._segment = segment_size
+        self._full_at = max(total_space - segment_size, 1) if total_space else 0
 
     def look(self, now: float, sizes: Mapping[int, int]) -> Space:
         """Take the sizes of the segments that are there, by id; what was there at the first look is no arrival."""
@@ -90,7 +93,8 @@ class SpaceWatch:
             return None
         if self._used > self._full_at:
             return 0.0
-        return max((self._full_at - self._used + self._ahead) / growth - since, 0.0) if growth > 0 else None
+        fit = (self._full_at - self._used) // self._segment + 1
+        return max((fit + _STEPS_AHEAD) * self._segment / growth - since, 0.0) if growth > 0 else None
 
     def _arriving(self, now: float) -> float:
         """Between the first and the last step; and no more than if a step came just now."""
@@ -106,10 +110,11 @@ class SpaceWatch:
 
 
 class FullSpan(NamedTuple):
-    """Wall-clock seconds between which CDC writes were refused."""
+    """Wall-clock seconds between which CDC writes were refused; `began_before` if it was so at the first look."""
 
     start: float
     end: float
+    began_before: bool
 
 
 class Alerts:
@@ -118,6 +123,7 @@ class Alerts:
     def __init__(self) -> None:
         self._warned = 0
         self._full_since: float | None = None
+        self._began_before = True
 
     def crossed(self, space: Space) -> int | None:
         """The highest percentage that the folder has grown past since it was last below it."""
@@ -131,7 +137,8 @@ class Alerts:
             self._full_since = self._full_since or wall_clock
             return None
         start, self._full_since = self._full_since, None
-        return None if start is None else FullSpan(start, wall_clock)
+        began_before, self._began_before = self._began_before, False
+        return None if start is None else FullSpan(start, wall_clock, began_before)
 
 
 def _forget(events: deque[tuple[float, int]], before: float) -> None:

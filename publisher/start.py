@@ -17,7 +17,6 @@ from publisher.channels import Channels, RegistryIds
 from publisher.check import Watch
 from publisher.kafka import Sender, Topics
 from publisher.moves import open_disposal
-from publisher.node_space import allowance
 from publisher.overview import Overview, Parts
 from publisher.position import Positions
 from publisher.publish import Publisher
@@ -63,10 +62,9 @@ def run(settings: Settings) -> None:
             sender = Sender(settings.kafka)
             spool = open_spool(own, node.host_id)
             tails = Tails(own.cdc_raw_directory, positions, codecs, own.max_segment_mib << 20, spool)
-            space = allowance(told, own.cdc_total_space_mib, own.cdc_raw_directory)
             quarantine = open_quarantine(own)
             parts = Parts(schema, sender, positions, tails, watch, quarantine, spool)
-            overview = Overview(node, own, space, parts)
+            overview = Overview(node, told, own, parts)
             operations = Operations(own.operations_address, own.operations_port, overview.describe)
             operations.registry.register(Collected(lambda: metrics(overview.newest())))
             publisher = Publisher(

@@ -57,13 +57,18 @@ def registry_url() -> Iterator[str]:
 
 
 @pytest.fixture
+def kafka_side(kafka: KafkaServer, registry_url: str, topic_prefix: str) -> dict[str, object]:
+    """Settings: the tests' broker and registry, and topics of the test's own."""
+    return {
+        "kafka.bootstrap_servers": kafka.bootstrap_servers,
+        "kafka.topic_prefix": topic_prefix,
+        "registry.url": registry_url,
+    }
+
+
+@pytest.fixture
 def publisher(
-    cassandra: CassandraServers,
-    cql: Session,
-    kafka: KafkaServer,
-    registry_url: str,
-    topic_prefix: str,
-    tmp_path: Path,
+    cassandra: CassandraServers, cql: Session, kafka_side: dict[str, object], tmp_path: Path
 ) -> Iterator[PublisherProcess]:
     """Not started yet; it begins behind what other tests have written, whose tables may be dropped."""
     folder = cassandra.nodes[0].cdc_raw
@@ -71,9 +76,7 @@ def publisher(
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
     begin_behind_the_present(folder, state, cql)
-    broker = {"kafka.bootstrap_servers": kafka.bootstrap_servers, "kafka.topic_prefix": topic_prefix}
-    settings = settings_beside(cassandra, state) | broker | {"registry.url": registry_url}
-    process = PublisherProcess(settings, tmp_path)
+    process = PublisherProcess(settings_beside(cassandra, state) | kafka_side, tmp_path)
     yield process
     process.kill()
 

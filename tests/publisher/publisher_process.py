@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -75,6 +76,9 @@ class PublisherProcess:
         status = self._launch(changed).wait(READY_SECONDS)
         return status, self.log()[started_at:]
 
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def wait(self) -> int:
         assert self._process is not None
         return self._process.wait(READY_SECONDS)
@@ -83,6 +87,14 @@ class PublisherProcess:
         assert self._process is not None
         self._process.terminate()
         return self.wait()
+
+    def pause(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         if self._process is not None:
@@ -99,6 +111,13 @@ class PublisherProcess:
     def get(self, path: str) -> tuple[int, str]:
         """Status and body of what it serves."""
         return get(int(str(self.settings["publisher.operations_port"])), path)
+
+    def most_memory_mib(self) -> float:
+        """By the kernel's own high-water mark of what was resident."""
+        assert self._process is not None
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        [line] = [line for line in status.splitlines() if line.startswith("VmHWM")]
+        return int(line.split()[1]) / 1024
 
     def log(self) -> str:
         return self._log.read_text() if self._log.exists() else ""

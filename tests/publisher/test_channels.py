@@ -23,6 +23,9 @@ class Topics:
     def ensure_raw(self, topic: str) -> int:
         return self.counts.setdefault(topic, 2)
 
+    def check_raw(self, _topics: list[str]) -> None:
+        return
+
     def partition_counts(self) -> dict[str, int]:
         return self.counts
 

@@ -97,8 +97,10 @@ def test_compiled_modules_do_the_same(made: Path, tmp_path: Path) -> None:
     [wheel] = made.glob("*.whl")
     with zipfile.ZipFile(wheel) as packed:
         packed.extractall(tmp_path)  # noqa: S202  our own, made a moment ago
-    shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for folder in ("tests", "docs"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / file, tmp_path)
     tests = ["tests/storage", "tests/messages", "tests/commitlog", "tests/materializer"]
     command = [sys.executable, "-m", "pytest", "-m", "not servers", "-q", "-x", *tests, "-k", "not mutant"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=1500)

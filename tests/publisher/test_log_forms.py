@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from cassandra_storage.commitlog import CommitLogDescriptor
     from local_stack.cassandra import CassandraNode
-    from local_stack.interfaces import KafkaServer
     from tests.publisher.sent import Sent
 
 pytestmark = pytest.mark.servers
@@ -41,9 +40,7 @@ def cluster() -> Iterator[CassandraCluster]:
 
 def test_a_log_that_is_compressed_and_then_encrypted(
     cluster: CassandraCluster,
-    kafka: KafkaServer,
-    registry_url: str,
-    topic_prefix: str,
+    kafka_side: dict[str, object],
     tmp_path: Path,
     sent: Callable[..., list[Sent]],
 ) -> None:
@@ -53,9 +50,7 @@ def test_a_log_that_is_compressed_and_then_encrypted(
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
     settings = {
-        "kafka.bootstrap_servers": kafka.bootstrap_servers,
-        "kafka.topic_prefix": topic_prefix,
-        "registry.url": registry_url,
+        **kafka_side,
         "publisher.keystore": keystore,
         "publisher.keystore_password": PASSWORD,
         "publisher.allow_plaintext_downstream": True,

@@ -7,17 +7,20 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.filler.process import FillerProcess
 from tests.publisher.publisher_process import eventually
 from tests.publisher.sent import at_least
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from cassandra.cluster import Session
 
-    from local_stack.interfaces import KafkaServer
+    from local_stack.interfaces import CassandraServers, KafkaServer
     from tests.publisher.publisher_process import PublisherProcess
     from tests.publisher.sent import Sent
 
@@ -71,6 +74,31 @@ def test_numbers_health_and_status(
     status, shown = publisher.command("status")
     assert status == 3
     assert "CDC-006" in shown
+
+
+def test_a_fillers_rows_measure_the_way_through_the_log(
+    publisher: PublisherProcess, cassandra: CassandraServers, cql: Session, tmp_path: Path, kafka: KafkaServer
+) -> None:
+    settings = {name: publisher.settings[name] for name in ("cassandra.contact_points", "cassandra.port")} | {
+        "filler.cdc_raw_directory": cassandra.nodes[0].cdc_raw,
+        "filler.max_segment_age_seconds": 10,
+    }
+    publisher.start()
+    assert "cdc_publisher_log_latency_seconds" not in metrics(publisher)
+    filler = FillerProcess(tmp_path / "filler.log", settings)
+    try:
+        eventually(lambda: metrics(publisher)["cdc_publisher_write_to_publish_seconds_count"] > 0, 60.0)
+        found = metrics(publisher)
+        assert 0 < found["cdc_publisher_log_latency_seconds"] < 60
+        assert found["cdc_publisher_write_to_publish_seconds_sum"] > 0
+        assert "from the last filler's write to its publishing" in publisher.command("status")[1]
+        assert publisher.stop() == 0
+    finally:
+        filler.kill()
+        cql.execute("DROP KEYSPACE IF EXISTS cdc_filler")
+    made = AdminClient({"bootstrap.servers": kafka.bootstrap_servers}).list_topics().topics
+    prefix = str(publisher.settings["kafka.topic_prefix"])
+    assert [topic for topic in made if topic.startswith(prefix)] == [f"{prefix}.tables"]
 
 
 def test_observing_counts_and_takes_nothing_away(

@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdc_messages.topics import partition_for, raw_topic
 from publisher.cdc_raw import segments
+from publisher.publish import SAVE_SECONDS
 from tests.publisher.publisher_process import eventually
 from tests.publisher.sent import at_least, int_value, rows
 
@@ -162,13 +163,39 @@ def test_it_waits_for_a_kafka_that_answers_nothing(
     try:
         for number in range(1, 100):
             cql.execute(f"INSERT INTO {fresh_keyspace}.waiting (id, v) VALUES ({number}, 'b')")
-        time.sleep(2 * 1.5)
+        eventually(lambda: says(publisher, "in_flight") >= 99)
+        in_flight = says(publisher, "in_flight")
         publisher.kill()
     finally:
         kafka.resume()
     publisher.start()
     found = rows(sent(fresh_keyspace, "waiting", lambda sent: len({each.key for each in rows(sent)}) >= 100))
     assert {each.key for each in found} == {int_value(number) for number in range(100)}
+    eventually(lambda: says(publisher, "messages") >= 99)
+    assert says(publisher, "messages") <= in_flight
+    assert publisher.stop() == 0
+
+
+def says(publisher: PublisherProcess, name: str) -> int:
+    """Of its status, which is taken once a second."""
+    return int(json.loads(publisher.get("/status")[1])[name])
+
+
+def test_killed_with_nothing_in_flight_it_sends_nothing_again(
+    publisher: PublisherProcess, cql: Session, fresh_keyspace: str, sent: SentBy
+) -> None:
+    publish_one(publisher, cql, fresh_keyspace, sent)
+    for number in range(1, 100):
+        cql.execute(f"INSERT INTO {fresh_keyspace}.waiting (id, v) VALUES ({number}, 'b')")
+    sent(fresh_keyspace, "waiting", at_least(100))
+    eventually(lambda: says(publisher, "in_flight") == 0)
+    time.sleep(2 * SAVE_SECONDS)
+    publisher.kill()
+    publisher.start()
+    cql.execute(f"INSERT INTO {fresh_keyspace}.waiting (id, v) VALUES (100, 'c')")
+    sent(fresh_keyspace, "waiting", at_least(101))
+    eventually(lambda: says(publisher, "messages") > 0)
+    assert says(publisher, "messages") == 1
     assert publisher.stop() == 0
 
 

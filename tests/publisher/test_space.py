@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdc_program.node_sizes import MIB
+from cdc_program.settings import PublisherSettings
 from publisher.node_space import allowance
 from publisher.space import Alerts, FullSpan, Space, SpaceWatch
 from publisher.status import Status, text, verdict
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 SEGMENT = 32 * MIB
 
 
-def filled(watch: SpaceWatch, count: int, *, every: float, first: int = 0) -> Space:
+def filled(watch: SpaceWatch, count: int, *, every: float, first: int = 0, size: int = SEGMENT) -> Space:
     """A node that begins a segment every so many seconds, none of which is deleted."""
-    space = watch.look(first * every, dict.fromkeys(range(first), SEGMENT))
+    space = watch.look(first * every, dict.fromkeys(range(first), size))
     for number in range(first + 1, count + 1):
-        space = watch.look(number * every, dict.fromkeys(range(number), SEGMENT))
+        space = watch.look(number * every, dict.fromkeys(range(number), size))
     return space
 
 
@@ -31,6 +32,11 @@ def test_the_forecast_is_when_the_next_segment_would_not_fit() -> None:
     assert space.arriving == pytest.approx(SEGMENT / 7)
     assert space.seconds_to_full == pytest.approx((20 - 10 + 2) * 7.0)  # two more are made ahead
     assert not space.is_full
+
+
+def test_beside_the_index_files_one_segment_fewer_fits() -> None:
+    space = filled(SpaceWatch(20 * SEGMENT, SEGMENT), 10, every=7.0, size=SEGMENT + 12)
+    assert space.seconds_to_full == pytest.approx((20 - 10 - 1 + 2) * 7.0, rel=0.01)
 
 
 def test_what_was_there_at_first_is_no_growth() -> None:
@@ -80,27 +86,35 @@ def test_a_full_span_is_told_when_it_is_over() -> None:
     alerts = Alerts()
     full, free = Space(101, 100, 0, 0, None, None), Space(90, 100, 0, 0, None, None)
     assert [alerts.full_span(space, clock) for space, clock in ((free, 1.0), (full, 2.0), (full, 3.0))] == [None] * 3
-    assert alerts.full_span(free, 4.0) == FullSpan(2.0, 4.0)
+    assert alerts.full_span(free, 4.0) == FullSpan(2.0, 4.0, began_before=False)
     assert alerts.full_span(free, 5.0) is None
 
 
+def test_what_was_full_at_the_start_was_so_before() -> None:
+    alerts, free, full = Alerts(), Space(10, 100, 0, 0, None, None), Space(101, 100, 0, 0, 0, 0)
+    for began_before in (True, False):
+        assert alerts.full_span(full, 2.0) is None
+        assert alerts.full_span(free, 3.0) == FullSpan(2.0, 3.0, began_before)
+
+
 @pytest.mark.parametrize(
-    ("settings", "given", "total", "segment"),
+    ("told", "given", "total", "segment"),
     [
-        ({"cdc_total_space": "4096MiB", "commitlog_segment_size": "32MiB"}, 0, 4096 * MIB, 32 * MIB),
-        ({"cdc_total_space_in_mb": "128", "commitlog_segment_size_in_mb": "1"}, 7, 128 * MIB, MIB),
-        ({"cdc_total_space": "1GiB"}, 0, 1024 * MIB, 32 * MIB),
-        (None, 64, 64 * MIB, 32 * MIB),
+        ({"cdc_total_space": "4096MiB", "commitlog_segment_size": "32MiB"}, (0, 32), 4096 * MIB, 32 * MIB),
+        ({"cdc_total_space_in_mb": "128", "commitlog_segment_size_in_mb": "1"}, (7, 8), 128 * MIB, MIB),
+        ({"cdc_total_space": "1GiB"}, (0, 32), 1024 * MIB, 32 * MIB),
+        (None, (64, 1), 64 * MIB, MIB),
     ],
 )
 def test_the_allowance_is_what_the_node_or_the_operator_says(
-    settings: dict[str, str] | None, given: int, total: int, segment: int, tmp_path: Path
+    told: dict[str, str] | None, given: tuple[int, int], total: int, segment: int
 ) -> None:
-    assert allowance(settings, given, tmp_path) == (total, segment, False)
+    own = PublisherSettings(cdc_total_space_mib=given[0], commitlog_segment_mib=given[1])
+    assert allowance(told, own) == (total, segment, False)
 
 
 def test_without_a_word_cassandras_default_is_assumed(tmp_path: Path) -> None:
-    found = allowance(None, 0, tmp_path)
+    found = allowance(None, PublisherSettings(cdc_raw_directory=tmp_path))
     assert found.is_assumed
     assert 0 < found.total <= 4096 * MIB
 

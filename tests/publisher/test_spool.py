@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
@@ -21,6 +22,7 @@ from publisher.space import Space
 from publisher.spool import AT_ONCE, Spool, open_spool, spool_above
 from publisher.tail import Tails
 from tests.publisher.segment_files import SegmentFileBuilder, mutation
+from tests.small_disk import small_disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,6 +180,16 @@ def test_a_full_spool_and_a_short_disk_take_nothing_more(
     assert len(list(there.relieve(segments(cdc_raw), 1 << 30))) == 2
     assert there.problem == ""
     assert read(cdc_raw, there) == written
+
+
+def test_a_tenth_of_a_real_disk_stays_free(tmp_path: Path, cdc_raw: Path) -> None:
+    written = fill(cdc_raw, 5, size=MIB)
+    with small_disk(tmp_path / "disk", 4) as disk:
+        there = Spool(disk / "spool", 100 * MIB, is_on=True)
+        assert len(list(there.relieve(segments(cdc_raw), 1 << 30))) == 3
+        assert "10 %" in there.problem
+        assert shutil.disk_usage(disk).free >= 4 * MIB // 10
+        assert read(cdc_raw, there) == written
 
 
 def test_what_cannot_be_moved_stays_and_is_told(tmp_path: Path, cdc_raw: Path) -> None:

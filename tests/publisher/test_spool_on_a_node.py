@@ -69,16 +69,9 @@ def status(publisher: PublisherProcess) -> dict[str, Any]:
 
 
 @pytest.fixture
-def publisher(
-    node: CassandraNode, kafka: KafkaServer, registry_url: str, topic_prefix: str, tmp_path: Path
-) -> Iterator[PublisherProcess]:
+def publisher(node: CassandraNode, kafka_side: dict[str, object], tmp_path: Path) -> Iterator[PublisherProcess]:
     """Not started yet."""
-    settings = settings_beside(node.cluster, tmp_path / "state") | {
-        "kafka.bootstrap_servers": kafka.bootstrap_servers,
-        "kafka.topic_prefix": topic_prefix,
-        "registry.url": registry_url,
-        "publisher.on_full": "spool",
-    }
+    settings = settings_beside(node.cluster, tmp_path / "state") | kafka_side | {"publisher.on_full": "spool"}
     process = PublisherProcess(settings, tmp_path)
     yield process
     process.kill()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 from uuid import UUID
 
 import pytest
@@ -18,7 +18,6 @@ from publisher.channels import Channels, RegistryIds
 from publisher.inflight import Mark
 from publisher.kafka import Sender, Topics
 from publisher.moves import open_disposal
-from publisher.node_space import Allowance
 from publisher.overview import Overview, Parts
 from publisher.position import Positions
 from publisher.publish import Publisher
@@ -45,6 +44,8 @@ class Watch:
     """publisher.check.Watch of a node where all is well."""
 
     losing = ()
+    node = Node(HOST, "test", "cdc", "5.0.0")
+    told: ClassVar = {"cdc_total_space": f"{SEGMENTS + 4}MiB", "commitlog_segment_size": "1MiB"}
 
     def look(self) -> None:
         return
@@ -74,9 +75,9 @@ class Beside:
         quarantine = open_quarantine(own)
         watch = cast("Any", Watch())
         self.overview = Overview(
-            Node(HOST, "test", "cdc", "5.0.0"),
+            Watch.node,
+            Watch.told,
             own,
-            Allowance((SEGMENTS + 4) * MIB, MIB, is_assumed=False),
             Parts(schema, sender, self.positions, tails, watch, quarantine, self.spool),
         )
         self.seen: list[Status] = []
