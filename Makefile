@@ -13,7 +13,7 @@ INSTALLED := test -x $(PY) || { echo "No stack is running. Start one in another 
 
 .DEFAULT_GOAL := help
 .PHONY: help preflight install archive demo stack follow cqlsh test failed unit model repro model-mutants exhaustive chaos fuzz fold lint format \
-	oracle oracle-merge oracle-types bench bench-state bench-moves bench-idle bench-wide bench-publisher-memory dist clean distclean
+	oracle oracle-merge oracle-types bench bench-state bench-moves bench-idle bench-sizes bench-wide bench-publisher-memory dist clean distclean
 
 help: ## Show this help
 	@echo "Usage: make TARGET [VARIABLE=value]"
@@ -126,6 +126,9 @@ bench-idle: install ## What do 400 raw partitions cost that get nothing but hear
 
 bench: install ## Measure the hot paths: CPU seconds per million, and as a ratio to a peer
 	@$(PY) -m bench.hot_paths
+
+bench-sizes: install ## How many bytes does a write become in log, raw and change topics, and state? Without servers
+	@$(PY) -m bench.sizes
 
 bench-wide: install ## Measure memory and time of what reaches every row of a partition of ROWS (100000 1000000) rows
 	@$(PY) -m bench.wide_partitions $(ROWS)

@@ -15,12 +15,16 @@ import sys
 import tarfile
 import tempfile
 import tomllib
+import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from local_stack.paths import local_folder, project_root
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ROOT = project_root()
 OUT = ROOT / "dist"
@@ -51,7 +55,7 @@ def main() -> int:
     click.echo(wheel.relative_to(ROOT))
     install(python, wheel)
     for program in PROGRAMS:
-        click.echo(make_archive(python, program, project).relative_to(ROOT))
+        click.echo(make_archive(python, program, project, compiled_parts(wheel)).relative_to(ROOT))
     return 0
 
 
@@ -106,12 +110,18 @@ def install(python: Path, wheel: Path) -> None:
     _run(str(python), "-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", str(wheel))
 
 
-def make_archive(python: Path, program: str, project: Project) -> Path:
+def compiled_parts(wheel: Path) -> list[str]:
+    """The modules beside the packages that hold mypyc's code: the compiled ones import them where no analysis looks."""
+    with zipfile.ZipFile(wheel) as packed:
+        return [name.partition(".")[0] for name in packed.namelist() if "/" not in name]
+
+
+def make_archive(python: Path, program: str, project: Project, parts: Sequence[str]) -> Path:
     """`PROGRAM-VERSION-SYSTEM-MACHINE.tar.gz` with one folder, in which `PROGRAM` is to be run."""
     module, function = project.entries[program].split(":")
     name = f"{program}-{project.version}"
     with tempfile.TemporaryDirectory() as folder:
-        options = _options(program, module.partition(".")[0], Path(folder))
+        options = [*_options(program, module.partition(".")[0], Path(folder)), *_hidden(parts)]
         script = Path(folder) / f"{program}.py"
         script.write_text(f"from {module} import {function}\n\n{function}()\n", encoding="ascii")
         _run(
@@ -136,8 +146,14 @@ def _options(program: str, main_package: str, folder: Path) -> list[str]:
     return ["--onedir", "--noconfirm", "--log-level", "ERROR", "--name", program, *work, *hidden, *own]
 
 
+def _hidden(modules: Sequence[str]) -> list[str]:
+    return [option for module in modules for option in ("--hidden-import", module)]
+
+
 def _run(*command: str, environment: dict[str, str] | None = None, folder: Path | None = None) -> None:
-    subprocess.run(command, check=True, env=environment, cwd=folder)
+    """PYTHONPATH may lead to a tree, whose plain modules would be packed instead of the wheel's compiled ones."""
+    kept = {name: value for name, value in (environment or os.environ).items() if name != "PYTHONPATH"}
+    subprocess.run(command, check=True, env=kept, cwd=folder)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Alerts and dashboard ask for metrics that are there; each alert has its paragraph; settings in examples exist."""
+"""The dashboard asks for metrics that are there; settings in examples exist."""
 
 from __future__ import annotations
 
@@ -7,50 +7,20 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import promql_parser
 import pytest
 import yaml
-from prometheus_client import CollectorRegistry, ProcessCollector
 
 from cdc_program.describe import setting
-from cdc_program.metrics import Collected
-from filler.status import Status as FillerStatus
-from filler.status import metrics as filler_metrics
-from publisher.status import Status, metrics
+from tests.deploy.served import metrics_of, served
+from tests.deploy.test_alerts import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
-ALERTS = yaml.safe_load((DEPLOY / "prometheus" / "alerts.yml").read_text())
-RULES = [rule for group in ALERTS["groups"] for rule in group["rules"]]
+DOCKERFILE = (DEPLOY / "images" / "Dockerfile").read_text()
 PANELS = json.loads((DEPLOY / "grafana" / "publishers.json").read_text())["panels"]
-
-
-def served() -> set[str]:
-    """The names of all samples that a publisher and a filler serve."""
-    registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
-    busy = Status("host", "cluster", "5.0.8", is_compiled=True, lag_seconds=1, log_latency_seconds=1, seconds_to_full=1)
-    registry.register(Collected(lambda: metrics(busy)))
-    registry.register(Collected(lambda: filler_metrics(FillerStatus("host", "cluster", "5.0.8", 600.0, 1 << 25))))
-    return {sample.name for family in registry.collect() for sample in family.samples} | {"up"}
-
-
-def metrics_of(expression: str) -> set[str]:
-    """ValueError if it is no PromQL."""
-    return set(re.findall(r"\b(?:cdc|process)_\w+|\bup\b", promql_parser.parse(expression).prettify()))
-
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
-def test_an_alert_can_fire_and_says_what_to_do(rule: dict[str, Any]) -> None:
-    asked = metrics_of(rule["expr"])
-    assert asked
-    assert asked <= served()
-    assert rule["labels"]["severity"] in {"warning", "critical"}
-    assert rule["annotations"].keys() == {"summary", "description", "code"}
-    assert f"## {rule['annotations']['code']} " in (ROOT / "docs" / "runbook.md").read_text()
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
@@ -61,20 +31,55 @@ def test_a_panel_shows_something(panel: dict[str, Any]) -> None:
         assert asked <= served()
 
 
-def test_a_wrong_name_would_be_noticed() -> None:
-    assert not metrics_of("rate(cdc_publisher_mutation_total[1m])") <= served()
-    with pytest.raises(ValueError, match="unclosed left parenthesis"):
-        metrics_of("rate(cdc_publisher_mutations_total[1m]")
+def test_panels_lie_beside_each_other() -> None:
+    assert len({panel["id"] for panel in PANELS}) == len(PANELS)
+    places = [panel["gridPos"] for panel in PANELS]
+    assert len({(place["x"], place["y"]) for place in places}) == len(places)
+    assert {(place["w"], place["h"], place["x"] % 12, place["y"] % 8) for place in places} == {(12, 8, 0, 0)}
 
 
-def test_the_pod_has_no_readiness_probe_on_its_sidecars_and_knows_its_settings() -> None:
-    pod = yaml.safe_load((DEPLOY / "kubernetes" / "cassandra.yaml").read_text())["spec"]["template"]["spec"]
-    sidecars = [container for container in pod["containers"] if container["name"] != "cassandra"]
-    assert [container["name"] for container in sidecars] == ["publisher", "filler"]
-    assert not any("readinessProbe" in container for container in sidecars)
-    names = [entry["name"] for container in sidecars for entry in container["env"]]
-    names += re.findall(r"\b(CDC_[A-Z]+__[A-Z_]+)=", (DEPLOY / "images" / "Dockerfile").read_text())
+def test_the_dashboard_shows_what_the_alerts_ask_for() -> None:
+    shown = {name for panel in PANELS for target in panel["targets"] for name in metrics_of(target["expr"])}
+    asked = {name for rule in RULES.values() for name in metrics_of(rule["expr"])}
+    assert asked - shown == {"up", "cdc_filler_writer", "cdc_publisher_spool_segments", "cdc_publisher_spool_stuck"}
+
+
+POD = yaml.safe_load((DEPLOY / "kubernetes" / "cassandra.yaml").read_text())["spec"]["template"]["spec"]
+SIDECARS = {each["name"]: each for each in POD["containers"] if each["name"] != "cassandra"}
+
+
+def test_the_pod_has_sidecars_that_take_it_out_of_service_for_nothing() -> None:
+    assert list(SIDECARS) == ["publisher", "filler"]
+    volumes = {each["name"] for each in POD["volumes"]} | {"data"}
+    for name, sidecar in SIDECARS.items():
+        assert "readinessProbe" not in sidecar
+        [port] = sidecar["ports"]
+        assert sidecar["livenessProbe"]["httpGet"] == {"path": "/health", "port": port["name"]}
+        assert port["containerPort"] == setting(f"{name}.operations_port").default
+        assert {mount["name"] for mount in sidecar["volumeMounts"]} <= volumes
+        assert sidecar["securityContext"]["allowPrivilegeEscalation"] is False
+        unit = (DEPLOY / "systemd" / f"cassandra-{name}.service").read_text()
+        assert f"MemoryMax={sidecar['resources']['limits']['memory']}".removesuffix("i") in unit.splitlines()
+
+
+def test_pod_and_images_know_their_settings() -> None:
+    names = [entry["name"] for sidecar in SIDECARS.values() for entry in sidecar["env"]]
+    names += re.findall(r"\b(CDC_[A-Z]+__[A-Z_]+)=", DOCKERFILE)
     assert [setting(name) for name in settings_of(names)]
+
+
+def test_each_image_starts_its_program() -> None:
+    """Whether it builds cannot be seen without an engine; that each program has its stage, entry and port can."""
+    stages = dict(re.findall(r"^FROM \S+ AS (\w+)\n((?:(?!FROM ).*\n?)*)", DOCKERFILE, re.MULTILINE))
+    for unit in (DEPLOY / "systemd").glob("*.service"):
+        program = unit.stem.removeprefix("cassandra-")
+        assert f"[{program}]" in stages[program]
+        assert f'ENTRYPOINT ["cassandra-{program}"]' in stages[program]
+        command = re.findall(r"^ExecStart=\S+ (\w+)$", unit.read_text(), re.MULTILINE)
+        assert re.findall(r'^CMD \["(\w+)"\]$', stages[program], re.MULTILINE) == command
+        assert "USER cdc" in stages[program]
+    for name in SIDECARS:
+        assert f"EXPOSE {setting(f'{name}.operations_port').default}" in stages[name]
 
 
 def settings_of(variables: list[str]) -> Iterator[str]:
