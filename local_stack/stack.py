@@ -90,14 +90,14 @@ class Stack(Managed):
 
     def check(self) -> None:
         """Raises CdcError(SERVER_FAILED) for one of our programs that has ended."""
-        for program in self._programs():
+        for program in self.programs():
             program.check()
 
     def close(self, *, keep: bool = False) -> None:
         """Stop everything; with `keep` the logs stay. Also when it is still starting."""
         remove_servers()
         self._end_starting()
-        stoppers = [threading.Thread(target=program.stop) for program in self._programs()]
+        stoppers = [threading.Thread(target=program.stop) for program in self.programs()]
         for stopper in stoppers:
             stopper.start()
         for stopper in stoppers:
@@ -132,7 +132,8 @@ class Stack(Managed):
     def _joined(self) -> dict[str, str]:
         return self.servers.settings()
 
-    def _programs(self) -> list[Program]:
+    def programs(self) -> list[Program]:
+        """Those that have been started."""
         made = (self._materializer, *self.publishers, *self.fillers, self.schematizer)
         return [program for program in made if program is not None and program.process is not None]
 
@@ -166,6 +167,6 @@ class Stack(Managed):
             self.kafka.kill()
             for node in self.cassandra.nodes:
                 node.kill()
-            for program in self._programs():
+            for program in self.programs():
                 program.kill()
             time.sleep(0.05)

@@ -13,7 +13,7 @@ from local_stack.change_reader import ChangeReader
 from local_stack.stack import SYNC_PERIOD_MS, Stack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from local_stack.cql import CqlClient
     from local_stack.servers import Servers
@@ -25,6 +25,21 @@ SETTINGS = {
     "materializer.purge_margin_seconds": 1,
     "materializer.silent_host_seconds": 20,
 }
+
+
+_LINES = 25
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Of a test that fails, what its stack's programs said last: their logs are gone once the stack is closed."""
+    report = yield
+    stack = item.funcargs.get("stack") if isinstance(item, pytest.Function) else None
+    if report.failed and isinstance(stack, Stack):
+        for program in stack.programs():
+            lines = [line for line in program.output().splitlines() if "rdkafka" not in line]
+            report.sections.append((f"{program.name}: the end of its log", "\n".join(lines[-_LINES:])))
+    return report
 
 
 @pytest.fixture(scope="session")
