@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from cdc_program.kafka import GROUP_REFUSED, WITHOUT_GROUP, client_config
-from materializer.kafka.clients import TIMEOUT, driver_errors
+from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors
 
 if TYPE_CHECKING:
     from confluent_kafka import Message as KafkaClientMessage
 
     from cdc_program.settings import KafkaSettings
+
+_AT_ONCE = 1000
+_POLL_SECONDS = 0.5
 
 
 class KafkaMessage(NamedTuple):
@@ -27,10 +31,11 @@ class TopicReader:
     """The committed messages of a topic, each once, in the order of the partitions' offsets."""
 
     def __init__(self, settings: KafkaSettings, topic: str) -> None:
+        self._settings = settings
         self._topic = topic
         self._next: dict[int, int] = {}
         self._messages: list[KafkaMessage] = []  # read, but not yet to the end
-        self._consumer = Consumer({**client_config(settings), **WITHOUT_GROUP})
+        self._consumer: Consumer | None = None
 
     def read_to_end(self) -> list[tuple[bytes, bytes]]:
         """As `read_messages`, (key, value) without tombstones."""
@@ -39,41 +44,58 @@ class TopicReader:
     def read_messages(self) -> list[KafkaMessage]:
         """What has come since the last call; nothing while there is no topic."""
         with driver_errors(f"read the topic {self._topic}"):
-            ends = self._ends()
-            while any(self._next[partition] < end for partition, end in ends.items()):
-                for message in self._consumer.consume(1000, 0.5):
-                    error, partition, offset = message.error(), message.partition(), message.offset()
-                    if error is not None and error.name() == GROUP_REFUSED:
-                        continue
-                    if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
-                        raise KafkaException(error)
-                    assert partition is not None
-                    assert offset is not None
-                    self._next[partition] = offset if error is not None else offset + 1
-                    if error is None:
-                        self._messages.append(_kafka_message(message))
+            try:
+                self._read()
+            except KafkaException:
+                # Who has asked a broker that was waking up believes for long what it was told: a new one goes on.
+                self._close()
+                raise
         messages, self._messages = self._messages, []
         return messages
 
-    def _ends(self) -> dict[int, int]:
-        if not self._next:
-            topic = self._consumer.list_topics(self._topic, TIMEOUT).topics[self._topic]
-            if topic.error is not None:
-                return {}
-            self._next = dict.fromkeys(topic.partitions, 0)
-            self._consumer.assign([TopicPartition(self._topic, each, OFFSET_BEGINNING) for each in self._next])
-        return {partition: self._end(TopicPartition(self._topic, partition)) for partition in self._next}
+    def _read(self) -> None:
+        consumer = self._opened()
+        ends = {each.partition: consumer.get_watermark_offsets(each, TIMEOUT)[1] for each in self._places()}
+        waited_until = time.monotonic() + TIMEOUT
+        while any(self._next[partition] < end for partition, end in ends.items()):
+            if time.monotonic() > waited_until:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
+            for message in consumer.consume(_AT_ONCE, _POLL_SECONDS):
+                if self._take(message):
+                    waited_until = time.monotonic() + TIMEOUT
 
-    def _end(self, partition: TopicPartition) -> int:
-        try:
-            _, end = self._consumer.get_watermark_offsets(partition, TIMEOUT)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError._UNKNOWN_PARTITION:  # noqa: SLF001
-                raise
-            # A broker that was waking up may have said so, and the client would believe it for minutes.
-            self._consumer.list_topics(self._topic, TIMEOUT)
-            _, end = self._consumer.get_watermark_offsets(partition, TIMEOUT)
-        return end
+    def _take(self, message: KafkaClientMessage) -> bool:
+        """False for what says nothing about a partition."""
+        error, partition, offset = message.error(), message.partition(), message.offset()
+        if error is not None and error.name() == GROUP_REFUSED:
+            return False
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
+            raise KafkaException(error)
+        assert partition is not None
+        assert offset is not None
+        self._next[partition] = offset if error is not None else offset + 1
+        if error is None:
+            self._messages.append(_kafka_message(message))
+        return True
+
+    def _opened(self) -> Consumer:
+        """Reads on where the last one ended; without partitions while there is no topic."""
+        if self._consumer is None:
+            self._consumer = Consumer({**client_config(self._settings), **QUICK, **WITHOUT_GROUP})
+        if not self._consumer.assignment():
+            topic = self._consumer.list_topics(self._topic, TIMEOUT).topics[self._topic]
+            if topic.error is None:
+                self._next = {partition: self._next.get(partition, 0) for partition in topic.partitions}
+                self._consumer.assign(self._places())
+        return self._consumer
+
+    def _places(self) -> list[TopicPartition]:
+        return [TopicPartition(self._topic, each, at or OFFSET_BEGINNING) for each, at in self._next.items()]
+
+    def _close(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
 
 
 def _kafka_message(message: KafkaClientMessage) -> KafkaMessage:
