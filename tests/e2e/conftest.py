@@ -34,9 +34,9 @@ _LINES = 25
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Of a test that fails, what its stack's programs said last: their logs are gone once the stack is closed."""
     report = yield
-    stack = item.funcargs.get("stack") if isinstance(item, pytest.Function) else None
-    if report.failed and isinstance(stack, Stack):
-        for program in stack.programs():
+    given = item.funcargs.values() if report.failed and isinstance(item, pytest.Function) else ()
+    for stack in given:
+        for program in stack.programs() if isinstance(stack, Stack) else ():
             lines = [line for line in program.output().splitlines() if "rdkafka" not in line]
             report.sections.append((f"{program.name}: the end of its log", "\n".join(lines[-_LINES:])))
     return report

@@ -89,6 +89,17 @@ def stack_of(version: str, total_mib: int) -> Iterator[tuple[Stack, Run]]:
 
 
 @contextmanager
+def filled_stack(version: str, seed: int, total_mib: int, partitions: int) -> Iterator[tuple[Stack, Run, Seed, float]]:
+    """With a table whose rows only the source datacenter has; the time when the last was written."""
+    with (
+        stack_of(version, total_mib) as (stack, run),
+        Seed(run, seed, KEYSPACE, [filled_table(partitions)]) as one,
+    ):
+        fill(one)
+        yield stack, run, one, time.time()
+
+
+@contextmanager
 def watched(stack: Stack) -> Iterator[Counter[str]]:
     """The highest fill of each node's cdc_raw in percent, as its publisher tells it."""
     highest: Counter[str] = Counter()
@@ -122,13 +133,8 @@ def rebuild(node: Node, *more: str) -> float:
 
 @pytest.mark.parametrize("version", ["5.0"])
 def test_no_write_is_refused_while_all_rows_are_rebuilt(version: str, tmp_path: Path) -> None:
-    with (
-        stack_of(version, TOTAL_MIB) as (stack, run),
-        Seed(run, 1, KEYSPACE, [filled_table(PARTITIONS)]) as one,
-    ):
+    with filled_stack(version, 1, TOTAL_MIB, PARTITIONS) as (stack, run, one, filled):
         [table] = one.tables
-        fill(one)
-        filled = time.time()
         existing = len(run.client.run(f"SELECT p FROM {KEYSPACE}.{table.name}"))
         assert existing >= ROWS
         one.raw.poll(1.0)
@@ -172,13 +178,8 @@ def test_no_write_is_refused_while_all_rows_are_rebuilt(version: str, tmp_path: 
 
 @pytest.mark.parametrize("version", ["5.0"])
 def test_a_rebuild_that_fills_cdc_raw_fails_and_is_made_in_parts(version: str) -> None:
-    with (
-        stack_of(version, SMALL_MIB) as (stack, run),
-        Seed(run, 2, KEYSPACE, [filled_table(SMALL_PARTITIONS)]) as one,
-    ):
+    with filled_stack(version, 2, SMALL_MIB, SMALL_PARTITIONS) as (stack, run, one, filled):
         [table] = one.tables
-        fill(one)
-        filled = time.time()
         run.schema_client.run(f"ALTER KEYSPACE {KEYSPACE} WITH replication = {REPLICATED}")
         first, *_ = nodes = stack.cassandra.cdc_nodes
         for publisher in stack.publishers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from cdc_messages import topics
+from local_stack.cassandra import CassandraCluster
 from publisher.cdc_raw import segments
 from publisher.inflight import Mark
 from publisher.position import Positions
@@ -64,6 +66,13 @@ def kafka_side(kafka: KafkaServer, registry_url: str, topic_prefix: str) -> dict
         "kafka.topic_prefix": topic_prefix,
         "registry.url": registry_url,
     }
+
+
+@pytest.fixture
+def own_cluster(tmp_path: Path) -> Iterator[Callable[..., CassandraCluster]]:
+    """Starts a cluster of the test's own, of the arguments of CassandraCluster."""
+    with ExitStack() as running:
+        yield lambda **given: running.enter_context(CassandraCluster(folder=tmp_path / "cluster", **given))
 
 
 @pytest.fixture

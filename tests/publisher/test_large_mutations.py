@@ -10,7 +10,7 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import WhiteListRoundRobinPolicy
 from cassandra.query import BatchStatement, BatchType
 
-from local_stack.cassandra import CassandraCluster, CassandraOptions
+from local_stack.cassandra import CassandraOptions
 from local_stack.stack import SYNC_PERIOD_MS
 from publisher.kafka import QUEUE_BYTES
 from tests.publisher.publisher_process import PublisherProcess, settings_beside
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from local_stack.cassandra import CassandraNode
+    from local_stack.cassandra import CassandraCluster, CassandraNode
     from tests.publisher.sent import Sent
 
     SentBy = Callable[..., list[Sent]]
@@ -47,9 +47,8 @@ OPTIONS = CassandraOptions(
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Iterator[CassandraNode]:
-    with CassandraCluster(options=OPTIONS, folder=tmp_path / "cluster") as cluster:
-        yield cluster.nodes[0]
+def node(own_cluster: Callable[..., CassandraCluster]) -> CassandraNode:
+    return own_cluster(options=OPTIONS).nodes[0]
 
 
 @pytest.fixture

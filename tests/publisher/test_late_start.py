@@ -10,16 +10,16 @@ import pytest
 
 from cdc_program.errors import CdcError, Code
 from local_stack import cql
-from local_stack.cassandra import CassandraCluster, CassandraOptions
+from local_stack.cassandra import CassandraOptions
 from local_stack.stack import SYNC_PERIOD_MS
 from tests.publisher.publisher_process import PublisherProcess, eventually, settings_beside
 from tests.publisher.sent import int_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
-    from local_stack.cassandra import CassandraNode
+    from local_stack.cassandra import CassandraCluster, CassandraNode
     from tests.publisher.sent import Sent
 
     SentBy = Callable[..., list[Sent]]
@@ -33,12 +33,11 @@ SECONDS = 180.0
 
 
 @pytest.fixture(params=["5.0", "4.0", "3.11"])
-def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CassandraNode]:
+def node(request: pytest.FixtureRequest, own_cluster: Callable[..., CassandraCluster]) -> CassandraNode:
     options = CassandraOptions(
         commitlog_sync_period_ms=SYNC_PERIOD_MS, commitlog_segment_mib=SEGMENT_MIB, cdc_total_space_mib=TOTAL_MIB
     )
-    with CassandraCluster(request.param, options=options, folder=tmp_path / "cluster") as cluster:
-        yield cluster.nodes[0]
+    return own_cluster(version=request.param, options=options).nodes[0]
 
 
 class Load:

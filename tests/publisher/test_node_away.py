@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from local_stack import cql
-from local_stack.cassandra import CassandraCluster, CassandraOptions
+from local_stack.cassandra import CassandraOptions
 from local_stack.stack import SYNC_PERIOD_MS
 from tests.filler.nodes import host_id
 from tests.publisher.publisher_process import PublisherProcess, eventually, settings_beside
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from local_stack.cassandra import CassandraNode
+    from local_stack.cassandra import CassandraCluster, CassandraNode
     from tests.publisher.sent import Sent
 
     SentBy = Callable[..., list[Sent]]
@@ -33,15 +33,13 @@ SECONDS = 120.0
 
 
 @pytest.fixture
-def one(tmp_path: Path) -> Iterator[CassandraNode]:
-    with CassandraCluster(options=OPTIONS, folder=tmp_path / "cluster") as cluster:
-        yield cluster.nodes[0]
+def one(own_cluster: Callable[..., CassandraCluster]) -> CassandraNode:
+    return own_cluster(options=OPTIONS).nodes[0]
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[CassandraCluster]:
-    with CassandraCluster(datacenters={"cdc": 2}, options=OPTIONS, folder=tmp_path / "cluster") as cluster:
-        yield cluster
+def pair(own_cluster: Callable[..., CassandraCluster]) -> CassandraCluster:
+    return own_cluster(datacenters={"cdc": 2}, options=OPTIONS)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from local_stack import cql
-from local_stack.cassandra import CassandraCluster, CassandraOptions
+from local_stack.cassandra import CassandraOptions
 from local_stack.stack import SYNC_PERIOD_MS
 from tests.publisher.publisher_process import PublisherProcess, eventually, settings_beside
 from tests.publisher.sent import at_least
@@ -20,7 +20,7 @@ from tests.publisher.sent import at_least
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from local_stack.cassandra import CassandraNode
+    from local_stack.cassandra import CassandraCluster, CassandraNode
     from local_stack.interfaces import KafkaServer
     from tests.publisher.sent import Sent
 
@@ -40,12 +40,11 @@ MOST_IN_FLIGHT = 700  # 16 MiB of the client's queue, and what was acknowledged 
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Iterator[CassandraNode]:
+def node(own_cluster: Callable[..., CassandraCluster]) -> CassandraNode:
     options = CassandraOptions(
         commitlog_sync_period_ms=SYNC_PERIOD_MS, commitlog_segment_mib=SEGMENT_MIB, cdc_total_space_mib=TOTAL_MIB
     )
-    with CassandraCluster(options=options, folder=tmp_path / "cluster") as cluster:
-        yield cluster.nodes[0]
+    return own_cluster(options=options).nodes[0]
 
 
 @pytest.fixture
