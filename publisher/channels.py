@@ -116,11 +116,11 @@ class Channels:
         return channel
 
     def recount(self) -> None:
-        """See whether raw topics have got more partitions, and are as they must be; CdcError KAFKA_UNREACHABLE,
-        KAFKA_REFUSED or TOPIC_SETTINGS.
+        """See whether raw topics have got more partitions, and are as they must be; CdcError KAFKA_UNREACHABLE or
+        TOPIC_SETTINGS.
         """
         counts = self._topics.partition_counts()
-        self._topics.check_raw([channel.topic for channel in self._open.values()])
+        self._topics.check_raw({channel.topic for channel in self._open.values()})  # a table made anew has its old one
         for table_id, channel in self._open.items():
             count = counts.get(channel.topic, channel.partitions)
             if count != channel.partitions:

@@ -6,6 +6,7 @@ from functools import partial
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs do not say that it exports them
     AclOperation,
@@ -20,6 +21,7 @@ from cdc_program.kafka import GROUP_REFUSED, LIBRDKAFKA_LOGGER, WITHOUT_GROUP, c
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from collections.abc import Set as AbstractSet
     from concurrent.futures import Future
 
     from confluent_kafka import Message
@@ -38,6 +40,7 @@ _UNREACHABLE = frozenset(
     {"_TRANSPORT", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_ALL_BROKERS_DOWN", "_RESOLVE", "REQUEST_TIMED_OUT"}
 )
 
+log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -101,9 +104,9 @@ class Topics:
         }
         return self._ensure(topic, self._settings.raw_partitions, _RAW, made_with)
 
-    def check_raw(self, topics: Iterable[str]) -> None:
-        """Of those that are there: somebody may have altered one, or deleted it and made it anew. CdcError
-        TOPIC_SETTINGS, KAFKA_UNREACHABLE or KAFKA_REFUSED.
+    def check_raw(self, topics: AbstractSet[str]) -> None:
+        """Of those that are there: somebody may have altered one, or deleted it and made it anew. One whose settings
+        may not be read any more is told, and no reason to stop. CdcError TOPIC_SETTINGS or KAFKA_UNREACHABLE.
         """
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
         answers = self._admin.describe_configs(resources) if resources else {}
@@ -111,8 +114,11 @@ class Topics:
             try:
                 entries = self._result(answer)
             except KafkaException as error:
+                told = kafka_error(error.args[0], self._settings, resource.name)
+                if told.code is Code.KAFKA_UNREACHABLE:
+                    raise told from error
                 if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # that is the sender's to tell
-                    raise kafka_error(error.args[0], self._settings, resource.name) from error
+                    log.warning("a raw topic cannot be checked", code=told.code.text, problem=told.problem)
                 continue
             _check(resource.name, {name: entry.value for name, entry in entries.items()}, _RAW)
 

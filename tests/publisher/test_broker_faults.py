@@ -227,13 +227,7 @@ class TestRights:
         self, publisher: PublisherProcess, table: Table, admin: AdminClient
     ) -> None:
         assert "ok    kafka" in publisher.command("check")[1]
-        place = ResourceType.TOPIC, table.topic, ResourcePatternType.LITERAL, ANYBODY, "*"
-        for operation, kind in (
-            (AclOperation.ALL, AclPermissionType.ALLOW),
-            (AclOperation.WRITE, AclPermissionType.DENY),
-        ):
-            [done] = admin.create_acls([AclBinding(*place, operation, kind)]).values()
-            done.result(SECONDS)
+        take_away(admin, table.topic, AclOperation.WRITE)
         table.write()
         ends_with(publisher, "TOPIC_AUTHORIZATION_FAILED")
         table.write()
@@ -241,8 +235,30 @@ class TestRights:
         assert status == 3
         assert f"The topic {table.topic} may not be used as it must be: WRITE" in told
         assert publisher.fail()[0] == 3
-        [done] = admin.delete_acls([AclBindingFilter(*place, AclOperation.WRITE, AclPermissionType.DENY)]).values()
+        denied = AclBindingFilter(*place_of(table.topic), AclOperation.WRITE, AclPermissionType.DENY)
+        [done] = admin.delete_acls([denied]).values()
         done.result(SECONDS)
         publisher.start()
         table.wait()
         assert publisher.stop() == 0
+
+    def test_a_topic_whose_settings_may_not_be_read_any_more_is_told_and_no_reason_to_stop(
+        self, publisher: PublisherProcess, table: Table, admin: AdminClient
+    ) -> None:
+        take_away(admin, table.topic, AclOperation.DESCRIBE_CONFIGS)
+        eventually(lambda: "a raw topic cannot be checked" in publisher.log(), SECONDS)
+        assert "TOPIC_AUTHORIZATION_FAILED" in publisher.log()
+        table.write()
+        table.wait()
+        assert publisher.stop() == 0
+
+
+def place_of(topic: str) -> tuple[ResourceType, str, ResourcePatternType, str, str]:
+    return ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, ANYBODY, "*"
+
+
+def take_away(admin: AdminClient, topic: str, right: AclOperation) -> None:
+    """Anybody may do all but this with the topic."""
+    for operation, kind in ((AclOperation.ALL, AclPermissionType.ALLOW), (right, AclPermissionType.DENY)):
+        [done] = admin.create_acls([AclBinding(*place_of(topic), operation, kind)]).values()
+        done.result(SECONDS)

@@ -80,7 +80,7 @@ def mute() -> Iterator[str]:
     [
         Topics.check_reachable,
         Topics.partition_counts,
-        lambda topics: topics.check_raw(["cdc.raw.shop.orders"]),
+        lambda topics: topics.check_raw({"cdc.raw.shop.orders"}),
         lambda topics: topics.ensure_raw("cdc.raw.shop.orders"),
         lambda topics: topics._create("cdc.raw.shop.orders", 1, {}),
         lambda topics: topics._config("cdc.raw.shop.orders"),
