@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 import uuid
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -161,7 +161,7 @@ class Idle:
 
     def _latency(self, heartbeats: Heartbeats, rng: random.Random) -> float:
         table, partition = rng.randrange(self.load.tables), rng.randrange(self.load.partitions)
-        with _end_of(self._bootstrap, f"{PREFIX}.shop.t{table}") as consumer:
+        with _consumer_at_the_end(self._bootstrap, f"{PREFIX}.shop.t{table}") as consumer:
             started = time.monotonic()
             heartbeats.write(table, partition)
             while time.monotonic() < started + CHANGE_SECONDS:
@@ -171,26 +171,24 @@ class Idle:
         raise click.ClickException("a write did not come out")
 
 
-class _end_of(ExitStack):  # noqa: N801 - used as a function
-    """A consumer at the end of a change topic of one partition."""
-
-    def __init__(self, bootstrap: str, topic: str) -> None:
-        super().__init__()
-        self.consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "group.id": "bench",
-                "isolation.level": "read_committed",
-                "fetch.wait.max.ms": 5,
-            }
-        )
-        self.consumer.assign([TopicPartition(topic, 0, OFFSET_END)])
-        self.consumer.get_watermark_offsets(TopicPartition(topic, 0), 10.0)
-        self.consumer.poll(1.0)
-        self.callback(self.consumer.close)
-
-    def __enter__(self) -> Consumer:  # type: ignore[override]
-        return self.consumer
+@contextmanager
+def _consumer_at_the_end(bootstrap: str, topic: str) -> Iterator[Consumer]:
+    """Of a change topic of one partition."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "bench",
+            "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 5,
+        }
+    )
+    try:
+        consumer.assign([TopicPartition(topic, 0, OFFSET_END)])
+        consumer.get_watermark_offsets(TopicPartition(topic, 0), 10.0)
+        consumer.poll(1.0)
+        yield consumer
+    finally:
+        consumer.close()
 
 
 @click.command()

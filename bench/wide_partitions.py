@@ -68,7 +68,7 @@ def row(c: int, ttl: int = 0, timestamp: int = BASE_US) -> RawRecord:
 
 
 def of(kind: str, what: object, offset: int = 0, second: int = BASE_S) -> RawRecord:
-    return raw_record(KEY, kind, what, offset=offset, timestamp_ms=second * 1000, writer=FORWARD)  # type: ignore[arg-type]
+    return raw_record(KEY, kind, what, offset=offset, timestamp_ms=second * 1000, writer=FORWARD)  # type: ignore[arg-type]  # by kind
 
 
 def heartbeat(second: int) -> RawRecord:
