@@ -167,9 +167,10 @@ def segment_sizes(folder: Path, unflushed: Path | None, segment_size: int) -> di
     """
     sizes = {} if unflushed is None else {file.id: segment_size for file in segments(unflushed)}
     for file in segments(folder):
+        sizes[file.id] = 0  # it may have been handed over just now
         for path in (file.path, file.index_path):
             with suppress(FileNotFoundError):
-                sizes[file.id] = sizes.get(file.id, 0) + path.stat().st_size
+                sizes[file.id] += path.stat().st_size
     return sizes
 
 

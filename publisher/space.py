@@ -9,13 +9,15 @@ it is being written, so that the folder grows in steps, two steps ahead of refus
 from __future__ import annotations
 
 from collections import deque
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 WINDOW_SECONDS = 600.0
 DRAIN_SECONDS = 60.0
+QUIET_SECONDS = 10.0  # at least, before a pace is taken to have changed
 LEAST_STEPS = 3  # that came before a rate is believed
 WARN_PERCENTS = (50, 75, 90)
 _STEPS_AHEAD = 2  # besides the segments that fit yet: the one that is linked already, and the one in use
@@ -72,11 +74,11 @@ class SpaceWatch:
         self._sizes = dict(sizes)
         self._used = sum(sizes.values())
         _forget(self._arrivals, now - WINDOW_SECONDS)
-        _forget(self._departures, now - DRAIN_SECONDS)
+        _forget(self._departures, now - WINDOW_SECONDS)
         return self._space(now)
 
     def _space(self, now: float) -> Space:
-        arriving, leaving = self._arriving(now), self._leaving()
+        arriving, leaving = self._arriving(now), self._leaving(now)
         since = now - self._arrivals[-1][0] if self._arrivals else 0.0  # so much of the next step has been written
         return Space(
             self._used,
@@ -103,10 +105,23 @@ class SpaceWatch:
         first, last = self._arrivals[0], self._arrivals[-1]
         after_first = sum(size for _, size in self._arrivals) - first[1]
         rate = after_first / max(last[0] - first[0], 1.0)
-        return min(rate, (after_first + last[1]) / max(now - first[0], 1.0))
+        return _quieted(min(rate, (after_first + last[1]) / max(now - first[0], 1.0)), self._arrivals, now)
 
-    def _leaving(self) -> float:
-        return sum(size for _, size in self._departures) / DRAIN_SECONDS
+    def _leaving(self, now: float) -> float:
+        recent = sum(size for at, size in self._departures if at >= now - DRAIN_SECONDS)
+        return _quieted(recent / DRAIN_SECONDS, self._departures, now)
+
+
+def _quieted(rate: float, events: Sequence[tuple[float, int]], now: float) -> float:
+    """The rate; and no more than if the next event came just now, once it is overdue by all pauses of the window: what
+    Kafka's freezing or the clients' leaving has ended is not hoped for, nor feared, until it is forgotten.
+    """
+    if len(events) < LEAST_STEPS:
+        return rate
+    longest = max(later - earlier for (earlier, _), (later, _) in pairwise(events))
+    at, size = events[-1]
+    quiet = now - at
+    return min(rate, size / quiet) if quiet > max(2 * longest, QUIET_SECONDS) else rate
 
 
 class FullSpan(NamedTuple):
