@@ -137,10 +137,13 @@ def test_what_only_other_replicas_took_comes_by_hints_or_repair(two_datacenters:
     stack, servers = two_datacenters, two_datacenters.servers
     [main] = [node for node in stack.cassandra.nodes if node.datacenter == "main"]
     [full] = stack.cassandra.cdc_nodes
-    with cql.connect([main.address], servers.cassandra_port) as client:
+    with (
+        cql.connect([main.address], servers.cassandra_port) as client,
+        cql.connect([full.address], servers.cassandra_port) as schema_client,  # the other loses `cdc = true`
+    ):
         replication = f"{{'class': 'NetworkTopologyStrategy', 'main': 1, '{CDC_DATACENTER}': 1}}"
-        client.run(f"CREATE KEYSPACE filled WITH replication = {replication}")
-        client.run("CREATE TABLE filled.t (p int PRIMARY KEY, v text) WITH cdc = true")
+        schema_client.run(f"CREATE KEYSPACE filled WITH replication = {replication}")
+        schema_client.run("CREATE TABLE filled.t (p int PRIMARY KEY, v text) WITH cdc = true")
         load = Load(client)
         while ask(stack)["messages"] < WRITES_PER_SECOND:
             assert load.write()
