@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs do not say that it exports them
-    AclOperation,
-    AdminClient,
-    ConfigResource,
-    NewTopic,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, NewTopic, ResourceType
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.kafka import GROUP_REFUSED, LIBRDKAFKA_LOGGER, WITHOUT_GROUP, client_config
