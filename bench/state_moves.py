@@ -18,9 +18,9 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from materializer.chunk_result import ChunkResult
 from materializer.chunks import ChunkBounds
 from materializer.file_store import FileStore
-from materializer.fold import ChunkResult
 from materializer.history import PartitionHistory, Retention
 from materializer.position import Position, RawPartition
 from materializer.row_updates import RawRecord
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from materializer.overlay import StateReader
+    from materializer.task import Message
 
 PARTITION = RawPartition("bench", 0)
 VALUE_BYTES = 200
@@ -95,7 +96,7 @@ class HandedOver:
 
     def begin(self) -> None: ...
 
-    def send(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None: ...
+    def send(self, message: Message) -> None: ...
 
     def send_position(self, position: Position) -> None:
         self._next = position
