@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+    from types import TracebackType
 
 
 class Server(Protocol):
@@ -33,7 +34,7 @@ class Server(Protocol):
 
 
 class KafkaServer(Server, Protocol):
-    """One broker."""
+    """One broker. As a context manager it is closed at the end, and keeps its logs if something failed."""
 
     @property
     def bootstrap_servers(self) -> str: ...
@@ -42,6 +43,12 @@ class KafkaServer(Server, Protocol):
 
     def close(self, *, keep: bool = False) -> None:
         """Kill it and remove its files; with `keep` its logs stay."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
 
 class Node(Server, Protocol):
