@@ -110,7 +110,8 @@ def seconds(count: int, step: Callable[[], object]) -> float:
 
 def compress(batch: bytes) -> bytes:
     """As librdkafka does."""
-    return lz4.frame.compress(batch, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False)
+    compressed: bytes = lz4.frame.compress(batch, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False)
+    return compressed
 
 
 def record_batches(values: list[bytes], keys: list[bytes]) -> Iterator[bytes]:

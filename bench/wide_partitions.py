@@ -22,7 +22,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RangeTombstone, RowDeletion
+from cassandra_storage.deletion import (
+    NO_DELETION_TIME,
+    NO_LIVENESS,
+    NO_TTL,
+    DeletionTime,
+    LivenessInfo,
+    RangeTombstone,
+    RowDeletion,
+)
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import DroppedColumn
 from cdc_messages.envelope import ChangeEncoder
@@ -61,8 +69,8 @@ class Done(NamedTuple):
 
 
 def row(c: int, ttl: int = 0, timestamp: int = BASE_US) -> RawRecord:
-    end = {"local_deletion_time": BASE_S + ttl, "ttl": ttl} if ttl else {}
-    cells = {name: Cell(timestamp, b"value of %d" % c, **end) for name in ("a", "b")}
+    end = (BASE_S + ttl, ttl) if ttl else (NO_DELETION_TIME, NO_TTL)
+    cells = {name: Cell(timestamp, b"value of %d" % c, *end) for name in ("a", "b")}
     liveness = LivenessInfo(timestamp, ttl, BASE_S + ttl) if ttl else LivenessInfo(timestamp)
     return of("row", Row((int_bytes(c),), cells, liveness), c)
 

@@ -102,8 +102,9 @@ def _main(
         os.dup2(output.fileno(), 2)
     faulthandler.register(signal.SIGUSR1)
     fault_points.armed = fault
-    made = producer.Producer
-    producer.Producer = lambda given: made({**given, **client})  # type: ignore[misc,assignment]
+    names = vars(producer)
+    made = names["Producer"]
+    names["Producer"] = lambda given: made({**given, **client})
     if prepare is not None:
         prepare()
     try:

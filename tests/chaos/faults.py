@@ -9,6 +9,7 @@ import signal
 import time
 from contextlib import suppress
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
@@ -122,7 +123,7 @@ class Hurter:
         job = self._stack.materializer
         job.kill()
         if strike.point in RESTORING:
-            shutil.rmtree(job.settings["materializer.state_directory"], ignore_errors=True)
+            shutil.rmtree(str(job.settings["materializer.state_directory"]), ignore_errors=True)
         self.start_job(f"{strike.point.name}:{strike.nth}")
 
     def _executor(self, _strike: Strike) -> None:
@@ -139,7 +140,7 @@ class Hurter:
     def _lost_state(self, _strike: Strike) -> None:
         job = self._stack.materializer
         job.kill()
-        shutil.rmtree(job.settings["materializer.state_directory"], ignore_errors=True)
+        shutil.rmtree(str(job.settings["materializer.state_directory"]), ignore_errors=True)
         self.start_job()
 
     def _stop_workers(self, _strike: Strike) -> None:
@@ -222,4 +223,8 @@ def _kill(*pids: int) -> None:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     for pid in pids:
-        wait_until(lambda pid=pid: process_state(pid) == "gone", f"{pid} has ended")
+        wait_until(partial(_is_gone, pid), f"{pid} has ended")
+
+
+def _is_gone(pid: int) -> bool:
+    return process_state(pid) == "gone"

@@ -47,15 +47,15 @@ class Action(Enum):
 
 
 class Cell(NamedTuple):
-    """`count`: which time the point is reached; `scenario`: the name of one of SCENARIOS."""
+    """`nth`: which time the point is reached; `scenario`: the name of one of SCENARIOS."""
 
     point: FaultPoint
     action: Action
-    count: int
+    nth: int
     scenario: str
 
     def __str__(self) -> str:
-        return f"{self.point.name}/{self.action.name} (time {self.count}, {self.scenario})"
+        return f"{self.point.name}/{self.action.name} (time {self.nth}, {self.scenario})"
 
 
 class Outcome(NamedTuple):
@@ -148,12 +148,12 @@ def check_stored(setup: Setup, defect: Defect = None) -> None:
 
 
 def _kill(setup: Setup, cell: Cell, defect: Defect) -> None:
-    child = start(setup, Fault(cell.point, cell.count, "kill"), prepare=defect)
+    child = start(setup, Fault(cell.point, cell.nth, "kill"), prepare=defect)
     assert child.wait() == -signal.SIGKILL, child.output()
 
 
 def _raise(setup: Setup, cell: Cell, defect: Defect) -> None:
-    child = start(setup, Fault(cell.point, cell.count, "raise"), prepare=defect)
+    child = start(setup, Fault(cell.point, cell.nth, "raise"), prepare=defect)
     assert child.wait() == 0, child.output()
     assert f"raised {cell.point.name}" in child.output()
 
@@ -172,7 +172,7 @@ def _sleeper(setup: Setup, cell: Cell, defect: Defect) -> None:
 
 def _stopped(setup: Setup, cell: Cell, defect: Defect, timeout_ms: int = ZOMBIE_TIMEOUT_MS) -> Child:
     client = {"transaction.timeout.ms": timeout_ms}
-    child = start(setup, Fault(cell.point, cell.count, "stop"), client=client, prepare=defect)
+    child = start(setup, Fault(cell.point, cell.nth, "stop"), client=client, prepare=defect)
     child.wait_until_stopped()
     return child
 

@@ -67,8 +67,8 @@ def seed_position_last() -> None:
 
 def seed_no_fence() -> None:
     """Each producer has a transactional id of its own."""
-    made = producer.Producer
-    producer.Producer = lambda given: made({**given, "transactional.id": uuid.uuid4().hex})  # type: ignore[misc,assignment]
+    made = vars(producer)["Producer"]  # the child's own, which gives its settings
+    _patch(producer, Producer=lambda given: made({**given, "transactional.id": uuid.uuid4().hex}))
 
 
 def seed_changelog_last() -> None:

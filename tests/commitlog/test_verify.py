@@ -32,7 +32,7 @@ def write(folder: Path, data: bytes, index: str | None = None, name: str = NAME)
 
 def completed(cdc_raw: CdcRaw) -> Segment:
     """A vector that is finished; the newest of its folder is none."""
-    return next(segment for segment in cdc_raw.vectors.segments if segment.index.is_completed)
+    return next(segment for segment in cdc_raw.vectors.segments if segment.cdc_index.is_completed)
 
 
 def test_what_a_node_left_is_sound(cdc_raw: CdcRaw) -> None:
@@ -50,7 +50,9 @@ def test_info_counts_what_is_there(cdc_raw: CdcRaw) -> None:
         # Each mutation is a byte for the number of its updates, and they.
         assert sum(table["bytes"] for table in facts["tables"].values()) == sum(len(e.mutation) - 1 for e in entries)
         assert facts["ending"]["kind"] in {"zero marker", "end of file"}
-        assert facts["index"] == ("COMPLETED" if real.index.is_completed else f"durable up to {real.index.offset}")
+        assert facts["index"] == (
+            "COMPLETED" if real.cdc_index.is_completed else f"durable up to {real.cdc_index.offset}"
+        )
         assert facts["min_timestamp"] < facts["max_timestamp"]
     text = commitlog("info", cdc_raw.folder).stdout
     for expected in ("written by Cassandra", "vectors.wide", "system_schema.columns", "COMPLETED"):

@@ -94,5 +94,6 @@ class FoldedTopic:
     def _decode(self, data: bytes) -> dict[str, Any]:
         schema_id = int.from_bytes(data[1:5], "big")
         text = next(text for (_, text), known in self._registry.schemas.items() if known == schema_id)
-        read: dict[str, Any] = schemaless_reader(io.BytesIO(data[5:]), parse_schema(json.loads(text)), None)
+        read = schemaless_reader(io.BytesIO(data[5:]), parse_schema(json.loads(text)), None)
+        assert isinstance(read, dict)
         return read

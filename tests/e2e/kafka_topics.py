@@ -14,7 +14,11 @@ def read_all(servers: str, topic: str) -> list[tuple[bytes, bytes]]:
         consumer.assign([place])
         found = []
         while consumer.position([place])[0].offset < end:
-            found += [message for message in consumer.consume(100, timeout=0.2) if message.error() is None]
-        return [(bytes(each.key()), bytes(each.value())) for each in found if each.value() is not None]
+            for message in consumer.consume(100, timeout=0.2):
+                key, value = message.key(), message.value()
+                if message.error() is None and value is not None:
+                    assert key is not None
+                    found.append((key, value))
+        return found
     finally:
         consumer.close()

@@ -105,7 +105,8 @@ class ExactMessages:
     def _decode(self, data: bytes) -> Record:
         (schema_id,) = struct.unpack_from(">xI", data)
         stream = io.BytesIO(data[5:])
-        record: Record = schemaless_reader(stream, self._schema(schema_id), None)
+        record = schemaless_reader(stream, self._schema(schema_id), None)
+        assert isinstance(record, dict)
         assert stream.tell() == len(data) - 5
         return record
 

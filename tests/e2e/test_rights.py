@@ -8,7 +8,7 @@ import shlex
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from cassandra.auth import PlainTextAuthProvider
@@ -101,7 +101,7 @@ def kafka_login(user: str) -> dict[str, programs.Setting]:
     return {f"kafka.{name}": value for name, value in login(user).items()}
 
 
-def client_of(broker: KafkaBroker, user: str) -> dict[str, object]:
+def client_of(broker: KafkaBroker, user: str) -> dict[str, Any]:
     return client_config(KafkaSettings.model_validate({"bootstrap_servers": broker.bootstrap_servers, **login(user)}))
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from local_stack.programs import Program
+    from local_stack.programs import Program, Setting
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(3000)]
 
@@ -48,7 +48,7 @@ LEAST_MESSAGES = 20  # of each node in each of its versions
 MINUTE = 120.0  # what the programs look at once a minute
 FLUSH_SECONDS = 20.0
 # What a filler of 3.11 has to be told, and short times.
-SETTINGS = {
+SETTINGS: dict[str, Setting] = {
     "publisher.processed_segments": "delete",
     "filler.commitlog_segment_mib": SEGMENT_MIB,
     "filler.max_segment_age_seconds": 20,

@@ -185,19 +185,21 @@ def test_it_ends_when_spark_submit_is_told_to_and_when_that_dies(
     try:
         told.start()
         scene.wait_for_changes(300)
-        assert told.process is not None
-        told.process.send(signal.SIGTERM)
-        assert told.process.wait(STOP_SECONDS) == TERMINATED
+        told_process = told.process
+        assert told_process is not None
+        told_process.send(signal.SIGTERM)
+        assert told_process.wait(STOP_SECONDS) == TERMINATED
         assert STOPPING in told.output()
         assert "Traceback" not in told.output()
         assert "error CDC" not in told.output()
-        wait_until(lambda: told.process.members() == [], "its driver to end", WAIT_SECONDS)
+        wait_until(lambda: told_process.members() == [], "its driver to end", WAIT_SECONDS)
 
         killed.start()
         scene.wait_for_changes(300)
-        assert killed.process is not None
-        killed.process.kill_leader()
-        wait_until(lambda: killed.process.members() == [], "its driver to end", WAIT_SECONDS)
+        killed_process = killed.process
+        assert killed_process is not None
+        killed_process.kill_leader()
+        wait_until(lambda: killed_process.members() == [], "its driver to end", WAIT_SECONDS)
 
         last.start()
         scene.wait_for_changes(300)

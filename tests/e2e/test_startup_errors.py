@@ -15,9 +15,11 @@ import pytest
 from cdc_program.errors import Code
 from local_stack.cassandra import CassandraOptions
 from local_stack.choice import cassandra_cluster
-from local_stack.programs import environment_of, spark_environment
+from local_stack.programs import Setting, environment_of, spark_environment
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from local_stack.servers import Servers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,16 +43,16 @@ class Case:
 
     program: str
     code: Code
-    settings: dict[str, str | int] = field(default_factory=dict)
+    settings: dict[str, Setting] = field(default_factory=dict)
     says: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.program}-{self.code.name.lower()}"
 
 
-def run(program: str, settings: dict[str, str | int], folder: Path) -> subprocess.CompletedProcess[str]:
+def run(program: str, settings: Mapping[str, Setting], folder: Path) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CDC_")}
-    own: dict[str, str | int] = {
+    own: dict[str, Setting] = {
         "publisher.state_directory": str(folder / "publisher"),
         "publisher.operations_port": 0,
         "materializer.state_directory": str(folder / "state"),
@@ -121,7 +123,7 @@ def test_something_out_of_reach(case: Case, servers: Servers, tmp_path: Path) ->
     """Everything else is there: the running stack's."""
     [node] = servers.nodes
     assert node.cdc_raw is not None
-    settings = {**servers.settings(), "publisher.cdc_raw_directory": node.cdc_raw, **case.settings}
+    settings: dict[str, Setting] = {**servers.settings(), "publisher.cdc_raw_directory": node.cdc_raw, **case.settings}
     check(case, run(case.program, settings, tmp_path))
 
 
@@ -130,7 +132,7 @@ def test_cdc_off_in_cassandra_yaml(servers: Servers, tmp_path: Path) -> None:
     cluster = cassandra_cluster(options=CassandraOptions(yaml={"cdc_enabled": False}), folder=tmp_path / "cassandra")
     try:
         cluster.start()
-        settings = {
+        settings: dict[str, Setting] = {
             **servers.settings(),
             "cassandra.contact_points": cluster.contact_points[0],
             "cassandra.port": cluster.port,

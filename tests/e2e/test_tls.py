@@ -135,7 +135,9 @@ def test_a_node_that_another_authority_vouches_for_is_refused(
     cluster: CassandraCluster, authority: Authority, tmp_path: Path
 ) -> None:
     (tmp_path / "other").mkdir()
-    known = {name.partition(".")[2]: value for name, value in settings_of(cluster, authority).items()}
+    known: dict[str, object] = {
+        name.partition(".")[2]: value for name, value in settings_of(cluster, authority).items()
+    }
     known["contact_points"] = list(cluster.contact_points)
     with connect(CassandraSettings.model_validate(known)) as client:
         assert read_node(client).release == cluster.release

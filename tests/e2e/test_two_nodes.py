@@ -22,6 +22,7 @@ from tests.model.writer import Writer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from local_stack.programs import Setting
     from tests.model.generator import Statement
 
 pytestmark = [
@@ -34,7 +35,7 @@ HOLD_SECONDS = 3.0
 STATEMENTS = 1200
 LEAST_AGAIN = 20  # raw messages
 REPLICATION = f"{{'class': 'NetworkTopologyStrategy', '{CDC_DATACENTER}': 2}}"
-SETTINGS = {
+SETTINGS: dict[str, Setting] = {
     "publisher.heartbeat_seconds": 1,
     "publisher.processed_segments": "keep",
     "kafka.raw_partitions": 1,

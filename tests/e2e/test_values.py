@@ -41,6 +41,14 @@ def frozen_list(of: CqlType) -> ListType:
 
 
 PAIR = TupleType((NativeType("date"), TEXT))
+KEYS: tuple[CqlType, ...] = (
+    TEXT,
+    *map(NativeType, COMPARABLE),
+    PAIR,
+    in_keyspace(POINT),
+    frozen_list(TEXT),
+    VectorType(INT, 2),
+)
 COLUMNS: dict[str, CqlType] = {
     **{f"v_{name}": NativeType(name) for name in (*COMPARABLE, "duration")},
     "a b": TEXT,
@@ -57,12 +65,7 @@ COLUMNS: dict[str, CqlType] = {
     "cells_point": replace(in_keyspace(POINT), is_multi_cell=True),
     "cells_list": ListType(in_keyspace(ODD), is_multi_cell=True),
     "cells_set": SetType(PAIR, is_multi_cell=True),
-    **{
-        f"keyed_{number}": MapType(of, INT, is_multi_cell=True)
-        for number, of in enumerate(
-            (TEXT, *map(NativeType, COMPARABLE), PAIR, in_keyspace(POINT), frozen_list(TEXT), VectorType(INT, 2))
-        )
-    },
+    **{f"keyed_{number}": MapType(of, INT, is_multi_cell=True) for number, of in enumerate(KEYS)},
 }
 
 
@@ -124,7 +127,7 @@ def read(servers: Servers, table: str, count: int) -> tuple[list[dict[str, Any]]
 
 def as_whole(of: CqlType) -> CqlType:
     """How SELECT gives it: in one value."""
-    return of if isinstance(of, NativeType | TupleType | VectorType) else replace(of, is_multi_cell=False)
+    return replace(of, is_multi_cell=False) if isinstance(of, ListType | SetType | MapType | UserType) else of
 
 
 def image(columns: dict[str, CqlType], names: dict[str, str], record: dict[str, Any]) -> dict[str, bytes | None]:

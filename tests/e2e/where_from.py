@@ -29,7 +29,7 @@ def files(names: Iterable[str]) -> dict[str, str]:
     return {name: str(importlib.import_module(name).__file__) for name in names}
 
 
-def files_in_executor(_: Iterator[int]) -> Iterator[dict[str, str]]:
+def files_in_executor(_: Iterable[int]) -> Iterator[dict[str, str]]:
     yield {**files((*OURS, *OF_WORKERS)), "sys.prefix": sys.prefix}
 
 

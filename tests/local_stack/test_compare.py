@@ -27,7 +27,7 @@ def kind(name: str, *parts: Any, cassname: str = "") -> Any:  # noqa: ANN401
 
 
 INT, TEXT = kind("int"), kind("text")
-ROWS = [{"id": 1, "a": "x", "tags": {"p", "q"}}, {"id": 2, "a": None, "tags": None}]
+ROWS: list[dict[str, Any]] = [{"id": 1, "a": "x", "tags": {"p", "q"}}, {"id": 2, "a": None, "tags": None}]
 
 
 class FakeClient:

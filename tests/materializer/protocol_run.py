@@ -100,9 +100,12 @@ class Setup(NamedTuple):
 
     def counts(self) -> dict[bytes, list[list[int]]]:
         """The committed change messages of each key: [before, after]."""
-        found = defaultdict(list)
+        found: dict[bytes, list[list[int]]] = defaultdict(list)
         for message in read_topic(self.bootstrap, self.changes, CHANGE_PARTITIONS):
-            found[message.key()].append(json.loads(message.value()))
+            key, value = message.key(), message.value()
+            assert key is not None
+            assert value is not None
+            found[key].append(json.loads(value))
         return found
 
     def check(self, until: int | None = None) -> None:

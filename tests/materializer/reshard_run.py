@@ -63,7 +63,7 @@ class Run:
         self.sent: list[RawRecord] = []
         self._chance = random.Random(seed)
         self._number = 0
-        servers = {"bootstrap.servers": job.settings.kafka.bootstrap_servers}
+        servers: dict[str, str | int | float | bool] = {"bootstrap.servers": job.settings.kafka.bootstrap_servers}
         self._producer = Producer(servers)
         self._admin = AdminClient(servers)
 
@@ -127,8 +127,8 @@ class Run:
             return [error]
         plan = planner.plan()
         for partition, records in self.records(partitions).items():
-            if (error := run_task(plan, RawPartition(self.topic, partition), records).error) is not None:
-                errors.append(error)
+            if (problem := run_task(plan, RawPartition(self.topic, partition), records).error) is not None:
+                errors.append(problem)
         return errors
 
     def records(self, partitions: int) -> dict[int, list[RawRecord]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from importlib.metadata import distribution
 from typing import TYPE_CHECKING
 
 import pytest
@@ -54,5 +55,5 @@ def test_it_works_wherever_it_is_unpacked(tmp_path: Path) -> None:
         shutil.unpack_archive(target, folder, filter="fully_trusted")
         python = [str(folder / "bin" / "python"), "-I", "-c", IMPORTED]
         version, *files = json.loads(subprocess.run(python, capture_output=True, text=True, check=True).stdout)
-        assert version == archive.distribution(archive.OWN).version
+        assert version == distribution(archive.OWN).version
         assert all(file.startswith(f"{folder}/lib") for file in files)

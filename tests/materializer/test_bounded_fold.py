@@ -11,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RangeTombstone, RowDeletion
+from cassandra_storage.deletion import (
+    NO_DELETION_TIME,
+    NO_LIVENESS,
+    NO_TTL,
+    DeletionTime,
+    LivenessInfo,
+    RangeTombstone,
+    RowDeletion,
+)
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import DroppedColumn
 from materializer.state_keys import RANGES_SECTION, UNFINISHED, partition_prefix
@@ -91,9 +99,9 @@ def test_held_writes_come_out_in_their_order(data: st.DataObject, most: int) -> 
 
 
 def insert(c: int, *, ttl: int = 0) -> Write:
-    end = {"local_deletion_time": BASE_S + ttl, "ttl": ttl} if ttl else {}
+    end = (BASE_S + ttl, ttl) if ttl else (NO_DELETION_TIME, NO_TTL)
     liveness = LivenessInfo(BASE_US, ttl, BASE_S + ttl) if ttl else LivenessInfo(BASE_US)
-    return Write(KEY, "row", Row((int_bytes(c),), {"a": Cell(BASE_US, b"x", **end)}, liveness))
+    return Write(KEY, "row", Row((int_bytes(c),), {"a": Cell(BASE_US, b"x", *end)}, liveness))
 
 
 def static(text: bytes, timestamp: int) -> Write:

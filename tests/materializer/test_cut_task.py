@@ -5,6 +5,7 @@ On a state on disk and a real checkpoint location; the broker is a list of what 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -106,7 +107,7 @@ def run_until_done(folder: Path, fault: Fault | None, patch: pytest.MonkeyPatch)
     """What is committed in the end, and how often the fault was met."""
     broker = Broker()
     patch.setattr(fault_points, "armed", fault)
-    patch.setattr(fault_points, "reached", fault_points.Counter())
+    patch.setattr(fault_points, "reached", Counter())
     try:
         run(broker, folder)
     except InjectedFaultError:

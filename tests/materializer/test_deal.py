@@ -12,11 +12,12 @@ from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_messages.topics import partition_for
 from materializer.deal import TICK_HOST, Times, dealt, is_settled, make_deal, read_facts, tick
+from materializer.row_updates import RawRecord
 from materializer.rules import FoldRules
 from materializer.state_keys import EXPIRY, FLOOR, HELD, HOST, INEXACT, PARTITION, PURGE, SHOWN
 from tests.materializer.fold_run import FoldRun
 from tests.materializer.memory_state import MemoryState
-from tests.materializer.raw_builder import RawRecord, int_bytes, raw_record
+from tests.materializer.raw_builder import int_bytes, raw_record
 from tests.materializer.table_writes import BASE_S, BASE_US, FORWARD, WRITERS, Stamp, writes
 from tests.materializer.test_fold_model import EXAMPLES, NEVER_PURGE, PASSING, TIMESTAMPS, record
 

@@ -70,7 +70,8 @@ class Job:
     def _decode(self, data: bytes) -> dict[str, Any]:
         schema_id = int.from_bytes(data[1:5], "big")
         text = next(text for (_, text), known in self._registry.schemas.items() if known == schema_id)
-        decoded: dict[str, Any] = schemaless_reader(BytesIO(data[5:]), parse_schema(json.loads(text)), None)
+        decoded = schemaless_reader(BytesIO(data[5:]), parse_schema(json.loads(text)), None)
+        assert isinstance(decoded, dict)
         return decoded
 
 

@@ -93,8 +93,8 @@ def timed_writes(draw: st.DrawFn, of: TableMetadata, *, rising: bool) -> list[tu
     return made
 
 
-def in_batches(draw: st.DrawFn, records: list[RawRecord]) -> list[list[RawRecord]]:
-    cuts = sorted(draw(st.sets(st.integers(1, max(1, len(records) - 1)), max_size=4)))
+def in_batches(data: st.DataObject, records: list[RawRecord]) -> list[list[RawRecord]]:
+    cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(records) - 1)), max_size=4)))
     bounds = [0, *(cut for cut in cuts if cut < len(records)), len(records)]
     return [records[first:last] for first, last in itertools.pairwise(bounds)]
 
@@ -106,7 +106,7 @@ def check_batches(writer: TableWriter, data: st.DataObject, rules: FoldRules = N
     one_by_one, batched = FoldRun(writer, NEVER_PURGE), FoldRun(writer, rules)
     for each in records:
         one_by_one.chunk(each)
-    for batch in in_batches(data.draw, records):
+    for batch in in_batches(data, records):
         batched.chunk(*batch)
     for run in (one_by_one, batched):
         run.heartbeat((made[-1][0] + 10) * 1000)
@@ -132,7 +132,7 @@ def check_order_independence(writer: TableWriter, data: st.DataObject) -> None:
         ]
         arrival = data.draw(st.permutations(copies + data.draw(st.lists(st.sampled_from(copies), max_size=3))))
         run = FoldRun(writer, NEVER_PURGE)
-        for batch in in_batches(data.draw, list(arrival)):
+        for batch in in_batches(data, list(arrival)):
             run.chunk(*batch)
         merged.append(run.merged())
         for key in PARTITIONS:

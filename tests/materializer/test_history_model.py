@@ -24,7 +24,7 @@ from materializer.position import RawPartition
 from materializer.versions import NOTHING, next_version, plan_restore, sequence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 SHARDS = 7  # "SST files" of a state: a version changes one of them
 SNAPSHOT_EVERY = 2
@@ -48,10 +48,10 @@ class MemoryStore:
     def full_path(self, path: str) -> str:
         return path
 
-    def list(self, folder: str) -> list[str]:
+    def list(self, folder: str) -> Sequence[str]:
         return [entry.name for entry in self.entries(folder)]
 
-    def entries(self, folder: str) -> list[FileEntry]:
+    def entries(self, folder: str) -> Sequence[FileEntry]:
         self._before(f"list {folder}")
         return [
             FileEntry(path.rpartition("/")[2], len(data), written)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.deletion import LivenessInfo
+from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import DroppedColumn
 from materializer.state_keys import HELD, HELD_QUEUE
@@ -30,8 +30,8 @@ KEY = PARTITIONS[0]
 
 def value(number: int, text: str, ms: int, *, ttl: int = 0, c: int = 0) -> RawRecord:
     """An UPDATE of column a with the timestamp BASE_US + number, in Kafka at BASE_MS + ms."""
-    end = {"local_deletion_time": BASE_S + ttl, "ttl": ttl} if ttl else {}
-    row = Row((int_bytes(c),), {"a": Cell(BASE_US + number, text.encode(), **end)})
+    end = (BASE_S + ttl, ttl) if ttl else (NO_DELETION_TIME, NO_TTL)
+    row = Row((int_bytes(c),), {"a": Cell(BASE_US + number, text.encode(), *end)})
     return raw_record(KEY, "row", row, offset=number, timestamp_ms=BASE_MS + ms, writer=FORWARD)
 
 
@@ -154,7 +154,7 @@ def check_hold(data: st.DataObject, rules: FoldRules = HOLDING) -> None:
     records.sort(key=lambda each: each.timestamp_ms)
     end = records[-1].timestamp_ms + 10_000
     run = FoldRun(MIXED, rules)
-    for batch in in_batches(data.draw, records):
+    for batch in in_batches(data, records):
         run.chunk(*batch)
     run.heartbeat(end + HOLD_MS)
     assert held(run) == 0

@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cassandra_storage.clustering import ClusteringBound, Kind
-from cassandra_storage.deletion import LIVE, NO_LIVENESS, DeletionTime, LivenessInfo, RangeTombstone, RowDeletion
+from cassandra_storage.deletion import (
+    LIVE,
+    NO_DELETION_TIME,
+    NO_LIVENESS,
+    NO_TTL,
+    DeletionTime,
+    LivenessInfo,
+    RangeTombstone,
+    RowDeletion,
+)
 from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from materializer.rules import FoldRules
 from materializer.state_keys import EXPIRY, FLOOR, PARTITION, PURGE
@@ -29,9 +38,9 @@ RULES = FoldRules(purge_margin_seconds=MARGIN)
 
 def insert(second: int, c: int = 0, *, ttl: int = 0, timestamp: int | None = None) -> Write:
     stamp = timestamp or second * 1_000_000
-    end = {"local_deletion_time": second + ttl, "ttl": ttl} if ttl else {}
+    end = (second + ttl, ttl) if ttl else (NO_DELETION_TIME, NO_TTL)
     liveness = LivenessInfo(stamp, ttl, second + ttl) if ttl else LivenessInfo(stamp)
-    return Write(KEY, "row", Row((int_bytes(c),), {"a": Cell(stamp, b"x", **end)}, liveness))
+    return Write(KEY, "row", Row((int_bytes(c),), {"a": Cell(stamp, b"x", *end)}, liveness))
 
 
 def delete(second: int, c: int = 0, timestamp: int | None = None) -> Write:
@@ -113,15 +122,15 @@ def test_the_counter_of_the_row_of_statics_is_never_used_again() -> None:
 
 
 def test_younger_tombstones_of_the_row_stay() -> None:
-    def cells(timestamp: int, value: bytes, **gone: int) -> Write:
-        elements = ComplexColumnData(LIVE, tuple(Cell(timestamp, b"", path=path, **gone) for path in (b"p", b"q")))
-        return Write(KEY, "row", Row((int_bytes(0),), {"b": Cell(timestamp, value, **gone), "s": elements}))
+    def cells(timestamp: int, value: bytes, gone: int = NO_DELETION_TIME) -> Write:
+        elements = ComplexColumnData(LIVE, tuple(Cell(timestamp, b"", gone, path=path) for path in (b"p", b"q")))
+        return Write(KEY, "row", Row((int_bytes(0),), {"b": Cell(timestamp, value, gone), "s": elements}))
 
     run, later = Purging(), BASE_S + 3
     old = Cell(BASE_US, b"", BASE_S)
     element = ComplexColumnData(LIVE, (Cell(BASE_US, b"", BASE_S, path=b"o"),))
     run.write(BASE_S, Write(KEY, "row", Row((int_bytes(0),), {"a": old, "s": element})))
-    run.write(later, cells(later * 1_000_000, b"", local_deletion_time=later))
+    run.write(later, cells(later * 1_000_000, b"", gone=later))
     run.pass_to(BASE_S + KEPT + 1)
     assert len(run.keys(PURGE)) == 1
     run.write(BASE_S + KEPT + 2, cells(BASE_US + 5, b"late"))

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from cassandra_storage.deletion import LivenessInfo
+from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_program.errors import Code
 from materializer import batch_task, worker
@@ -68,8 +68,8 @@ def heartbeat(job: TableJob, host: int = 1) -> None:
 
 def write(job: TableJob, number: int, lives: int = 0) -> None:
     now = int(time.time())
-    end = {"local_deletion_time": now + lives, "ttl": lives} if lives else {}
-    row = Row((int_bytes(5),), {"a": Cell(number, b"%d" % number, **end)})
+    end = (now + lives, lives) if lives else (NO_DELETION_TIME, NO_TTL)
+    row = Row((int_bytes(5),), {"a": Cell(number, b"%d" % number, *end)})
     job.send(raw_record(int_bytes(1), "row", row, offset=number))
 
 

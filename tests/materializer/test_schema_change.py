@@ -27,9 +27,8 @@ from tests.materializer.raw_builder import CATALOG, TABLE, TableWriter, catalog_
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdc_messages.changes import RowChange
+    from cdc_messages.changes import RowChange, RowImage
     from cdc_messages.raw import Kind
-    from materializer.catalog import RowImage
     from materializer.row_updates import RawRecord
 
 BASE_US = 1_700_000_000_000_000

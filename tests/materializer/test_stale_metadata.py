@@ -85,7 +85,7 @@ def read_on(settings: KafkaSettings) -> Callable[[], bool]:
 def broker() -> Iterator[KafkaBroker]:
     """One of the test's own, with the topic."""
     with KafkaBroker() as broker:
-        servers = {"bootstrap.servers": broker.bootstrap_servers}
+        servers: dict[str, str | int | float | bool] = {"bootstrap.servers": broker.bootstrap_servers}
         admin = AdminClient(servers)
         admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result()
         producer = Producer(servers)

@@ -42,7 +42,8 @@ def resolve(written: dict[str, Any], reader: dict[str, Any], after: dict[str, An
     out = BytesIO()
     schemaless_writer(out, parse_schema(written), value)
     out.seek(0)
-    read: dict[str, Any] = schemaless_reader(out, parse_schema(written), parse_schema(reader))
+    read = schemaless_reader(out, parse_schema(written), parse_schema(reader))
+    assert isinstance(read, dict)
     row: dict[str, Any] = read["after"]
     return row
 

@@ -87,7 +87,7 @@ def hints_of(folder: Path) -> list[Path]:
     return list((folder / "hints").glob("*.hints"))
 
 
-def unexpected(one: Seed, again: Callable[[], None]) -> list[str]:
+def unexpected(one: Seed, again: Callable[[], object]) -> list[str]:
     """The changes that came of it, but for those of the rows that mark its end."""
     known = {key: len(changes) for key, changes in one.history.changes.items()}
     again()

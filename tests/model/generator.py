@@ -119,7 +119,7 @@ class Generator:
 
     def _part(self, table: Table) -> Part:
         kind = self._pick.choices(*zip(*self._kinds(table), strict=True))[0]
-        text, partition = kind(table), self._pick.randrange(table.partitions)  # type: ignore[operator]
+        text, partition = kind(table), self._pick.randrange(table.partitions)
         if kind in (self._delete_range, self._delete_partition):
             self._deleted.append((table, partition, self._time))
         return Part(table.name, partition, text)

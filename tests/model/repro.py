@@ -92,7 +92,7 @@ def print_script(
     first, then = phases
     [table] = [table for table in one.tables if table.name == place.table]
     console.print(f"\n-- {len(first) + len(then)} statements of {place.table}, partition {place.partition}:")
-    for text in schema([table], run.replication):
+    for text in schema((table,), run.replication):
         console.print(text.replace("$k", "repro") + ";")
     for statement in first:
         console.print(statement.cql("repro") + ";")
@@ -113,7 +113,7 @@ def raw_text(record: RawRecord, message: RawMessage, tables: Mapping[bytes, Tabl
     head = f"offset {record.offset} at {record.timestamp_ms} ms: {message.kind} from {message.host_id.hex()[:8]}"
     table = tables[message.table_id + message.schema_digest]
     update, _ = read_partition_update(message.update, 0, message.messaging_version, {message.table_id: table})
-    parts = [*update.rows, *update.range_tombstones, *([update.static_row] if update.static_row else [])]
+    parts: list[object] = [*update.rows, *update.range_tombstones, *([update.static_row] if update.static_row else [])]
     if not update.deletion.is_live:
         parts.append(update.deletion)
     return "\n".join([f"{head}, {message.file} {message.position}.{message.index}", *(f"    {part}" for part in parts)])

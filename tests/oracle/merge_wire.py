@@ -114,7 +114,7 @@ class RowReader:
             self._at += 1
             columns[name] = self._complex() if is_complex(table.columns[name].type) else self._cell()
         liveness = LivenessInfo(timestamp, ttl, expiration)
-        return Row((), columns, liveness, RowDeletion(DeletionTime(marked, seconds), is_shadowable))
+        return Row((), columns, liveness, RowDeletion(DeletionTime(marked, seconds), bool(is_shadowable)))
 
     def _complex(self) -> ComplexColumnData:
         deletion = DeletionTime(*self._take(_DELETION))

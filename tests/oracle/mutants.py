@@ -75,8 +75,8 @@ def _change(node: ast.expr) -> Callable[[], None] | None:
     match node:
         case ast.Compare(ops=[operator]) if type(operator) in _OTHER:
             return lambda: setattr(node, "ops", [_OTHER[type(operator)]()])
-        case ast.BoolOp(op=operator):
-            other = ast.Or() if isinstance(operator, ast.And) else ast.And()
+        case ast.BoolOp(op=joint):
+            other = ast.Or() if isinstance(joint, ast.And) else ast.And()
             return lambda: setattr(node, "op", other)
         case ast.IfExp(body=body, orelse=orelse):
             return lambda: node.__dict__.update(body=orelse, orelse=body)

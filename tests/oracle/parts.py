@@ -73,7 +73,7 @@ def _difference(oracle: CommitLogOracle, part: SingleRowUpdate, version: int, ta
         return None
     if _names_nothing(part, read, version):
         read_again, _ = read_partition_update(again, 0, version, {table.id.bytes: table})
-        return first_difference(*(plain([_meaning(one)]) for one in (read, read_again)))
+        return first_difference(plain([_meaning(read)]), plain([_meaning(read_again)]))
     return f"{part.update.hex()} is written again as {again.hex()}"
 
 

@@ -22,8 +22,8 @@ from tests.oracle.commitlog_oracle import CommitLogOracle
 from tests.oracle.damage import DamageJudge
 from tests.oracle.judge import Tally, judge_made, judge_segment, summary
 from tests.oracle.parts import judge_parts, mutations_of
+from tests.oracle.type_values import KEYSPACE
 from tests.workload.record import KEYSTORE, OPTIONS, SCHEMA, Recording, forms, load_schema, record
-from tests.workload.tables import KEYSPACE
 from tests.workload.workload import Workload
 
 if TYPE_CHECKING:

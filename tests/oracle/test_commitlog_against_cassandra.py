@@ -67,7 +67,7 @@ def log() -> Iterator[Log]:
 
 def entries(path: Path) -> list[CommitLogEntry]:
     data = path.read_bytes()
-    events = SegmentReader(path.name).read(data, len(data))
+    events = list(SegmentReader(path.name).read(data, len(data)))
     found = [event for event in events if isinstance(event, CommitLogEntry)]
     assert len(found) == len(events)
     return found

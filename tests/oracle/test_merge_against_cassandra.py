@@ -113,5 +113,6 @@ def _in_place_of(module: ModuleType, mutated: ModuleType) -> AbstractContextMana
         return mock.patch.object(counter, "merge_contexts", mutated.merge_contexts)
     if module is deletion:
         methods = {name: vars(mutated.DeletionTime)[name] for name in ("deletes", "supersedes")}
-        return mock.patch.multiple(DeletionTime, **methods)
+        patched: AbstractContextManager[object] = mock.patch.multiple(DeletionTime, **methods)
+        return patched
     return nullcontext()

@@ -120,7 +120,10 @@ def sent(kafka: KafkaServer, topic_prefix: str) -> Callable[..., list[Sent]]:
                 assert time.monotonic() < deadline, f"{len(found)} messages in {topic}"
                 for message in consumer.consume(1000, timeout=0.2):
                     assert message.error() is None
-                    found.append(schemas.decode(message.partition(), message.key(), message.value()))
+                    partition, value = message.partition(), message.value()
+                    assert partition is not None
+                    assert value is not None
+                    found.append(schemas.decode(partition, message.key(), value))
         finally:
             consumer.close()
         return found

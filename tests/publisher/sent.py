@@ -9,10 +9,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from cassandra_storage.partition import PartitionUpdate
 from cassandra_storage.partition_update import read_partition_update
+from cassandra_storage.rows import Cell
 from cdc_messages import raw, tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from cassandra_storage.rows import Row
 
 
 LEADER_SECONDS = 30.0
@@ -46,6 +49,13 @@ def at_least(count: int) -> Callable[[list[Sent]], bool]:
     return lambda sent: len(rows(sent)) >= count
 
 
+def cell(row: Row, column: str) -> Cell:
+    """Of a column that is not a collection."""
+    data = row.columns[column]
+    assert isinstance(data, Cell)
+    return data
+
+
 class SentSchemas:
     """The schemas that came with the messages."""
 
@@ -75,7 +85,9 @@ class SentSchemas:
             consumer.assign([place])
             while consumer.position([place])[0].offset < end:
                 for message in consumer.consume(100, timeout=0.2):
-                    self._values[message.key()] = message.value()
+                    key, value = message.key(), message.value()
+                    if key is not None and value is not None:
+                        self._values[key] = value
         finally:
             consumer.close()
 

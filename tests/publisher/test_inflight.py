@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from publisher.inflight import InFlight, Mark
 
+if TYPE_CHECKING:
+    from random import Random
+
 
 @given(st.lists(st.integers(0, 3), max_size=30), st.randoms(use_true_random=False))
-def test_acknowledgements_in_any_order_never_move_past_the_oldest_outstanding(counts: list[int], rng: object) -> None:
+def test_acknowledgements_in_any_order_never_move_past_the_oldest_outstanding(counts: list[int], rng: Random) -> None:
     in_flight = InFlight()
     outstanding: list[tuple[int, Mark]] = []
     unacknowledged = {position: count for position, count in enumerate(counts, start=1) if count}
@@ -21,10 +26,10 @@ def test_acknowledgements_in_any_order_never_move_past_the_oldest_outstanding(co
         else:
             in_flight.move(7, position)
     reached = 0
-    rng.shuffle(outstanding)  # type: ignore[attr-defined]  # Hypothesis gives a random.Random
-    for position, mark in [(0, None), *outstanding]:
-        if mark is not None:
-            mark.acknowledge()
+    rng.shuffle(outstanding)
+    for position, acknowledged in [(0, None), *outstanding]:
+        if acknowledged is not None:
+            acknowledged.acknowledge()
             unacknowledged[position] -= 1
         for taken in in_flight.take_acknowledged():
             assert taken.position >= reached

@@ -14,7 +14,7 @@ from local_stack.cassandra import CassandraOptions
 from local_stack.stack import SYNC_PERIOD_MS
 from publisher.kafka import QUEUE_BYTES
 from tests.publisher.publisher_process import PublisherProcess, settings_beside
-from tests.publisher.sent import at_least, rows
+from tests.publisher.sent import at_least, cell, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,8 +79,8 @@ def test_a_row_that_is_larger_than_the_queue(publisher: PublisherProcess, sessio
     large, small = rows(sent("large", "t", at_least(2), SECONDS))
     assert large.update is not None
     assert small.update is not None
-    assert large.update.rows[0].columns["v"].value == bytes(LARGER)
-    assert small.update.rows[0].columns["v"].value == b"behind"
+    assert cell(large.update.rows[0], "v").value == bytes(LARGER)
+    assert cell(small.update.rows[0], "v").value == b"behind"
     log.info("a row of %d MiB: at most %.1f MiB resident", LARGER // MIB, publisher.most_memory_mib())
     assert publisher.stop() == 0
 

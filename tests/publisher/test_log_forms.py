@@ -13,7 +13,7 @@ from cassandra_files.segments import list_segments, read_descriptor_of
 from local_stack.cassandra import CassandraCluster, CassandraOptions
 from local_stack.encryption import KEY_ALIAS, PASSWORD, make_keystore
 from tests.publisher.publisher_process import PublisherProcess, settings_beside
-from tests.publisher.sent import at_least, int_value
+from tests.publisher.sent import at_least, cell, int_value
 from tests.vectors.make_vectors import connect
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def value(number: int) -> str:
 
 def check(found: list[Sent], numbers: range) -> None:
     updates = [each.update for each in found if each.update is not None]
-    values = Counter((update.partition_key, update.rows[0].columns["v"].value) for update in updates)
+    values = Counter((update.partition_key, cell(update.rows[0], "v").value) for update in updates)
     assert values == Counter((int_value(number), value(number).encode()) for number in numbers)
 
 

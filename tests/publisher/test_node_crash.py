@@ -27,6 +27,7 @@ from local_stack.encryption import PASSWORD, make_keystore
 from publisher.inflight import Mark
 from publisher.position import Positions
 from publisher.tail import Tails
+from tests.publisher.sent import cell
 from tests.vectors import make_vectors
 from tests.vectors.load import tables_of
 
@@ -235,5 +236,5 @@ def rows_read(follower: Follower, schema: dict[str, list[dict[str, Any]]]) -> di
         for update in read_mutation(mutation, version, tables):
             if update.table.keyspace == KEYSPACE:
                 number = int.from_bytes(update.partition_key, "big", signed=True)
-                rows[number] = update.rows[0].columns["v"].value.decode()
+                rows[number] = cell(update.rows[0], "v").value.decode()
     return {number: text for number, text in rows.items() if number >= 0}

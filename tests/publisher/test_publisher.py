@@ -14,11 +14,12 @@ import pytest
 from cassandra.concurrent import execute_concurrent_with_args
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from cassandra_storage.rows import ComplexColumnData
 from cdc_messages.topics import partition_for, raw_topic
 from publisher.cdc_raw import segments
 from publisher.publish import SAVE_SECONDS
 from tests.publisher.publisher_process import eventually
-from tests.publisher.sent import at_least, int_value, rows
+from tests.publisher.sent import at_least, cell, int_value, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,16 +61,18 @@ def test_statements_come_out_as_updates_of_single_rows(
     assert insert is not None
     assert insert.rows[0].clustering == (int_value(1),)
     assert insert.rows[0].liveness.timestamp == 1001
-    assert insert.rows[0].columns["note"].value == b"a"
-    assert [cell.path for cell in insert.rows[0].columns["tags"].cells] == [b"x", b"y"]
+    assert cell(insert.rows[0], "note").value == b"a"
+    tags = insert.rows[0].columns["tags"]
+    assert isinstance(tags, ComplexColumnData)
+    assert [element.path for element in tags.cells] == [b"x", b"y"]
     assert static is not None
     assert static.static_row is not None
-    assert static.static_row.columns["owner"].value == b"o"
+    assert cell(static.static_row, "owner").value == b"o"
     assert static.rows == ()
     assert update is not None
     assert update.static_row is None
     assert update.rows[0].liveness.is_empty
-    assert update.rows[0].columns["note"].timestamp == 1002
+    assert cell(update.rows[0], "note").timestamp == 1002
     assert delete is not None
     assert delete.rows[0].deletion.time.marked_for_delete_at == 1003
     assert range_deletion is not None
@@ -77,7 +80,7 @@ def test_statements_come_out_as_updates_of_single_rows(
     assert partition_deletion is not None
     assert partition_deletion.deletion.marked_for_delete_at == 1005
     of_two = [each for each in found if each.key == int_value(2)]
-    assert [each.update.rows[0].columns["note"].value for each in of_two if each.update] == [b"c", b"d"]
+    assert [cell(each.update.rows[0], "note").value for each in of_two if each.update] == [b"c", b"d"]
     assert [each.message.index for each in of_two] == [0, 1]
     assert len({(each.message.segment, each.message.position) for each in of_two}) == 1
     assert {each.partition for each in found} == {partition_for(int_value(1), 3), partition_for(int_value(2), 3)}

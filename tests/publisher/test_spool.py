@@ -13,7 +13,7 @@ import pytest
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import PublisherSettings
-from publisher import moves, spool
+from publisher import moves
 from publisher.cdc_raw import segments
 from publisher.inflight import Mark
 from publisher.moves import Disposal, open_disposal
@@ -54,7 +54,7 @@ def cdc_raw(tmp_path: Path) -> Path:
 
 def fill(folder: Path, count: int, *, size: int = 20_000) -> list[bytes]:
     """So many complete segments and the one in use."""
-    written = []
+    written: list[bytes] = []
     for number in range(count + 1):
         segment = SegmentFileBuilder(folder, FIRST + number, size=size)
         for _ in range(PER_SEGMENT):
@@ -99,7 +99,7 @@ def die_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
         return call
 
-    for owner, name in ((Path, "rename"), (Path, "unlink"), (os, "fsync"), (moves.shutil, "copyfileobj")):
+    for owner, name in ((Path, "rename"), (Path, "unlink"), (os, "fsync"), (shutil, "copyfileobj")):
         monkeypatch.setattr(owner, name, counted(getattr(owner, name)))
 
 
@@ -173,7 +173,7 @@ def test_a_full_spool_and_a_short_disk_take_nothing_more(
     assert len(list(there.relieve(segments(cdc_raw), 1 << 30))) == 1
     assert "spool_max_mib" in there.problem
     there.max_bytes = 100 * MIB
-    monkeypatch.setattr(spool.shutil, "disk_usage", lambda _: Usage(1000, 901, 99))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(1000, 901, 99))
     assert list(there.relieve(segments(cdc_raw), 1 << 30)) == []
     assert "10 %" in there.problem
     monkeypatch.undo()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 NAMES = ("A", "B", "C")
@@ -92,7 +95,8 @@ def evolved(draw: st.DrawFn, schema: Schema) -> Schema:
         return draw(st.permutations(schema)) if draw(st.booleans()) else schema[:1] + schema[2:]
     if isinstance(schema, str):
         return draw(st.sampled_from((schema, *PROMOTIONS.get(schema, ()))))
-    return schema | draw(_CHANGES.get(schema["type"], lambda _: st.just({}))(schema))
+    change = _CHANGES.get(schema["type"])
+    return schema if change is None else schema | draw(change(schema))
 
 
 def _is_branch(schema: Schema) -> bool:
@@ -121,7 +125,7 @@ def _changed_enum(draw: st.DrawFn, _schema: Schema) -> Schema:
     return {"symbols": symbols} | draw(st.sampled_from([{}, {"default": symbols[0]}]))
 
 
-_CHANGES = {
+_CHANGES: dict[str, Callable[[Schema], st.SearchStrategy[Schema]]] = {
     "record": _changed_record,
     "enum": _changed_enum,
     "array": lambda schema: st.fixed_dictionaries({"items": evolved(schema["items"])}),

@@ -46,7 +46,9 @@ def test_both_accept_the_same_schemas(java: JavaAvro, schema: Schema) -> None:
         assert theirs is None or any(reason in parsed for reason in STRICTER), parsed
     else:
         assert theirs is not None
-        assert java.parse(parsed.canonical).equals(theirs)
+        again = java.parse(parsed.canonical)
+        assert again is not None
+        assert again.equals(theirs)
         assert parse(parsed.canonical) == parsed
 
 

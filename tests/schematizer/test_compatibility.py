@@ -39,8 +39,9 @@ def can_read(reader: Schema, writer: Schema) -> bool:
 
 def library_alone_can_read(reader: Schema, writer: Schema) -> bool:
     try:
-        parsed = [avro.schema.parse(json.dumps(tree)) for tree in (reader, writer)]
-        result = avro.compatibility.ReaderWriterCompatibilityChecker().get_compatibility(*parsed)
+        reading, writing = (avro.schema.parse(json.dumps(tree)) for tree in (reader, writer))
+        checker = avro.compatibility.ReaderWriterCompatibilityChecker()  # type: ignore[no-untyped-call]  # the library's
+        result = checker.get_compatibility(reading, writing)
     except avro.errors.AvroException:
         return False
     return result.compatibility is avro.compatibility.SchemaCompatibilityType.compatible

@@ -64,7 +64,7 @@ def _partition(
         values = _shown(table.regular_columns, row, now)
         if row.liveness.is_live(now) or (values and not is_strict):
             any_row = True
-            yield keys | statics | _clustering(table, row.clustering) | _nulls(table) | values
+            yield {**keys, **statics, **_clustering(table, row.clustering), **_nulls(table), **values}
     if not any_row and any(value is not None for value in statics.values()):
         yield keys | statics | _clustering(table, (None,) * len(table.clustering)) | _nulls(table)
 

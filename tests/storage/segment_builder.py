@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 SEGMENT_ID = 1_700_000_000_123
 NAME = f"CommitLog-7-{SEGMENT_ID}.log"
@@ -18,7 +18,7 @@ def ints(*values: int) -> bytes:
     return b"".join(struct.pack(">I", value & 0xFFFFFFFF) for value in values)
 
 
-def descriptor(version: int = 7, segment_id: int = SEGMENT_ID, parameters: dict[str, object] | None = None) -> bytes:
+def descriptor(version: int = 7, segment_id: int = SEGMENT_ID, parameters: Mapping[str, object] | None = None) -> bytes:
     text = json.dumps(parameters or {}).encode()
     crc = crc32(text, crc32(ints(version, segment_id, segment_id >> 32, len(text))))
     return struct.pack(">iqH", version, segment_id, len(text)) + text + ints(crc)
@@ -37,7 +37,9 @@ def entry(mutation: bytes) -> bytes:
     return size + size_checksum(len(mutation)) + mutation + ints(crc32(mutation, crc32(size)))
 
 
-def segment(sections: list[list[bytes]], size: int | None = None, parameters: dict[str, object] | None = None) -> bytes:
+def segment(
+    sections: list[list[bytes]], size: int | None = None, parameters: Mapping[str, object] | None = None
+) -> bytes:
     """A whole segment. With `size` the last section ends with the file, as when a full segment is closed."""
     data = descriptor(parameters=parameters)
     for index, mutations in enumerate(sections):
@@ -51,7 +53,7 @@ def segment(sections: list[list[bytes]], size: int | None = None, parameters: di
 
 
 def coded_segment(
-    sections: list[list[bytes]], parameters: dict[str, object], encode: Callable[[bytes], bytes]
+    sections: list[list[bytes]], parameters: Mapping[str, object], encode: Callable[[bytes], bytes]
 ) -> bytes:
     """A compressed or encrypted segment: `encode` makes what follows a section's length of its content."""
     data = descriptor(parameters=parameters)

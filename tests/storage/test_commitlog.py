@@ -86,7 +86,7 @@ def test_resume_reads_little() -> None:
     asked = 0
     while not reader.is_ended:
         asked += reader.wanted
-        found = reader.read(data[reader.position : reader.position + reader.wanted], len(data))
+        found = list(reader.read(data[reader.position : reader.position + reader.wanted], len(data)))
         if found:
             assert mutations_of(found) == [b"first wanted"]
     assert asked < 200

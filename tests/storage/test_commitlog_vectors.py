@@ -38,12 +38,12 @@ def updates(vectors: Vectors) -> Iterator[PartitionUpdate]:
 
 
 def test_live_and_finished_segments(vectors: Vectors) -> None:
-    assert {segment.index.is_completed for segment in vectors.segments} == {True, False}
+    assert {segment.cdc_index.is_completed for segment in vectors.segments} == {True, False}
     for segment in vectors.segments:
         reader = SegmentReader(segment.name)
-        events = reader.read(segment.durable, segment.length)
-        assert reader.is_ended is segment.index.is_completed
-        assert reader.is_ended or reader.position == segment.index.offset
+        events = list(reader.read(segment.durable, segment.length))
+        assert reader.is_ended is segment.cdc_index.is_completed
+        assert reader.is_ended or reader.position == segment.cdc_index.offset
         assert events
         # In small windows, and resumed behind every tenth entry, it is the same.
         for index in range(0, len(events), 10):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +21,9 @@ from cassandra_storage.marshal import NativeType, SetType
 from cassandra_storage.merge import RowMerger, reconcile, supersedes
 from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
 from cassandra_storage.schema import ColumnKind, ColumnMetadata
+
+if TYPE_CHECKING:
+    from random import Random
 
 COLUMNS = {
     "a": ColumnMetadata("a", NativeType("text"), ColumnKind.REGULAR),
@@ -60,7 +65,7 @@ def complex_columns(draw: st.DrawFn, name: str) -> ComplexColumnData:
 def rows(draw: st.DrawFn) -> Row:
     columns: dict[str, ColumnData] = {}
     for name in draw(st.sets(st.sampled_from(sorted(COLUMNS)))):
-        columns[name] = draw(complex_columns(name) if name in PATHS else cells())
+        columns[name] = draw(complex_columns(name)) if name in PATHS else draw(cells())
     ttls = st.sampled_from([1, 2, 3, EXPIRED_LIVENESS_TTL])
     liveness = st.tuples(timestamps) | st.tuples(timestamps, ttls, seconds)
     return Row(
@@ -72,10 +77,10 @@ def rows(draw: st.DrawFn) -> Row:
 
 
 @given(st.lists(rows(), min_size=1, max_size=4), deletions, st.randoms())
-def test_order_and_duplicates_do_not_matter(versions: list[Row], active: DeletionTime, random: object) -> None:
+def test_order_and_duplicates_do_not_matter(versions: list[Row], active: DeletionTime, random: Random) -> None:
     merged = MERGER.merge(versions, active)
     again = versions + versions[:2]
-    random.shuffle(again)  # type: ignore[attr-defined]  # Hypothesis types its Random as an object
+    random.shuffle(again)
     assert MERGER.merge(again, active) == merged
 
 

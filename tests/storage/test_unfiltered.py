@@ -77,10 +77,8 @@ def up_to_2038(part: Any) -> Any:  # noqa: ANN401  all that rows are made of
     """With the local deletion times that versions before 5.0 can hold."""
     if isinstance(part, dict):
         return {name: up_to_2038(data) for name, data in part.items()}
-    if not isinstance(part, tuple):
-        return part
     if not hasattr(part, "_replace"):
-        return tuple(map(up_to_2038, part))
+        return tuple(map(up_to_2038, part)) if isinstance(part, tuple) else part
     fields = {name: up_to_2038(value) for name, value in part._asdict().items()}
     for name in ("local_deletion_time", "local_expiration_time"):
         if fields.get(name, NO_DELETION_TIME) != NO_DELETION_TIME:

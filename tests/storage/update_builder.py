@@ -98,7 +98,7 @@ def updates(
         elif table.clustering or not unfiltereds:
             unfiltereds.append(draw(strategies.rows(table, nulls=nulls)))
     static_row = None
-    if table.static_columns and draw(st.booleans()):
+    if bool(table.static_columns) and draw(st.booleans()):
         static_row = draw(strategies.rows(table, is_static=True))
     update = PartitionUpdate(
         table,

@@ -25,19 +25,19 @@ VERSIONS = sorted(path.name for path in FOLDER.iterdir() if (path / "expected.js
 class Segment(NamedTuple):
     name: str
     data: bytes
-    index: CdcIndex
+    cdc_index: CdcIndex
 
     @property
     def length(self) -> int | None:
         """What SegmentReader.read takes."""
-        return len(self.data) if self.index.is_completed else None
+        return len(self.data) if self.cdc_index.is_completed else None
 
     @property
     def durable(self) -> bytes:
-        return self.data if self.index.is_completed else self.data[: self.index.offset]
+        return self.data if self.cdc_index.is_completed else self.data[: self.cdc_index.offset]
 
     def entries(self) -> list[CommitLogEntry]:
-        events = SegmentReader(self.name).read(self.durable, self.length)
+        events = list(SegmentReader(self.name).read(self.durable, self.length))
         entries = [event for event in events if isinstance(event, CommitLogEntry)]
         assert len(entries) == len(events)
         return entries

@@ -21,7 +21,7 @@ LAST_TABLE = "counters"  # what comes behind its updates are large values
 def section_ends(name: str, data: bytes) -> list[int]:
     """The offset behind each section."""
     reader = SegmentReader(name)
-    ends = []
+    ends: list[int] = []
     while True:
         before = reader.sections
         for _ in reader.read(data[reader.position : reader.position + reader.wanted], len(data)):

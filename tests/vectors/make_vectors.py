@@ -29,7 +29,7 @@ from tests.vectors import segments, workload
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from local_stack.cassandra import CassandraNode
+    from local_stack.interfaces import Node
 
 SEGMENT_BYTES = 1 << 20
 OPTIONS = CassandraOptions(
@@ -44,7 +44,7 @@ SCHEMA = {
 }
 
 
-class _RawResult(ResultMessage):
+class _RawResult(ResultMessage):  # type: ignore[misc]  # the driver ships no types
     """Rows as the bytes of their values."""
 
     def recv_results_rows(
@@ -52,16 +52,17 @@ class _RawResult(ResultMessage):
     ) -> None:
         self.recv_results_metadata(f, user_type_map)
         columns = self.column_metadata or result_metadata
+        assert columns is not None
         self.column_names = [column[2] for column in columns]
         self.column_types = [column[3] for column in columns]
         self.parsed_rows = [self.recv_row(f, len(columns)) for _ in range(read_int(f))]
 
 
-class RawHandler(ProtocolHandler):
+class RawHandler(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
     message_types_by_opcode: ClassVar = {**ProtocolHandler.message_types_by_opcode, ResultMessage.opcode: _RawResult}
 
 
-def connect(node: CassandraNode) -> tuple[Cluster, Session]:
+def connect(node: Node) -> tuple[Cluster, Session]:
     cluster = Cluster([node.address], port=node.port, schema_metadata_enabled=False, token_metadata_enabled=False)
     session = cluster.connect()
     session.row_factory = dict_factory
@@ -136,7 +137,7 @@ def _selected(column: dict[str, Any]) -> list[str]:
     return [f'"{name}"', f'WRITETIME("{name}") AS "{name} written"', f'TTL("{name}") AS "{name} ttl"']
 
 
-def wait_synced(node: CassandraNode, session: Session) -> None:
+def wait_synced(node: Node, session: Session) -> None:
     """Until all that was written so far is in cdc_raw: three more syncs with CDC writes."""
     for _ in range(3):
         before = {path: path.read_bytes() for path in node.cdc_raw.glob("*_cdc.idx")}
@@ -149,7 +150,7 @@ def wait_synced(node: CassandraNode, session: Session) -> None:
     time.sleep(1)
 
 
-def save(node: CassandraNode, folder: Path) -> None:
+def save(node: Node, folder: Path) -> None:
     for path in sorted(node.cdc_raw.iterdir()):
         if path.suffix == ".log":
             (folder / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))

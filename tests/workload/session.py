@@ -12,7 +12,7 @@ from cassandra.concurrent import execute_concurrent
 from cassandra.policies import WhiteListRoundRobinPolicy
 from cassandra.query import BatchStatement, BatchType, BoundStatement, PreparedStatement, dict_factory
 
-from tests.workload.tables import KEYSPACE
+from tests.oracle.type_values import KEYSPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,8 +8,9 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.cql_types import parse_type
+from tests.oracle.type_values import KEYSPACE
 from tests.workload.statements import Draw, Shape, Value, shapes
-from tests.workload.tables import EVOLVING, KEYSPACE, TYPES, Table, create_types, quoted, tables
+from tests.workload.tables import EVOLVING, TYPES, Table, create_types, quoted, tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
