@@ -87,7 +87,8 @@ class Overview:
         """`now`: of the monotonic clock; gives what there is of cdc_raw."""
         own = self._settings
         sizes = segment_sizes(own.cdc_raw_directory, unflushed(self._node, own), self._allowance.segment)
-        space = self._space.look(now, sizes)
+        waiting = report.waiting(now)
+        space = self._space.look(now, sizes, is_waiting=bool(waiting))
         schema, sender, positions, tails, watch, quarantine, spool = self._parts
         self._status = Status(
             host_id=self._status.host_id,
@@ -122,7 +123,7 @@ class Overview:
             spool_problem=spool.problem,
             spooled=spool.moved,
             memory=resident_bytes(),
-            waiting=report.waiting(now),
+            waiting=waiting,
             losing=watch.losing,
         )
         self._alert(space)

@@ -13,11 +13,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 WINDOW_SECONDS = 600.0
 DRAIN_SECONDS = 60.0
-QUIET_SECONDS = 10.0  # at least, before a pace is taken to have changed
+QUIET_SECONDS = 10.0  # at least, before a node is taken to be written to no more
 LEAST_STEPS = 3  # that came before a rate is believed
 WARN_PERCENTS = (50, 75, 90)
 _STEPS_AHEAD = 2  # besides the segments that fit yet: the one that is linked already, and the one in use
@@ -56,14 +56,20 @@ class SpaceWatch:
         self._arrivals: deque[tuple[float, int]] = deque()
         self._departures: deque[tuple[float, int]] = deque()
         self._is_begun = False
+        self._is_waiting = False
 
     def allow(self, total_space: int, segment_size: int) -> None:
         """From the next look on."""
         self._segment = segment_size
         self._full_at = max(total_space - segment_size, 1) if total_space else 0
 
-    def look(self, now: float, sizes: Mapping[int, int]) -> Space:
-        """Take the sizes of the segments that are there, by id; what was there at the first look is no arrival."""
+    def look(self, now: float, sizes: Mapping[int, int], *, is_waiting: bool = False) -> Space:
+        """Take the sizes of the segments that are there, by id; what was there at the first look is no arrival. What
+        went before the publisher began to wait for something says nothing of what will go.
+        """
+        if is_waiting and not self._is_waiting:
+            self._departures.clear()
+        self._is_waiting = is_waiting
         arrived = sum(max(0, size - self._sizes.get(segment, 0)) for segment, size in sizes.items())
         left = sum(max(0, size - sizes.get(segment, 0)) for segment, size in self._sizes.items())
         if self._is_begun and arrived:
@@ -74,11 +80,11 @@ class SpaceWatch:
         self._sizes = dict(sizes)
         self._used = sum(sizes.values())
         _forget(self._arrivals, now - WINDOW_SECONDS)
-        _forget(self._departures, now - WINDOW_SECONDS)
+        _forget(self._departures, now - DRAIN_SECONDS)
         return self._space(now)
 
     def _space(self, now: float) -> Space:
-        arriving, leaving = self._arriving(now), self._leaving(now)
+        arriving, leaving = self._arriving(now), self._leaving()
         since = now - self._arrivals[-1][0] if self._arrivals else 0.0  # so much of the next step has been written
         return Space(
             self._used,
@@ -99,29 +105,20 @@ class SpaceWatch:
         return max((fit + _STEPS_AHEAD) * self._segment / growth - since, 0.0) if growth > 0 else None
 
     def _arriving(self, now: float) -> float:
-        """Between the first and the last step; and no more than if a step came just now."""
+        """Between the first and the last step; and no more than if a step came just now, even by itself where it is
+        overdue by all pauses of the window: clients that have left are not feared until they are forgotten.
+        """
         if len(self._arrivals) < LEAST_STEPS:
             return 0.0
         first, last = self._arrivals[0], self._arrivals[-1]
         after_first = sum(size for _, size in self._arrivals) - first[1]
-        rate = after_first / max(last[0] - first[0], 1.0)
-        return _quieted(min(rate, (after_first + last[1]) / max(now - first[0], 1.0)), self._arrivals, now)
+        rate = min(after_first / max(last[0] - first[0], 1.0), (after_first + last[1]) / max(now - first[0], 1.0))
+        longest = max(later - earlier for (earlier, _), (later, _) in pairwise(self._arrivals))
+        quiet = now - last[0]
+        return min(rate, last[1] / quiet) if quiet > max(2 * longest, QUIET_SECONDS) else rate
 
-    def _leaving(self, now: float) -> float:
-        recent = sum(size for at, size in self._departures if at >= now - DRAIN_SECONDS)
-        return _quieted(recent / DRAIN_SECONDS, self._departures, now)
-
-
-def _quieted(rate: float, events: Sequence[tuple[float, int]], now: float) -> float:
-    """The rate; and no more than if the next event came just now, once it is overdue by all pauses of the window: what
-    Kafka's freezing or the clients' leaving has ended is not hoped for, nor feared, until it is forgotten.
-    """
-    if len(events) < LEAST_STEPS:
-        return rate
-    longest = max(later - earlier for (earlier, _), (later, _) in pairwise(events))
-    at, size = events[-1]
-    quiet = now - at
-    return min(rate, size / quiet) if quiet > max(2 * longest, QUIET_SECONDS) else rate
+    def _leaving(self) -> float:
+        return sum(size for _, size in self._departures) / DRAIN_SECONDS
 
 
 class FullSpan(NamedTuple):

@@ -69,20 +69,27 @@ def test_deleting_as_fast_as_it_comes_is_never_full_but_would_be_without_us() ->
     assert space.seconds_to_full is None or space.seconds_to_full > 300
 
 
-def drained(watch: SpaceWatch, until: int, *, burst: int = 1) -> Space:
-    """A segment a second; so many are deleted together, as many seconds apart."""
+def drained(watch: SpaceWatch, until: int) -> None:
+    """A segment a second, each deleted a second later."""
     for second in range(until):
-        space = watch.look(second, dict.fromkeys(range(second // burst * burst, second + 1), SEGMENT))
-    return space
+        watch.look(second, dict.fromkeys(range(max(second - 1, 0), second + 1), SEGMENT))
 
 
 def test_what_kafka_has_ended_is_not_hoped_for() -> None:
     watch = SpaceWatch(100 * SEGMENT, SEGMENT)
     drained(watch, 200)
-    for second in range(200, 221):  # from here on nothing is deleted
-        space = watch.look(second, dict.fromkeys(range(199, second + 1), SEGMENT))
-    assert space.leaving < 0.06 * SEGMENT
-    assert space.seconds_to_full == pytest.approx(100 - 22 + 2, rel=0.1)
+    for second in range(200, 220):  # from here on nothing is deleted, and soon it is known why
+        space = watch.look(second, dict.fromkeys(range(199, second + 1), SEGMENT), is_waiting=second > 210)
+    assert space.leaving == 0.0
+    assert space.seconds_to_full == pytest.approx(100 - 21 + 2)
+
+
+def test_what_goes_while_it_waits_counts() -> None:
+    watch = SpaceWatch(100 * SEGMENT, SEGMENT)
+    drained(watch, 200)
+    for second in range(200, 300):  # to the spool
+        space = watch.look(second, dict.fromkeys(range(second - 1, second + 1), SEGMENT), is_waiting=True)
+    assert space.leaving == pytest.approx(SEGMENT, rel=0.1)
 
 
 def test_what_clients_have_ended_is_not_feared() -> None:
@@ -91,14 +98,6 @@ def test_what_clients_have_ended_is_not_feared() -> None:
     for second in range(200, 241):
         space = watch.look(second, {199: SEGMENT})
     assert space.seconds_to_full is None or space.seconds_to_full > 1000
-
-
-def test_a_pause_that_comes_again_and_again_ends_nothing() -> None:
-    watch = SpaceWatch(100 * SEGMENT, SEGMENT)
-    drained(watch, 240, burst=30)
-    for second in range(240, 269):
-        space = watch.look(second, dict.fromkeys(range(240, second + 1), SEGMENT))
-        assert space.leaving >= 0.5 * SEGMENT
 
 
 def test_full_is_full() -> None:
