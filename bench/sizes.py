@@ -150,8 +150,12 @@ class Bench:
 
     def _record(self, mutation: bytes, offset: int) -> RawRecord:
         [part] = own_columns(mutation, TABLE)
-        place = {"segment": SEGMENT, "file": f"CommitLog-7-{SEGMENT}.log", "position": offset * len(mutation)}
-        message = replace(raw_message(part, TABLE), **place)  # type: ignore[arg-type]  # of several types
+        message = replace(
+            raw_message(part, TABLE),
+            segment=SEGMENT,
+            file=f"CommitLog-7-{SEGMENT}.log",
+            position=offset * len(mutation),
+        )
         return RawRecord(part.partition_key, raw.encode(message, SCHEMA_ID), offset, EPOCH * 1000)
 
 

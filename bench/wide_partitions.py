@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cassandra_storage.schema import TableMetadata
+    from cdc_messages import raw
     from materializer.catalog import TableCatalog
     from materializer.row_updates import RawRecord
 
@@ -75,8 +76,8 @@ def row(c: int, ttl: int = 0, timestamp: int = BASE_US) -> RawRecord:
     return of("row", Row((int_bytes(c),), cells, liveness), c)
 
 
-def of(kind: str, what: object, offset: int = 0, second: int = BASE_S) -> RawRecord:
-    return raw_record(KEY, kind, what, offset=offset, timestamp_ms=second * 1000, writer=FORWARD)  # type: ignore[arg-type]  # by kind
+def of(kind: raw.Kind, what: object, offset: int = 0, second: int = BASE_S) -> RawRecord:
+    return raw_record(KEY, kind, what, offset=offset, timestamp_ms=second * 1000, writer=FORWARD)
 
 
 def heartbeat(second: int) -> RawRecord:

@@ -13,6 +13,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -149,7 +150,7 @@ def test_no_write_is_refused_while_all_rows_are_rebuilt(version: str, tmp_path: 
             began = time.monotonic()
             seconds = [rebuild(node) for node in nodes]
             for node in nodes:
-                wait_until(lambda node=node: is_idle(node), f"{node.name}'s log to be published", SETTLE_SECONDS)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+                wait_until(partial(is_idle, node), f"{node.name}'s log to be published", SETTLE_SECONDS)
             published = time.monotonic() - began
         one.settler.settle(time.time(), SETTLE_SECONDS)
         settled = time.monotonic() - began

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -161,14 +162,15 @@ def test_rows_of_all_kinds_of_tables_come_out_as_select_shows_them(
     tables = {name: Folded(client, settings, name) for name in EXPECTED}
     try:
         for name, table in tables.items():
-            table.read(lambda history, name=name: history.count >= len(EXPECTED[name]))  # type: ignore[misc]
+            table.read(partial(has_come, count=len(EXPECTED[name])))
             assert table.told() == EXPECTED[name], name
             table.check()
         drops_user_type = node.release.startswith("3.11")
         run(node, client, *ALTERED[:2], *([DROPS_USER_TYPE] if drops_user_type else []), *ALTERED[2:])
         for name, table in tables.items():
-            table.read(lambda history, name=name: is_latest(history, *LAST[name]))  # type: ignore[misc]
-            table.check(LAST[name][0])
+            topic, row = LAST[name]
+            table.read(partial(is_latest, topic=topic, row=row))
+            table.check(topic)
         publisher.check()
     finally:
         for table in tables.values():
@@ -183,6 +185,10 @@ def run(node: CassandraServers, client: CqlClient, *statements: str) -> None:
     for count in range(FILLED):
         client.run("INSERT INTO ks.fill (p, b) VALUES (%s, %s)", (count, bytes(8000)))
     node.nodes[0].nodetool("flush")
+
+
+def has_come(history: History, count: int) -> bool:
+    return history.count >= count
 
 
 def is_latest(history: History, topic: str, row: dict[str, Any]) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cassandra_storage.clustering import Clustering, Kind
 from cassandra_storage.deletion import LIVE, NO_DELETION_TIME
 from cassandra_storage.rows import Cell
+from cdc_messages import raw
 from tests.materializer.raw_builder import INT
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Write(NamedTuple):
     """One raw message's content."""
 
     partition_key: bytes
-    kind: str
+    kind: raw.Kind
     what: Any
 
 

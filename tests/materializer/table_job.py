@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
+    from cassandra_storage.schema import TableMetadata
     from materializer.plan import BatchPlan
 
 RAW_PARTITIONS = 2
@@ -48,8 +49,8 @@ class PatientPlanner(Planner):
         return super().plan()
 
 
-def message(table: object) -> tuple[bytes, bytes]:
-    return message_key(table), to_json(table)  # type: ignore[arg-type]
+def message(table: TableMetadata) -> tuple[bytes, bytes]:
+    return message_key(table), to_json(table)
 
 
 def make_topics(settings: Settings, time: str = "LogAppendTime") -> AdminClient:
@@ -66,7 +67,7 @@ def make_raw_topic(admin: AdminClient, topic: str, time: str = "LogAppendTime") 
     admin.create_topics([raw])[topic].result()
 
 
-def send_schema(settings: Settings, table: object) -> None:
+def send_schema(settings: Settings, table: TableMetadata) -> None:
     producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
     key, value = message(table)
     producer.produce(f"{settings.kafka.topic_prefix}.tables", value, key)

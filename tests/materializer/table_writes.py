@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cmp_to_key
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from hypothesis import strategies as st
@@ -23,6 +23,9 @@ from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from tests.materializer.brute_model import BruteModel, Write
 from tests.materializer.raw_builder import INT, TEXT, TableWriter, int_bytes
+
+if TYPE_CHECKING:
+    from cdc_messages import raw
 
 BASE_S = 1_700_000_000
 BASE_US = BASE_S * 1_000_000
@@ -157,7 +160,7 @@ def range_tombstones(draw: st.DrawFn, of: TableMetadata, stamp: Stamp) -> RangeT
 def writes(draw: st.DrawFn, of: TableMetadata, stamp: Stamp) -> Write:
     """A write of any kind at its stamp."""
     partition_key = draw(st.sampled_from(PARTITIONS))
-    kinds = ["row"] * 6 + ["partition_deletion"]
+    kinds: list[raw.Kind] = ["row", "row", "row", "row", "row", "row", "partition_deletion"]
     if of.clustering:
         kinds += ["range_deletion", "range_deletion", "static", "static"]
     kind = draw(st.sampled_from(kinds))

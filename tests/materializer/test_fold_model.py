@@ -34,7 +34,7 @@ PASSING = st.sampled_from([0, 0, 0, 1, 1, 2, 7])
 def record(writer: TableWriter, write: Write, second: int, offset: int, host: int = 1) -> RawRecord:
     return raw_record(
         write.partition_key,
-        write.kind,  # type: ignore[arg-type]
+        write.kind,
         write.what,
         offset=offset,
         timestamp_ms=second * 1000,

@@ -99,7 +99,7 @@ class World:
 
     def history(self, before: Callable[[str], None] = lambda _: None) -> PartitionHistory:
         store = MemoryStore(self.files, self.clock, before)
-        return PartitionHistory(store, "group", RawPartition("raw", 0))  # type: ignore[arg-type]
+        return PartitionHistory(store, "group", RawPartition("raw", 0))  # type: ignore[arg-type]  # it has the methods
 
     def sst_files(self, version: str, packing: str) -> dict[Path, str]:
         """A checkpoint's files, and the digests of their contents, which differ where workers packed them otherwise."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from local_stack.interfaces import KafkaServer
     from materializer.changelog import Changelog
+    from materializer.position import RawPartition
+    from materializer.task import PartitionTask
     from tests.materializer.protocol_run import Setup
 
 pytestmark = pytest.mark.servers
@@ -89,11 +91,11 @@ def test_two_processes_that_take_turns_notice_each_other(setup: Setup) -> None:
     records = setup.records()
     folders = [setup._replace(folder=setup.folder), setup._replace(folder=setup.folder)]
     plans = [each.plan(state_directory=each.state.with_name(f"state-{number}")) for number, each in enumerate(folders)]
-    opened: list[dict[object, object]] = [{}, {}]
+    opened: list[dict[RawPartition, PartitionTask]] = [{}, {}]
     for turn, first in enumerate(range(0, MESSAGES, 40)):
         plan, mine = plans[turn % 2], opened[turn % 2]
         worker._open.clear()
-        worker._open.update(mine)  # type: ignore[arg-type]
+        worker._open.update(mine)
         worker.run_partition(plan, setup.raw, records[first : first + 40], counting(plan, setup.raw.topic))
         mine.update(worker._open)
     worker._open.clear()

@@ -72,9 +72,12 @@ class RawLog:
         for message in self._consumer.consume(BATCH, seconds):
             if message.error() is not None:
                 raise KafkaException(message.error())
-            place = message.topic(), message.partition()
+            topic, partition, offset = message.topic(), message.partition(), message.offset()
+            assert topic is not None
+            assert partition is not None
+            assert offset is not None
             key, value = message.key() or b"", message.value() or b""
-            self.records[place].append(RawRecord(key, value, message.offset(), message.timestamp()[1]))  # type: ignore[index,arg-type]
+            self.records[topic, partition].append(RawRecord(key, value, offset, message.timestamp()[1]))
 
     def count(self) -> int:
         """Messages that have come and are no heartbeats."""

@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 import pytest
@@ -213,8 +213,8 @@ def test_nothing_moves_unless_it_is_asked_for(tmp_path: Path, cdc_raw: Path) -> 
 
 def test_a_spool_that_is_set_elsewhere_is_not_forgotten(tmp_path: Path, cdc_raw: Path) -> None:
     fill(cdc_raw, 1)
-    own = {"state_directory": tmp_path, "on_full": "spool"}
-    here = open_spool(PublisherSettings(**own, spool_directory=tmp_path / "one"), HOST)  # type: ignore[arg-type]
+    own: dict[str, Any] = {"state_directory": tmp_path, "on_full": "spool"}
+    here = open_spool(PublisherSettings(**own, spool_directory=tmp_path / "one"), HOST)
     [moved] = here.relieve(segments(cdc_raw), 1)
     assert moved.path.parent == tmp_path / "one" / str(HOST)
     with pytest.raises(CdcError) as caught:

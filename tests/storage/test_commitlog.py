@@ -253,7 +253,9 @@ def test_a_file_too_short_for_its_last_section() -> None:
     at = data.index(b"second") - 16
     events = read_all(data[:-1])
     assert mutations_of(events) == [b"first entry"]
-    assert (events[-1].position, events[-1].is_truncation) == (at, True)  # type: ignore[union-attr]  # a CorruptEntry
+    corrupt = events[-1]
+    assert isinstance(corrupt, CorruptEntry)
+    assert (corrupt.position, corrupt.is_truncation) == (at, True)
 
 
 @pytest.mark.parametrize(
