@@ -1,4 +1,4 @@
-"""Logging as it was before a test that runs a program's command in this process, which sets it up."""
+"""Logging as it was before each test: one that runs a program's command in this process sets it up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def logging_as_before() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers, root.level

@@ -19,6 +19,7 @@ from local_stack.stack import SYNC_PERIOD_MS, Stack
 from tests.filler.nodes import let_fillers_flush
 from tests.http_get import get
 from tests.model.duplicates import await_hints
+from tests.model.push import pusher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -36,6 +37,8 @@ NEAR = 0.2  # of the time that is left at half full
 RETRY = 0.5
 MISSED = 60  # rows that only the other datacenter has taken
 MARKS = 40  # rows after all others, in each raw partition some
+SIMPLE = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
+REPLICATED = f"{{'class': 'NetworkTopologyStrategy', 'main': 1, '{CDC_DATACENTER}': 1}}"
 WITHOUT_HINTS = "4.0"  # for what a replica refused
 
 
@@ -115,7 +118,7 @@ def insert(row: int) -> str:
 def test_the_forecast_at_half_full_is_when_writes_are_refused(stack: Stack) -> None:
     servers = stack.servers
     with cql.connect(servers.cassandra_hosts, servers.cassandra_port) as client:
-        client.run("CREATE KEYSPACE filled WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        client.run(f"CREATE KEYSPACE filled WITH replication = {SIMPLE}")
         client.run("CREATE TABLE filled.t (p int PRIMARY KEY, v text) WITH cdc = true")
         load = Load(client)
         while ask(stack)["messages"] < WRITES_PER_SECOND:
@@ -127,6 +130,7 @@ def test_the_forecast_at_half_full_is_when_writes_are_refused(stack: Stack) -> N
         assert filling.forecast == pytest.approx(filling.lasted, rel=NEAR), filling
         stack.kafka.resume()
         load.write_again()
+        hand_over(stack, client, SIMPLE)
         with ChangeReader.of_keyspace(servers, "filled") as reader:
             check(client, reader, load, History())
     the_alert(stack)
@@ -141,8 +145,7 @@ def test_what_only_other_replicas_took_comes_by_hints_or_repair(two_datacenters:
         cql.connect([main.address], servers.cassandra_port) as client,
         cql.connect([full.address], servers.cassandra_port) as schema_client,  # the other loses `cdc = true`
     ):
-        replication = f"{{'class': 'NetworkTopologyStrategy', 'main': 1, '{CDC_DATACENTER}': 1}}"
-        schema_client.run(f"CREATE KEYSPACE filled WITH replication = {replication}")
+        schema_client.run(f"CREATE KEYSPACE filled WITH replication = {REPLICATED}")
         schema_client.run("CREATE TABLE filled.t (p int PRIMARY KEY, v text) WITH cdc = true")
         load = Load(client)
         while ask(stack)["messages"] < WRITES_PER_SECOND:
@@ -169,7 +172,14 @@ def test_what_only_other_replicas_took_comes_by_hints_or_repair(two_datacenters:
                 full.nodetool("repair", *alert["tables"][0].split("."))
             else:
                 await_hints(stack)
+            hand_over(stack, client, REPLICATED)
             check(client, reader, load, history)
+
+
+def hand_over(stack: Stack, client: CqlClient, replication: str) -> None:
+    """3.11 keeps a segment that is not full."""
+    if stack.servers.cassandra.startswith("3."):
+        pusher(client, stack.cassandra.cdc_nodes, replication)()
 
 
 def the_alert(stack: Stack) -> dict[str, Any]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from local_stack.interfaces import KafkaServer
     from materializer.row_updates import RawRecord
 
-pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("logging_as_before")]
+pytestmark = pytest.mark.servers
 JUNK = raw_record(int_bytes(1), "heartbeat", None)._replace(value=b"junk")
 
 

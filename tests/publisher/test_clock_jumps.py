@@ -39,12 +39,12 @@ def test_the_publishers_clock_jumps(
     publisher: PublisherProcess, cql: Session, fresh_keyspace: str, sent: SentBy, tmp_path: Path
 ) -> None:
     ahead = tmp_path / "ahead"
-    ahead.write_text("0")
+    set_clock(ahead, "0")
     publisher.program = [sys.executable, "-m", "tests.publisher.shifted_clock", str(ahead), "publisher"]
     cql.execute(f"CREATE TABLE {fresh_keyspace}.t (id int PRIMARY KEY, v text) WITH cdc = true")
     publisher.start(publisher__heartbeat_seconds=1)
     for number, jump in enumerate(JUMPS):
-        ahead.write_text(str(jump))
+        set_clock(ahead, str(jump))
         cql.execute(f"INSERT INTO {fresh_keyspace}.t (id, v) VALUES ({number}, 'a')")
         # Heartbeats go on: one of this clock comes, and the row.
         found = sent(fresh_keyspace, "t", lambda found, jump=jump, number=number: has_passed(found, number, jump))
@@ -86,7 +86,7 @@ def test_the_nodes_clock_jumps(kafka_side: dict[str, object], sent: SentBy, tmp_
                 patch.setenv(name, value)
             node.start()
 
-    ahead.write_text("0")
+    set_clock(ahead, "0")
     cluster.install(cluster.version)
     start()
     with connect([node.address], node.port) as client:
@@ -97,7 +97,7 @@ def test_the_nodes_clock_jumps(kafka_side: dict[str, object], sent: SentBy, tmp_
         publisher.start()
         for jump in (-DAY, 2 * DAY, 0.0):
             write()
-            ahead.write_text(str(int(jump)))
+            set_clock(ahead, str(int(jump)))
             write()
             sent("moved", "t", is_out, SECONDS)
             node.stop()
@@ -115,6 +115,13 @@ def test_the_nodes_clock_jumps(kafka_side: dict[str, object], sent: SentBy, tmp_
     finally:
         publisher.kill()
         cluster.close()
+
+
+def set_clock(ahead: Path, seconds: str) -> None:
+    """At once: a program that read an empty file would know no time."""
+    fresh = ahead.with_suffix(".new")
+    fresh.write_text(seconds)
+    fresh.replace(ahead)
 
 
 def compiled_shim(folder: Path) -> Path:
