@@ -107,6 +107,7 @@ class Publisher:
             self._patiently(self._open)
         else:
             self._open()
+        self._overview.look(monotonic(), self._report)  # was cdc_raw full, before the first segment goes?
 
     def _open(self) -> None:
         self._schema.refresh()  # what is dropped while Kafka is away is known, too

@@ -143,6 +143,7 @@ def renew(cluster: CassandraCluster, old: UUID, *, is_same_host: bool) -> None:
     if is_same_host:
         more.append(f"-Dcassandra.replace_address_first_boot={second.address}")
     else:
+        eventually(lambda: f"DN  {second.address}" in first.nodetool("status"), SECONDS)
         first.nodetool("removenode", str(old))
     for path in second.folder.iterdir():
         if path.is_dir() and path != second.cdc_raw:
