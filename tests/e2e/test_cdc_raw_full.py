@@ -120,11 +120,7 @@ def test_the_forecast_at_half_full_is_when_writes_are_refused(stack: Stack) -> N
     with cql.connect(servers.cassandra_hosts, servers.cassandra_port) as client:
         client.run(f"CREATE KEYSPACE filled WITH replication = {SIMPLE}")
         client.run("CREATE TABLE filled.t (p int PRIMARY KEY, v text) WITH cdc = true")
-        load = Load(client)
-        while ask(stack)["messages"] < WRITES_PER_SECOND:
-            assert load.write()
-        stack.kafka.pause()
-        filling = fill(stack, load)
+        load, filling = fill_while_kafka_stands_still(stack, client)
         log.info("%s", filling)
         assert "CDC-046" in stack.publishers[0].log.read_text()
         assert filling.forecast == pytest.approx(filling.lasted, rel=NEAR), filling
@@ -147,11 +143,7 @@ def test_what_only_other_replicas_took_comes_by_hints_or_repair(two_datacenters:
     ):
         schema_client.run(f"CREATE KEYSPACE filled WITH replication = {REPLICATED}")
         schema_client.run("CREATE TABLE filled.t (p int PRIMARY KEY, v text) WITH cdc = true")
-        load = Load(client)
-        while ask(stack)["messages"] < WRITES_PER_SECOND:
-            assert load.write()
-        stack.kafka.pause()
-        fill(stack, load)
+        load, _ = fill_while_kafka_stands_still(stack, client)
         missed = range(load.written, load.written + MISSED)
         for _ in missed:
             load.write_where_it_can()
@@ -198,6 +190,15 @@ class Filling(NamedTuple):
     lasted: float
     before: float
     after: float
+
+
+def fill_while_kafka_stands_still(stack: Stack, client: CqlClient) -> tuple[Load, Filling]:
+    """Once some of it is published."""
+    load = Load(client)
+    while ask(stack)["messages"] < WRITES_PER_SECOND:
+        assert load.write()
+    stack.kafka.pause()
+    return load, fill(stack, load)
 
 
 def fill(stack: Stack, load: Load) -> Filling:
