@@ -55,10 +55,6 @@ def client_config(settings: KafkaSettings) -> dict[str, object]:
             "bootstrap.servers": settings.bootstrap_servers,
             "security.protocol": settings.security_protocol,
             "socket.connection.setup.timeout.ms": max(1000, int(settings.connect_timeout_seconds * 1000)),
-            # While all brokers are down "rebootstrap" begins anew, and its waits with it: a client connected 20 to 80
-            # times a second. Without it the waits grow to the second, and the names given are still asked for.
-            "metadata.recovery.strategy": "none",
-            "reconnect.backoff.max.ms": 1000,
         }
     )
     if settings.security_protocol.startswith("SASL"):

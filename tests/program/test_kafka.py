@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
-from collections import Counter
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Producer
 from pydantic import SecretStr
 
-from cdc_program.kafka import LIBRDKAFKA_LOGGER, WITHOUT_GROUP, client_config
+from cdc_program.kafka import LIBRDKAFKA_LOGGER, client_config
 from cdc_program.settings import KafkaSettings
-from local_stack.kafka import KafkaBroker
 from local_stack.network import free_ports
-from materializer.kafka.clients import QUICK
 
 
 def test_plain_clients_are_given_no_credentials() -> None:
@@ -69,43 +65,3 @@ def test_a_broker_that_is_away_is_not_told_again_and_again(
         again.created += seconds
         told.append(bool(LIBRDKAFKA_LOGGER.filter(again)))
     assert told == [False, True, True]
-
-
-@pytest.mark.servers
-def test_while_no_broker_is_there_clients_wait_for_longer_and_longer(tmp_path: Path) -> None:
-    tries: Counter[str] = Counter()
-    with KafkaBroker(folder=tmp_path / "kafka") as broker:
-        settings = KafkaSettings(bootstrap_servers=broker.bootstrap_servers)
-        own = {"plain": {}, "quick": QUICK}
-        clients = {
-            name: Consumer({**client_config(settings), **WITHOUT_GROUP, **more}, logger=counting(tries, name))
-            for name, more in own.items()
-        }
-        for client in clients.values():
-            client.list_topics(timeout=10)
-        broker.kill()
-        deadline = time.monotonic() + 4.0
-        while time.monotonic() < deadline:
-            for client in clients.values():
-                client.poll(0.1)
-        assert tries.keys() == clients.keys()
-        assert max(tries.values()) < 20
-        broker.start()
-        for client in clients.values():
-            client.list_topics(timeout=10)
-            client.close()
-
-
-def counting(tries: Counter[str], name: str) -> logging.Logger:
-    """Counts librdkafka's tries to connect."""
-    logger = logging.getLogger(f"tries of {name}")
-    logger.propagate = False
-
-    def count(record: logging.LogRecord) -> bool:
-        said = record.getMessage()
-        suppressed = re.search(r"(\d+) identical", said)
-        tries[name] += (1 + int(suppressed[1]) if suppressed else 1) if "Connect to" in said else 0
-        return False  # nobody is to read it
-
-    logger.addFilter(count)
-    return logger

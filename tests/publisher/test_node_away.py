@@ -150,6 +150,7 @@ def renew(cluster: CassandraCluster, old: UUID, *, is_same_host: bool) -> None:
             shutil.rmtree(path)
     cluster.options = replace(cluster.options, jvm_options=more, yaml={"auto_bootstrap": True})
     second.start()
+    eventually(lambda: f"UN  {second.address}" in first.nodetool("status"), SECONDS)
 
 
 def write(client: cql.CqlClient, numbers: range) -> None:
