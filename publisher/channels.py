@@ -124,6 +124,7 @@ class Channels:
         for table_id, channel in self._open.items():
             count = counts.get(channel.topic, channel.partitions)
             if count != channel.partitions:
+                self._sender.learn(channel.topic)  # it asks by itself once a minute, too, but maybe later than we
                 log.info("raw topic has more partitions", topic=channel.topic, before=channel.partitions, now=count)
                 self._partitions[channel.topic] = count
                 self._open[table_id] = channel._replace(partitions=count)

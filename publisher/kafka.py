@@ -261,6 +261,15 @@ class Sender:
         self._bytes += len(value)
         return True
 
+    def learn(self, topic: str) -> None:
+        """Ask for the topic's partitions: to one that the producer has not heard of yet nothing may be sent. From any
+        thread; CdcError KAFKA_UNREACHABLE.
+        """
+        try:
+            self._producer.list_topics(topic, self._settings.connect_timeout_seconds)
+        except KafkaException as error:
+            raise kafka_error(error.args[0], self._settings, topic) from error
+
     def poll(self, seconds: float) -> None:
         """Take acknowledgements for up to so long, returning at the first; CdcError if a message was refused."""
         self._now = monotonic()

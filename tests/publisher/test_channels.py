@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 import pytest
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 
 from cdc_program.errors import CdcError
 from cdc_program.settings import KafkaSettings
@@ -18,6 +18,7 @@ from publisher.heartbeats import Heartbeats
 from publisher.inflight import Mark
 from publisher.schema import PublishedTable
 from tests.materializer.raw_builder import TABLE, WRITER
+from tests.publisher.publisher_process import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,6 +58,9 @@ class Sender:
         return True
 
     def poll(self, _seconds: float) -> None:
+        return
+
+    def learn(self, _topic: str) -> None:
         return
 
 
@@ -100,6 +104,27 @@ def test_a_table_made_anew_has_the_topic_of_the_former_one(
     admin.incremental_alter_configs([resource])[resource].result()
     with pytest.raises(CdcError, match="it must be delete"):
         keep_counting(channels)
+
+
+@pytest.mark.servers
+def test_a_partition_that_came_just_now_is_sent_to(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> None:
+    settings = KafkaSettings(bootstrap_servers=kafka.bootstrap_servers, raw_partitions=2)
+    sender = kafka_topics.Sender(settings)
+    topics = kafka_topics.Topics(settings)
+    channels = channels_of(topics, sender, tmp_path, topic_prefix)
+    channels.start()
+    table = PublishedTable(TABLE, TABLE.id.bytes, WRITER.digest)
+    topic, mark = channels.get(table).topic, Mark(0, 0)
+    send_everywhere(sender, channels.get(table), b"", mark, lambda: None)
+    sender.flush(30)  # now the producer has heard of two partitions
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    admin.create_partitions([NewPartitions(topic, 5)])[topic].result()
+    eventually(lambda: topics.partition_counts()[topic] == 5)
+    channels.recount()
+    send_everywhere(sender, channels.get(table), b"", mark, lambda: None)
+    sender.flush(30)
+    assert mark.outstanding == 0
+    assert {partition for name, partition in sender.last_sent if name == topic} == {0, 1, 2, 3, 4}
 
 
 def keep_counting(channels: Channels) -> None:
