@@ -23,8 +23,8 @@ class Heartbeats:
     def due(
         self, channels: Iterable[Channel], last_sent: Mapping[tuple[str, int], float], now: float
     ) -> Iterator[tuple[Channel, int]]:
-        """The partitions that get one now. `last_sent`: when each (topic, partition) last had a message; `now`: the
-        same clock.
+        """The partitions that get one now; where the iteration is left, that one and the rest stay due. `last_sent`:
+        when each (topic, partition) last had a message; `now`: the same clock.
         """
         if not self._seconds:
             return
@@ -34,5 +34,5 @@ class Heartbeats:
                 since = self._since.setdefault(place, now)
                 quiet_since = max(last_sent.get(place, 0.0), since)
                 if now - quiet_since >= self._seconds or now - since >= BUSY_PERIODS * self._seconds:
-                    self._since[place] = now
                     yield channel, partition
+                    self._since[place] = now

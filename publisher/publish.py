@@ -329,4 +329,5 @@ class Publisher:
         channels = [self._channels.opened(table) for table in self._schema.current()]
         for channel, partition in self._heartbeats.due(filter(None, channels), self._sender.last_sent, now):
             value = raw.encode(heartbeat(channel.table, origin, self._positions.clock), channel.schema_id)
-            self._sender.send_to_partition(channel.topic, partition, value)
+            if not self._sender.send_to_partition(channel.topic, partition, value):
+                break  # else of many partitions the same ones would find the queue full each time

@@ -35,6 +35,16 @@ def test_a_busy_partition_is_due_now_and_then() -> None:
     assert times == [100 + 10 * BUSY_PERIODS * count for count in (1, 2, 3)]
 
 
+def test_what_finds_no_room_is_due_at_the_next_look() -> None:
+    heartbeats = Heartbeats(10)
+    assert due(heartbeats, {}, 100) == []
+    for _, partition in heartbeats.due([CHANNEL], {}, 110):
+        if partition == 1:
+            break  # the queue has taken the first one only
+    assert due(heartbeats, {}, 111) == [1]
+    assert due(heartbeats, {}, 120) == [0]
+
+
 def test_zero_seconds_is_none_at_all() -> None:
     heartbeats = Heartbeats(0)
     assert due(heartbeats, {}, 0) == []
