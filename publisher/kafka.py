@@ -322,6 +322,12 @@ def kafka_error(error: KafkaError, settings: KafkaSettings, topic: str = "") -> 
     about = f" (topic {topic})" if topic else ""
     if error.name() in _UNREACHABLE:
         return _unreachable(settings, about, error.str())
+    if error.code() == KafkaError.INVALID_REPLICATION_FACTOR:  # brokers that are down do not count
+        return CdcError(
+            Code.KAFKA_UNREACHABLE,
+            f"Kafka at {settings.bootstrap_servers} has too few brokers now{about}: {error.str()}.",
+            "Start those that are down, or correct kafka.replication_factor.",
+        )
     return CdcError(
         Code.KAFKA_REFUSED,
         f"Kafka at {settings.bootstrap_servers} refuses{about}: {error.name()}, {error.str()}.",

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 
-from cdc_program.errors import CdcError
+from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings
 from publisher import kafka as kafka_topics
 from publisher.channels import Channels, RegistryIds, send_everywhere
@@ -125,6 +125,14 @@ def test_a_partition_that_came_just_now_is_sent_to(kafka: KafkaServer, topic_pre
     sender.flush(30)
     assert mark.outstanding == 0
     assert {partition for name, partition in sender.last_sent if name == topic} == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.servers
+def test_brokers_that_a_new_topic_lacks_are_waited_for(kafka: KafkaServer, topic_prefix: str) -> None:
+    topics = kafka_topics.Topics(KafkaSettings(bootstrap_servers=kafka.bootstrap_servers, replication_factor=7))
+    with pytest.raises(CdcError, match="too few brokers") as caught:
+        topics.ensure_raw(f"{topic_prefix}.raw.shop.orders")
+    assert caught.value.code is Code.KAFKA_UNREACHABLE
 
 
 def keep_counting(channels: Channels) -> None:
