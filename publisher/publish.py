@@ -137,7 +137,9 @@ class Publisher:
         """Read the schema if it has changed, and open the channels of the node's tables; True if it has."""
         has_changed = self._schema.refresh()
         for table in self._schema.current():
-            self._channels.get(table)
+            if self._channels.opened(table) is None:
+                self._channels.get(table)
+                self._serve(0)  # of a thousand new tables it takes more than a minute
         return has_changed
 
     def read_new(self) -> None:
