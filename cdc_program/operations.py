@@ -6,7 +6,9 @@ Health is of the process's own loop alone: that Kafka or Cassandra is away must 
 from __future__ import annotations
 
 import json
+import sys
 import threading
+from socketserver import ThreadingMixIn
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 HEALTH_SECONDS = 60.0
+IDLE_SECONDS = 10.0
 
 
 class Operations:
@@ -55,7 +58,9 @@ class Operations:
         if not self._asked_port:
             return self
         try:
-            self._server = make_server(self._address, self._asked_port, self._answer, handler_class=_Quiet)
+            self._server = make_server(
+                self._address, self._asked_port, self._answer, server_class=_Server, handler_class=_Quiet
+            )
         except OSError as error:
             raise CdcError(
                 Code.PORT_IN_USE,
@@ -97,8 +102,19 @@ def _json(start_response: StartResponse, value: dict[str, Any], *, is_well: bool
     return [json.dumps(value).encode() + b"\n"]
 
 
+class _Server(ThreadingMixIn, WSGIServer):
+    """A thread for each connection: one that asks nothing must hold up neither the others nor the program's end."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401, ARG002 - the library's own signature
+        log.debug("request failed", client=client_address, reason=repr(sys.exception()))
+
+
 class _Quiet(WSGIRequestHandler):
     """Scrapes are not logged."""
+
+    timeout = IDLE_SECONDS  # what a connection that asks nothing may keep its thread for
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - the library's own signature
         log.debug("request", line=format % args)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 
 import pytest
 
@@ -30,6 +32,26 @@ def test_status_and_metrics_and_nothing_else() -> None:
         assert get(served.port, "/status") == (200, '{"is": "well"}\n')
         assert "process_resident_memory_bytes" in get(served.port, "/metrics")[1]
         assert get(served.port, "/other")[0] == 404
+
+
+def test_who_connects_and_asks_nothing_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations._Quiet, "timeout", 0.2)
+    with (
+        Operations("127.0.0.1", free_ports(1)[0], dict) as served,
+        socket.create_connection(("127.0.0.1", served.port)) as idle,
+    ):
+        assert get(served.port, "/health")[0] == 200
+        idle.settimeout(30)
+        assert idle.recv(1) == b""  # it is hung up on
+
+
+def test_the_end_waits_for_no_connection() -> None:
+    with Operations("127.0.0.1", free_ports(1)[0], dict) as served:
+        idle = socket.create_connection(("127.0.0.1", served.port))
+        assert get(served.port, "/health")[0] == 200
+        began = time.monotonic()
+    assert time.monotonic() - began < operations.IDLE_SECONDS / 2
+    idle.close()
 
 
 def test_a_port_in_use_is_an_error_and_none_is_none() -> None:
