@@ -45,6 +45,7 @@ KAFKA_FROZEN_SECONDS = 15.0
 QUIET_SECONDS = (2.0, 6.0)  # between two faults
 LINK_SECONDS = 0.1
 LEAST_MUTATIONS = 500
+RETRIES = 60  # of a statement, while a node is away
 NO_DELETION = -(2**63)
 
 
@@ -132,7 +133,7 @@ def write_and_hurt(stack: Stack, one: Seed, console: Console) -> None:
     ]
     pick.shuffle(faults)
     generator = Generator(one.seed, one.tables, int(time.time() * 1e6), has_ties=one.run.has_ties)
-    writer = Writer(one.run.client, one.keyspace)
+    writer = Writer(one.run.client, one.keyspace, RETRIES)
     with Load(generator, writer):
         for fault in faults:
             time.sleep(pick.uniform(*QUIET_SECONDS))
