@@ -74,7 +74,7 @@ class Disposal:
         if self._folder is not None:
             move(file, self._folder)
         elif self._choice == "delete":
-            file.delete()
+            _delete(file)
         return self._choice != "keep"
 
 
@@ -82,6 +82,17 @@ def open_disposal(settings: PublisherSettings) -> Disposal:
     """CdcError POSITION_FILE where the folder that is asked for cannot be made."""
     choice = settings.processed_segments
     return Disposal(choice, None if choice in {"delete", "keep"} else Path(choice))
+
+
+def _delete(file: SegmentFile) -> None:
+    try:
+        file.delete()
+    except OSError as error:
+        raise CdcError(
+            Code.SEGMENTS_STAY,
+            f"The segment {file.path} cannot be deleted: {error.strerror or error}.",
+            "Let the publisher's user delete there; it stays where it is, and is tried again.",
+        ) from error
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -234,6 +234,18 @@ def test_moving_begins_early_enough_for_small_and_large_allowances() -> None:
     assert above(4) == 0
 
 
+def test_a_published_segment_that_cannot_be_deleted_stays(cdc_raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_path: Path, **_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    fill(cdc_raw, 1)
+    [file, _] = segments(cdc_raw)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(CdcError, match="cannot be deleted: Permission denied") as caught:
+        open_disposal(PublisherSettings()).dispose(file)
+    assert caught.value.code is Code.SEGMENTS_STAY
+
+
 @pytest.mark.parametrize("choice", ["delete", "keep", "folder"])
 def test_a_published_segment_goes_where_it_is_told(tmp_path: Path, cdc_raw: Path, choice: str) -> None:
     fill(cdc_raw, 1)
