@@ -121,6 +121,8 @@ class Channels:
         """
         counts = self._topics.partition_counts()
         self._topics.check_raw({channel.topic for channel in self._open.values()})  # a table made anew has its old one
+        for gone in self._partitions.keys() - counts:
+            del self._partitions[gone]  # for a table made anew it is made anew
         for table_id, channel in self._open.items():
             count = counts.get(channel.topic, channel.partitions)
             if count != channel.partitions:

@@ -86,6 +86,8 @@ def test_partitions_that_come_later_are_seen(tmp_path: Path) -> None:
     topics.counts.clear()  # a topic that is gone is for what is sent there to tell
     channels.recount()
     assert channels.get(table).partitions == 5
+    anew = replace(TABLE, id=uuid4())
+    assert channels.get(PublishedTable(anew, anew.id.bytes, b"digest")).partitions == 2  # made anew
 
 
 @pytest.mark.servers
