@@ -87,6 +87,8 @@ class TopicReader:
             if topic.error is None:
                 self._next = {partition: self._next.get(partition, 0) for partition in topic.partitions}
                 self._consumer.assign(self._places())
+            elif topic.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise KafkaException(topic.error)
         return self._consumer
 
     def _places(self) -> list[TopicPartition]:
