@@ -22,6 +22,7 @@ from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
 from cassandra.connection import ConnectionException
 from cassandra.policies import ConstantReconnectionPolicy, WhiteListRoundRobinPolicy
+from cassandra.protocol import ErrorMessage
 from cassandra.query import dict_factory
 
 from cdc_program.errors import CdcError, Code
@@ -41,7 +42,7 @@ _UNREACHABLE = (
     OSError,
 )
 _AUTH = (AuthenticationFailed, Unauthorized)
-
+_ERRORS = (DriverException, ErrorMessage, ConnectionException, NoHostAvailable, UnresolvableContactPoints, OSError)
 
 RECONNECT_SECONDS = 2.0
 
@@ -67,7 +68,7 @@ class CassandraClient:
         """All rows of the answer; parameters stand as %s in the query."""
         try:
             return list(self._session.execute(query, parameters or None))
-        except (DriverException, NoHostAvailable, OSError) as error:
+        except _ERRORS as error:
             raise_cdc_error(error, self._where, query)
 
     def write(self, query: str, parameters: Sequence[object] = ()) -> None:
@@ -76,7 +77,7 @@ class CassandraClient:
             if query not in self._prepared:
                 self._prepared[query] = self._session.prepare(query)
             self._session.execute(self._prepared[query], parameters)
-        except (DriverException, NoHostAvailable, OSError) as error:
+        except _ERRORS as error:
             raise_cdc_error(error, self._where, query)
 
 
@@ -177,7 +178,7 @@ def _reported(settings: CassandraSettings, where: str) -> Iterator[None]:
     """What fails while connecting, as a CdcError."""
     try:
         yield
-    except (DriverException, NoHostAvailable, UnresolvableContactPoints, OSError) as error:
+    except _ERRORS as error:
         inner = list(error.errors.values()) if isinstance(error, NoHostAvailable) and error.errors else [error]
         if any(isinstance(cause, _AUTH) or "authentication" in str(cause).lower() for cause in inner):
             role = f"as {settings.username}" if settings.username else "without a role"
