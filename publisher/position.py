@@ -54,12 +54,13 @@ class Positions:
                 " which repeats messages and loses none.",
             ) from error
         if owner != host_id:
-            raise CdcError(
-                Code.POSITION_FILE,
-                f"The position file {file} belongs to the node {owner}; this one is {host_id}.",
-                "Give each node's publisher an empty publisher.state_directory of its own.",
-            )
+            raise _of_another(file, owner, host_id)
         return positions
+
+    def check_node(self, host_id: UUID) -> None:
+        """CdcError if the node that answers now is another one than at the start."""
+        if host_id != self._host_id:
+            raise _of_another(self._file, self._host_id, host_id)
 
     def resume_at(self, segment: int) -> int:
         """The position in the segment before which all is acknowledged; 0 if it was never begun."""
@@ -105,3 +106,11 @@ class Positions:
             },
         )
         self._is_saved = True
+
+
+def _of_another(file: Path, owner: UUID, host_id: UUID) -> CdcError:
+    return CdcError(
+        Code.POSITION_FILE,
+        f"The position file {file} belongs to the node {owner}; this one is {host_id}.",
+        "Give each node's publisher an empty publisher.state_directory of its own.",
+    )

@@ -287,6 +287,7 @@ class Publisher:
             self._relieve(self._overview.look(now, self._report))
         if self._watch_time.is_due(now):
             self._watch.look()
+            self._positions.check_node(self._watch.node.host_id)
             self._overview.follow(self._watch.node, self._watch.told)
             give_back()
 

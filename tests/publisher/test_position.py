@@ -93,6 +93,14 @@ def test_another_nodes_position_is_refused(file: Path) -> None:
     assert caught.value.code is Code.POSITION_FILE
 
 
+def test_a_node_that_comes_in_the_place_of_ours_is_told(file: Path) -> None:
+    positions = Positions.load(file, HOST)
+    positions.check_node(HOST)
+    with pytest.raises(CdcError, match=f"belongs to the node {HOST}; this one is {UUID(int=2)}") as caught:
+        positions.check_node(UUID(int=2))
+    assert caught.value.code is Code.POSITION_FILE
+
+
 @pytest.mark.parametrize(
     "content",
     ["", "[]", "{}", "x", '{"format_version": 2}', '{"format_version": 1}', '{"format_version": 1, "host_id": "x"}'],
