@@ -42,6 +42,7 @@ HIDDEN = ("cassandra", "uvicorn", "sqlalchemy.dialects")
 class Project(NamedTuple):
     """What pyproject.toml says: `entries` has MODULE:FUNCTION by the program's name, `tools` what building needs."""
 
+    name: str
     version: str
     entries: dict[str, str]
     tools: list[str]
@@ -62,9 +63,8 @@ def main() -> int:
 def read_project() -> Project:
     with (ROOT / "pyproject.toml").open("rb") as file:
         table = tomllib.load(file)["project"]
-    return Project(
-        table["version"], table["scripts"], table["optional-dependencies"]["distribution"] + table["dependencies"]
-    )
+    tools = table["optional-dependencies"]["distribution"] + table["dependencies"]
+    return Project(table["name"], table["version"], table["scripts"], tools)
 
 
 def make_environment(project: Project) -> Path:
@@ -121,7 +121,8 @@ def make_archive(python: Path, program: str, project: Project, parts: Sequence[s
     module, function = project.entries[program].split(":")
     name = f"{program}-{project.version}"
     with tempfile.TemporaryDirectory() as folder:
-        options = [*_options(program, module.partition(".")[0], Path(folder)), *_hidden(parts)]
+        # For --version: where it asks for the metadata is compiled, and no analysis sees it.
+        options = [*_options(program, module.partition(".")[0], Path(folder)), "--copy-metadata", project.name]
         script = Path(folder) / f"{program}.py"
         script.write_text(f"from {module} import {function}\n\n{function}()\n", encoding="ascii")
         _run(
@@ -129,6 +130,7 @@ def make_archive(python: Path, program: str, project: Project, parts: Sequence[s
             "-m",
             "PyInstaller",
             *options,
+            *_hidden(parts),
             str(script),
             folder=Path(folder),
         )
