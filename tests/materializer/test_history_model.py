@@ -14,6 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -216,6 +217,7 @@ def start(world: World, which: int) -> Attempt:
     return Attempt(world, ("same", f"{len(world.shards)}")[which % 2])
 
 
+@pytest.mark.timeout(3600)  # a second for three examples, of many
 @settings(max_examples=EXAMPLES)
 @given(st.lists(steps, min_size=5, max_size=40), st.sampled_from(KEPT))
 def test_the_committed_version_can_be_restored_at_any_moment(script: list[Step], kept: Retention) -> None:
