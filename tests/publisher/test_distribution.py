@@ -103,7 +103,7 @@ def test_compiled_modules_do_the_same(made: Path, tmp_path: Path) -> None:
     for file in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / file, tmp_path)
     tests = ["tests/storage", "tests/messages", "tests/commitlog", "tests/materializer"]
-    command = [sys.executable, "-m", "pytest", "-m", "not servers", "-q", "-x", *tests, "-k", "not mutant"]
+    command = [sys.executable, "-m", "pytest", "-m", "not servers", "-x", *tests, "-k", "not mutant"]
     environment = {name: value for name, value in os.environ.items() if name != "CDC_EXHAUSTIVE"}  # as many as each run
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=1500
