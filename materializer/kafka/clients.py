@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
 
 from cdc_program.errors import CdcError, Code
+from cdc_program.kafka import GROUP_REFUSED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from confluent_kafka import Consumer, Message
+
 TIMEOUT = 30.0
+_AT_ONCE = 1000
+_POLL_SECONDS = 0.5
 QUICK = {
     # Measured: a new client is ready in 15 instead of 55 ms. While no broker is left it tries 60 to 80 times a second
     # for 3 % of a core: librdkafka begins its waits anew each time (docs/decisions/0020).
@@ -85,6 +91,29 @@ def command_errors(doing: str) -> Iterator[None]:
                 f"Another process has taken a raw partition over: cannot {doing}.",
                 "Stop the materializer, and any other command of this group; then run it again.",
             ) from exception
+
+
+def batches(consumer: Consumer) -> Iterator[list[Message]]:
+    """What comes to a consumer WITHOUT_GROUP that is told its partitions: messages, and those that say by the error
+    _PARTITION_EOF that there are no more of a partition. KafkaException, also where neither comes for long.
+    """
+    waited_until = time.monotonic() + TIMEOUT
+    while time.monotonic() < waited_until:
+        batch = [each for each in consumer.consume(_AT_ONCE, _POLL_SECONDS) if not _is_of_the_group(each)]
+        if batch:
+            yield batch
+            waited_until = time.monotonic() + TIMEOUT  # not counting what its reader took
+    raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
+
+
+def _is_of_the_group(message: Message) -> bool:
+    """Who may not use the group reads all the same. KafkaException for any other error but the end of a partition."""
+    error = message.error()
+    if error is None or error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+        return False
+    if error.name() != GROUP_REFUSED:
+        raise KafkaException(error)
+    return True
 
 
 def timeout_refused(seconds: float, allowed: str) -> CdcError:

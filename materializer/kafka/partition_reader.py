@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from cdc_program.kafka import GROUP_REFUSED, WITHOUT_GROUP, client_config
-from materializer.kafka.clients import QUICK, TIMEOUT
+from cdc_program.kafka import WITHOUT_GROUP, client_config
+from materializer.kafka.clients import QUICK, batches
 from materializer.kafka.raw_reader import raw_record
 
 if TYPE_CHECKING:
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from materializer.row_updates import RawRecord
 
 _READ_AHEAD_KBYTES = 4096  # of one partition; several are read at a time
-_AT_ONCE = 1000
-_POLL_SECONDS = 0.5
 
 
 def read_partition(settings: KafkaSettings, topic: str, partition: int) -> Iterator[tuple[bytes, bytes | None]]:
@@ -56,17 +53,7 @@ def _messages(settings: KafkaSettings, start: TopicPartition) -> Iterator[Messag
     consumer = Consumer({**client_config(settings), **QUICK, **WITHOUT_GROUP, **bounds})
     try:
         consumer.assign([start])
-        waited_until = time.monotonic() + TIMEOUT
-        while time.monotonic() < waited_until:
-            for message in consumer.consume(_AT_ONCE, _POLL_SECONDS):
-                error = message.error()
-                if error is None:
-                    yield message
-                    waited_until = time.monotonic() + TIMEOUT  # not counting what its reader took
-                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
-                    yield None
-                elif error.name() != GROUP_REFUSED:
-                    raise KafkaException(error)
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
+        for batch in batches(consumer):
+            yield from (message if message.error() is None else None for message in batch)
     finally:
         consumer.close()

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
-from cdc_program.kafka import GROUP_REFUSED, WITHOUT_GROUP, client_config
-from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors
+from cdc_program.kafka import WITHOUT_GROUP, client_config
+from materializer.kafka.clients import QUICK, TIMEOUT, batches, driver_errors
 
 if TYPE_CHECKING:
     from confluent_kafka import Message as KafkaClientMessage
 
     from cdc_program.settings import KafkaSettings
-
-_AT_ONCE = 1000
-_POLL_SECONDS = 0.5
 
 
 class KafkaMessage(NamedTuple):
@@ -56,27 +52,20 @@ class TopicReader:
     def _read(self) -> None:
         consumer = self._opened()
         ends = {each.partition: consumer.get_watermark_offsets(each, TIMEOUT)[1] for each in self._places()}
-        waited_until = time.monotonic() + TIMEOUT
+        coming = batches(consumer)
         while any(self._next[partition] < end for partition, end in ends.items()):
-            if time.monotonic() > waited_until:
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
-            for message in consumer.consume(_AT_ONCE, _POLL_SECONDS):
-                if self._take(message):
-                    waited_until = time.monotonic() + TIMEOUT
+            for message in next(coming):
+                self._take(message)
 
-    def _take(self, message: KafkaClientMessage) -> bool:
-        """False for what says nothing about a partition."""
-        error, partition, offset = message.error(), message.partition(), message.offset()
-        if error is not None and error.name() == GROUP_REFUSED:
-            return False
-        if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
-            raise KafkaException(error)
+    def _take(self, message: KafkaClientMessage) -> None:
+        partition, offset = message.partition(), message.offset()
         assert partition is not None
         assert offset is not None
-        self._next[partition] = offset if error is not None else offset + 1
-        if error is None:
+        if message.error() is None:
             self._messages.append(_kafka_message(message))
-        return True
+            self._next[partition] = offset + 1
+        else:  # the end
+            self._next[partition] = offset
 
     def _opened(self) -> Consumer:
         """Reads on where the last one ended; without partitions while there is no topic."""

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdc_program.settings import KafkaSettings
-from materializer.kafka import partition_reader, read_partition, read_raw
+from materializer.kafka import clients, read_partition, read_raw
 from materializer.position import RawPartition
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def test_the_last_of_a_range_is_waited_for(settings: KafkaSettings, topic: str) 
 def test_records_that_never_come_are_an_error(
     settings: KafkaSettings, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(partition_reader, "TIMEOUT", 3.0)
+    monkeypatch.setattr(clients, "TIMEOUT", 3.0)
     with pytest.raises(KafkaException) as told:
         list(read_raw(settings, RawPartition(topic, PARTITION), 0, 1))
     assert told.value.args[0].code() == KafkaError._TIMED_OUT
