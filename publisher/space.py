@@ -113,9 +113,11 @@ class SpaceWatch:
         first, last = self._arrivals[0], self._arrivals[-1]
         after_first = sum(size for _, size in self._arrivals) - first[1]
         rate = min(after_first / max(last[0] - first[0], 1.0), (after_first + last[1]) / max(now - first[0], 1.0))
-        longest = max(later - earlier for (earlier, _), (later, _) in pairwise(self._arrivals))
         quiet = now - last[0]
-        return min(rate, last[1] / quiet) if quiet > max(2 * longest, QUIET_SECONDS) else rate
+        if quiet <= QUIET_SECONDS:
+            return rate
+        longest = max(later - earlier for (earlier, _), (later, _) in pairwise(self._arrivals))
+        return min(rate, last[1] / quiet) if quiet > 2 * longest else rate
 
     def _leaving(self) -> float:
         return sum(size for _, size in self._departures) / DRAIN_SECONDS
