@@ -38,28 +38,28 @@ help: ## Show this help
 	@echo "  SERVERS     local or containers: how the tests start Cassandra and Kafka (default: local)"
 
 preflight: ## Say what is missing on this machine, and the command that mends it
-	@$(PYTHON) -m local_stack.preflight
+	@$(PYTHON) -m local_stack.install.preflight
 
 install: ## Install Python packages, a Java runtime and the servers' jars into .local (demo and test do it too)
-	@$(PYTHON) -m local_stack.bootstrap
+	@$(PYTHON) -m local_stack.install.bootstrap
 
 archive: install ## Pack the materializer with all that it needs for Spark's executors: dist/materializer.tar.gz
 	@mkdir -p dist
 	@$(PY) -m materializer archive dist/materializer.tar.gz
 
 demo: install ## Story, load and comparison on a real Cassandra, Kafka and Spark; about 90 s once installed
-	@$(PY) -m local_stack.demo
+	@$(PY) -m local_stack.demo.demo
 
 stack: install ## Start the same and stay until Ctrl-C, to try things by hand
-	@$(PY) -m local_stack.stack_command
+	@$(PY) -m local_stack.demo.stack_command
 
 follow: ## Print the changes of the running stack, before and after: make follow TABLE=shop.orders
 	@$(INSTALLED)
-	@$(PY) -m local_stack.follow $(FOLLOW_ARGS)
+	@$(PY) -m local_stack.clients.follow $(FOLLOW_ARGS)
 
 cqlsh: ## Open a CQL shell on the running stack
 	@$(INSTALLED)
-	@$(PY) -m local_stack.shell
+	@$(PY) -m local_stack.clients.cqlsh
 
 test: install ## Run all tests, two at a time; those that need servers start them
 	@$(PY) -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
@@ -71,27 +71,27 @@ unit: install ## Run the tests that need no server
 	@$(PY) -m pytest -m "not servers" $(PYTEST_ARGS)
 
 model: install ## Random statements through the whole path, compared with SELECT *: make model SEEDS=20 STATEMENTS=5000
-	@$(PY) -m tests.model $(MODEL_ARGS)
+	@$(PY) -m verify.model $(MODEL_ARGS)
 
 exhaustive: install ## Run the tests that take too long for every run: older versions, two nodes, crashes, logins, purge
 	@CDC_EXHAUSTIVE=1 $(PY) -m pytest -v -m exhaustive $(PYTEST_ARGS)
 
 chaos: install ## Kill, stop and wake everything, at every fault point and under load, and compare: make chaos SEED=1 RUNS=20
-	@$(PY) -m tests.chaos $(CHAOS_ARGS)
+	@$(PY) -m verify.chaos $(CHAOS_ARGS)
 
 fold: install ## Check the fold against its model, without servers, in more examples of each kind: EXAMPLES (1000)
-	@FOLD_EXAMPLES=$(or $(EXAMPLES),1000) $(PY) -m pytest -v --timeout 86400 tests/materializer/test_fold_model.py \
-		tests/materializer/test_hold.py tests/materializer/test_purge.py
+	@FOLD_EXAMPLES=$(or $(EXAMPLES),1000) $(PY) -m pytest -v --timeout 86400 tests/unit/materializer/fold/test_fold_model.py \
+		tests/unit/materializer/fold/test_reorder.py tests/unit/materializer/fold/test_purge.py
 
 fuzz: install ## Feed damaged bytes to every reader; nothing but the format's error may come out
 	@$(PY) -c "import atheris" 2>/dev/null || $(VENV)/bin/pip install --quiet --editable '.[fuzz]'
-	@$(PY) -m tests.fuzz
+	@$(PY) -m verify.fuzz
 
 repro: install ## Run a seed of make model again and shrink what differs: make repro SEED=7
-	@$(PY) -m tests.model.repro $(MODEL_ARGS) $(if $(DEFECT),--defect "$(DEFECT)")
+	@$(PY) -m verify.model.repro $(MODEL_ARGS) $(if $(DEFECT),--defect "$(DEFECT)")
 
 model-mutants: install ## Seed defects into the Spark job, one after the other: make model's check must find each
-	@$(PY) -m tests.model.mutate
+	@$(PY) -m verify.model.mutate
 
 lint: install ## Check style, format, types and the direction of dependencies
 	$(VENV)/bin/ruff check .
@@ -104,13 +104,13 @@ format: install ## Format the code and mend what ruff can
 	$(VENV)/bin/ruff format .
 
 oracle: install ## Read random CQL's commit logs by Cassandra's own reader and ours: MUTATIONS (100000) of each VERSION (all)
-	@$(PY) -m tests.oracle.run $(if $(VERSION),--versions $(VERSION)) $(if $(MUTATIONS),--mutations $(MUTATIONS)) $(if $(SEED),--seed $(SEED))
+	@$(PY) -m verify.oracle.run $(if $(VERSION),--versions $(VERSION)) $(if $(MUTATIONS),--mutations $(MUTATIONS)) $(if $(SEED),--seed $(SEED))
 
 oracle-merge: install ## Merge rows by Cassandra's own classes and ours: MERGES (1000000) of each VERSION (all)
-	@$(PY) -m tests.oracle.merge_check $(if $(VERSION),--versions $(VERSION)) $(if $(MERGES),--merges $(MERGES)) $(if $(SEED),--seed $(SEED))
+	@$(PY) -m verify.oracle.merge_check $(if $(VERSION),--versions $(VERSION)) $(if $(MERGES),--merges $(MERGES)) $(if $(SEED),--seed $(SEED))
 
 oracle-types: install ## Compare the order of our keys with the comparators of each VERSION (all): PAIRS (1000000)
-	@$(PY) -m tests.oracle.order_check $(if $(VERSION),--versions $(VERSION)) $(if $(PAIRS),--pairs $(PAIRS)) $(if $(SEED),--seed $(SEED))
+	@$(PY) -m verify.oracle.order_check $(if $(VERSION),--versions $(VERSION)) $(if $(PAIRS),--pairs $(PAIRS)) $(if $(SEED),--seed $(SEED))
 
 bench-state: install ## Does an update's cost grow with the state? CPU seconds per million at 10^5 to 3*10^6 rows; about 4 minutes
 	@$(PY) -m bench.state $(BENCH_ARGS)
@@ -134,7 +134,7 @@ bench-wide: install ## Measure memory and time of what reaches every row of a pa
 	@$(PY) -m bench.wide_partitions $(ROWS)
 
 dist: install ## Make a compiled wheel, and an archive with its Python for each program that runs beside Cassandra, in dist/
-	@$(PY) -m local_stack.distribution
+	@$(PY) -m tools.distribution
 
 clean: ## Remove what running leaves behind (.run and caches); what is installed stays
 	rm -rf .run .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

@@ -11,8 +11,10 @@ from setuptools import setup
 
 def compiled() -> list[str]:
     with (Path(__file__).parent / "pyproject.toml").open("rb") as file:
-        modules: list[str] = tomllib.load(file)["tool"]["cassandra-cdc"]["compiled"]
-        return modules
+        patterns: list[str] = tomllib.load(file)["tool"]["cassandra-cdc"]["compiled"]
+    folder = Path(__file__).parent
+    found = (path.relative_to(folder) for pattern in patterns for path in folder.glob(pattern))
+    return sorted(str(path) for path in found if path.name != "__init__.py")
 
 
 if os.environ.get("CDC_COMPILED") == "1":

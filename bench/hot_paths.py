@@ -20,10 +20,10 @@ from cassandra_storage.vint import read_unsigned_vint
 from cdc_messages import raw
 from cdc_messages.envelope import ChangeEncoder
 from cdc_messages.tables import canonical, digest
-from materializer.catalog import TableCatalog
-from materializer.fold import fold_chunk
-from materializer.row_updates import RawRecord
-from tests.materializer.memory_state import MemoryState
+from materializer.fold.chunk import fold_chunk
+from materializer.fold.row_updates import RawRecord
+from materializer.rows.catalog import TableCatalog
+from tests.support.materializer.memory_state import MemoryState
 from tests.vectors.load import load
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cassandra_storage.partition_update import SingleRowUpdate
     from cassandra_storage.schema import TableMetadata
     from cdc_messages.changes import RowChange
-    from materializer.chunk_result import ChunkResult
+    from materializer.fold.result import ChunkResult
     from tests.vectors.load import Segment
 
 ROUNDS = 5

@@ -27,18 +27,18 @@ from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_messages.tables import message_key, to_json
 from cdc_program.settings import KafkaSettings
-from local_stack.choice import kafka_broker
-from local_stack.programs import materializer
+from local_stack.servers.choice import kafka_broker
+from local_stack.servers.programs import materializer
+from materializer.exactly_once.position import RawPartition
 from materializer.kafka import GroupPositions, Topics
-from materializer.position import RawPartition
-from tests.materializer.raw_builder import TABLE, TableWriter, int_bytes, raw_record
-from tests.schematizer.registry_process import Registry
+from tests.support.materializer.raw_builder import TABLE, TableWriter, int_bytes, raw_record
+from tests.support.schematizer.registry_process import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from local_stack.programs import Program, Setting
-    from materializer.position import Position
+    from local_stack.servers.programs import Program, Setting
+    from materializer.exactly_once.position import Position
 
 PREFIX = "cdc"
 IDLE_SECONDS = 60.0  # the default of materializer.idle_commit_seconds

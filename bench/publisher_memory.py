@@ -20,19 +20,20 @@ from uuid import UUID
 
 import psutil
 
-from local_stack import cql, programs
-from local_stack.cassandra import CassandraCluster, CassandraOptions
-from local_stack.kafka import KafkaBroker
-from local_stack.network import LOCALHOST, free_ports
+from local_stack.clients import cql
+from local_stack.process.network import LOCALHOST, free_ports
+from local_stack.servers import programs
+from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
+from local_stack.servers.kafka import KafkaBroker
 from publisher.position import Positions
 from publisher.tail import Tails
-from tests.publisher.segment_files import SegmentFileBuilder
+from tests.support.publisher.segment_files import SegmentFileBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from local_stack.cassandra import CassandraNode
-    from local_stack.programs import Program
+    from local_stack.servers.cassandra import CassandraNode
+    from local_stack.servers.programs import Program
 
 FIRST_SEGMENT = 4_000_000_000_000  # later than the node's own
 SEGMENT_MUTATIONS = 125_000  # some 20 MiB

@@ -37,7 +37,7 @@ from cassandra_storage.unfiltered import END_OF_PARTITION, skip_row, write_row
 from cassandra_storage.versions import VERSION_40
 from cassandra_storage.vint import read_sized, read_unsigned_vint, write_sized, write_vint
 from cdc_messages import raw
-from tests.storage.update_builder import write_update
+from tests.support.cassandra_storage.update_builder import write_update
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

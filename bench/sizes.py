@@ -31,21 +31,21 @@ from cassandra_storage.versions import VERSION_40
 from cdc_messages import raw
 from cdc_messages.tables import message_key, to_json
 from cdc_program.settings import KafkaSettings, MaterializerSettings
-from materializer.file_store import FileStore
-from materializer.history import PartitionHistory
-from materializer.plan import BatchPlan, Publication, TableSchema, TopicPlan
-from materializer.position import Position
-from materializer.row_updates import RawRecord
-from materializer.state import open_state
-from materializer.task import PartitionTask, Resources
-from materializer.worker import limits_of, table_work
-from tests.storage.update_builder import write_update
+from materializer.exactly_once.partition_task import PartitionTask, Resources
+from materializer.exactly_once.position import Position
+from materializer.fold.row_updates import RawRecord
+from materializer.job.open_partitions import limits_of, table_work
+from materializer.job.plan import BatchPlan, Publication, TableSchema, TopicPlan
+from materializer.store.checkpoints import PartitionHistory
+from materializer.store.object_store import FileStore
+from materializer.store.rocksdb import open_state
+from tests.support.cassandra_storage.update_builder import write_update
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cassandra_storage.schema import ColumnMetadata
-    from materializer.task import Message
+    from materializer.exactly_once.partition_task import Message
 
 TABLE = table_of(Case(columns=5, written=5, batch=1))
 UPDATED = (TABLE.regular_columns[0], TABLE.regular_columns[3])

@@ -24,26 +24,26 @@ from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_messages.tables import message_key, to_json
 from cdc_program.settings import KafkaSettings, MaterializerSettings
-from materializer.changelog import Changelog, Head
-from materializer.file_store import FileStore
-from materializer.fold import fold_chunk
-from materializer.history import PartitionHistory
-from materializer.partition_state import decode_facts, encode_facts
-from materializer.plan import BatchPlan, Publication, TableSchema, TopicPlan
-from materializer.position import Position, RawPartition
-from materializer.state import State, open_state
-from materializer.state_keys import FACTS_SECTION, PARTITION, ROWS_SECTION, partition_prefix
-from materializer.task import PartitionTask, Resources
-from materializer.versions import next_version
-from materializer.worker import limits_of, table_work
-from tests.materializer.memory_state import MemoryState
-from tests.materializer.raw_builder import TABLE, catalog_of, int_bytes, raw_record
+from materializer.exactly_once.partition_task import PartitionTask, Resources
+from materializer.exactly_once.position import Position, RawPartition
+from materializer.fold.chunk import fold_chunk
+from materializer.job.open_partitions import limits_of, table_work
+from materializer.job.plan import BatchPlan, Publication, TableSchema, TopicPlan
+from materializer.rows.keys import FACTS_SECTION, PARTITION, ROWS_SECTION, partition_prefix
+from materializer.rows.partition_state import decode_facts, encode_facts
+from materializer.store.changelog import Changelog, Head
+from materializer.store.checkpoints import PartitionHistory
+from materializer.store.object_store import FileStore
+from materializer.store.rocksdb import State, open_state
+from materializer.store.versions import next_version
+from tests.support.materializer.memory_state import MemoryState
+from tests.support.materializer.raw_builder import TABLE, catalog_of, int_bytes, raw_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from materializer.row_updates import RawRecord
-    from materializer.task import Message, Work
+    from materializer.exactly_once.partition_task import Message, Work
+    from materializer.fold.row_updates import RawRecord
 
 RAW = RawPartition("bench.raw.shop.orders", 0)
 ROUNDS = 5

@@ -18,21 +18,21 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from materializer.chunk_result import ChunkResult
-from materializer.chunks import ChunkBounds
-from materializer.file_store import FileStore
-from materializer.history import PartitionHistory, Retention
-from materializer.position import Position, RawPartition
-from materializer.row_updates import RawRecord
-from materializer.state import open_state
-from materializer.task import Limits, PartitionTask, Resources, Work
+from materializer.exactly_once.chunks import ChunkBounds
+from materializer.exactly_once.partition_task import Limits, PartitionTask, Resources, Work
+from materializer.exactly_once.position import Position, RawPartition
+from materializer.fold.result import ChunkResult
+from materializer.fold.row_updates import RawRecord
+from materializer.store.checkpoints import PartitionHistory, Retention
+from materializer.store.object_store import FileStore
+from materializer.store.rocksdb import open_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from multiprocessing.connection import Connection
 
-    from materializer.overlay import StateReader
-    from materializer.task import Message
+    from materializer.exactly_once.partition_task import Message
+    from materializer.rows.overlay import StateReader
 
 PARTITION = RawPartition("bench", 0)
 VALUE_BYTES = 200

@@ -34,23 +34,23 @@ from cassandra_storage.deletion import (
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import DroppedColumn
 from cdc_messages.envelope import ChangeEncoder
-from materializer import changelog
-from materializer.changelog import Changelog, Head
-from materializer.fold import fold_chunk
-from materializer.rules import FoldRules
-from materializer.state import State, open_state
-from materializer.state_keys import SHOWN, UNFINISHED
-from materializer.versions import next_version
-from tests.materializer.raw_builder import catalog_of, int_bytes, raw_record
-from tests.materializer.table_writes import BASE_S, BASE_US, FORWARD
+from materializer.fold.chunk import fold_chunk
+from materializer.rows.keys import SHOWN, UNFINISHED
+from materializer.rows.settings import FoldRules
+from materializer.store import changelog
+from materializer.store.changelog import Changelog, Head
+from materializer.store.rocksdb import State, open_state
+from materializer.store.versions import next_version
+from tests.support.materializer.raw_builder import catalog_of, int_bytes, raw_record
+from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cassandra_storage.schema import TableMetadata
     from cdc_messages import raw
-    from materializer.catalog import TableCatalog
-    from materializer.row_updates import RawRecord
+    from materializer.fold.row_updates import RawRecord
+    from materializer.rows.catalog import TableCatalog
 
 KEY = int_bytes(1)
 BATCH = 10_000

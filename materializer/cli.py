@@ -36,7 +36,7 @@ def run(settings: Settings) -> None:
 
     Where it stands is the consumer group's committed offset; started again, it goes on there.
     """
-    from materializer.spark import run as materialize  # noqa: PLC0415 - --help and config need no PySpark
+    from materializer.job.spark import run as materialize  # noqa: PLC0415 - --help and config need no PySpark
 
     warn_if_not()
     materialize(settings)
@@ -55,7 +55,7 @@ def start_over(settings: Settings, table: str, *, yes: bool) -> None:
     The materializer must be stopped; publishers may go on. Each row that the change topic shows ends with a `d`, the
     state is deleted, and what lies in the raw topic is passed over. If it is interrupted, run it again.
     """
-    from materializer.rebuild_command import rebuild  # noqa: PLC0415
+    from materializer.commands.rebuild_command import rebuild  # noqa: PLC0415
 
     rebuild(settings, table, is_meant=yes)
 
@@ -71,7 +71,7 @@ def make_archive(target: Path) -> None:
 
     Their machines need this system, processor and Python; PySpark is not in it. docs/spark.md shows how it is used.
     """
-    from materializer.archive import write_archive  # noqa: PLC0415
+    from materializer.job.spark_archive import write_archive  # noqa: PLC0415
 
     with reported_errors():
         size = write_archive(target)
@@ -86,7 +86,7 @@ _TABLE = click.Argument(["table"], metavar="[KEYSPACE.TABLE]", required=False)
 @main.program_command("ls", params=[_TABLE], group=dead_letters)
 def list_dead_letters(settings: Settings, table: str | None) -> None:
     """Lists the dead letters of a table, or of all, that are not settled: id, place, time and reason; no values."""
-    from materializer.dead_letter_commands import show  # noqa: PLC0415
+    from materializer.commands.dead_letters import show  # noqa: PLC0415
 
     show(settings, table)
 
@@ -97,7 +97,7 @@ def replay_dead_letters(settings: Settings, table: str | None) -> None:
 
     Once the materializer has folded it, it is settled, and its partition is exact again.
     """
-    from materializer.dead_letter_commands import replay  # noqa: PLC0415
+    from materializer.commands.dead_letters import replay  # noqa: PLC0415
 
     replay(settings, table)
 
@@ -105,7 +105,7 @@ def replay_dead_letters(settings: Settings, table: str | None) -> None:
 @main.program_command("discard", params=[click.Argument(["letter_id"], metavar="ID")], group=dead_letters)
 def discard_dead_letter(settings: Settings, letter_id: str) -> None:
     """Settles a dead letter that no publisher has sent: nothing is missing without it."""
-    from materializer.dead_letter_commands import discard  # noqa: PLC0415
+    from materializer.commands.dead_letters import discard  # noqa: PLC0415
 
     discard(settings, letter_id)
 
@@ -121,7 +121,7 @@ main.add_command(state)
 )
 def list_stored(settings: Settings, *, as_json: bool) -> None:
     """Lists the raw partitions: state's version, offset, lag, changelogs and snapshots with their sizes."""
-    from materializer.state_commands import ls  # noqa: PLC0415
+    from materializer.commands.state import ls  # noqa: PLC0415
 
     ls(settings, as_json=as_json)
 
@@ -136,7 +136,7 @@ def verify_stored(settings: Settings, partitions: tuple[str, ...]) -> None:
 
     Exit status 4 if anything is missing or damaged.
     """
-    from materializer.state_commands import verify_all  # noqa: PLC0415
+    from materializer.commands.state import verify_all  # noqa: PLC0415
 
     verify_all(settings, partitions)
 
@@ -155,7 +155,7 @@ def show_stored(settings: Settings, table: str, key: tuple[str, ...], *, with_va
 
     KEY is the value of each partition key column; of any type as 0x and its bytes.
     """
-    from materializer.state_commands import show  # noqa: PLC0415
+    from materializer.commands.state import show  # noqa: PLC0415
 
     show(settings, table, key, with_values=with_values)
 
@@ -174,6 +174,6 @@ def reshard_stored(settings: Settings, table: str, *, dry_run: bool) -> None:
     The materializer must be stopped; publishers may go on. It folds what was sent by the old number of partitions, and
     each message where its key belongs now. If it is interrupted, run it again.
     """
-    from materializer.state_commands import deal_out  # noqa: PLC0415
+    from materializer.commands.state import deal_out  # noqa: PLC0415
 
     deal_out(settings, table, dry_run=dry_run)

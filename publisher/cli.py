@@ -30,7 +30,7 @@ main = Program(
 )
 def run(settings: Settings) -> None:
     """Publishes until it is stopped."""
-    from publisher.start import run as publish  # noqa: PLC0415 - --help and config need neither driver nor Kafka
+    from publisher.app import run as publish  # noqa: PLC0415 - --help and config need neither driver nor Kafka
 
     publish(settings)
 
@@ -40,7 +40,7 @@ def check(settings: Settings) -> None:
     """Looks at the node, its keyspaces, the disk and Kafka, changes nothing, and says what is ok, what is worth a word
     and what would lose changes; exit status 3 if anything would.
     """
-    from publisher.check import check as look  # noqa: PLC0415 - --help and config need neither driver nor Kafka
+    from publisher.loss_watch import check as look  # noqa: PLC0415 - --help and config need neither driver nor Kafka
 
     look(settings, click.echo)
 

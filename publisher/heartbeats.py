@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from publisher.channels import Channel
+    from publisher.raw_topics import Channel
 
 
 BUSY_PERIODS = 6  # a busy partition needs to know how far its publishers have got, though not so soon

@@ -15,12 +15,12 @@ from publisher import cdc_raw
 from publisher.inflight import Mark
 from publisher.messages import Origin, raw_messages
 from publisher.node_space import allowance
-from publisher.overview import segment_sizes, unflushed
 from publisher.position import Positions
-from publisher.report import Every
+from publisher.progress import Every
 from publisher.schema import Schema
 from publisher.selection import selection_of
 from publisher.space import SpaceWatch
+from publisher.status_collector import segment_sizes, unflushed
 from publisher.tail import Tails
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from cassandra_storage.errors import FormatError
 from cdc_messages import raw
 from cdc_program.cassandra import connect, read_node
 from cdc_program.errors import CdcError, Code
-from publisher.channels import Channels, send_everywhere
+from publisher.app import make_channels
 from publisher.inflight import Mark
 from publisher.kafka import Sender
 from publisher.messages import raw_messages, void_gap
 from publisher.quarantine import open_quarantine
+from publisher.raw_topics import Channels, send_everywhere
 from publisher.schema import Schema
 from publisher.selection import selection_of
-from publisher.start import make_channels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,7 +16,7 @@ from cassandra_files.segments import remove_orphaned_indexes
 from cdc_program.errors import CdcError, Code
 from publisher import state_files
 from publisher.cdc_raw import read_index, segments
-from publisher.moves import move, remove_remains, stays
+from publisher.segment_disposal import move, remove_remains, stays
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cdc_program.compiled import is_compiled
-from local_stack.jars import KAFKA
-from local_stack.java import installed_jre, pypi_is_forced, system_java
-from local_stack.s3 import ENVIRONMENT
-from local_stack.versions import VERSIONS
+from local_stack.java.jars import KAFKA
+from local_stack.java.runtime import installed_jre, pypi_is_forced, system_java
+from local_stack.servers.cassandra_versions import VERSIONS
+from local_stack.servers.s3 import ENVIRONMENT
 
 # Servers of other tests run on the same two cores: how long an example takes says nothing about our code.
 settings.register_profile("beside_servers", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,7 +22,11 @@ settings.load_profile("beside_servers")
 # Of this process before it forks any other.
 os.environ.update(ENVIRONMENT)
 
-pytest_plugins = ["tests.fix_logging", "tests.fix_servers"]
+pytest_plugins = [
+    "tests.support.fix_logging",
+    "tests.support.fix_servers",
+    "tests.support.cassandra_commitlog.fixtures",
+]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

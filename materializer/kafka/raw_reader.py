@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from cdc_program.kafka import client_config
+from materializer.exactly_once.position import RawPartition
+from materializer.fold.row_updates import RawRecord
 from materializer.kafka.clients import MAY_GO_AWAY, QUICK, TIMEOUT, driver_errors
 from materializer.kafka.positions import read_positions
-from materializer.position import RawPartition
-from materializer.row_updates import RawRecord
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from cdc_program.settings import KafkaSettings
-    from materializer.position import Position
+    from materializer.exactly_once.position import Position
 
 _AT_ONCE = 1000
 _MEMORY = {

@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.kafka import client_config
+from materializer.exactly_once.position import RawPartition, TopicShape
 from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors, timeout_refused
-from materializer.position import RawPartition, TopicShape
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cdc_program.settings import KafkaSettings
 
-_DEAD_LETTER_BYTES = (64 << 20) + 100_000  # a message of materializer.large_messages' bound
+_DEAD_LETTER_BYTES = (64 << 20) + 100_000  # a message of materializer.output.large_messages' bound
 
 
 class Topics:

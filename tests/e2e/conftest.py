@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack import cql, shop
-from local_stack.cassandra import CassandraOptions
-from local_stack.change_reader import ChangeReader
-from local_stack.stack import SYNC_PERIOD_MS, Stack
+from local_stack.clients import cql
+from local_stack.clients.change_reader import ChangeReader
+from local_stack.demo import shop
+from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from local_stack.cql import CqlClient
-    from local_stack.servers import Servers
+    from local_stack.clients.cql import CqlClient
+    from local_stack.servers.addresses import Servers
 
 
 # Purging is soon only where gc_grace_seconds is, too.

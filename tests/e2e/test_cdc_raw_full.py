@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from cdc_program.errors import CdcError, Code
-from local_stack import cql
-from local_stack.cassandra import CDC_DATACENTER, CassandraOptions
-from local_stack.change_reader import ChangeReader
-from local_stack.compare import compare
-from local_stack.history import History
-from local_stack.stack import SYNC_PERIOD_MS, Stack
-from tests.filler.nodes import let_fillers_flush
-from tests.http_get import get
-from tests.model.duplicates import await_hints
-from tests.model.push import pusher
+from local_stack.clients import cql
+from local_stack.clients.change_reader import ChangeReader
+from local_stack.clients.compare import compare
+from local_stack.clients.history import History
+from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
+from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from tests.support.filler.nodes import let_fillers_flush
+from tests.support.http_get import get
+from verify.model.duplicates import await_hints
+from verify.model.push import pusher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from local_stack.cql import CqlClient
+    from local_stack.clients.cql import CqlClient
 
 log = logging.getLogger(__name__)
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(1200), pytest.mark.exhaustive]

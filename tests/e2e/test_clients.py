@@ -14,16 +14,16 @@ import pytest
 from rich.console import Console
 
 from cdc_messages.topics import change_topic
-from local_stack import shop
-from local_stack.demo import Demo
-from local_stack.demo_story import steps
+from local_stack.demo import shop
+from local_stack.demo.demo import Demo
+from local_stack.demo.story import steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from local_stack.change_reader import ChangeReader
-    from local_stack.cql import CqlClient
-    from local_stack.servers import Servers
+    from local_stack.clients.change_reader import ChangeReader
+    from local_stack.clients.cql import CqlClient
+    from local_stack.servers.addresses import Servers
 
 pytestmark = pytest.mark.servers
 
@@ -80,7 +80,7 @@ def test_confluents_deserializer_alone_reads_keys_and_values(
 
 
 def wait_for_topic(servers: Servers, topic: str) -> None:
-    from local_stack.change_reader import partition_count  # noqa: PLC0415
+    from local_stack.clients.change_reader import partition_count  # noqa: PLC0415
 
     deadline = time.monotonic() + SECONDS
     while not partition_count(servers.kafka, topic):
@@ -97,7 +97,7 @@ def test_the_follower_prints_one_json_object_a_line(client: CqlClient, servers: 
     client.run("CREATE TABLE followed.t (p int PRIMARY KEY, v text) WITH cdc = true")
     client.run("INSERT INTO followed.t (p, v) VALUES (1, 'a')")
     client.run("UPDATE followed.t SET v = 'b' WHERE p = 1")
-    command = [sys.executable, "-m", "local_stack.follow", "--table", "followed.t", "--json"]
+    command = [sys.executable, "-m", "local_stack.clients.follow", "--table", "followed.t", "--json"]
     said = [json.loads(line) for line in first_lines(command, 2, ROOT)]
     assert [(one["op"], one["key"], one["before"], one["after"]) for one in said] == [
         ("c", {"p": 1}, None, {"p": 1, "v": "a"}),

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack import shop
-from local_stack.compare import compare
-from local_stack.demo import forget_seen
-from local_stack.demo_load import Load
-from local_stack.history import History
+from local_stack.clients.compare import compare
+from local_stack.clients.history import History
+from local_stack.demo import shop
+from local_stack.demo.demo import forget_seen
+from local_stack.demo.load import Load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from local_stack.change_reader import ChangeReader
-    from local_stack.cql import CqlClient
-    from local_stack.stack import Stack
+    from local_stack.clients.change_reader import ChangeReader
+    from local_stack.clients.cql import CqlClient
+    from local_stack.servers.stack import Stack
 
 pytestmark = pytest.mark.servers
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.every_event import event_problems
+from tests.support.e2e.every_event import event_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from local_stack.change_reader import ChangeReader
-    from local_stack.cql import CqlClient
+    from local_stack.clients.change_reader import ChangeReader
+    from local_stack.clients.cql import CqlClient
 
 pytestmark = pytest.mark.servers
 

@@ -10,15 +10,15 @@ import pytest
 
 from cdc_messages.tables import mark_from_json
 from cdc_messages.topics import tables_topic
-from tests.e2e.evolution import KEYSPACE, MOST_SECONDS, Table, told
-from tests.e2e.kafka_topics import read_all
+from tests.support.e2e.evolution import KEYSPACE, MOST_SECONDS, Table, told
+from tests.support.e2e.kafka_topics import read_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from local_stack.cql import CqlClient
-    from local_stack.servers import Servers
-    from local_stack.stack import Stack
+    from local_stack.clients.cql import CqlClient
+    from local_stack.servers.addresses import Servers
+    from local_stack.servers.stack import Stack
 
     MakeTable = Callable[..., Table]
 

@@ -37,7 +37,7 @@ def test_ctrl_c_during_the_start_leaves_no_process_behind(servers: int, tmp_path
     mark = uuid.uuid4().hex
     with (tmp_path / "output").open("w+") as output:
         demo = subprocess.Popen(
-            [sys.executable, "-m", "local_stack.demo"],
+            [sys.executable, "-m", "local_stack.demo.demo"],
             cwd=ROOT,
             env={**os.environ, MARK: mark},
             stdout=output,

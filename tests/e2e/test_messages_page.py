@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.messages_page import PAGE, page
-from tests.e2e.script import parse, read_scripts
+from tests.support.e2e.messages_page import PAGE, page
+from tests.support.e2e.script import parse, read_scripts
 
 
 def test_the_page_is_made_from_the_scripts() -> None:
-    assert PAGE.read_text() == page(), "run: python -m tests.e2e.messages_page"
+    assert PAGE.read_text() == page(), "run: python -m tests.support.e2e.messages_page"
 
 
 def test_every_script_has_a_title_a_table_and_messages() -> None:

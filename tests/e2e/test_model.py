@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.model.check import SINGLE, Run, Seed, check
-from tests.model.duplicates import copy_as_another_replica, publish_anew, unexpected
+from verify.model.check import SINGLE, Run, Seed, check
+from verify.model.duplicates import copy_as_another_replica, publish_anew, unexpected
 
 if TYPE_CHECKING:
-    from local_stack.cql import CqlClient
-    from local_stack.servers import Servers
-    from local_stack.stack import Stack
+    from local_stack.clients.cql import CqlClient
+    from local_stack.servers.addresses import Servers
+    from local_stack.servers.stack import Stack
 
 pytestmark = pytest.mark.servers
 

@@ -12,18 +12,18 @@ from confluent_kafka import Producer
 
 from cdc_messages import wire
 from cdc_messages.raw import decode, encode
-from local_stack.change_reader import ChangeReader
-from local_stack.cql import CqlClient
-from local_stack.history import History
-from tests.model.raw_log import RawLog
+from local_stack.clients.change_reader import ChangeReader
+from local_stack.clients.cql import CqlClient
+from local_stack.clients.history import History
+from verify.model.raw_log import RawLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from local_stack.change_reader import Change
-    from local_stack.programs import Setting
-    from local_stack.servers import Servers
-    from local_stack.stack import Stack
+    from local_stack.clients.change_reader import Change
+    from local_stack.servers.addresses import Servers
+    from local_stack.servers.programs import Setting
+    from local_stack.servers.stack import Stack
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(900)]
 

@@ -18,19 +18,19 @@ import pytest
 
 from cdc_messages.ended import CAUSE
 from cdc_program.errors import CdcError
-from local_stack import cql
-from local_stack.cassandra import CDC_DATACENTER, CassandraOptions
-from local_stack.compare import compare
-from local_stack.history import History, chain_problems
-from local_stack.programs import environment_of
-from local_stack.stack import SYNC_PERIOD_MS, Stack
-from tests.e2e.evolution import KEYSPACE, Table
+from local_stack.clients import cql
+from local_stack.clients.compare import compare
+from local_stack.clients.history import History, chain_problems
+from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
+from local_stack.servers.programs import environment_of
+from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from tests.support.e2e.evolution import KEYSPACE, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from local_stack.change_reader import Change, Record
-    from local_stack.cql import CqlClient
+    from local_stack.clients.change_reader import Change, Record
+    from local_stack.clients.cql import CqlClient
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(900)]
 

@@ -21,26 +21,26 @@ import pytest
 from cassandra import ConsistencyLevel
 
 from cdc_program.errors import CdcError
-from local_stack import cql
-from local_stack.cassandra import CDC_DATACENTER, CassandraOptions
-from local_stack.processes import wait_until
-from local_stack.stack import SYNC_PERIOD_MS, Stack
-from tests.chaos.whole_path import Load
-from tests.e2e.filled_table import SHORT_TTL, fill, filled_table
+from local_stack.clients import cql
+from local_stack.process.processes import wait_until
+from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
+from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.e2e.test_cdc_raw_full import ask
 from tests.e2e.test_three_nodes import Aside
-from tests.model import duplicates
-from tests.model.check import EXPIRY_SECONDS, Run, Seed
-from tests.model.generator import Generator
-from tests.model.push import SEGMENT_MIB, pusher
-from tests.model.writer import Writer
+from tests.support.e2e.filled_table import SHORT_TTL, fill, filled_table
+from verify.chaos.whole_path import Load
+from verify.model import duplicates
+from verify.model.check import EXPIRY_SECONDS, Run, Seed
+from verify.model.generator import Generator
+from verify.model.push import SEGMENT_MIB, pusher
+from verify.model.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from local_stack.cql import CqlClient
-    from local_stack.interfaces import Node
+    from local_stack.clients.cql import CqlClient
+    from local_stack.servers.interfaces import Node
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(3600)]
 

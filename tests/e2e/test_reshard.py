@@ -14,19 +14,19 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from cdc_messages.topics import raw_topic
 from cdc_program.errors import Code
-from local_stack import shop
-from local_stack.compare import compare
-from local_stack.demo_load import Load
-from local_stack.history import History
-from local_stack.programs import environment_of
+from local_stack.clients.compare import compare
+from local_stack.clients.history import History
+from local_stack.demo import shop
+from local_stack.demo.load import Load
+from local_stack.servers.programs import environment_of
 from tests.e2e.test_crashes import drain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from local_stack.change_reader import ChangeReader
-    from local_stack.cql import CqlClient
-    from local_stack.stack import Stack
+    from local_stack.clients.change_reader import ChangeReader
+    from local_stack.clients.cql import CqlClient
+    from local_stack.servers.stack import Stack
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive]
 

@@ -24,18 +24,18 @@ from confluent_kafka.admin import (
 
 from cdc_program.kafka import client_config
 from cdc_program.settings import KafkaSettings
-from local_stack import programs
-from local_stack.cassandra import CassandraCluster, CassandraOptions
-from local_stack.kafka import KafkaBroker
-from local_stack.network import LOCALHOST, free_ports
-from tests.e2e.one_change import wait_for_a_change
+from local_stack.process.network import LOCALHOST, free_ports
+from local_stack.servers import programs
+from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
+from local_stack.servers.kafka import KafkaBroker
+from tests.support.e2e.one_change import wait_for_a_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cassandra.cluster import Session
 
-    from local_stack.programs import Program
+    from local_stack.servers.programs import Program
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text()
 SECONDS = 120.0

@@ -19,25 +19,25 @@ from rich.console import Console
 
 from cdc_messages.raw import decode
 from cdc_program.errors import Code
-from local_stack import cql
-from local_stack.cassandra import CassandraCluster, CassandraNode
-from local_stack.processes import wait_until
-from tests.chaos.whole_path import Load
-from tests.filler.nodes import host_id, let_fillers_flush
-from tests.http_get import get
-from tests.model import duplicates
-from tests.model.__main__ import stack_for
-from tests.model.check import Seed
-from tests.model.generator import Generator
-from tests.model.push import SEGMENT_MIB
-from tests.model.tables import TABLES
-from tests.model.writer import Writer
+from local_stack.clients import cql
+from local_stack.process.processes import wait_until
+from local_stack.servers.cassandra import CassandraCluster, CassandraNode
+from tests.support.filler.nodes import host_id, let_fillers_flush
+from tests.support.http_get import get
+from verify.chaos.whole_path import Load
+from verify.model import duplicates
+from verify.model.__main__ import stack_for
+from verify.model.check import Seed
+from verify.model.generator import Generator
+from verify.model.push import SEGMENT_MIB
+from verify.model.tables import TABLES
+from verify.model.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from local_stack.programs import Program, Setting
+    from local_stack.servers.programs import Program, Setting
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(3000)]
 

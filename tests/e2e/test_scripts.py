@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from local_stack.change_reader import ChangeReader
-from local_stack.history import History
-from local_stack.render import change_json
-from tests.e2e.newest_columns import by_newest_columns
-from tests.e2e.script import Script, read_scripts
+from local_stack.clients.change_reader import ChangeReader
+from local_stack.clients.history import History
+from local_stack.clients.render import change_json
+from tests.support.e2e.newest_columns import by_newest_columns
+from tests.support.e2e.script import Script, read_scripts
 
 if TYPE_CHECKING:
-    from local_stack.change_reader import Change
-    from local_stack.cql import CqlClient
-    from local_stack.servers import Servers
+    from local_stack.clients.change_reader import Change
+    from local_stack.clients.cql import CqlClient
+    from local_stack.servers.addresses import Servers
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]  # the first test plays all of them
 

@@ -16,23 +16,24 @@ import psutil
 import pytest
 
 from cdc_program.errors import Code
-from local_stack import cql, shop
-from local_stack.demo_load import Load
-from local_stack.paths import project_root
-from local_stack.processes import wait_until
-from local_stack.spark_cluster import SparkCluster, executors, python_workers
-from local_stack.spark_submit import SubmittedJob
-from local_stack.stack import Stack
-from materializer.archive import write_archive
-from tests.e2e.submitted import WAIT_SECONDS, Scene, as_newer_build, raw_messages, states, submitted_job
-from tests.e2e.where_from import SAYS
+from local_stack.clients import cql
+from local_stack.demo import shop
+from local_stack.demo.load import Load
+from local_stack.process.paths import project_root
+from local_stack.process.processes import wait_until
+from local_stack.servers.spark_cluster import SparkCluster, executors, python_workers
+from local_stack.servers.spark_submit import SubmittedJob
+from local_stack.servers.stack import Stack
+from materializer.job.spark_archive import write_archive
+from tests.support.e2e.submitted import WAIT_SECONDS, Scene, as_newer_build, raw_messages, states, submitted_job
+from tests.support.e2e.where_from import SAYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from local_stack.cql import CqlClient
-    from local_stack.lifecycle import Restartable
-    from local_stack.processes import ChildProcess
+    from local_stack.clients.cql import CqlClient
+    from local_stack.process.lifecycle import Restartable
+    from local_stack.process.processes import ChildProcess
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
@@ -116,17 +117,17 @@ def test_a_backlog_from_nothing_in_a_local_cluster(stack: Stack, scene: Scene, a
 
 def test_executors_import_all_from_the_archive(cluster: SparkCluster, archive: Path, tmp_path: Path) -> None:
     """By spark-submit as the job itself, with a main file that asks each executor where its modules are."""
-    asked = SubmittedJob(cluster.url, archive, folder=tmp_path, settings={}, main="tests/e2e/where_from.py")
+    asked = SubmittedJob(cluster.url, archive, folder=tmp_path, settings={}, main="tests/support/e2e/where_from.py")
     asked.start(wait=False)
     assert asked.process is not None
     assert asked.process.wait(WAIT_SECONDS) == 0, asked.output()
     [line] = [line for line in asked.output().splitlines() if line.startswith(SAYS)]
     driver, *workers = json.loads(line.removeprefix(SAYS))
     assert len(workers) == 2
-    assert Path(driver["materializer.spark"]).is_relative_to(project_root())
+    assert Path(driver["materializer.job.spark"]).is_relative_to(project_root())
     for place in (worker.work_directory for worker in cluster.workers):
-        [found] = [files for files in workers if Path(files["materializer.worker"]).is_relative_to(place)]
-        assert found.keys() > driver.keys() - {"materializer.spark"}
+        [found] = [files for files in workers if Path(files["materializer.job.open_partitions"]).is_relative_to(place)]
+        assert found.keys() > driver.keys() - {"materializer.job.spark"}
         assert all(Path(file).is_relative_to(place) for file in found.values()), found
 
 

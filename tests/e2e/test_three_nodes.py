@@ -20,22 +20,22 @@ from rich.console import Console
 
 from cassandra_storage.commitlog import parse_file_name
 from cdc_messages.raw import decode
-from local_stack.cassandra import CassandraNode
-from tests.chaos.whole_path import Load
-from tests.filler.nodes import host_id
-from tests.model import duplicates
-from tests.model.__main__ import stack_for
-from tests.model.check import Seed
-from tests.model.generator import Generator
-from tests.model.writer import Writer
-from tests.oracle.commitlog_oracle import CommitLogOracle
+from local_stack.servers.cassandra import CassandraNode
+from tests.support.filler.nodes import host_id
+from verify.chaos.whole_path import Load
+from verify.model import duplicates
+from verify.model.__main__ import stack_for
+from verify.model.check import Seed
+from verify.model.generator import Generator
+from verify.model.writer import Writer
+from verify.oracle.commitlog_oracle import CommitLogOracle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from local_stack.interfaces import Node
-    from local_stack.stack import Stack
+    from local_stack.servers.interfaces import Node
+    from local_stack.servers.stack import Stack
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(1500)]
 

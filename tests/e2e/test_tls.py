@@ -13,12 +13,12 @@ from cdc_program.cassandra import connect, read_node
 from cdc_program.errors import CdcError, Code
 from cdc_program.kafka import client_config
 from cdc_program.settings import CassandraSettings, KafkaSettings
-from local_stack import programs
-from local_stack.cassandra import CassandraCluster, CassandraOptions
-from local_stack.kafka import KafkaBroker
-from local_stack.network import LOCALHOST, free_ports
-from tests.e2e.certificates import Authority
-from tests.e2e.one_change import wait_for_a_change
+from local_stack.process.network import LOCALHOST, free_ports
+from local_stack.servers import programs
+from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
+from local_stack.servers.kafka import KafkaBroker
+from tests.support.e2e.certificates import Authority
+from tests.support.e2e.one_change import wait_for_a_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from local_stack.programs import Program
+    from local_stack.servers.programs import Program
 
 CONNECT_SECONDS = 120.0  # the driver's own 5 are not enough beside other servers
 pytestmark = [pytest.mark.exhaustive, pytest.mark.servers, pytest.mark.timeout(400)]

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack import cql
-from local_stack.cassandra import CDC_DATACENTER, CassandraOptions
-from local_stack.change_reader import ChangeReader
-from local_stack.stack import SYNC_PERIOD_MS, Stack
-from tests.e2e.every_event import problems_of
-from tests.e2e.evolution import KEYSPACE, Table
-from tests.e2e.workload import Workload
-from tests.model import duplicates
-from tests.model.check import Run, Seed
-from tests.model.generator import Generator
-from tests.model.writer import Writer
+from local_stack.clients import cql
+from local_stack.clients.change_reader import ChangeReader
+from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
+from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from tests.support.e2e.every_event import problems_of
+from tests.support.e2e.evolution import KEYSPACE, Table
+from tests.support.e2e.workload import Workload
+from verify.model import duplicates
+from verify.model.check import Run, Seed
+from verify.model.generator import Generator
+from verify.model.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from local_stack.programs import Setting
-    from tests.model.generator import Statement
+    from local_stack.servers.programs import Setting
+    from verify.model.generator import Statement
 
 pytestmark = [
     pytest.mark.servers,

@@ -10,17 +10,17 @@ import pytest
 
 from cassandra_storage.cql_types import quoted_if_needed, type_text
 from cassandra_storage.marshal import ListType, MapType, NativeType, SetType, TupleType, UserType, VectorType
-from tests.e2e.raw_rows import ExactMessages, RawRows, raw_rows
-from tests.messages.from_avro import serialized
-from tests.messages.test_round_trip import EXTREMES
-from tests.oracle.type_values import COMPARABLE, ODD, POINT, USER_TYPES, TypeValues
+from tests.support.cdc_messages.from_avro import serialized
+from tests.support.e2e.raw_rows import ExactMessages, RawRows, raw_rows
+from tests.unit.cdc_messages.test_round_trip import EXTREMES
+from verify.oracle.type_values import COMPARABLE, ODD, POINT, USER_TYPES, TypeValues
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cassandra_storage.marshal import CqlType
-    from local_stack.cql import CqlClient
-    from local_stack.servers import Servers
+    from local_stack.clients.cql import CqlClient
+    from local_stack.servers.addresses import Servers
 
 pytestmark = pytest.mark.servers
 

@@ -9,23 +9,24 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cdc_program.settings import KafkaSettings, Settings
-from local_stack import cql, programs
-from local_stack.cassandra import CassandraOptions
-from local_stack.choice import cassandra_cluster
-from local_stack.compare import compare
-from local_stack.history import History
-from local_stack.network import LOCALHOST, free_ports
-from tests.e2e.evolution import told
-from tests.e2e.folded_topic import FoldedTopic
-from tests.e2e.newest_columns import by_newest_columns
+from local_stack.clients import cql
+from local_stack.clients.compare import compare
+from local_stack.clients.history import History
+from local_stack.process.network import LOCALHOST, free_ports
+from local_stack.servers import programs
+from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.choice import cassandra_cluster
+from tests.support.e2e.evolution import told
+from tests.support.e2e.folded_topic import FoldedTopic
+from tests.support.e2e.newest_columns import by_newest_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from local_stack.change_reader import Change
-    from local_stack.cql import CqlClient
-    from local_stack.interfaces import CassandraServers, KafkaServer
+    from local_stack.clients.change_reader import Change
+    from local_stack.clients.cql import CqlClient
+    from local_stack.servers.interfaces import CassandraServers, KafkaServer
 
 pytestmark = [
     pytest.mark.servers,

@@ -23,13 +23,13 @@ from cassandra.cluster import Cluster, Session
 from cassandra.protocol import ProtocolHandler, ResultMessage, read_int
 from cassandra.query import dict_factory
 
-from local_stack.cassandra import CassandraCluster, CassandraOptions
+from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
 from tests.vectors import segments, workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from local_stack.interfaces import Node
+    from local_stack.servers.interfaces import Node
 
 SEGMENT_BYTES = 1 << 20
 OPTIONS = CassandraOptions(

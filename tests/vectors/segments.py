@@ -2,7 +2,7 @@
 
 segments/<version>/<form>/: the files of cdc_raw as they lay there, the logs by gzip, and for each log the lines of
 CommitLogOracle.segment; beside the forms the schema, as the publisher keeps it, and the keystore, whose password is
-local_stack.encryption.PASSWORD.
+local_stack.servers.encryption.PASSWORD.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_files.keystore import read_keys
-from local_stack.cassandra import CassandraCluster
-from local_stack.encryption import PASSWORD
-from tests.oracle.commitlog_oracle import CommitLogOracle
-from tests.workload.record import KEYSTORE, OPTIONS, SCHEMA, forms, load_schema, record
-from tests.workload.workload import Workload
+from local_stack.servers.cassandra import CassandraCluster
+from local_stack.servers.encryption import PASSWORD
+from tests.support.workload.record import KEYSTORE, OPTIONS, SCHEMA, forms, load_schema, record
+from tests.support.workload.workload import Workload
+from verify.oracle.commitlog_oracle import CommitLogOracle
 
 if TYPE_CHECKING:
     from cassandra_storage.schema import TableMetadata

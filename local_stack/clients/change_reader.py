@@ -1,0 +1,203 @@
+"""Reads change topics as any client would: confluent-kafka and its AvroDeserializer, nothing of the programs'.
+
+This is the one module of local_stack that imports confluent_kafka.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from local_stack.servers.addresses import Servers
+
+Record: TypeAlias = dict[str, Any]
+Wanted: TypeAlias = Callable[[str, str], bool]
+
+LOOK_FOR_TOPICS_SECONDS = 0.5
+BATCH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One message of a change topic; `value` is None for a tombstone, `seen` is time.time() when it had arrived."""
+
+    keyspace: str
+    table: str
+    partition: int
+    offset: int
+    key: Record
+    value: Record | None
+    seen: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.keyspace}.{self.table}"
+
+
+class ChangeReader:
+    """Follows the change topics of the tables that `wanted(keyspace, table)` accepts, those made later too.
+
+    Reads committed messages only, from the beginning or (`new_only`) from the end of the topics that are there at the
+    start. With `newest_schema` each message is read into the schema that its topic has now, as Avro resolves them.
+    Commits nothing. Raises KafkaException and SerializationError.
+    """
+
+    def __init__(  # noqa: PLR0913 - where to read from, and how
+        self,
+        bootstrap: str,
+        registry_url: str,
+        prefix: str,
+        wanted: Wanted,
+        *,
+        new_only: bool = False,
+        newest_schema: bool = False,
+    ) -> None:
+        self._prefix = prefix
+        self._wanted = wanted
+        self._assigned: set[str] = set()
+        self._reached: dict[tuple[str, int], int] = {}  # offsets before which all has been read
+        self._next_look = 0.0
+        self._start = OFFSET_END if new_only else OFFSET_BEGINNING
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "change-reader",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
+                "topic.metadata.refresh.interval.ms": 2000,  # a broker that was waking up may have said: no leader
+                "allow.auto.create.topics": False,
+            }
+        )
+        self._decode = AvroDeserializer(
+            SchemaRegistryClient({"url": registry_url}), conf={"use.latest.version": newest_schema}
+        )
+        self._look_for_topics()
+        self._start = OFFSET_BEGINNING
+
+    @classmethod
+    def of_keyspace(cls, servers: Servers, keyspace: str) -> Self:
+        """Of the tables of one keyspace, from the beginning."""
+        return cls(servers.kafka, servers.registry, servers.topic_prefix, lambda of, _table: of == keyspace)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def poll(self, seconds: float) -> list[Change]:
+        """What has come; waits up to `seconds` for the first message and for none after it."""
+        self._look_for_topics()
+        first = self._consumer.poll(seconds)
+        if first is None:
+            return []
+        messages = [first, *self._consumer.consume(BATCH, 0)]
+        seen = time.time()
+        for message in messages:
+            self._note(message)
+        return [self._change(message, seen) for message in messages if _is_good(message)]
+
+    def read_all(self) -> list[Change]:
+        """All that is committed by now and has not been read; waits until it has come."""
+        self._next_look = 0.0
+        self._look_for_topics()
+        ends = {
+            (one.topic, one.partition): self._consumer.get_watermark_offsets(one, timeout=10)[1]
+            for one in self._consumer.assignment()
+        }
+        changes: list[Change] = []
+        while any(self._reached.get(place, 0) < end for place, end in ends.items()):
+            changes += self.poll(0.1)
+        return changes
+
+    def _note(self, message: Message) -> None:
+        """Transactions end in records that no consumer sees: only the end of a partition tells that they are past."""
+        topic, partition, offset, error = message.topic(), message.partition(), message.offset(), message.error()
+        if topic is not None and partition is not None and offset is not None:
+            if error is None:
+                self._reached[topic, partition] = offset + 1
+            elif error.name() == "_PARTITION_EOF":
+                self._reached[topic, partition] = offset
+
+    def _look_for_topics(self) -> None:
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + LOOK_FOR_TOPICS_SECONDS
+        topics = self._consumer.list_topics(timeout=10).topics
+        fresh = {name for name in topics if name not in self._assigned and self._is_wanted(name)}
+        partitions = [
+            TopicPartition(name, partition, self._start)
+            for name in sorted(fresh)
+            for partition in topics[name].partitions
+        ]
+        if partitions:
+            self._consumer.incremental_assign(partitions)
+            self._assigned |= fresh
+
+    def _is_wanted(self, topic: str) -> bool:
+        for keyspace, table in self._names(topic):
+            return self._wanted(keyspace, table)
+        return False
+
+    def _names(self, topic: str) -> Iterator[tuple[str, str]]:
+        """(keyspace, table) of a change topic; raw topics have one part more, the topic of schemas one less."""
+        parts = topic.removeprefix(self._prefix + ".").split(".")
+        if topic.startswith(self._prefix + ".") and len(parts) == 2:
+            yield parts[0], parts[1]
+
+    def _change(self, message: Message, seen: float) -> Change:
+        topic = message.topic()
+        partition, offset = message.partition(), message.offset()
+        assert topic is not None
+        assert partition is not None
+        assert offset is not None
+        [(keyspace, table)] = self._names(topic)
+        key: Any = self._decode(message.key(), SerializationContext(topic, MessageField.KEY))
+        value: Any = self._decode(message.value(), SerializationContext(topic, MessageField.VALUE))
+        return Change(keyspace, table, partition, offset, key, value, seen)
+
+
+def _is_good(message: Message) -> bool:
+    """Raises KafkaException for what does not mend itself."""
+    error = message.error()
+    if error is None:
+        return True
+    if error.retriable() or error.name() in {
+        "UNKNOWN_TOPIC_OR_PART",
+        "_UNKNOWN_TOPIC",
+        "_TRANSPORT",
+        "_ALL_BROKERS_DOWN",
+        "_PARTITION_EOF",
+    }:
+        return False
+    raise KafkaException(error)
+
+
+def partition_count(bootstrap: str, topic: str) -> int:
+    """Partitions of a topic; 0 if it is not there."""
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "change-reader", "allow.auto.create.topics": False}
+    )
+    try:
+        found = consumer.list_topics(timeout=10).topics.get(topic)
+        return len(found.partitions) if found else 0
+    finally:
+        consumer.close()

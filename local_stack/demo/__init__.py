@@ -1,0 +1,1 @@
+"""`make demo` and `make stack`: example tables, a story, a load and the final comparison."""

@@ -1,0 +1,1 @@
+"""What `make install` does: Python packages, Java and jars into the project folder."""

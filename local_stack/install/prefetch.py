@@ -1,0 +1,78 @@
+"""Brings what the servers need ahead of time: `python -m local_stack.install.prefetch [--versions 5.0,4.1]`.
+
+Nothing is brought twice; what a start still lacks it brings itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from cdc_program.errors import CdcError
+from local_stack.java.jars import KAFKA, S3PROXY, install
+from local_stack.java.runtime import find_java
+from local_stack.servers.cassandra_versions import VERSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from local_stack.java.jars import JarSet
+
+JAVA = 17  # Kafka and Spark
+AT_ONCE = 3  # downloads: each waits for the network most of the time
+
+
+def needed_jars(versions: Sequence[str]) -> list[JarSet]:
+    """The sets for these Cassandra lines, Kafka, Spark and S3."""
+    return list(dict.fromkeys([*(VERSIONS[line].jars for line in versions), KAFKA, S3PROXY]))
+
+
+def needed_java(versions: Sequence[str]) -> list[int]:
+    """Java's major versions for these Cassandra lines, Kafka and Spark."""
+    return sorted({JAVA, *(VERSIONS[line].java for line in versions)}, reverse=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("local_stack.install.prefetch", description=__doc__)
+    parser.add_argument(
+        "--versions", default="5.0", help=f"Cassandra lines, by commas: {', '.join(VERSIONS)} (default 5.0)"
+    )
+    chosen = parser.parse_args(arguments).versions.split(",")
+    for line in chosen:
+        if line not in VERSIONS:
+            parser.error(f"Cassandra {line} is not one of {', '.join(VERSIONS)}")
+    try:
+        bring(chosen)
+    except CdcError as error:
+        say(f"{error.code.text} {error.problem}\n{error.fix}")
+        return error.code.exit_status
+    return 0
+
+
+def bring(versions: Sequence[str]) -> None:
+    """Install the Java runtimes, then the jars side by side. Raises CdcError."""
+    started = time.monotonic()
+    for major in needed_java(versions):
+        say(f"Java {major}: {find_java(major, say).describe()}")
+    missing = [jars for jars in needed_jars(versions) if not jars.is_complete()]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(lambda jars: install(jars, say), missing))
+    say(f"Java and jars are there ({time.monotonic() - started:.0f} s).")
+
+
+_speaking = threading.Lock()
+
+
+def say(text: str) -> None:
+    """A whole line at a time, from any thread."""
+    with _speaking:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""A Java runtime, jars from Maven Central, and small compiled classes."""

@@ -1,0 +1,1 @@
+"""Child processes, their folders, ports and locks."""

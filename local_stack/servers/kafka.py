@@ -1,0 +1,181 @@
+"""One Kafka broker (KRaft: broker and controller in one) as a child process."""
+
+from __future__ import annotations
+
+import base64
+import re
+import subprocess
+import uuid
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Self
+
+from cdc_program.errors import CdcError, Code
+from local_stack.java.jars import KAFKA, class_path, install
+from local_stack.java.runtime import Java, find_java
+from local_stack.process.folders import ServerFolder
+from local_stack.process.lifecycle import Managed, Restartable
+from local_stack.process.network import LOCALHOST, accepts, free_ports
+from local_stack.process.processes import ChildProcess, ServerProcess
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Report = Callable[[str], None]
+
+JAVA = 17
+START_SECONDS = 90.0
+START_TRIES = 3  # when another process took a port first
+PORT_TAKEN = re.compile(r"Address already in use|BindException")
+READY = "Kafka Server started"
+
+LOG4J = """<Configuration status="WARN">
+  <Appenders>
+    <Console name="log"><PatternLayout pattern="%-5level %date{ISO8601} %logger{1} - %msg%n"/></Console>
+  </Appenders>
+  <Loggers>
+    <Root level="INFO"><AppenderRef ref="log"/></Root>
+    <Logger name="org.apache.kafka.common.config.AbstractConfig" level="WARN"/>
+    <Logger name="kafka.server.KafkaConfig" level="WARN"/>
+  </Loggers>
+</Configuration>
+"""
+
+
+class KafkaBroker(Restartable[ServerProcess], Managed):
+    """A broker whose ports and data stay when it is stopped or killed; `start` goes on with them.
+
+    `settings` are laid over server.properties.
+    """
+
+    def __init__(
+        self,
+        *,
+        settings: Mapping[str, str] | None = None,
+        heap_mib: int = 512,
+        folder: Path | None = None,
+        report: Report = print,
+    ) -> None:
+        self.folder = ServerFolder("kafka", folder)
+        self.heap_mib = heap_mib
+        self.settings = dict(settings or {})
+        self.report = report
+        self.port, self.controller_port = free_ports(2)
+        self._java: Java | None = None
+
+    @property
+    def java(self) -> Java:
+        if self._java is None:
+            self._java = find_java(JAVA, self.report)
+        return self._java
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"{LOCALHOST}:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        return self.folder.path / "server.log"
+
+    def start(self) -> Self:
+        """Install what is missing, format the data folder the first time, start. Raises CdcError."""
+        self.install()
+        if (self.folder.path / "data").exists():
+            self._launch()
+            return self
+        for attempt in range(START_TRIES):
+            try:
+                self.format()
+                self._launch()
+            except CdcError:
+                self.kill()
+                if attempt == START_TRIES - 1 or not (self.process and PORT_TAKEN.search(self.process.output())):
+                    raise
+                self.port, self.controller_port = free_ports(2)
+            else:
+                break
+        return self
+
+    def _wait_ready(self, timeout_seconds: float) -> None:
+        process = self._running()
+        process.wait_ready(
+            lambda: READY in process.output() and accepts(LOCALHOST, self.port), "it answered", timeout_seconds
+        )
+
+    def install(self) -> None:
+        """Bring what it needs to start."""
+        install(KAFKA, self.report)
+
+    def close(self, *, keep: bool = False) -> None:
+        self.kill()
+        self.folder.close(keep=keep)
+
+    def properties(self) -> dict[str, str]:
+        """This broker's server.properties."""
+        return {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@{LOCALHOST}:{self.controller_port}",
+            "listeners": f"PLAINTEXT://{LOCALHOST}:{self.port},CONTROLLER://{LOCALHOST}:{self.controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{LOCALHOST}:{self.port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": str(self.folder.path / "data"),
+            "auto.create.topics.enable": "false",
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "2",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.num.partitions": "4",
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",  # a test need not wait 10 s
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            "log.retention.hours": "168",
+            "num.network.threads": "2",
+            "num.io.threads": "4",
+            "num.recovery.threads.per.data.dir": "2",
+            **self.settings,
+        }
+
+    def write_configuration(self) -> Path:
+        path = self.folder.path / "server.properties"
+        path.write_text("".join(f"{name}={value}\n" for name, value in self.properties().items()))
+        (self.folder.path / "log4j2.xml").write_text(LOG4J)
+        return path
+
+    def format(self) -> None:
+        """Make the data folder."""
+        properties = self.write_configuration()
+        command = self._jvm(64, "kafka.tools.StorageTool", "format", "-t", cluster_id(), "-c", str(properties))
+        done = subprocess.run([*command, "--ignore-formatted"], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise CdcError(
+                Code.SERVER_FAILED,
+                f"Kafka's storage could not be formatted:\n{(done.stdout + done.stderr).strip()}\n",
+                f"Its settings are in {properties}.",
+            )
+
+    def _launch(self) -> None:
+        assert not self.is_running
+        self.process = self.launch(self.write_configuration())
+        self._wait_ready(START_SECONDS)
+
+    def launch(self, properties: Path) -> ServerProcess:
+        """Start its process with this server.properties; its output goes to `log`."""
+        command = self._jvm(self.heap_mib, "kafka.Kafka", str(properties))
+        return ChildProcess("kafka", command, log=self.log, cwd=self.folder.path)
+
+    def _jvm(self, heap_mib: int, *arguments: str) -> list[str]:
+        return [
+            str(self.java.executable),
+            f"-Xmx{heap_mib}m",
+            *("-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=4", "-XX:+ExitOnOutOfMemoryError"),
+            f"-Dlog4j2.configurationFile={(self.folder.path / 'log4j2.xml').as_uri()}",
+            *("-cp", class_path(KAFKA)),
+            *arguments,
+        ]
+
+
+def cluster_id() -> str:
+    """A fresh id, as Kafka's storage tool wants it; one that began with a hyphen would be taken for an option."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "_")

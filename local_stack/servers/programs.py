@@ -1,0 +1,188 @@
+"""Starts our own programs as children, with their settings in the environment, and hurts them on request."""
+
+from __future__ import annotations
+
+import os
+import sys
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING
+
+from local_stack.java.runtime import find_java
+from local_stack.process.lifecycle import Restartable
+from local_stack.process.network import LOCALHOST, free_ports
+from local_stack.process.paths import project_root
+from local_stack.process.processes import ChildProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+START_SECONDS = 120.0
+SPARK_START_SECONDS = 300.0  # a dozen on an idle machine, minutes on a busy one
+SPARK_JAVA = 17
+READY_LINE = '"event": "ready"'  # what each program logs once it works
+HTTP_SECONDS = 2.0
+
+Setting = str | int | float | bool | os.PathLike[str]
+
+
+class Program(Restartable[ChildProcess]):
+    """One of our programs; `start` again after a stop or kill goes on with its files.
+
+    `settings` maps `table.key` to a value; nothing else that the caller's environment says about settings counts.
+    """
+
+    stop_seconds = 15.0
+
+    def __init__(  # noqa: PLR0913 - settings by keyword
+        self,
+        name: str,
+        arguments: Sequence[str],
+        *,
+        folder: Path,
+        settings: Mapping[str, Setting],
+        environment: Mapping[str, str] | None = None,
+        start_seconds: float = START_SECONDS,
+        is_ready: Callable[[Program], bool] | None = None,
+    ) -> None:
+        """`arguments` are Python's: `-m publisher run`. `is_ready`: by default the log has READY_LINE."""
+        self.name = name
+        self.arguments = tuple(arguments)
+        self.folder = folder
+        self.settings = dict(settings)
+        self.environment = dict(environment or {})
+        self._start_seconds = start_seconds
+        self._is_ready = is_ready or (lambda program: READY_LINE in program.output())
+
+    @property
+    def log(self) -> Path:
+        return self.folder / f"{self.name}.log"
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    def output(self) -> str:
+        """What it logged since it was started last."""
+        return self._running().output()
+
+    def start(self, *, wait: bool = True) -> Program:
+        """Start it; with `wait`, return when it works. Raises CdcError(SERVER_FAILED) with the log's end."""
+        assert not self.is_running
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.process = ChildProcess(self.name, self.command(), log=self.log, env=self._environment(), cwd=self.folder)
+        if wait:
+            self.wait_ready()
+        return self
+
+    def command(self) -> list[str]:
+        return [sys.executable, *self.arguments]
+
+    def wait_ready(self) -> None:
+        self._running().wait_ready(lambda: self._is_ready(self), "it was ready", self._start_seconds)
+
+    def check(self) -> None:
+        """Raises CdcError(SERVER_FAILED) with the log's end when it does not run."""
+        if not self.is_running:
+            raise self._running().failure(f"has ended with status {self._running().exit_status}")
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("CDC_")}
+        kept["PYTHONPATH"] = os.pathsep.join(filter(None, (str(project_root()), kept.get("PYTHONPATH"))))
+        return {**kept, "CDC_LOG__FORMAT": "json", **environment_of(self.settings), **self.environment}
+
+
+def environment_of(settings: Mapping[str, Setting]) -> dict[str, str]:
+    """`publisher.poll_interval_ms` → `CDC_PUBLISHER__POLL_INTERVAL_MS`, values as text."""
+    return {
+        f"CDC_{name.replace('.', '__', 1).upper()}": str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in settings.items()
+    }
+
+
+def schematizer(folder: Path, port: int, settings: Mapping[str, Setting] | None = None) -> Program:
+    """The schema registry at http://127.0.0.1:<port>, with its database in `folder`."""
+    return Program(
+        "schematizer",
+        ("-m", "schematizer", "serve"),
+        folder=folder,
+        settings={
+            "schematizer.host": LOCALHOST,
+            "schematizer.port": port,
+            "schematizer.database_url": f"sqlite:///{folder / 'registry.db'}",
+            **(settings or {}),
+        },
+        is_ready=lambda _: _answers(f"http://{LOCALHOST}:{port}/subjects"),
+    )
+
+
+def publisher(
+    folder: Path, node: str, cdc_raw: Path, settings: Mapping[str, Setting], name: str = "publisher"
+) -> Program:
+    """The publisher of the node at this address; `settings` as of Servers.settings(), and more."""
+    own: dict[str, Setting] = {
+        "publisher.cdc_raw_directory": cdc_raw,
+        "publisher.state_directory": folder / f"{name}-state",
+        "publisher.commitlog_directory": cdc_raw.parent / "commitlog",
+        "publisher.operations_port": free_ports(1)[0],
+    }
+    return Program(
+        name,
+        ("-m", "publisher", "run"),
+        folder=folder,
+        settings={**own, **settings, "cassandra.contact_points": node},
+    )
+
+
+def filler(folder: Path, node: str, cdc_raw: Path, settings: Mapping[str, Setting], name: str = "filler") -> Program:
+    """The filler of the node at this address; `settings` as of Servers.settings(), and more."""
+    own: dict[str, Setting] = {
+        "filler.cdc_raw_directory": cdc_raw,
+        "filler.commitlog_directory": cdc_raw.parent / "commitlog",
+        "filler.operations_port": free_ports(1)[0],
+    }
+    return Program(
+        name,
+        ("-m", "filler", "run"),
+        folder=folder,
+        settings={**own, **settings, "cassandra.contact_points": node},
+    )
+
+
+def materializer(
+    folder: Path, settings: Mapping[str, Setting], *, report: Callable[[str], None] = print, name: str = "materializer"
+) -> Program:
+    """The Spark job; its Java comes from `local_stack`."""
+    own: dict[str, Setting] = {
+        "materializer.checkpoint_location": (folder / f"{name}-checkpoint").as_uri(),
+        "materializer.state_directory": folder / f"{name}-state",
+    }
+    return Program(
+        name,
+        ("-m", "materializer", "run"),
+        folder=folder,
+        settings={**own, **settings},
+        environment=spark_environment(folder, report),
+        start_seconds=SPARK_START_SECONDS,
+    )
+
+
+def spark_environment(folder: Path, report: Callable[[str], None] = print) -> dict[str, str]:
+    """What PySpark must find in the environment: Java, this Python, and where scratch files go."""
+    return {
+        "JAVA_HOME": str(find_java(SPARK_JAVA, report).home),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": LOCALHOST,
+        "SPARK_LOCAL_DIRS": str(folder / "spark"),
+        "SPARK_WORKER_DIR": str(folder / "spark-work"),
+    }
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=HTTP_SECONDS):  # noqa: S310 - our own http address
+            return True
+    except (urllib.error.URLError, OSError):
+        return False

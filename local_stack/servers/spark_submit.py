@@ -1,0 +1,64 @@
+"""The materializer as Spark's users run it: by spark-submit, with an archive of Python packages for the executors."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from local_stack.process.paths import project_root
+from local_stack.servers.programs import SPARK_START_SECONDS, Program, spark_environment
+from local_stack.servers.spark_cluster import spark_home
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from local_stack.servers.programs import Setting
+
+UNPACKED = "environment"
+MAIN = "deploy/spark/submit.py"
+
+
+class SubmittedJob(Program):
+    """spark-submit with the driver in its own process (deploy mode client); `log` has the driver's and Spark's words.
+
+    `options` are further options of spark-submit, `main` another main file. Executors keep their states in their own
+    folders.
+    """
+
+    def __init__(  # noqa: PLR0913 - settings by keyword
+        self,
+        master: str,
+        archive: Path,
+        *,
+        folder: Path,
+        settings: Mapping[str, Setting],
+        options: tuple[str, ...] = (),
+        main: str = MAIN,
+        name: str = "submitted",
+    ) -> None:
+        own: dict[str, Setting] = {
+            "materializer.checkpoint_location": (folder / f"{name}-checkpoint").as_uri(),
+            "materializer.state_directory": "state",
+        }
+        environment = {
+            **spark_environment(folder),
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "PYSPARK_PYTHON": f"./{UNPACKED}/bin/python",
+        }
+        super().__init__(
+            name,
+            (str(project_root() / main), "run"),
+            folder=folder,
+            settings={**own, **settings},
+            environment=environment,
+            start_seconds=SPARK_START_SECONDS,
+        )
+        self.master = master
+        self.archive = archive
+        self.options = options
+
+    def command(self) -> list[str]:
+        chosen = ("--master", self.master, "--archives", f"{self.archive}#{UNPACKED}")
+        settings = ("--conf", "spark.ui.enabled=false", "--conf", "spark.driver.host=127.0.0.1")
+        return [str(spark_home() / "bin" / "spark-submit"), *chosen, *settings, *self.options, *self.arguments]

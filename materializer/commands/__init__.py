@@ -1,0 +1,1 @@
+"""What `cassandra-materializer` does beside the job: states, dead letters, rebuild, reshard."""

@@ -1,0 +1,1 @@
+"""`cassandra-materializer state reshard`: redistributes a raw topic's state over its new number of partitions."""

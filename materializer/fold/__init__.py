@@ -1,0 +1,1 @@
+"""The fold, a pure function: (state, raw messages, now) -> (writes, changes)."""

@@ -1,0 +1,63 @@
+"""The time of a raw partition: the brokers', and behind it, by `hold`, the time that its rows are shown at."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from materializer.rows.keys import CLOCK, NOW
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from materializer.fold.row_updates import RawRecord
+    from materializer.rows.overlay import Overlay
+
+
+class Clock:
+    """The times of a chunk, in ms.
+
+    now_ms: the largest timestamp that the brokers have given to a record, which never goes back. arrivals: `now` as it
+    was when each record came. clock_ms: up to when writes are folded and rows expire, which never goes back either,
+    however `hold` is changed. start_ms: where that stood before the chunk.
+    """
+
+    __slots__ = ("_now_before", "_overlay", "arrivals", "clock_ms", "now_ms", "start_ms")
+
+    def __init__(self, overlay: Overlay, records: Sequence[RawRecord], hold_ms: int) -> None:
+        self._overlay = overlay
+        self._now_before = _read(overlay, NOW, 0)
+        stamps = (record.timestamp_ms for record in records)
+        self.arrivals = list(accumulate(stamps, max, initial=self._now_before))[1:]
+        self.now_ms = self.arrivals[-1]
+        self.start_ms = _read(overlay, CLOCK, self._now_before)
+        self.clock_ms = max(self.start_ms, self.now_ms - hold_ms)
+
+    @property
+    def second(self) -> int:
+        """clock_ms in whole seconds."""
+        return self.clock_ms // 1000
+
+    @property
+    def start_second(self) -> int:
+        return self.start_ms // 1000
+
+    def has_moved_by(self, ms: int) -> bool:
+        """Is `now` so much later than the one in the state, or is there none?"""
+        return self.now_ms - self._now_before >= ms or self._now_before == 0
+
+    def keep(self) -> None:
+        """Put the times into the state."""
+        for key, value in ((NOW, self.now_ms), (CLOCK, self.clock_ms)):
+            if value != _read(self._overlay, key, -1):
+                self._overlay.put(key, value.to_bytes(8, "big"))
+
+    def keep_reached(self, reached_ms: int) -> None:
+        """Put into the state how far the clock has got within the chunk, and not that its records have come."""
+        if reached_ms != self.start_ms:
+            self._overlay.put(CLOCK, reached_ms.to_bytes(8, "big"))
+
+
+def _read(overlay: Overlay, key: bytes, default: int) -> int:
+    stored = overlay.get(key)
+    return default if stored is None else int.from_bytes(stored, "big")

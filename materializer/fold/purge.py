@@ -1,0 +1,80 @@
+"""Purging: what has been dead for longer than gc_grace leaves the state, and in the end so does all of a partition.
+
+Nothing visible changes by it. A row of which nothing is left goes with its row_sequence: the floor rises to that, so
+that (key, row_sequence) names one event for ever.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cassandra_storage.deletion import LIVE
+from materializer.rows.expiry import Moment, deletion_second, purged
+from materializer.rows.keys import FACTS_SECTION, RANGES_SECTION, STATIC_SECTION, split_data_key
+from materializer.rows.partition_state import PartitionFacts, StoredRow
+
+if TYPE_CHECKING:
+    from cassandra_storage.deletion import DeletionTime
+    from materializer.fold.partition import TableTools
+    from materializer.rows.partition_state import PartitionState
+
+
+class PartitionPurge:
+    """What has been dead in one partition since a second before `before`, at the time `now` (s): call `purge` for each
+    key, then `finish`.
+    """
+
+    def __init__(self, tools: TableTools, state: PartitionState, before: int, now: int) -> None:
+        self._tools = tools
+        self._state = state
+        self._before = before
+        self._now = now
+
+    def purge(self, data_key: bytes) -> None:
+        """Purge what is at a key of the state."""
+        _, section = split_data_key(data_key)
+        if section == FACTS_SECTION:
+            if self._is_gone(self._state.facts.deletion):
+                self._state.put_facts(self._state.facts._replace(deletion=LIVE))
+        elif section == RANGES_SECTION:
+            self._purge_range(data_key)
+        elif section == STATIC_SECTION:
+            if self._state.static is not None:
+                static = purged(self._state.static, self._before, self._now)
+                self._state.put_static(static, Moment(self._now, self._now))
+        else:
+            self._purge_row(data_key)
+
+    def finish(self) -> None:
+        """The counter of the row that stood for the partition goes when no row is visible and nothing can be again but
+        by a new write; rows with tombstones of their own may still be there.
+        """
+        state = self._state
+        if state.facts.has_ranges and state.ranges.is_empty:
+            state.put_facts(state.facts._replace(has_ranges=False))
+        facts = state.facts
+        if state.static is None and facts._replace(static_sequence=0) == PartitionFacts():
+            self._tools.floor.raise_to(facts.static_sequence)
+            state.put_facts(PartitionFacts())
+
+    def _is_gone(self, deletion: DeletionTime) -> bool:
+        since = deletion_second(deletion)
+        return since is not None and since < self._before
+
+    def _purge_range(self, key: bytes) -> None:
+        piece = self._state.ranges.at(key)
+        self._tools.budget.spend(len(key))
+        if piece is not None and self._is_gone(piece.deletion):
+            self._state.ranges.drop(piece)
+
+    def _purge_row(self, key: bytes) -> None:
+        value = self._tools.overlay.get(key)
+        if value is None:
+            return
+        self._tools.budget.spend(self._tools.codec.size(value))
+        stored = self._tools.codec.decode(value, is_static=False)
+        row = purged(stored.row, self._before, self._now)
+        if row.is_empty:
+            self._tools.floor.raise_to(stored.row_sequence)
+        left = None if row.is_empty else StoredRow(row, stored.row_sequence)
+        self._state.put_row(key, stored, left, Moment(self._now, self._now))

@@ -1,0 +1,203 @@
+"""Raw messages decoded: RowUpdate, and the order in which a chunk's are folded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from cassandra_storage.deletion import LIVE, DeletionTime, RangeTombstone
+from cassandra_storage.dropped_columns import without_dropped
+from cassandra_storage.errors import FormatError
+from cassandra_storage.merge import largest_timestamp
+from cassandra_storage.partition_update import read_partition_update
+from cassandra_storage.rows import Row
+from cdc_messages.changes import Source
+from cdc_messages.errors import MessageError, NextVersionError
+from cdc_messages.raw import RawMessage, decode
+from cdc_program.errors import CdcError, Code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from cassandra_storage.partition import PartitionUpdate
+    from cassandra_storage.schema import TableMetadata
+    from materializer.fold.gaps import Inexact
+    from materializer.rows.catalog import KeyEncoders, TableCatalog
+
+
+# A write's order key: its largest write timestamp, then where it stood in which log (host, segment, position, index).
+Order: TypeAlias = tuple[int, bytes, int, int, int]
+
+
+class RawRecord(NamedTuple):
+    """A Kafka record of one raw partition; `timestamp_ms` is the broker's (LogAppendTime)."""
+
+    key: bytes
+    value: bytes
+    offset: int
+    timestamp_ms: int
+
+
+class RowUpdate(NamedTuple):
+    """What one raw message writes to one partition: exactly one of row, static, range and deletion.
+
+    `arrival_ms` is when the message came, by the partition's clock; `raw` the message itself.
+    """
+
+    order: Order
+    partition_key: bytes
+    source: Source
+    arrival_ms: int
+    raw: bytes
+    row: Row | None = None
+    static: Row | None = None
+    range: RangeTombstone | None = None
+    deletion: DeletionTime = LIVE
+
+
+class UnreadableError(Exception):
+    """A raw message that can't be read; `reason` holds no row values."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def stop(record: RawRecord, error: UnreadableError) -> None:
+    """What is done with a message that was readable when it came: CdcError(RAW_MESSAGE)."""
+    raise CdcError(
+        Code.RAW_MESSAGE,
+        f"The raw message at offset {record.offset} can't be read: {error.reason}.",
+        "See who else writes to the raw topic; a publisher's messages are readable by a materializer of its version.",
+    ) from error
+
+
+def decode_records(
+    records: Iterable[RawRecord], arrivals: Sequence[int], inexact: Inexact
+) -> tuple[list[tuple[RawRecord, RawMessage]], list[int]]:
+    """Each record with its message, and when it came (ms), but for gaps and what can't be read, which `inexact` takes.
+
+    CdcError(STATE_FORMAT) for the message of a newer publisher.
+    """
+    messages, came = [], []
+    for record, arrival_ms in zip(records, arrivals, strict=True):
+        try:
+            message = decode_record(record)
+        except UnreadableError as error:
+            inexact.bury(record, error)
+            continue
+        if message.kind == "gap":
+            inexact.gap(record, message)
+            continue
+        messages.append((record, message))
+        came.append(arrival_ms)
+    return messages, came
+
+
+def decode_record(record: RawRecord) -> RawMessage:
+    """UnreadableError; CdcError(STATE_FORMAT) for the message of a newer publisher."""
+    try:
+        return decode(record.value)
+    except NextVersionError as error:
+        raise CdcError(
+            Code.STATE_FORMAT,
+            f"The raw message at offset {record.offset} is of a newer publisher: {error.reason}.",
+            "Upgrade the materializer; it goes on where it stood.",
+        ) from error
+    except MessageError as error:
+        raise UnreadableError(error.reason) from error
+
+
+def row_updates(
+    messages: Iterable[tuple[RawRecord, RawMessage]],
+    arrivals: Sequence[int],
+    catalog: TableCatalog,
+    unreadable: Callable[[RawRecord, UnreadableError], None] = stop,
+) -> list[RowUpdate]:
+    """The updates of the messages, which came at `arrivals` (ms), in that order; heartbeats say nothing about rows."""
+    updates = []
+    for (record, message), arrival_ms in zip(messages, arrivals, strict=True):
+        if message.kind == "heartbeat":
+            continue
+        try:
+            update = _update(message, read_update(message, record, catalog), arrival_ms, record.value)
+        except UnreadableError as error:
+            unreadable(record, error)
+            continue
+        if update is not None:
+            updates.append(update)
+    return updates
+
+
+def read_update(message: RawMessage, record: RawRecord, catalog: TableCatalog) -> PartitionUpdate:
+    """UnreadableError; CdcError(SCHEMA_UNKNOWN) where nobody knows the table's schema."""
+    table = catalog.schema(message.table_id, message.schema_digest)
+    try:
+        update, _ = read_partition_update(message.update, 0, message.messaging_version, {message.table_id: table})
+        _check_clusterings(update, catalog.key_encoders(message.table_id, message.schema_digest))
+    except FormatError as error:
+        raise UnreadableError(str(error)) from error
+    if update.partition_key != record.key:
+        raise UnreadableError("it is of another partition than its key says")
+    newest, table = catalog.newest_of(message.table_id)
+    return update if newest == message.schema_digest else _without_dropped(update, table)
+
+
+def _check_clusterings(update: PartitionUpdate, encoders: KeyEncoders) -> None:
+    """FormatError for one that has no place among the others."""
+    for row in update.rows:
+        encoders.clustering(row.clustering)
+    for tombstone in update.range_tombstones:
+        encoders.bound(tombstone.start)
+        encoders.bound(tombstone.end)
+
+
+def _without_dropped(update: PartitionUpdate, newest: TableMetadata) -> PartitionUpdate:
+    """The update as a node writes it that knows the newest schema: one that is behind still writes dropped columns."""
+    if not newest.dropped_columns:
+        return update
+    static = None if update.static_row is None else without_dropped(update.static_row, newest)
+    rows = (without_dropped(row, newest) for row in update.rows)
+    return update._replace(
+        static_row=None if static is None or static.is_empty else static,
+        rows=tuple(row for row in rows if not row.is_empty),
+    )
+
+
+def _update(message: RawMessage, update: PartitionUpdate, arrival_ms: int, raw: bytes) -> RowUpdate | None:
+    """None where nothing is left: a row of cells of dropped columns alone."""
+    row = next(iter(update.rows), None)
+    tombstone = next(iter(update.range_tombstones), None)
+    static = update.static_row
+    if row is not None:
+        _refuse_shadowable(message, row)
+        timestamp = largest_timestamp(row)
+    elif static is not None:
+        timestamp = largest_timestamp(static)
+    elif tombstone is not None:
+        timestamp = tombstone.deletion.marked_for_delete_at
+    elif not update.deletion.is_live:
+        timestamp = update.deletion.marked_for_delete_at
+    else:
+        return None
+    return RowUpdate(
+        order=(timestamp, message.host_id, message.segment, message.position, message.index),
+        partition_key=update.partition_key,
+        source=Source(timestamp, message.host_id, message.file, message.position),
+        arrival_ms=arrival_ms,
+        raw=raw,
+        row=row,
+        static=static,
+        range=tombstone,
+        deletion=update.deletion,
+    )
+
+
+def _refuse_shadowable(message: RawMessage, row: Row) -> None:
+    """A shadowable deletion's effect depends on the order of merging, in Cassandra too (docs/decisions)."""
+    if row.deletion.is_shadowable:
+        raise CdcError(
+            Code.NOT_SUPPORTED,
+            f"A row deletion that is shadowable ({message.file}, position {message.position}): releases from before "
+            "CASSANDRA-11500 wrote such to materialized views; what they delete depends on the order of merging.",
+            "Drop the view and make it again, or turn cdc off for it.",
+        )

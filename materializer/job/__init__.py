@@ -1,0 +1,1 @@
+"""The Spark job: the driver plans batches, places raw partitions, and workers fold them."""

@@ -1,0 +1,1 @@
+"""What a chunk sends: change messages, and dead letters."""

@@ -1,0 +1,99 @@
+"""Changes as the messages of their topic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import structlog
+
+from cdc_messages.errors import MessageError
+from cdc_messages.topics import partition_for
+from cdc_program.errors import CdcError, Code
+from materializer.exactly_once.partition_task import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from cdc_messages.changes import RowChange
+    from materializer.output.large_messages import LargeMessages
+
+_logger = structlog.get_logger(__name__)
+
+
+class Encoder(Protocol):
+    """cdc_messages.envelope.ChangeEncoder."""
+
+    def encode(self, change: RowChange, *, without_before: bool = False) -> tuple[bytes, bytes] | None:
+        """Key and value in the Confluent wire format; None if the row's key has no form in Avro."""
+        ...
+
+
+class Target(NamedTuple):
+    """Where the changes under one schema go: a change topic, the number of its partitions, how they are written."""
+
+    topic: str
+    partitions: int
+    encoder: Encoder
+
+
+class Emitter:
+    """The messages of a table's changes, in order; all of a Cassandra partition go to one Kafka partition of a topic.
+
+    `targets` by the digests of schemas.
+    """
+
+    def __init__(self, targets: Mapping[bytes, Target], *, tombstones: bool, large: LargeMessages) -> None:
+        self._targets = targets
+        self._tombstones = tombstones
+        self._large = large
+
+    def __call__(self, changes: Iterable[RowChange]) -> Iterator[Message]:
+        known: dict[tuple[bytes, int], int] = {}
+        for change in changes:
+            target = self._targets[change.schema]
+            place = (change.partition_key, target.partitions)
+            partition = known.get(place)
+            if partition is None:
+                partition = known[place] = partition_for(*place)
+            encoded = _encode(change, target)
+            if encoded is None:
+                _leave_out(change, target)
+                continue
+            key, value = encoded
+            message = Message(target.topic, partition, key, value)
+            yield message if self._large.takes(message) else self._replace(message, change, target)
+            if self._tombstones and change.op == "d":
+                yield Message(target.topic, partition, key, None)
+
+    def _replace(self, message: Message, change: RowChange, target: Target) -> Message:
+        def shorter() -> bytes:
+            encoded = _encode(change, target, without_before=True)
+            assert encoded is not None  # its key has a form
+            return encoded[1]
+
+        return self._large.replace(message, change, shorter)
+
+
+def _leave_out(change: RowChange, target: Target) -> None:
+    _logger.warning(
+        "change left out",
+        code=Code.KEY_WITHOUT_FORM.text,
+        topic=target.topic,
+        file=change.source.file,
+        position=change.source.position,
+        problem="The row's key has an empty or an unreadable value, which no message can have as its key.",
+        fix="Delete the row, or write it under a key that its readers can read.",
+    )
+
+
+def _encode(change: RowChange, target: Target, *, without_before: bool = False) -> tuple[bytes, bytes] | None:
+    try:
+        return target.encoder.encode(change, without_before=without_before)
+    except MessageError as error:
+        source = change.source
+        raise CdcError(
+            Code.RAW_MESSAGE,
+            f"A change for {target.topic} cannot be written ({source.file}, position {source.position}): "
+            f"{error.reason}.",
+            "The row holds a value that its column's type cannot have: correct it in Cassandra and report this.",
+        ) from error

@@ -1,0 +1,1 @@
+"""What is stored of a Cassandra partition, and what SELECT shows of it. Pure."""

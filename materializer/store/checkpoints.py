@@ -1,0 +1,261 @@
+"""What the checkpoint location holds of one raw partition: its changelogs and its snapshots.
+
+<location>/<group>/<topic>-<partition>/
+    changelogs/<version>.<parent>.changelog
+    snapshots/<version>.json                    a manifest, written last
+    files/<sequence>-<random>                   RocksDB's files, as manifests name them
+
+Several attempts at the partition may be at work here at the same time: the one whose commits count and older ones that
+do not know yet. What makes this safe is that every name begins with the sequence number of the version that it was
+made for, and that an attempt deletes only names up to that of a version it has committed itself. An older attempt's
+versions come before all of a newer one's, so it cannot take what that one has made or is making.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple
+
+from cdc_program.errors import CdcError, Code
+from materializer.exactly_once.position import newer_format, start_over
+from materializer.fault_points import FaultPoint, reach
+from materializer.store import changelog
+from materializer.store.changelog import Changelog, DamagedError
+from materializer.store.versions import NOTHING, newest_unneeded_changelog, oldest_kept_snapshot, sequence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from materializer.exactly_once.position import RawPartition
+    from materializer.store.object_store import FileEntry, FileStore
+
+MANIFEST_VERSION = 1
+_MANIFEST = ".json"
+
+
+class StoredFile(NamedTuple):
+    """A file of RocksDB: its name there, its name in files/, its size and the BLAKE2b of its content (hex)."""
+
+    name: str
+    stored: str
+    size: int
+    digest: str
+
+
+class Manifest(NamedTuple):
+    """A snapshot of the state `version`."""
+
+    version: str
+    files: tuple[StoredFile, ...]
+
+
+class Retention(NamedTuple):
+    """How long changelogs are kept: at least for so many versions, and so many seconds."""
+
+    versions: int
+    seconds: float
+
+
+class GoneError(Exception):
+    """A file that a listing showed is missing: damage, or the clean-up of the partition's former task."""
+
+
+class PartitionHistory:
+    """CdcError(STATE_DAMAGED) names the file that is not as it was written."""
+
+    def __init__(self, store: FileStore, group: str, partition: RawPartition) -> None:
+        self._store = store
+        self._partition = partition
+        self._folder = f"{group}/{partition}"
+
+    def parents(self) -> dict[str, str]:
+        """Each version that has a changelog, and its parent."""
+        names = (changelog.parse_file_name(name) for name in self._store.list(f"{self._folder}/changelogs"))
+        return dict(name for name in names if name is not None)
+
+    def snapshots(self) -> list[str]:
+        """The versions of which there is a snapshot, oldest first."""
+        names = self._store.list(f"{self._folder}/snapshots")
+        return sorted(name.removesuffix(_MANIFEST) for name in names if name.endswith(_MANIFEST))
+
+    def newest(self) -> str:
+        """A version that none stored comes after, of crashed attempts neither: clean-ups go by the numbers of names."""
+        return max((NOTHING, *self.parents(), *self.snapshots()), key=sequence)
+
+    def delete_all(self) -> None:
+        """All that is stored of the partition, whoever made it."""
+        for folder in ("snapshots", "changelogs", "files"):
+            self._store.delete(f"{self._folder}/{folder}/{name}" for name in self._names(folder))
+
+    def write_changelog(self, entry: Changelog) -> None:
+        self._store.write(self._changelog_path(entry.head.version, entry.parent), changelog.encode(entry))
+
+    def read_changelog(self, version: str, parent: str) -> Changelog:
+        path = self._changelog_path(version, parent)
+        try:
+            entry = changelog.decode(self._read(path))
+        except DamagedError as error:
+            raise self.damaged(path, str(error)) from error
+        if (entry.head.version, entry.parent) != (version, parent):
+            raise self.damaged(path, "it holds another version than its name says")
+        return entry
+
+    def read_manifest(self, version: str) -> Manifest:
+        path = self.manifest_path(version)
+        digest, _, body = self._read(path).partition(b"\n")
+        if digest.decode(errors="replace") != _digest_of(body):
+            raise self.damaged(path, "its checksum is wrong")
+        fields = json.loads(body)
+        if not 1 <= fields["format"] <= MANIFEST_VERSION:
+            raise newer_format(f"The snapshot {self._store.full_path(path)}", fields["format"], MANIFEST_VERSION)
+        return Manifest(fields["version"], tuple(StoredFile(*file) for file in fields["files"]))
+
+    def write_snapshot(self, version: str, files: dict[Path, str], base: Manifest | None, *, is_own: bool) -> Manifest:
+        """Store the files (with the digests of their contents) as the snapshot of `version`.
+
+        What `base`, the newest snapshot, holds with the same content is not sent again. Where it is not this attempt's
+        own, an older attempt may still delete it: its files then get second names.
+        """
+        known = {(file.size, file.digest): file.stored for file in base.files} if base else {}
+        stored = []
+        for path, digest in files.items():
+            size = path.stat().st_size
+            name = known.get((size, digest))
+            if name is None or not is_own:
+                name = self._store_file(version, path, name)
+                reach(FaultPoint.IN_UPLOAD)
+            stored.append(StoredFile(path.name, name, size, digest))
+        reach(FaultPoint.AFTER_UPLOAD)
+        manifest = Manifest(version, tuple(stored))
+        body = json.dumps({"format": MANIFEST_VERSION, "version": version, "files": stored}).encode()
+        self._store.write(self.manifest_path(version), _digest_of(body).encode() + b"\n" + body)
+        return manifest
+
+    def _store_file(self, version: str, path: Path, known: str | None) -> str:
+        """A new name in files/ with the content of `path`, which is that of `known` if that is still there."""
+        name = f"{version.partition('-')[0]}-{secrets.token_hex(8)}"
+        if known is None or not self._store.copy(self.file_path(known), self.file_path(name)):
+            self._store.write(self.file_path(name), path.read_bytes())
+        return name
+
+    def fetch_snapshot(self, manifest: Manifest, target: Path) -> None:
+        """Put the snapshot's files into the folder `target`."""
+        for file in manifest.files:
+            path = self.file_path(file.stored)
+            local = target / file.name
+            if not self._store.download(path, local):
+                raise GoneError(path)
+            if local.stat().st_size != file.size or digest_of_file(local) != file.digest:
+                raise self.damaged(path, "its checksum is wrong")
+            reach(FaultPoint.IN_FETCH)
+
+    def check_file(self, file: StoredFile) -> None:
+        """GoneError or CdcError(STATE_DAMAGED) unless it is as it was written."""
+        path = self.file_path(file.stored)
+        data = self._read(path)
+        if len(data) != file.size or _digest_of(data) != file.digest:
+            raise self.damaged(path, "its checksum is wrong")
+
+    def entries(self) -> tuple[Sequence[FileEntry], Sequence[FileEntry], Sequence[FileEntry]]:
+        """All that is stored: changelogs, manifests, RocksDB's files."""
+        changelogs, snapshots, files = (
+            self._store.entries(f"{self._folder}/{each}") for each in ("changelogs", "snapshots", "files")
+        )
+        return changelogs, snapshots, files
+
+    def clean_up(self, committed: str) -> None:
+        """Delete the snapshots that neither `committed`, of which this attempt has stored one, nor any version after it
+        needs, and their files. Files that no manifest names are what dropped snapshots and failed uploads have left.
+        """
+        self._delete("snapshots", self._names("snapshots"), oldest_kept_snapshot(committed, self.snapshots()) - 1)
+        reach(FaultPoint.AFTER_MANIFESTS)
+        files = self._names("files")  # listed before the manifests: what a later one names is newer than `committed`
+        needed = set[str]().union(*(self._file_names(version) for version in self.snapshots()))
+        self._delete("files", (name for name in files if name not in needed), sequence(committed))
+
+    def clean_up_changelogs(self, committed: str, kept: Retention) -> None:
+        """Delete the changelogs that neither `committed` nor any version after it needs, nor `kept` asks for."""
+        changelogs = self._store.entries(f"{self._folder}/changelogs")
+        # The location's clock and no worker's: the newest changelog has just been written.
+        oldest = max((entry.written for entry in changelogs), default=0.0) - kept.seconds
+        young = [entry.name for entry in changelogs if entry.written > oldest]
+        last = newest_unneeded_changelog(committed, self.snapshots(), kept.versions, young)
+        self._delete("changelogs", (entry.name for entry in changelogs), last)
+
+    def _names(self, folder: str) -> list[str]:
+        return [entry.name for entry in self._store.entries(f"{self._folder}/{folder}")]
+
+    def _delete(self, folder: str, names: Iterable[str], last: int) -> None:
+        """Delete those made for versions up to the sequence number `last`."""
+        self._store.delete(f"{self._folder}/{folder}/{name}" for name in names if _sequence_of(name) <= last)
+
+    def damaged(self, path: str, problem: str) -> CdcError:
+        return CdcError(
+            Code.STATE_DAMAGED,
+            f"{self.full_path(path)} cannot be used: {problem}.",
+            "Bring the file back from a backup or an earlier version of the object. If it belongs to a snapshot, "
+            "deleting the snapshot's manifest makes the one before it and its changelogs be taken, if they are still "
+            "kept (`cassandra-materializer state verify` tells). If a changelog is lost, so is the partition's state. "
+            + start_over(self._partition.topic),
+        )
+
+    def full_path(self, path: str) -> str:
+        return self._store.full_path(path)
+
+    def missing_changelog(self, version: str) -> CdcError:
+        return self.damaged(
+            f"{self._folder}/changelogs/{version}.*", "it is missing, and no later snapshot or local state replaces it"
+        )
+
+    def _read(self, path: str) -> bytes:
+        data = self._store.read(path)
+        if data is None:
+            raise GoneError(path)
+        return data
+
+    def _file_names(self, version: str) -> set[str]:
+        try:
+            return {file.stored for file in self.read_manifest(version).files}
+        except GoneError:  # another task cleans up too
+            return set()
+
+    def _changelog_path(self, version: str, parent: str) -> str:
+        return f"{self._folder}/changelogs/{changelog.file_name(version, parent)}"
+
+    def manifest_path(self, version: str) -> str:
+        return f"{self._folder}/snapshots/{version}{_MANIFEST}"
+
+    def file_path(self, name: str) -> str:
+        return f"{self._folder}/files/{name}"
+
+
+def digest_of_file(path: Path) -> str:
+    digest = blake2b(digest_size=16)
+    with path.open("rb") as stream:
+        while block := stream.read(1024 * 1024):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def digests_of(paths: Iterable[Path], known: dict[str, str]) -> dict[Path, str]:
+    """The digests of the files' contents; `known` remembers those of SST files, which never change, by name."""
+    result = {}
+    for path in paths:
+        digest = known.get(path.name) or digest_of_file(path)
+        if path.suffix == ".sst":
+            known[path.name] = digest
+        result[path] = digest
+    return result
+
+
+def _sequence_of(name: str) -> int:
+    """Of a file's name; 0 for one that an earlier build gave, without a number."""
+    number, hyphen, _ = name.partition("-")
+    return int(number) if hyphen else 0
+
+
+def _digest_of(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()

@@ -1,0 +1,215 @@
+"""The state of one raw partition on this machine: a RocksDB, which can be lost at any time.
+
+    <state_directory>/<group>/<topic>-<partition>/slot-<n>/    lock, db
+
+A process that finds slot 0 in use by another one (an attempt that still runs, or that hangs) takes the next. What
+`apply` wrote survives the death of the process; after a loss of power the state is that of an earlier version.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from contextlib import suppress
+from typing import TYPE_CHECKING, NoReturn, cast
+
+from rocksdict import (
+    BlockBasedOptions,
+    Checkpoint,
+    DbClosedError,
+    DBCompressionType,
+    Options,
+    Rdict,
+    RdictIter,
+    ReadOptions,
+    WriteBatch,
+)
+
+from cdc_program.errors import CdcError, Code
+from materializer.fault_points import FaultPoint, reach
+from materializer.store.changelog import Changelog, Head, decode_head, encode_head
+from materializer.store.checkpoints import digests_of
+from materializer.store.versions import NOTHING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+_HEAD_KEY = b"\x00head"  # the fold's keys never begin with 0x00
+_MAX_SLOTS = 16
+_WRITE_BUFFER_BYTES = 16 * 1024 * 1024
+
+
+class LocalDamageError(Exception):
+    """What RocksDB has stored here is not what it reads."""
+
+
+class State:
+    """The open RocksDB of a slot, for one process; a StateReader of the fold."""
+
+    def __init__(self, slot: Path, lock: int) -> None:
+        self._slot = slot
+        self._lock = lock
+        self._digests: dict[str, str] = {}
+        self._origin: str | None = None
+        self._is_damaged = False
+        self._db, self.head = self._open()
+
+    @property
+    def version(self) -> str:
+        return NOTHING if self.head is None else self.head.version
+
+    def get(self, key: bytes) -> bytes | None:
+        try:
+            value: bytes | None = self._db.get(key)
+        except Exception as error:  # noqa: BLE001 - rocksdict raises nothing narrower
+            self._fail(error)
+        return value
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Fastest in the order of the keys."""
+        try:
+            return cast("list[bytes | None]", self._db.get(list(keys))) if keys else []
+        except Exception as error:  # noqa: BLE001 - as above
+            self._fail(error)
+
+    def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Not by Rdict.items, which ends at a damaged block as if there was no more."""
+        options = ReadOptions()
+        options.set_iterate_upper_bound(end)
+        rows = self._db.iter(options)
+        rows.seek(start)
+        while rows.valid():
+            yield rows.key(), rows.value()
+            rows.next()
+        self._check(rows)
+
+    def scan_back(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        rows = self._db.iter()
+        rows.seek_for_prev(end)
+        while rows.valid() and (key := rows.key()) >= start:
+            if key != end:
+                yield key, rows.value()
+            rows.prev()
+        self._check(rows)
+
+    def _check(self, rows: RdictIter) -> None:
+        try:
+            rows.status()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._fail(error)
+
+    def apply(self, changelog: Changelog) -> None:
+        """Make this state, which must be the changelog's parent, the changelog's version, in one atomic write."""
+        if self.version != changelog.parent:
+            raise AssertionError(f"{changelog.head.version} follows {changelog.parent}, this is {self.version}")
+        batch = WriteBatch(raw_mode=True)
+        for key, value in changelog.writes.items():
+            if value is None:
+                batch.delete(key)
+            else:
+                batch.put(key, value)
+        batch.put(_HEAD_KEY, encode_head(changelog.head))
+        self._db.write(batch)
+        self.head = changelog.head
+
+    def replace(self, fill: Callable[[Path], None], origin: str | None = None) -> None:
+        """Become the RocksDB whose files `fill` puts into the folder that it is given; an empty one if none.
+
+        `origin` is where they come from, for an error that names it.
+        """
+        incoming = self._slot / "incoming"
+        shutil.rmtree(incoming, ignore_errors=True)
+        incoming.mkdir()
+        fill(incoming)
+        reach(FaultPoint.BEFORE_RESTORE_SWAP)
+        self._db.close()
+        shutil.rmtree(self._slot / "db")
+        reach(FaultPoint.IN_RESTORE_SWAP)
+        incoming.rename(self._slot / "db")
+        self._digests.clear()
+        self._db, self.head = self._open()
+        self._origin = origin
+
+    def checkpoint(self, use: Callable[[dict[Path, str]], None]) -> None:
+        """Call `use` with the files of a checkpoint of this state and the digests of their contents."""
+        folder = self._slot / "outgoing"
+        shutil.rmtree(folder, ignore_errors=True)
+        Checkpoint(self._db).create_checkpoint(str(folder))
+        reach(FaultPoint.BEFORE_UPLOAD)
+        try:
+            use(digests_of(sorted(folder.iterdir()), self._digests))
+        finally:
+            shutil.rmtree(folder)
+
+    def close(self) -> None:
+        """What was found damaged goes, to be restored from the checkpoint location when it is opened again."""
+        with suppress(DbClosedError):  # where a restore failed
+            self._db.close()
+        if self._is_damaged:
+            shutil.rmtree(self._slot / "db")
+        os.close(self._lock)
+
+    def _fail(self, error: Exception) -> NoReturn:
+        """After an error of RocksDB's in reading; a task that runs again restores the state."""
+        self._is_damaged = True
+        if self._origin is None:
+            raise LocalDamageError(f"{self._slot}: {error}") from error
+        raise CdcError(
+            Code.STATE_DAMAGED,
+            f"{self._origin} cannot be used: what was restored from it is damaged: {error}.",
+            "Delete this file: the snapshot before it and its changelogs are taken then, if they are still kept.",
+        ) from error
+
+    def _open(self) -> tuple[Rdict, Head | None]:
+        """What is damaged here is thrown away: it is restored from the checkpoint location."""
+        path = self._slot / "db"
+        try:
+            return _open_db(path)
+        except CdcError:
+            raise
+        except Exception:  # noqa: BLE001 - rocksdict raises nothing narrower
+            shutil.rmtree(path, ignore_errors=True)
+            return _open_db(path)
+
+
+def _open_db(path: Path) -> tuple[Rdict, Head | None]:
+    db = Rdict(str(path), _options())
+    try:
+        data = db.get(_HEAD_KEY)
+        return db, None if data is None else decode_head(data)
+    except Exception:
+        db.close()
+        raise
+
+
+def open_state(folder: Path) -> State:
+    """The state in the first slot of the partition's folder that no other process holds."""
+    for number in range(_MAX_SLOTS):
+        slot = folder / f"slot-{number}"
+        slot.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(slot / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            continue
+        return State(slot, lock)
+    raise RuntimeError(f"all {_MAX_SLOTS} slots of {folder} are in use by other processes")
+
+
+def _options() -> Options:
+    """Measured best with the handle kept: reads through mmap without a block cache, all files open, no compression."""
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_allow_mmap_reads(True)
+    options.set_compression_type(DBCompressionType.none())
+    options.set_max_open_files(-1)
+    options.set_write_buffer_size(_WRITE_BUFFER_BYTES)
+    options.set_keep_log_file_num(2)
+    table = BlockBasedOptions()
+    table.disable_cache()
+    table.set_bloom_filter(10, False)
+    options.set_block_based_table_factory(table)
+    return options

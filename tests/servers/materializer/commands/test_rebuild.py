@@ -1,0 +1,198 @@
+"""`rebuild` on a real broker: the state is lost, the command is killed at each step, readers have the right rows."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cassandra_storage.deletion import LivenessInfo
+from cassandra_storage.rows import Cell, Row
+from cdc_program.errors import CdcError, Code
+from materializer import fault_points
+from materializer.commands.rebuild import Rebuild
+from materializer.commands.state_list import positions_of
+from materializer.exactly_once.position import Position, RawPartition
+from materializer.fault_points import Fault, RebuildPoint
+from materializer.kafka import PartitionProducer, command_errors
+from materializer.output.dead_letters import standing
+from tests.support.materializer.raw_builder import int_bytes
+from tests.support.materializer.reshard_run import Run, in_child
+from tests.support.materializer.table_job import RAW_PARTITIONS, PatientPlanner, TableJob, job_settings, run_task
+
+if TYPE_CHECKING:
+    from local_stack.servers.interfaces import KafkaServer
+
+pytestmark = pytest.mark.servers
+GROWN = 5
+KILLS = [
+    (RebuildPoint.POSITION_MARKED, 1),
+    (RebuildPoint.ROWS_SENT, 2),
+    (RebuildPoint.ROWS_ENDED, 1),
+    (RebuildPoint.STATE_DELETED, 1),
+    (RebuildPoint.STATE_BEGUN, 1),
+    (RebuildPoint.POSITIONS_SENT, 1),
+]
+
+
+@pytest.fixture
+def run(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Run:
+    job = TableJob.start(job_settings(kafka.bootstrap_servers, topic_prefix, tmp_path))
+    return Run(job.with_settings(chunk_max_rows=25, snapshot_every_versions=3, changelogs_kept_seconds=0), seed=7)
+
+
+def rebuild(job: TableJob) -> list[str]:
+    said: list[str] = []
+    with command_errors("rebuild"):
+        Rebuild(job.settings, "shop.orders", job.registry, said.append).run()
+    return said
+
+
+def rebuild_at(job: TableJob, fault: Fault) -> None:
+    fault_points.armed = fault
+    rebuild(job)
+
+
+def lose_state(run: Run) -> None:
+    """All that is stored of the first raw partition, here and in the checkpoint location."""
+    settings = run.job.settings.materializer
+    for home in (Path(settings.checkpoint_location), settings.state_directory):
+        shutil.rmtree(home / settings.group_id / str(run.job.raw))
+
+
+def pour(run: Run, partitions: int) -> None:
+    """What Cassandra's rebuild brings: each row as it is now, by its own timestamp."""
+    for (key, clustering), changes in run.expected.items():
+        if changes[-1].after is not None:
+            number = int(changes[-1].after)
+            cells = {"a": Cell(number, changes[-1].after.encode())}
+            run.produce(key, number, Row((int_bytes(clustering),), cells, LivenessInfo(number)), partitions)
+    run.flush()
+
+
+def check(run: Run) -> None:
+    """Chains hold, in each of a key's lives, and what readers have by keys is what was written."""
+    chains: defaultdict[tuple[int, int], list[Any]] = defaultdict(list)
+    for change in run.job.changes():
+        if change is not None:
+            image = change["after"] or change["before"]
+            chains[image["k"], image["c"]].append(change)
+    for changes in chains.values():
+        before, sequence = None, 0
+        for change in changes:
+            source = change["source"]
+            assert change["before"] == before
+            assert source["row_sequence"] == sequence + 1 or (before is None and source["row_sequence"] > sequence)
+            before, sequence = change["after"], source["row_sequence"]
+    latest = {key: changes[-1]["after"]["a"] for key, changes in chains.items() if changes[-1]["after"] is not None}
+    written = {key: changes[-1].after for key, changes in run.expected.items()}
+    assert latest == {key: value for key, value in written.items() if value is not None}
+    assert any(change["source"]["cause"] == "rebuild" for changes in chains.values() for change in changes)
+
+
+def test_a_table_whose_state_is_lost_starts_over(run: Run) -> None:
+    run.send(80, RAW_PARTITIONS)
+    run.replay(run.sent[0]._replace(value=b"\x00\x00\x00\x00\x01no raw message"), RAW_PARTITIONS)
+    run.flush()
+    assert run.materialize(RAW_PARTITIONS) == []
+    lose_state(run)
+    run.send(20, RAW_PARTITIONS)
+    assert [error.code for error in run.materialize(RAW_PARTITIONS)] == [Code.STATE_DAMAGED]
+    kafka = run.job.settings.kafka
+    assert len(standing(kafka, run.topic)) == 1
+
+    partitions = [RawPartition(run.topic, number) for number in range(RAW_PARTITIONS)]
+    before, changes = positions_of(run.job.settings, partitions), len(run.job.changes())
+    survey = list(Rebuild(run.job.settings, "shop.orders", run.job.registry, print).survey())
+    assert any("to be deleted" in line for line in survey)
+    assert survey[-1] == "1 dead letters to be settled"
+    assert positions_of(run.job.settings, partitions) == before
+    assert len(run.job.changes()) == changes
+
+    assert "done" in rebuild(run.job)[-1]
+    assert standing(kafka, run.topic) == []
+    run.verify()
+    assert all(change is None or change["after"] is None for change in by_key(run).values())
+    pour(run, RAW_PARTITIONS)
+    run.send(20, RAW_PARTITIONS)
+    assert run.materialize(RAW_PARTITIONS) == []
+    check(run)
+
+
+def by_key(run: Run) -> dict[tuple[int, int], Any]:
+    """The newest change of each key."""
+    found = {}
+    for change in run.job.changes():
+        if change is not None:
+            image = change["after"] or change["before"]
+            found[image["k"], image["c"]] = change
+    return found
+
+
+@pytest.mark.exhaustive
+def test_a_kill_at_any_step_is_made_good_by_another_run(run: Run) -> None:
+    """docs/crashes.md says what each of them leaves. A publisher goes on, and has more partitions in the end."""
+    run.send(80, RAW_PARTITIONS)
+    assert run.materialize(RAW_PARTITIONS) == []
+    for point, nth in KILLS:
+        assert in_child(rebuild_at, run.job, Fault(point, nth, "kill")) == -signal.SIGKILL
+        run.send(4, RAW_PARTITIONS)
+        assert {error.code for error in run.materialize(RAW_PARTITIONS)} == {Code.STATE_MISMATCH}
+        with pytest.raises(CdcError, match="has begun to make the table") as caught:
+            run.reshard()
+        assert caught.value.code is Code.STATE_MISMATCH
+    run.send(20, RAW_PARTITIONS)
+    rebuild(run.job)
+    pour(run, RAW_PARTITIONS)
+    assert run.materialize(RAW_PARTITIONS) == []
+    check(run)
+    assert in_child(rebuild_at, run.job, Fault(RebuildPoint.REBUILD_DONE, 1, "kill")) == -signal.SIGKILL
+    run.add_partitions(GROWN)
+    run.send(10, GROWN)
+    rebuild(run.job)
+    pour(run, GROWN)
+    run.send(20, GROWN)
+    assert run.materialize(GROWN) == []
+    check(run)
+    run.verify()
+    assert {point for point, _ in KILLS} == set(RebuildPoint) - {RebuildPoint.REBUILD_DONE}
+
+
+def test_a_task_that_comes_later_than_the_mark_stops(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.send(40, RAW_PARTITIONS)
+    plan = PatientPlanner(run.job.settings, run.job.registry).plan()
+    came = []
+
+    def come_between(point: object) -> None:
+        if point is RebuildPoint.POSITION_MARKED:
+            monkeypatch.undo()
+            came.append(run_task(plan, run.job.raw, run.records(RAW_PARTITIONS)[0]).error)
+
+    monkeypatch.setattr("materializer.commands.rebuild.reach", come_between)
+    rebuild(run.job)
+    assert [error.code for error in came if error is not None] == [Code.STATE_MISMATCH]
+
+
+def test_a_task_that_takes_a_partition_over_before_its_mark_ends_the_command(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.send(40, RAW_PARTITIONS)
+    plan = PatientPlanner(run.job.settings, run.job.registry).plan()
+
+    def overtaken(producer: PartitionProducer, position: Position) -> None:
+        monkeypatch.undo()
+        assert run_task(plan, run.job.raw, run.records(RAW_PARTITIONS)[0]).error is None
+        producer.send_position(position)
+
+    monkeypatch.setattr(PartitionProducer, "send_position", overtaken)
+    with pytest.raises(CdcError) as caught:
+        rebuild(run.job)
+    assert caught.value.code is Code.STATE_MISMATCH
+    rebuild(run.job)
+    pour(run, RAW_PARTITIONS)
+    assert run.materialize(RAW_PARTITIONS) == []
+    check(run)

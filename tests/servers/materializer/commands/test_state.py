@@ -1,0 +1,187 @@
+"""`cassandra-materializer state`: what it lists, shows and finds damaged."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from cassandra_storage.marshal import NativeType
+from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
+from cdc_program.errors import CdcError, Code
+from materializer.cli import main
+from materializer.commands.state_show import partition_json, partition_key
+from materializer.commands.state_verify import verify
+from materializer.exactly_once.position import RawPartition
+from materializer.store.changelog import Changelog, Head
+from materializer.store.checkpoints import MANIFEST_VERSION, PartitionHistory
+from materializer.store.object_store import FileStore
+from materializer.store.restore import restore
+from materializer.store.rocksdb import open_state
+from materializer.store.versions import NOTHING, next_version, sequence
+from tests.support.materializer.fold_run import FoldRun
+from tests.support.materializer.raw_builder import TABLE, WRITER, int_bytes
+from tests.unit.materializer.fold.test_fold import PARTITION, delete_range, delete_row, insert, set_static
+from verify.chaos.matrix import MESSAGES, make_setup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
+    from local_stack.servers.interfaces import KafkaServer
+
+SNAPSHOT_AT = 3
+VERSIONS = 5
+
+
+def stored(folder: Path) -> tuple[PartitionHistory, str]:
+    """VERSIONS changelogs with a snapshot of one of the versions, and the committed version."""
+    history = PartitionHistory(FileStore(str(folder / "location")), "group", RawPartition("raw", 0))
+    state = open_state(folder / "state")
+    for number in range(1, VERSIONS + 1):
+        head = Head(next_version(state.version), number, 0, 1)
+        entry = Changelog(head, state.version, number - 1, {b"p%d" % number: os.urandom(100)})
+        history.write_changelog(entry)
+        state.apply(entry)
+        if number == SNAPSHOT_AT:
+            state.checkpoint(partial(store_snapshot, history, head.version))
+    committed = state.version
+    state.close()
+    return history, committed
+
+
+def store_snapshot(history: PartitionHistory, version: str, files: dict[Path, str]) -> None:
+    history.write_snapshot(version, files, None, is_own=True)
+
+
+def test_what_is_whole_is_verified(tmp_path: Path) -> None:
+    history, committed = stored(tmp_path)
+    verdict = verify(history, committed)
+    files = [path for path in (tmp_path / "location").rglob("*") if path.is_file()]
+    assert (verdict.files, verdict.bytes) == (len(files), sum(path.stat().st_size for path in files))
+    assert (verdict.unnamed, verdict.problems) == (0, ())
+    (files[0].parents[1] / "files" / "1-2").write_bytes(b"left over")
+    assert verify(history, committed).unnamed == 1
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes() or b"\x00")
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize("damage", [flip, truncate, Path.unlink])
+def test_each_damaged_file_is_named(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    history, committed = stored(tmp_path)
+    for path in [path for path in (tmp_path / "location").rglob("*") if path.is_file() and path.stat().st_size]:
+        before = path.read_bytes()
+        damage(path)
+        problems = verify(history, committed).problems
+        path.write_bytes(before)
+        # Without its manifest a snapshot is none, and the changelogs before it are of no use.
+        is_old = path.suffix == ".json" or (path.suffix == ".changelog" and sequence(path.name) <= SNAPSHOT_AT)
+        assert len(problems) == (damage is not Path.unlink or not is_old), path
+        name = path.name.partition(".")[0] if path.suffix == ".changelog" else path.name
+        assert all(name in problem for problem in problems)
+
+
+def test_a_broken_chain_is_found(tmp_path: Path) -> None:
+    history, committed = stored(tmp_path)
+    changelogs = sorted((tmp_path / "location").rglob("*.changelog"))
+    changelogs[0].unlink()  # the snapshot is after it
+    assert verify(history, committed).problems == ()
+    (problem,) = verify(history, next_version(committed)).problems
+    assert "it is missing" in problem
+
+
+def test_a_snapshot_of_a_newer_format_is_refused(tmp_path: Path) -> None:
+    history, committed = stored(tmp_path)
+    (path,) = (tmp_path / "location").rglob("*.json")
+    _, _, body = path.read_bytes().partition(b"\n")
+    newer = json.dumps(json.loads(body) | {"format": MANIFEST_VERSION + 1}).encode()
+    path.write_bytes(blake2b(newer, digest_size=16).hexdigest().encode() + b"\n" + newer)
+    state = open_state(tmp_path / "another")
+    with pytest.raises(CdcError) as raised:
+        restore(state, history, committed)
+    assert raised.value.code is Code.STATE_FORMAT
+    assert str(path) in raised.value.problem
+    assert state.version == NOTHING
+    state.close()
+    assert "format version" in verify(history, committed).problems[0]
+
+
+def test_a_partition_is_shown_as_it_is_held() -> None:
+    run = FoldRun(WRITER)
+    run.chunk(insert(1, 1, a="secret"), insert(2, 2, a="secret"), delete_row(3, 2), insert(4, 1, b="more"))
+    run.chunk(set_static(5, "shared"), delete_range(6, 5, 7))
+    shown = partition_json(run.state, run.catalog, PARTITION, with_values=True)
+    assert shown["partition_key"] == {"k": 1}
+    assert [row["clustering"] for row in shown["rows"]] == [{"c": 1}, {"c": 2}]
+    assert shown["rows"][0]["columns"]["a"]["value"] == "secret"
+    assert shown["rows"][0]["row_sequence"] >= 2
+    assert "deletion" in shown["rows"][1]
+    assert shown["static_row"]["columns"]["st"]["value"] == "shared"
+    assert len(shown["range_tombstones"]) == 1
+    masked = json.dumps(partition_json(run.state, run.catalog, PARTITION, with_values=False))
+    assert "secret" not in masked
+    assert "shared" not in masked
+    nothing: dict[str, Any] = partition_json(run.state, run.catalog, int_bytes(9), with_values=False)
+    assert "rows" not in nothing
+
+
+def table(*types: str) -> TableMetadata:
+    columns = (
+        ColumnMetadata(f"k{number}", NativeType(name), ColumnKind.PARTITION_KEY, number)
+        for number, name in enumerate(types)
+    )
+    return TableMetadata("shop", "orders", TABLE.id, tuple(columns), (), (), ())
+
+
+def test_a_key_is_read_from_text() -> None:
+    uuid: UUID = TABLE.id
+    assert partition_key(table("int"), ["-2"]) == b"\xff\xff\xff\xfe"
+    assert partition_key(table("text"), ["ä"]) == "ä".encode()
+    assert partition_key(table("uuid"), [str(uuid)]) == uuid.bytes
+    assert partition_key(table("date"), ["0x80000000"]) == b"\x80\x00\x00\x00"
+    assert partition_key(table("bigint", "text"), ["7", "a"]) == b"\x00\x08" + bytes(7) + b"\x07\x00\x00\x01a\x00"
+    for types, texts in [(["int"], ["x"]), (["int"], ["1", "2"]), (["date"], ["2026-01-01"]), (["tinyint"], ["300"])]:
+        with pytest.raises(CdcError):
+            partition_key(table(*types), texts)
+
+
+@pytest.mark.servers
+def test_states_are_listed_and_verified(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> None:
+    setup = make_setup(kafka.bootstrap_servers, topic_prefix, tmp_path)
+    setup.run(until=150)
+    settings = {
+        "kafka.bootstrap_servers": kafka.bootstrap_servers,
+        "kafka.topic_prefix": topic_prefix,
+        "materializer.group_id": setup.prefix,
+        "materializer.checkpoint_location": setup.checkpoint,
+    }
+    options = [text for name, value in settings.items() for text in ("--set", f"{name}={value}")]
+    listed = CliRunner().invoke(main, ["state", "ls", "--json", *options])
+    assert listed.exit_code == 0, listed.output
+    (found,) = map(json.loads, listed.output.splitlines())
+    assert (found["partition"], found["offset"], found["lag"]) == (str(setup.raw), 150, MESSAGES - 150)
+    assert found["version"] == max(setup.history.parents())
+    assert (found["snapshots"], found["changelogs"]) == (
+        len(setup.history.snapshots()),
+        len(setup.history.parents()),
+    )
+    assert str(setup.raw) in CliRunner().invoke(main, ["state", "ls", *options]).output
+    assert CliRunner().invoke(main, ["state", "verify", *options]).output.startswith(f"ok  {setup.raw}")
+    flip(next((setup.stored / "changelogs").iterdir()))
+    verified = CliRunner().invoke(main, ["state", "verify", str(setup.raw), *options])
+    assert verified.exit_code == 4
+    assert verified.output.startswith(f"damaged  {setup.raw}")

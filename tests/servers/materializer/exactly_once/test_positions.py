@@ -1,0 +1,194 @@
+"""What may become of a group's offsets, its topics and their partitions while nobody looks, on a real broker."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from cassandra_storage.deletion import LivenessInfo
+from cassandra_storage.rows import Cell, Row
+from cdc_program.errors import CdcError, Code
+from cdc_program.settings import Settings
+from local_stack.java.jars import KAFKA_TOOLS, class_path, install
+from local_stack.java.runtime import find_java
+from local_stack.servers.kafka import JAVA, KafkaBroker
+from materializer.job import open_partitions
+from materializer.job.offset_refresh import Renewal
+from materializer.kafka import GroupPositions
+from tests.support.materializer.counting import counting
+from tests.support.materializer.raw_builder import int_bytes, raw_record
+from tests.support.materializer.table_job import RAW_PARTITIONS, PatientPlanner, TableJob, job_settings, make_raw_topic
+from verify.chaos.matrix import MESSAGES, make_setup
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from local_stack.servers.interfaces import KafkaServer
+    from materializer.exactly_once.position import Position
+    from tests.support.materializer.protocol_run import Setup
+
+pytestmark = pytest.mark.servers
+HOUR = 3600.0
+
+
+class Clock:
+    """Stands until it is moved."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def setup(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Setup:
+    return make_setup(kafka.bootstrap_servers, topic_prefix, tmp_path)
+
+
+@pytest.fixture
+def job(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> TableJob:
+    return TableJob.start(job_settings(kafka.bootstrap_servers, topic_prefix, tmp_path))
+
+
+def settings_of(setup: Setup, **materializer: object) -> Settings:
+    plan = setup.plan(**materializer)
+    return Settings(kafka=plan.kafka, materializer=plan.materializer)
+
+
+def position_of(setup: Setup) -> Position | None:
+    return GroupPositions(setup.plan().kafka, setup.prefix).read([setup.raw])[setup.raw]
+
+
+def send_rows(job: TableJob, *numbers: int) -> None:
+    rows = (Row((int_bytes(5),), {"a": Cell(number, b"%d" % number)}, LivenessInfo(number)) for number in numbers)
+    job.send(*(raw_record(int_bytes(1), "row", row, offset=number) for number, row in zip(numbers, rows, strict=True)))
+
+
+def test_a_position_that_does_not_move_is_committed_again(setup: Setup) -> None:
+    plan, records, clock = setup.plan(), setup.records(), Clock()
+    renewal = Renewal(settings_of(setup, position_renewal_hours=12), clock)
+    try:
+        open_partitions.run_partition(plan, setup.raw, records[:100], counting(plan, setup.raw.topic))
+        before = position_of(setup)
+        assert before is not None
+        for hours in (0, 6, 11):
+            clock.now = hours * HOUR
+            assert renewal.is_due
+            renewal.run([setup.raw])
+            assert not renewal.is_due
+        assert position_of(setup) == before
+        clock.now = 12 * HOUR
+        renewal.run([setup.raw])
+        assert position_of(setup) == before._replace(renewals=1)
+        # The task that the process has kept open is fenced, and notices before it begins.
+        open_partitions.run_partition(plan, setup.raw, records[100:], counting(plan, setup.raw.topic))
+    finally:
+        open_partitions.close_all()
+    setup.check()
+
+
+def test_an_offset_that_is_gone_is_noticed_without_messages(setup: Setup) -> None:
+    setup.run(until=100)
+    clock = Clock()
+    renewal = Renewal(settings_of(setup), clock)
+    renewal.run([setup.raw])
+    admin = AdminClient({"bootstrap.servers": setup.bootstrap})
+    admin.delete_consumer_groups([setup.prefix])[setup.prefix].result()
+    clock.now = 60
+    with pytest.raises(CdcError, match="has lost its offset") as caught:
+        renewal.run([setup.raw])
+    assert caught.value.code is Code.STATE_MISMATCH
+
+
+def test_a_topic_that_was_made_anew_stops(job: TableJob) -> None:
+    planner = PatientPlanner(job.settings, job.registry)
+    planner.plan()
+    send_rows(job, 1, 2)
+    assert job.run().error is None
+    admin = AdminClient({"bootstrap.servers": job.settings.kafka.bootstrap_servers})
+    admin.delete_topics([job.raw.topic])[job.raw.topic].result()
+    make_raw_topic(admin, job.raw.topic)
+    send_rows(job, 3, 4, 5, 6)  # more than there were: the offsets alone would fit
+    with pytest.raises(CdcError, match="made anew") as caught:
+        planner.plan()
+    assert caught.value.code is Code.STATE_MISMATCH
+    error = job.run().error  # another driver: the brokers have dropped the group's offset with the topic
+    assert error is not None
+    assert (error.code, "no committed offset" in error.problem) == (Code.STATE_MISMATCH, True)
+    assert len(job.changes()) == 2
+
+
+def test_a_topic_that_gets_more_partitions_stops(job: TableJob) -> None:
+    planner = PatientPlanner(job.settings, job.registry)
+    planner.plan()
+    send_rows(job, 1, 2)
+    assert job.run().error is None
+    admin = AdminClient({"bootstrap.servers": job.settings.kafka.bootstrap_servers})
+    admin.create_partitions([NewPartitions(job.raw.topic, 3)])[job.raw.topic].result()
+    send_rows(job, 3)
+    for begin in (planner.plan, PatientPlanner(job.settings, job.registry).check_positions):
+        with pytest.raises(CdcError, match="has 3 partitions") as caught:
+            begin()
+        assert caught.value.code is Code.PARTITIONS_CHANGED
+    error = job.run().error
+    assert error is not None
+    assert error.code is Code.PARTITIONS_CHANGED
+    assert len(job.changes()) == 2
+
+
+def test_partitions_that_come_while_the_job_starts_stop_it(job: TableJob) -> None:
+    """A task would take a new partition, which has no position, for one of a new topic."""
+    planner = PatientPlanner(job.settings, job.registry)
+    planner.check_positions()
+    admin = AdminClient({"bootstrap.servers": job.settings.kafka.bootstrap_servers})
+    wanted = RAW_PARTITIONS + 1
+    admin.create_partitions([NewPartitions(job.raw.topic, wanted)])[job.raw.topic].result()
+    with pytest.raises(CdcError, match=f"has {wanted} partitions") as caught:
+        planner.plan()
+    assert caught.value.code is Code.PARTITIONS_CHANGED
+
+
+@pytest.mark.exhaustive  # for its jars
+def test_the_lag_is_what_kafkas_own_tool_says(setup: Setup) -> None:
+    install(KAFKA_TOOLS, print)
+    setup.run(until=MESSAGES - 7)
+    command: list[Any] = [find_java(JAVA, print).executable, "-XX:TieredStopAtLevel=1", "-cp", class_path(KAFKA_TOOLS)]
+    command += ["org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--bootstrap-server", setup.bootstrap]
+    command += ["--describe", "--group", setup.prefix]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    header, row = (line.split() for line in shown.splitlines() if line.strip() and "no active members" not in line)
+    found = dict(zip(header, row, strict=False))
+    assert (found["TOPIC"], found["CURRENT-OFFSET"]) == (setup.raw.topic, str(MESSAGES - 7))
+    assert (found["LOG-END-OFFSET"], found["LAG"]) == (str(MESSAGES), "7")
+
+
+@pytest.mark.exhaustive
+def test_an_idle_groups_offset_outlives_its_retention(tmp_path: Path) -> None:
+    """A broker that forgets offsets after a minute; one group's are renewed, another's are not."""
+    broker = KafkaBroker(
+        settings={"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "1000"},
+        folder=tmp_path / "b",
+    )
+    try:
+        broker.start()
+        kept, lost = (make_setup(broker.bootstrap_servers, name, tmp_path / name) for name in ("kept", "lost"))
+        for each in (kept, lost):
+            each.run(until=100)
+        renewal = Renewal(settings_of(kept, position_renewal_hours=20 / HOUR))
+        deadline = time.monotonic() + 180
+        while position_of(lost) is not None:
+            assert time.monotonic() < deadline
+            if renewal.is_due:
+                renewal.run([kept.raw])
+            time.sleep(1)
+        kept.run()
+        kept.check()
+        with pytest.raises(CdcError) as caught:
+            lost.run()
+        assert caught.value.code is Code.STATE_MISMATCH
+    finally:
+        broker.close()

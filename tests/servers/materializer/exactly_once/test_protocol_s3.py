@@ -1,0 +1,119 @@
+"""The state protocol with its checkpoint location on an S3 server; verify/chaos has the same on local disk."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cdc_program.errors import CdcError, Code
+from materializer.fault_points import FaultPoint
+from verify.chaos.matrix import Action, Cell, make_setup, produce, run_cell
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from local_stack.servers.interfaces import KafkaServer
+    from local_stack.servers.s3 import S3Server
+    from tests.support.materializer.protocol_run import Setup
+
+pytestmark = pytest.mark.servers
+# Where S3 and a disk differ: what is written, fetched, listed and deleted.
+CELLS = [
+    Cell(FaultPoint.IN_WRITE, Action.KILL, 6, "fresh"),
+    Cell(FaultPoint.AFTER_CHANGELOG, Action.ZOMBIE, 3, "fresh"),
+    Cell(FaultPoint.IN_UPLOAD, Action.KILL, 3, "fresh"),
+    Cell(FaultPoint.IN_UPLOAD, Action.ZOMBIE, 7, "fresh"),
+    Cell(FaultPoint.AFTER_SNAPSHOT, Action.RAISE, 2, "fresh"),
+    Cell(FaultPoint.AFTER_MANIFESTS, Action.KILL, 2, "fresh"),
+    Cell(FaultPoint.IN_FETCH, Action.KILL, 2, "restored"),
+]
+
+
+@pytest.fixture
+def setup(kafka: KafkaServer, s3: S3Server, topic_prefix: str, tmp_path: Path) -> Setup:
+    return make_setup(kafka.bootstrap_servers, topic_prefix, tmp_path, location=s3.location(topic_prefix))
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell.point.name}-{cell.action.name}".lower())
+def test_a_crash_changes_nothing(setup: Setup, cell: Cell) -> None:
+    assert run_cell(setup, cell).problem == ""
+
+
+def test_what_is_not_needed_goes_and_what_is_lost_comes_back(setup: Setup) -> None:
+    setup.run()
+    assert len(setup.history.snapshots()) == 2
+    shutil.rmtree(setup.state)
+    produce(setup, 1)
+    setup.run()
+    setup.check()
+
+
+@pytest.mark.parametrize("how", [pytest.param("read_only", marks=pytest.mark.exhaustive), "away"])
+def test_a_location_that_fails_for_a_while(setup: Setup, s3: S3Server, how: str) -> None:
+    setup.run(until=100)
+    before = setup.counts()
+    s3.stop()
+    try:
+        if how == "read_only":
+            s3.read_only = True
+            s3.start()
+        with pytest.raises(CdcError) as raised:
+            setup.run()
+    finally:
+        s3.stop()
+        s3.read_only = False
+        s3.start()
+    assert raised.value.code is Code.CHECKPOINT_LOCATION
+    assert setup.counts() == before
+    setup.run()
+    setup.check()
+
+
+def test_a_location_that_hangs_for_a_while(setup: Setup, s3: S3Server) -> None:
+    """It keeps its connections and answers nothing; what was under way is stored after all when it wakes up."""
+    setup.run(until=100)
+    before = setup.counts()
+    s3.pause()
+    try:
+        with pytest.raises(CdcError, match="does not answer") as raised:
+            setup.run(transaction_timeout_seconds=2)
+    finally:
+        s3.resume()
+    assert raised.value.code is Code.CHECKPOINT_LOCATION
+    assert setup.counts() == before
+    setup.run()
+    setup.check()
+
+
+@pytest.mark.parametrize("doing", ["listing", "reading"])
+def test_a_restore_from_a_location_that_hangs(
+    setup: Setup, s3: S3Server, monkeypatch: pytest.MonkeyPatch, doing: str
+) -> None:
+    """Before anything is read, or between two files of a snapshot: given up long before the client's own 100 s."""
+    setup.run(until=100)
+    before = setup.counts()
+    shutil.rmtree(setup.state)
+
+    def pause(point: FaultPoint) -> None:
+        if point is FaultPoint.IN_FETCH:
+            s3.pause()
+
+    if doing == "reading":
+        monkeypatch.setattr("materializer.store.checkpoints.reach", pause)
+    else:
+        s3.pause()
+    began = time.monotonic()
+    try:
+        with pytest.raises(CdcError, match=f"does not answer: {doing}") as raised:
+            setup.run(transaction_timeout_seconds=10)
+    finally:
+        s3.resume()
+        monkeypatch.undo()
+    assert raised.value.code is Code.CHECKPOINT_LOCATION
+    assert time.monotonic() - began < 60
+    assert setup.counts() == before
+    setup.run()
+    setup.check()

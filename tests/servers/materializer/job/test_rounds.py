@@ -1,0 +1,172 @@
+"""A worker's rounds over a share of raw partitions, on a real broker: what waits, and what does not."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
+from cassandra_storage.rows import Cell, Row
+from cdc_program.errors import Code
+from materializer.job import open_partitions, worker_loop
+from materializer.job.plan import Share, raw_partitions
+from materializer.job.worker_loop import BatchTask
+from materializer.kafka import GroupPositions
+from tests.support.materializer.protocol_run import read_topic
+from tests.support.materializer.raw_builder import int_bytes, raw_record
+from tests.support.materializer.table_job import PatientPlanner, TableJob, job_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from local_stack.servers.interfaces import KafkaServer
+    from materializer.exactly_once.position import Position, RawPartition
+    from materializer.job.plan import BatchPlan
+    from materializer.job.worker_loop import TaskResult
+
+pytestmark = pytest.mark.servers
+LIVES = 2
+PATIENCE_SECONDS = 60.0
+
+
+@pytest.fixture
+def job(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Iterator[TableJob]:
+    made = TableJob.start(job_settings(kafka.bootstrap_servers, topic_prefix, tmp_path))
+    yield made.with_settings(idle_commit_seconds=3600.0, silent_host_seconds=1e6)
+    open_partitions.close_all()
+
+
+def plan_of(job: TableJob) -> BatchPlan:
+    return PatientPlanner(job.settings, job.registry).plan()
+
+
+def run(plan: BatchPlan, seconds: float = 1.0, messages: int = 1000) -> dict[RawPartition, TaskResult]:
+    share = Share(tuple(raw_partitions(plan.shapes)), messages, seconds)
+    return {result.partition: result for result in BatchTask(plan)([share])}
+
+
+def result_of(job: TableJob, plan: BatchPlan) -> TaskResult:
+    """Of the first batch in which the partition has something to tell: on a busy machine messages may come late."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while job.raw not in (results := run(plan)):
+        assert time.monotonic() < deadline
+    return results[job.raw]
+
+
+def position(job: TableJob) -> Position | None:
+    return GroupPositions(job.settings.kafka, job.settings.materializer.group_id).read([job.raw])[job.raw]
+
+
+def heartbeat(job: TableJob, host: int = 1) -> None:
+    job.send(raw_record(b"", "heartbeat", None, host=host, clock=int(time.time() * 1e6)))
+
+
+def write(job: TableJob, number: int, lives: int = 0) -> None:
+    now = int(time.time())
+    end = (now + lives, lives) if lives else (NO_DELETION_TIME, NO_TTL)
+    row = Row((int_bytes(5),), {"a": Cell(number, b"%d" % number, *end)})
+    job.send(raw_record(int_bytes(1), "row", row, offset=number))
+
+
+def settle(job: TableJob, plan: BatchPlan) -> Position:
+    """Until a heartbeat by itself moves nothing."""
+    for _ in range(10):
+        before = position(job)
+        heartbeat(job)
+        run(plan)
+        if before is not None and position(job) == before:
+            return before
+    raise AssertionError("it goes on committing")
+
+
+def test_heartbeats_wait_and_a_write_among_them_comes_at_once(job: TableJob) -> None:
+    plan = plan_of(job)
+    before = settle(job, plan)
+    for host in (1, 2, 3):
+        heartbeat(job, host)
+        assert run(plan, 0.5) == {}
+    assert position(job) == before
+    write(job, 1)
+    heartbeat(job)
+    report = result_of(job, plan).report
+    assert report is not None
+    assert (report.first, report.changes, len(job.changes())) == (before.offset, 1, 1)  # the heartbeats went first
+
+
+def test_what_expires_in_a_quiet_partition_is_told_on_time(job: TableJob) -> None:
+    plan = plan_of(job)
+    settle(job, plan)
+    write(job, 1, LIVES)
+    over = time.time() + LIVES + 3
+    while time.time() < over:
+        heartbeat(job)
+        run(plan, 0.2)
+    prefix = job.settings.kafka.topic_prefix
+    told = [
+        message.timestamp()[1] / 1000
+        for message in read_topic(job.settings.kafka.bootstrap_servers, f"{prefix}.shop.orders", 3)
+        if message.value() is None
+    ]
+    assert len(told) == 1  # the tombstone after the delete
+    (_, deleted, _) = job.changes()
+    assert deleted["op"] == "d"
+    assert 0 <= told[0] - deleted["source"]["ts_us"] / 1e6 < 5
+    moved = position(job)
+    heartbeat(job)
+    run(plan)  # for what made a version
+    heartbeat(job)
+    assert run(plan) == {}
+    assert moved is not None
+
+
+def test_a_backlog_is_read_bit_by_bit(job: TableJob) -> None:
+    plan = plan_of(job)
+    job.send(*(raw_record(int_bytes(1), "row", _row(number), offset=number) for number in range(3000)))
+    while not (results := run(plan, 0.0, messages=100)):  # a round each
+        pass
+    report = results[job.raw].report
+    assert report is not None
+    assert 0 < report.messages <= 100
+    while (at := position(job)) is None or at.offset < 3000:
+        assert all(result.error is None for result in run(plan, 1.0, messages=500).values())
+    assert [change["after"]["a"] for change in job.changes()] == [str(each) for each in range(3000)]
+
+
+def _row(number: int) -> Row:
+    return Row((int_bytes(5),), {"a": Cell(number, b"%d" % number)}, LivenessInfo(number))
+
+
+def test_messages_that_are_gone_stop_their_partition(job: TableJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(job)
+    settle(job, plan)
+    before = position(job)
+    assert before is not None
+    for number in range(5):
+        write(job, number + 1)
+    open_partitions.close_all()
+    admin = AdminClient({"bootstrap.servers": job.settings.kafka.bootstrap_servers})
+    gone = TopicPartition(*job.raw, before.offset + 4)
+    admin.delete_records([gone])[gone].result()
+    monkeypatch.setattr(worker_loop, "_of_group", {})  # another worker, which has read nothing ahead
+    error = result_of(job, plan).error
+    assert error is not None
+    assert error.code is Code.RAW_SKIPPED
+    assert f"should have offset {before.offset}, but it has {before.offset + 4}" in error.problem
+
+
+def test_partitions_that_were_added_are_seen_before_a_message_is_folded(job: TableJob) -> None:
+    plan = plan_of(job)
+    settle(job, plan)
+    before = position(job)
+    admin = AdminClient({"bootstrap.servers": job.settings.kafka.bootstrap_servers})
+    admin.create_partitions([NewPartitions(job.raw.topic, 3)])[job.raw.topic].result()
+    write(job, 1)
+    error = result_of(job, plan).error
+    assert error is not None
+    assert error.code is Code.PARTITIONS_CHANGED
+    assert position(job) == before

@@ -1,0 +1,131 @@
+"""A publisher beside the tests' real servers, and what it has sent."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from cdc_messages import topics
+from local_stack.servers.cassandra import CassandraCluster
+from publisher.cdc_raw import segments
+from publisher.inflight import Mark
+from publisher.position import Positions
+from tests.support.publisher.publisher_process import PublisherProcess, settings_beside
+from tests.support.publisher.sent import Sent, SentSchemas, open_consumer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from cassandra.cluster import Session
+
+    from local_stack.servers.interfaces import CassandraServers, KafkaServer
+
+SYNC_SECONDS = 1.5  # the tests' commit log syncs once a second
+
+
+class _Registry(BaseHTTPRequestHandler):
+    """As much of a registry as registering takes."""
+
+    def do_POST(self) -> None:
+        schema = json.loads(self.rfile.read(int(self.headers["content-length"])))["schema"]
+        self._answer(200, {"id": 7, "version": 1, "subject": "any", "schema": schema})
+
+    def _answer(self, status: int, body: object) -> None:
+        content = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/vnd.schemaregistry.v1+json")
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def registry_url() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Registry)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+@pytest.fixture
+def kafka_side(kafka: KafkaServer, registry_url: str, topic_prefix: str) -> dict[str, object]:
+    """Settings: the tests' broker and registry, and topics of the test's own."""
+    return {
+        "kafka.bootstrap_servers": kafka.bootstrap_servers,
+        "kafka.topic_prefix": topic_prefix,
+        "registry.url": registry_url,
+    }
+
+
+@pytest.fixture
+def own_cluster(tmp_path: Path) -> Iterator[Callable[..., CassandraCluster]]:
+    """Starts a cluster of the test's own, of the arguments of CassandraCluster."""
+    with ExitStack() as running:
+        yield lambda **given: running.enter_context(CassandraCluster(folder=tmp_path / "cluster", **given))
+
+
+@pytest.fixture
+def publisher(
+    cassandra: CassandraServers, cql: Session, kafka_side: dict[str, object], tmp_path: Path
+) -> Iterator[PublisherProcess]:
+    """Not started yet; it begins behind what other tests have written, whose tables may be dropped."""
+    folder = cassandra.nodes[0].cdc_raw
+    assert folder is not None
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    begin_behind_the_present(folder, state, cql)
+    process = PublisherProcess(settings_beside(cassandra, state) | kafka_side, tmp_path)
+    yield process
+    process.kill()
+
+
+def begin_behind_the_present(folder: Path, state: Path, cql: Session) -> None:
+    time.sleep(SYNC_SECONDS)
+    positions = Positions.load(state / "position.json", cql.execute("SELECT host_id FROM system.local").one().host_id)
+    for file in segments(folder):
+        index = file.read_index()
+        if index is not None:
+            positions.move([Mark(file.id, index.offset, is_end=index.is_completed)])
+    positions.save()
+
+
+@pytest.fixture
+def sent(kafka: KafkaServer, topic_prefix: str) -> Callable[..., list[Sent]]:
+    """Waits until a table's raw topic satisfies a condition and returns all of it, in the order of each partition."""
+
+    def wait(keyspace: str, table: str, enough: Callable[[list[Sent]], bool], seconds: float = 60.0) -> list[Sent]:
+        schemas = SentSchemas(kafka.bootstrap_servers, topics.tables_topic(topic_prefix))
+        topic = topics.raw_topic(topic_prefix, keyspace, table)
+        found: list[Sent] = []
+        deadline = time.monotonic() + seconds
+        consumer = open_consumer(kafka.bootstrap_servers)
+        try:
+            while topic not in consumer.list_topics().topics:
+                assert time.monotonic() < deadline, f"{topic} is not made"
+                time.sleep(0.1)
+            partitions = consumer.list_topics(topic).topics[topic].partitions
+            consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+            while not enough(found):
+                assert time.monotonic() < deadline, f"{len(found)} messages in {topic}"
+                for message in consumer.consume(1000, timeout=0.2):
+                    assert message.error() is None
+                    partition, value = message.partition(), message.value()
+                    assert partition is not None
+                    assert value is not None
+                    found.append(schemas.decode(partition, message.key(), value))
+        finally:
+            consumer.close()
+        return found
+
+    return wait

@@ -1,0 +1,264 @@
+"""What a broker does to a publisher that runs: a full disk, a deleted topic, a lower limit, a right taken away."""
+
+from __future__ import annotations
+
+import time
+from random import randbytes
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from cdc_messages.topics import raw_topic, tables_topic
+from local_stack.servers.kafka import KafkaBroker
+from tests.support.publisher.publisher_process import eventually
+from tests.support.publisher.sent import int_value, rows
+from tests.support.small_disk import fill, small_disk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from cassandra.cluster import Session
+
+    from tests.support.publisher.publisher_process import PublisherProcess
+    from tests.support.publisher.sent import Sent
+
+    SentBy = Callable[..., list[Sent]]
+
+pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(400)]
+
+SECONDS = 120.0
+DISK_MIB, LEFT_BYTES = 24, 256 * 1024
+SMALL_INDEXES = {"log.index.size.max.bytes": "4096"}  # they are mapped whole, and would take the disk's room
+MADE = {
+    "message.timestamp.type": "LogAppendTime",
+    "cleanup.policy": "delete",
+    "retention.ms": str(14 * 24 * 3_600_000),
+    "max.message.bytes": str(32 * 1024 * 1024),
+}
+ANYBODY = "User:ANONYMOUS"
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+
+
+@pytest.fixture
+def broker_settings() -> dict[str, str]:
+    return {}
+
+
+@pytest.fixture
+def kafka(broker_settings: dict[str, str], tmp_path: Path) -> Iterator[KafkaBroker]:
+    """A broker of the test's own, in the place of the one that all share."""
+    with KafkaBroker(settings=broker_settings, folder=tmp_path / "kafka") as broker:
+        yield broker
+
+
+@pytest.fixture
+def admin(kafka: KafkaBroker) -> AdminClient:
+    return AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+
+
+class Table:
+    """A table whose first row has been published; `write` adds the next one."""
+
+    def __init__(self, publisher: PublisherProcess, cql: Session, keyspace: str, sent: SentBy) -> None:
+        self.keyspace = keyspace
+        self.topic = raw_topic(str(publisher.settings["kafka.topic_prefix"]), keyspace, "hurt")
+        self.written = 0
+        self._sent = sent
+        self._session = cql
+        cql.execute(f"CREATE TABLE {keyspace}.hurt (id int PRIMARY KEY, v blob) WITH cdc = true")
+        self._insert = cql.prepare(f"INSERT INTO {keyspace}.hurt (id, v) VALUES (?, ?)")
+        publisher.start()
+        self.write()
+        self.wait()
+
+    def write(self, size: int = 10) -> None:
+        """Bytes that cannot be compressed."""
+        self._session.execute(self._insert, (self.written, randbytes(size)))
+        self.written += 1
+
+    def wait(self, first: int = 0) -> list[Sent]:
+        """All rows from the `first` on are in the topic."""
+        wanted = {int_value(number) for number in range(first, self.written)}
+        return rows(self._sent(self.keyspace, "hurt", lambda found: {each.key for each in found} >= wanted, SECONDS))
+
+
+@pytest.fixture
+def table(publisher: PublisherProcess, cql: Session, fresh_keyspace: str, sent: SentBy) -> Table:
+    return Table(publisher, cql, fresh_keyspace, sent)
+
+
+def ends_with(publisher: PublisherProcess, words: str, code: str = "CDC-021") -> None:
+    """It ends by itself, with what the broker said."""
+    assert publisher.wait() == 3
+    assert f"error {code}" in publisher.log()
+    assert words in publisher.log()
+    assert "Traceback" not in publisher.log()
+
+
+class TestDisk:
+    @pytest.fixture
+    def broker_settings(self, tmp_path: Path) -> Iterator[dict[str, str]]:
+        """Half of the partitions lie on a disk that gets full, the broker's own log does not."""
+        with small_disk(tmp_path / "disk", DISK_MIB):
+            folders = f"{tmp_path / 'disk' / 'data'},{tmp_path / 'kafka' / 'data'}"
+            yield {"log.dirs": folders, "metadata.log.dir": str(tmp_path / "metadata"), **SMALL_INDEXES}
+
+    def test_a_full_disk_is_waited_for(
+        self, publisher: PublisherProcess, table: Table, kafka: KafkaBroker, tmp_path: Path
+    ) -> None:
+        ballast = fill(tmp_path / "disk", LEFT_BYTES)
+        for _ in range(60):
+            table.write(50_000)
+        eventually(lambda: "No space left on device" in kafka.log.read_text(), SECONDS)
+        eventually(lambda: "has not the oldest one" in publisher.command("status")[1], SECONDS)
+        assert publisher.get("/health")[0] == 200  # its own loop is well
+        ballast.unlink()
+        kafka.kill()  # a broker does not take a failed folder up again while it runs
+        kafka.start()
+        table.wait()
+        eventually(lambda: "waiting" not in publisher.command("status")[1], SECONDS)
+        assert publisher.stop() == 0
+        assert "Traceback" not in publisher.log()
+
+
+class TestTopic:
+    @pytest.fixture
+    def broker_settings(self) -> dict[str, str]:
+        """As Kafka has it by default: what a client asks for is made, with the broker's own settings."""
+        return {"auto.create.topics.enable": "true", "num.partitions": "1"}
+
+    @pytest.fixture
+    def until_it_ends(self, publisher: PublisherProcess, table: Table) -> Callable[[], None]:
+        """Writes on."""
+
+        def write() -> None:
+            deadline = time.monotonic() + SECONDS
+            while publisher.is_running():
+                assert time.monotonic() < deadline, publisher.log()
+                table.write()
+                time.sleep(0.2)
+
+        return write
+
+    def test_a_deleted_one_is_made_anew_as_it_must_be(
+        self, publisher: PublisherProcess, table: Table, admin: AdminClient, until_it_ends: Callable[[], None]
+    ) -> None:
+        delete(admin, table.topic)
+        first = table.written
+        until_it_ends()
+        ends_with(publisher, table.topic)
+        table.write()
+        publisher.start()
+        assert len({each.partition for each in table.wait(first)}) == 3
+        assert configuration(admin, table.topic).items() >= MADE.items()
+        tables = tables_topic(str(publisher.settings["kafka.topic_prefix"]))
+        assert configuration(admin, tables)["cleanup.policy"] == "compact"
+        assert publisher.stop() == 0
+
+    def test_one_that_somebody_else_makes_anew_is_refused(
+        self, publisher: PublisherProcess, table: Table, admin: AdminClient, until_it_ends: Callable[[], None]
+    ) -> None:
+        delete(admin, table.topic)
+        admin.create_topics([NewTopic(table.topic, 3, 1)])[table.topic].result(SECONDS)
+        until_it_ends()
+        ends_with(publisher, "has message.timestamp.type=CreateTime", "CDC-022")
+
+
+def configuration(admin: AdminClient, topic: str) -> dict[str, str]:
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    entries = admin.describe_configs([resource])[resource].result(SECONDS)
+    return {name: entry.value for name, entry in entries.items()}
+
+
+def delete(admin: AdminClient, topic: str) -> None:
+    admin.delete_topics([topic])[topic].result(SECONDS)
+    deadline = time.monotonic() + SECONDS
+    while topic in admin.list_topics().topics:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_message_that_is_too_large_stops_it_until_the_topic_takes_it(
+    publisher: PublisherProcess, table: Table, admin: AdminClient
+) -> None:
+    limit(admin, table.topic, 20_000)
+    table.write(30_000)
+    ends_with(publisher, "MSG_SIZE_TOO_LARGE")
+    table.write()
+    since = len(publisher.log())
+    publisher.begin()
+    ends_with(publisher, "MSG_SIZE_TOO_LARGE")
+    assert '"segment finished"' not in publisher.log()[since:]
+    limit(admin, table.topic, 40_000)
+    publisher.start()
+    table.wait()
+    assert publisher.stop() == 0
+
+
+def limit(admin: AdminClient, topic: str, size: int) -> None:
+    entry = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(SECONDS)
+
+
+class TestRights:
+    @pytest.fixture
+    def broker_settings(self) -> dict[str, str]:
+        return AUTHORIZER
+
+    def test_a_right_that_is_taken_away_stops_it_until_it_is_given_back(
+        self, publisher: PublisherProcess, table: Table, admin: AdminClient
+    ) -> None:
+        assert "ok    kafka" in publisher.command("check")[1]
+        take_away(admin, table.topic, AclOperation.WRITE)
+        table.write()
+        ends_with(publisher, "TOPIC_AUTHORIZATION_FAILED")
+        table.write()
+        status, told = publisher.command("check")
+        assert status == 3
+        assert f"The topic {table.topic} may not be used as it must be: WRITE" in told
+        assert publisher.fail()[0] == 3
+        denied = AclBindingFilter(*place_of(table.topic), AclOperation.WRITE, AclPermissionType.DENY)
+        [done] = admin.delete_acls([denied]).values()
+        done.result(SECONDS)
+        publisher.start()
+        table.wait()
+        assert publisher.stop() == 0
+
+    def test_a_topic_whose_settings_may_not_be_read_any_more_is_told_and_no_reason_to_stop(
+        self, publisher: PublisherProcess, table: Table, admin: AdminClient
+    ) -> None:
+        take_away(admin, table.topic, AclOperation.DESCRIBE_CONFIGS)
+        eventually(lambda: "a raw topic cannot be checked" in publisher.log(), SECONDS)
+        assert "TOPIC_AUTHORIZATION_FAILED" in publisher.log()
+        table.write()
+        table.wait()
+        assert publisher.stop() == 0
+
+
+def place_of(topic: str) -> tuple[ResourceType, str, ResourcePatternType, str, str]:
+    return ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, ANYBODY, "*"
+
+
+def take_away(admin: AdminClient, topic: str, right: AclOperation) -> None:
+    """Anybody may do all but this with the topic."""
+    for operation, kind in ((AclOperation.ALL, AclPermissionType.ALLOW), (right, AclPermissionType.DENY)):
+        [done] = admin.create_acls([AclBinding(*place_of(topic), operation, kind)]).values()
+        done.result(SECONDS)

@@ -1,0 +1,141 @@
+"""What would lose changes is found, told with its fix, and stops the publisher unless it is accepted by name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from local_stack.clients.cql import connect
+from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
+from publisher.loss_rules import Facts, Finding, Keyspace, Status, judge, losses
+
+if TYPE_CHECKING:
+    from local_stack.servers.interfaces import KafkaServer
+
+ROOT = Path(__file__).resolve().parents[3]
+SETTINGS = {
+    "cdc_enabled": "true",
+    "cdc_block_writes": "true",
+    "cdc_on_repair_enabled": "true",
+    "commitlog_sync": "periodic",
+    "commitlog_sync_period": "10000ms",
+}
+KEYSPACE = Keyspace(
+    "shop", ("orders",), durable_writes=True, replication={"class": "a.b.NetworkTopologyStrategy", "cdc": "2"}
+)
+WELL = Facts("5.0.8", "cdc", 2, SETTINGS, (KEYSPACE,), "/cdc_raw", 50, is_cdc_raw_ours=True, kafka=())
+SIMPLE = replace(KEYSPACE, replication={"class": "SimpleStrategy", "replication_factor": "3"})
+
+
+def worst(facts: Facts) -> list[tuple[str, Status]]:
+    return [(finding.check, finding.status) for finding in judge(facts) if finding.status is not Status.OK]
+
+
+def test_all_is_well() -> None:
+    findings = judge(WELL)
+    assert {finding.status for finding in findings} == {Status.OK}
+    assert not any(finding.fix for finding in findings)
+    assert {finding.check for finding in findings} == {
+        "cdc_enabled",
+        "cdc_block_writes",
+        "cdc_on_repair_enabled",
+        "commitlog_sync",
+        "disk",
+        "kafka",
+        "replication",
+        "tables",
+    }
+
+
+@pytest.mark.parametrize(
+    ("facts", "check", "status"),
+    [
+        (replace(WELL, settings={**SETTINGS, "cdc_enabled": "false"}), "cdc_enabled", Status.FAIL),
+        (replace(WELL, settings={**SETTINGS, "cdc_block_writes": "false"}), "cdc_block_writes", Status.FAIL),
+        (replace(WELL, settings={**SETTINGS, "cdc_on_repair_enabled": "false"}), "cdc_on_repair_enabled", Status.FAIL),
+        (replace(WELL, settings={**SETTINGS, "commitlog_sync_period": "11s"}), "commitlog_sync", Status.WARN),
+        (replace(WELL, settings=None), "cdc_enabled", Status.WARN),
+        (replace(WELL, keyspaces=(replace(KEYSPACE, durable_writes=False),)), "durable_writes", Status.FAIL),
+        (replace(WELL, datacenter="other"), "replication", Status.FAIL),
+        (replace(WELL, keyspaces=(SIMPLE,)), "replication", Status.FAIL),
+        (
+            replace(WELL, keyspaces=(replace(KEYSPACE, replication={**KEYSPACE.replication, "cdc": "1"}),)),
+            "replication",
+            Status.WARN,
+        ),
+        (replace(WELL, free_percent=19), "disk", Status.WARN),
+        (replace(WELL, is_cdc_raw_ours=False), "cdc_raw", Status.FAIL),
+        (replace(WELL, kafka=("The topic x may not be described: no.",)), "kafka", Status.FAIL),
+    ],
+)
+def test_each_is_found_alone_and_has_a_fix(facts: Facts, check: str, status: Status) -> None:
+    assert worst(facts) == [(check, status)]
+    assert all(finding.fix for finding in judge(facts) if finding.status is not Status.OK)
+
+
+def test_one_datacenter_may_have_simple_strategy() -> None:
+    assert worst(replace(WELL, datacenters=1, keyspaces=(SIMPLE,))) == []
+
+
+def test_only_what_is_accepted_by_name_is_no_reason_to_stop() -> None:
+    findings = [Finding("durable_writes", Status.FAIL, "a", "b"), Finding("disk", Status.WARN, "c", "d")]
+    assert losses(findings, ["replication"]) == findings[:1]
+    assert losses(findings, ["durable_writes"]) == []
+
+
+@pytest.mark.servers
+def test_a_real_node(kafka: KafkaServer, tmp_path: Path) -> None:
+    options = CassandraOptions(heap_mib=400, commitlog_segment_mib=1, yaml={"cdc_block_writes": False})
+    with CassandraCluster(options=options, folder=tmp_path / "cluster") as cluster:
+        [node] = cluster.nodes
+        with connect([node.address], node.port) as client:
+            client.run(
+                "CREATE KEYSPACE fleeting WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+                " AND durable_writes = false"
+            )
+            client.run("CREATE TABLE fleeting.t (k int PRIMARY KEY) WITH cdc = true")
+
+        def publisher(command: str, **settings: object) -> subprocess.CompletedProcess[str]:
+            own = {
+                "cassandra.contact_points": node.address,
+                "cassandra.port": node.port,
+                "kafka.bootstrap_servers": kafka.bootstrap_servers,
+                "publisher.cdc_raw_directory": node.cdc_raw,
+                "publisher.state_directory": tmp_path / "state",
+                **{f"publisher.{name}": value for name, value in settings.items()},
+            }
+            flags = [f"--set={name}={value}" for name, value in own.items()]
+            return subprocess.run(
+                [sys.executable, "-m", "publisher", *flags, command],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+
+        told = publisher("check")
+        assert told.returncode == 3, told.stderr
+        lines = {line.split()[1]: line for line in told.stdout.splitlines()}
+        assert lines["cdc_enabled"].startswith("ok")
+        assert lines["cdc_on_repair_enabled"].startswith("ok")
+        assert lines["cdc_block_writes"].startswith("fail")
+        assert lines["durable_writes"].startswith("fail")
+        assert "fleeting" in lines["durable_writes"]
+        assert lines["kafka"].startswith("ok")
+        assert "CDC-017" in told.stderr
+        assert "Traceback" not in told.stderr
+
+        refused = publisher("run")
+        assert refused.returncode == 3
+        assert "CDC-017" in refused.stderr
+        assert not (tmp_path / "state").exists()
+
+        accepted = publisher("check", accept_loss="durable_writes,cdc_block_writes")
+        assert accepted.returncode == 0, accepted.stderr
+        assert "(accepted)" in accepted.stdout

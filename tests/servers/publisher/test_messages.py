@@ -1,0 +1,67 @@
+"""Real mutations become raw messages, the filler's do not, and other tables' are not looked into."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cdc_program.cassandra import connect
+from cdc_program.settings import CassandraSettings
+from publisher.messages import NOTHING, Origin, Outcome, raw_messages
+from publisher.position import Positions
+from publisher.schema import Schema
+from publisher.tail import Tails
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cassandra.cluster import Session
+
+    from local_stack.servers.interfaces import CassandraServers
+
+WRITTEN_AT = 1_600_000_000_000_001
+
+
+@pytest.fixture
+def schema(cassandra: CassandraServers, tmp_path: Path, fresh_keyspace: str) -> Iterator[Schema]:
+    settings = CassandraSettings(contact_points=cassandra.contact_points, port=cassandra.port)
+    with connect(settings, only=cassandra.contact_points[0]) as client:
+        yield Schema(tmp_path / "schema.json", client.rows, (fresh_keyspace, "filler"))
+
+
+def outcomes(cassandra: CassandraServers, cql: Session, schema: Schema, folder: Path) -> Iterator[Outcome]:
+    """Of all mutations in the log whose tables are known, once what is written now is durable."""
+    cdc_raw = cassandra.nodes[0].cdc_raw
+    assert cdc_raw is not None
+    time.sleep(1.5)
+    host_id = cql.execute("SELECT host_id FROM system.local").one().host_id
+    for tail in Tails(cdc_raw, Positions.load(folder / "position.json", host_id)).poll()[-2:]:
+        for entry in tail.entries():
+            origin = Origin(
+                host_id.bytes, tail.file.id, tail.file.path.name, tail.messaging_version, entry.end_position
+            )
+            if any(table_id in entry.mutation[:20] for table_id in schema.tables):
+                yield raw_messages(entry.mutation, origin, schema)
+
+
+@pytest.mark.servers
+def test_only_published_tables_give_messages(
+    cassandra: CassandraServers, cql: Session, fresh_keyspace: str, schema: Schema, tmp_path: Path
+) -> None:
+    for name, options in (("filler", "WITH cdc = true"), ("plain", ""), ("told", "WITH cdc = true")):
+        cql.execute(f"CREATE TABLE {fresh_keyspace}.{name} (id int PRIMARY KEY, v blob) {options}")
+        cql.execute(f"INSERT INTO {fresh_keyspace}.{name} (id, v) VALUES (7, 0x01) USING TIMESTAMP {WRITTEN_AT}")
+    schema.refresh()
+    [told] = [table for table in schema.current() if table.table.qualified_name == f"{fresh_keyspace}.told"]
+    found = list(outcomes(cassandra, cql, schema, tmp_path))
+    assert [outcome.filler_written_at for outcome in found if outcome.filler_written_at] == [WRITTEN_AT]
+    messages = [message for outcome in found for message in outcome.messages if message.table.id == told.id]
+    [message] = messages
+    assert message.key == (7).to_bytes(4, "big")
+    assert message.message.kind == "row"
+    assert message.message.schema_digest == told.digest
+    assert message.message.truncation_epoch == 0
+    assert NOTHING in found

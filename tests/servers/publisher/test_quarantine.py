@@ -1,0 +1,146 @@
+"""What cannot be decoded is put aside and told, the rest flows, and it is sent once it can be decoded."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cdc_messages.raw import place_id
+from cdc_program.errors import CdcError, Code
+from publisher.messages import Origin
+from publisher.quarantine import Gap, Quarantine
+from tests.support.publisher.publisher_process import eventually
+from tests.support.publisher.sent import at_least, int_value, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cassandra.cluster import Session
+
+    from tests.support.publisher.publisher_process import PublisherProcess
+    from tests.support.publisher.sent import Sent
+
+    SentBy = Callable[..., list[Sent]]
+
+ORIGIN = Origin(bytes(range(16)), 7, "CommitLog-7-7.log", 12, 1234)
+GAPS = [Gap(bytes(16), b"key"), Gap(bytes(range(16)), b"")]
+BATCHES, FIT, LARGE = 5, 3, 120_000  # of which, each twice and kept in base64, so many fit into either limit
+
+
+def test_a_mutation_comes_back_as_it_was_put(tmp_path: Path) -> None:
+    quarantine = Quarantine(tmp_path / "quarantine", 10, 1000)
+    quarantine.put(ORIGIN._replace(position=9999), b"later", "other", [])
+    quarantine.put(ORIGIN, b"\x00bytes", "reason", GAPS)
+    quarantine.put(ORIGIN, b"\x00bytes", "reason", GAPS)  # met again after a crash
+    first, second = Quarantine(tmp_path / "quarantine", 10, 1000).entries()
+    assert (first.origin, second.origin.position) == (ORIGIN, 9999)
+    assert (first.mutation, first.reason, first.gaps) == (b"\x00bytes", "reason", GAPS)
+    quarantine.remove(first)
+    assert len(quarantine) == 1
+
+
+@pytest.mark.parametrize(("most", "size"), [(1, 1000), (10, 0)])
+def test_above_a_limit_it_stops_and_keeps_nothing_more(tmp_path: Path, most: int, size: int) -> None:
+    quarantine = Quarantine(tmp_path / "quarantine", most, 10_000)
+    quarantine.put(ORIGIN, b"a", "reason", [])
+    full = Quarantine(tmp_path / "quarantine", most, size)
+    with pytest.raises(CdcError, match=r"CommitLog-7-7\.log") as caught:
+        full.put(ORIGIN._replace(position=9999), b"b", "reason", [])
+    assert caught.value.code is Code.QUARANTINE_FULL
+    assert len(full) == 1
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    quarantine = Quarantine(tmp_path, 10, 1000)
+    quarantine.put(ORIGIN, b"a", "reason", [])
+    [file] = tmp_path.iterdir()
+    file.write_text(file.read_text().replace("mutation", "mutatoin"))
+    with pytest.raises(CdcError, match=file.name) as caught:
+        quarantine.entries()
+    assert caught.value.code is Code.POSITION_FILE
+
+
+@pytest.mark.servers
+def test_a_batch_with_a_table_that_nobody_knows_waits_for_its_schema(
+    publisher: PublisherProcess, cql: Session, fresh_keyspace: str, sent: SentBy
+) -> None:
+    """Rows carry no size: what follows the unknown table's in the mutation cannot be found."""
+    history = write_what_nobody_knows(publisher, cql, fresh_keyspace, ["a"])
+    kept = history.with_name("kept")
+    cql.execute(f"INSERT INTO {fresh_keyspace}.stays (id, v) VALUES (2, 'b')")
+    status, log = publisher.fail(publisher__quarantine_max_mutations=0)
+    assert (status, "CDC-049" in log, "Traceback" in log, "CommitLog-7-" in log) == (4, True, False, True)
+    publisher.start()
+    found = by_key(sent(fresh_keyspace, "stays", at_least(2)))
+    [gap] = found[int_value(1)]
+    assert (gap.message.kind, found[int_value(2)][0].message.kind) == ("gap", "row")
+    assert publisher.log().count("CDC-048") == 1
+    eventually(lambda: "1 mutations: cassandra-publisher quarantine ls" in publisher.command("status")[1])
+    assert "not yet" in publisher.command("quarantine", "replay")[1]
+    publisher.stop()
+    shutil.move(kept, history)
+    status, shown = publisher.command("quarantine", "ls")
+    assert (status, shown.splitlines()[-1]) == (0, "1 mutations put aside")
+    assert f"{gap.message.file}:{gap.message.position}" in shown
+    status, shown = publisher.command("quarantine", "replay")
+    assert (status, shown.splitlines()[-1]) == (0, "1 of 1 mutations sent")
+    _, row, void = by_key(sent(fresh_keyspace, "stays", at_least(4)))[int_value(1)]
+    assert (row.message.kind, row.message.position) == ("row", gap.message.position)
+    assert (void.message.kind, void.message.file) == ("gap", "")
+    assert void.message.update == place_id(gap.message.host_id, gap.message.segment, gap.message.position)
+    [other] = rows(sent(fresh_keyspace, "gone", at_least(1)))
+    assert other.key == int_value(1)
+    assert publisher.command("quarantine", "ls")[1].splitlines()[-1] == "0 mutations put aside"
+
+
+@pytest.mark.servers
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("limit", "value"), [("quarantine_max_mutations", FIT), ("quarantine_max_mib", 1)])
+def test_at_its_limit_it_stops_and_goes_on_there_once_it_is_raised(
+    publisher: PublisherProcess, cql: Session, fresh_keyspace: str, sent: SentBy, limit: str, value: int
+) -> None:
+    history = write_what_nobody_knows(publisher, cql, fresh_keyspace, ["x" * LARGE] * BATCHES)
+    cql.execute(f"INSERT INTO {fresh_keyspace}.stays (id, v) VALUES (0, 'b')")
+    for _ in range(2):  # to start it again moves nothing
+        status, log = publisher.fail(**{f"publisher__{limit}": value})
+        assert (status, "CDC-049" in log, "Traceback" in log) == (4, True, False)
+        assert publisher.command("quarantine", "ls")[1].splitlines()[-1] == f"{FIT} mutations put aside"
+    publisher.start()
+    found = by_key(sent(fresh_keyspace, "stays", lambda found: int_value(0) in {each.key for each in found}))
+    kinds = {key: {each.message.kind for each in found} for key, found in found.items()}
+    eventually(lambda: publisher.command("quarantine", "ls")[1].splitlines()[-1] == f"{BATCHES} mutations put aside")
+    assert kinds.pop(int_value(0)) == {"row"}
+    assert all(kind == {"gap"} for kind in kinds.values())
+    assert publisher.stop() == 0
+    shutil.move(history.with_name("kept"), history)
+    assert publisher.command("quarantine", "replay")[1].splitlines()[-1] == f"{BATCHES} of {BATCHES} mutations sent"
+    wanted = {int_value(number) for number in range(1, BATCHES + 1)}
+    for name in ("stays", "gone"):
+        sent(fresh_keyspace, name, lambda found: {each.key for each in found if each.update} >= wanted)
+
+
+def write_what_nobody_knows(publisher: PublisherProcess, cql: Session, keyspace: str, values: list[str]) -> Path:
+    """Batches, the first under key 1, over a table that is dropped before the publisher has seen it; gives the file of
+    its schema history, which has none: what another publisher would know lies beside it as `kept`.
+    """
+    for name in ("stays", "gone"):
+        cql.execute(f"CREATE TABLE {keyspace}.{name} (id int PRIMARY KEY, v text) WITH cdc = true")
+    publisher.start()
+    publisher.stop()
+    history = Path(str(publisher.settings["publisher.state_directory"])) / "schema.json"
+    shutil.move(history, history.with_name("kept"))
+    for key, value in enumerate(values, start=1):
+        inserts = (f"INSERT INTO {keyspace}.{name} (id, v) VALUES ({key}, '{value}')" for name in ("stays", "gone"))
+        cql.execute(f"BEGIN UNLOGGED BATCH {'; '.join(inserts)}; APPLY BATCH")
+    cql.execute(f"DROP TABLE {keyspace}.gone")
+    return history
+
+
+def by_key(found: list[Sent]) -> dict[bytes, list[Sent]]:
+    result: dict[bytes, list[Sent]] = {}
+    for each in rows(found):
+        result.setdefault(each.key or b"", []).append(each)
+    return result

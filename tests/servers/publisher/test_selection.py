@@ -1,0 +1,128 @@
+"""Tables that the settings leave out: skipped, counted, told; and a hole once they are taken in again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cdc_program.errors import CdcError, Code
+from cdc_program.load import load_settings
+from publisher.loss_rules import Finding, Status, judge
+from publisher.schema import Schema
+from publisher.selection import Selection
+from tests.servers.publisher.test_loss_rules import WELL
+from tests.servers.publisher.test_operations import metrics
+from tests.support.publisher.publisher_process import eventually
+from tests.support.publisher.sent import at_least, rows
+from tests.unit.publisher.test_schema import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from cassandra.cluster import Session
+
+    from tests.support.publisher.publisher_process import PublisherProcess
+    from tests.support.publisher.sent import Sent
+
+TABLES = [("shop", "orders"), ("shop", "log"), ("Other", "t")]
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude", "taken"),
+    [
+        ((), (), TABLES),
+        (("shop.*",), (), [("shop", "orders"), ("shop", "log")]),
+        (("shop.*",), ("shop.log",), [("shop", "orders")]),
+        ((), ("shop.*",), [("Other", "t")]),
+        (("Other.t", "shop.log"), (), [("shop", "log"), ("Other", "t")]),
+        (("other.t",), (), []),
+        (("shop.orders",), ("shop.*",), []),
+    ],
+)
+def test_exclude_goes_over_include(
+    include: tuple[str, ...], exclude: tuple[str, ...], taken: list[tuple[str, str]]
+) -> None:
+    assert [table for table in TABLES if Selection(include, exclude).takes(*table)] == taken
+
+
+def test_a_pattern_that_fits_nothing_is_told() -> None:
+    assert list(Selection(("shop.*", "shop.order"), ("Other.*", "x.*")).idle(TABLES)) == ["shop.order", "x.*"]
+    finding = next(each for each in judge(WELL) if each.check == "tables")
+    assert finding == Finding("tables", Status.OK, "1 tables with cdc = true are published.")
+    facts = replace(WELL, left_out=["shop.log"], idle_patterns=["x.*"])
+    left_out, idle = (each for each in judge(facts) if each.check == "tables")
+    assert left_out.status is Status.OK
+    assert left_out.says.endswith("these are left out by the settings: shop.log.")
+    assert idle.status is Status.WARN
+    assert idle.says.startswith("x.*, ")
+
+
+@pytest.mark.parametrize("pattern", ["orders", "shop.", "*.orders", "shop.ord*", "a.b.c"])
+def test_another_form_is_refused(pattern: str) -> None:
+    with pytest.raises(CdcError) as caught:
+        load_settings(None, {"publisher.exclude_tables": f"shop.*,{pattern}"})
+    assert caught.value.code is Code.CONFIG_INVALID
+
+
+def test_a_table_that_is_taken_in_again_has_a_hole_which_is_marked_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = Node()
+    kept, left = node.create("ks", "a", cdc=True), node.create("ks", "b", cdc=True)
+
+    def start(*exclude: str) -> Schema:
+        schema = Schema(tmp_path / "schema.json", node.ask, ("cdc_filler", "filler"), Selection((), exclude))
+        schema.load()
+        schema.refresh()
+        return schema
+
+    first = start("ks.b")
+    assert (set(first.published), first.excluded, first.left_out()) == ({kept}, {left}, ["ks.b"])
+    assert left in first.ignored
+    since = start().published[left].needs_snapshot_since
+    assert since > 1_700_000_000_000_000
+    assert start().published[left].needs_snapshot_since == since
+    assert start().published[kept].needs_snapshot_since == 0
+    start("ks.*")
+    assert start().published[kept].needs_snapshot_since >= since
+    said = capsys.readouterr().out
+    assert said.count(Code.NEEDS_SNAPSHOT.text) == 3  # b, and then both
+
+
+@pytest.mark.servers
+def test_on_a_real_node(
+    publisher: PublisherProcess,
+    cql: Session,
+    fresh_keyspace: str,
+    sent: Callable[..., list[Sent]],
+) -> None:
+    for name in "abc":
+        cql.execute(f"CREATE TABLE {fresh_keyspace}.{name} (p int PRIMARY KEY, v text) WITH cdc = true")
+    publisher.settings["publisher.include_tables"] = f"{fresh_keyspace}.*"
+    publisher.settings["publisher.exclude_tables"] = f"{fresh_keyspace}.b,{fresh_keyspace}.nothing"
+    publisher.start()
+    for name in "abc":
+        cql.execute(f"INSERT INTO {fresh_keyspace}.{name} (p, v) VALUES (1, 'alone')")
+    together = " ".join(f"INSERT INTO {fresh_keyspace}.{name} (p, v) VALUES (2, 'batch');" for name in "abc")
+    cql.execute(f"BEGIN UNLOGGED BATCH {together} APPLY BATCH")
+    for name in "ac":
+        assert len(rows(sent(fresh_keyspace, name, at_least(2)))) == 2
+    eventually(lambda: metrics(publisher)["cdc_publisher_excluded_updates_total"] == 2)
+    ready = next(line for line in publisher.log().splitlines() if '"ready"' in line)
+    assert f'"left_out": ["{fresh_keyspace}.b"]' in ready
+    status, shown = publisher.command("check")
+    assert status == 0, shown
+    assert f"left out by the settings: {fresh_keyspace}.b" in shown
+    assert f"{fresh_keyspace}.nothing, in publisher.include_tables or exclude_tables, fits no table" in shown
+    assert f"left out by the settings: {fresh_keyspace}.b (2 updates passed over)" in publisher.command("status")[1]
+    assert publisher.stop() == 0
+    publisher.settings["publisher.exclude_tables"] = ""
+    publisher.start()
+    assert "CDC-065" in publisher.log()
+    cql.execute(f"INSERT INTO {fresh_keyspace}.b (p, v) VALUES (3, 'now')")
+    [now] = rows(sent(fresh_keyspace, "b", at_least(1)))
+    assert now.update is not None
+    assert int.from_bytes(now.update.partition_key, "big") == 3

@@ -1,0 +1,99 @@
+"""A raw topic folded and published in this process, without Spark: what comes out, decoded."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, TopicPartition
+from fastavro import parse_schema, schemaless_reader
+
+from cdc_messages.topics import raw_topic, tables_topic
+from local_stack.clients.change_reader import Change
+from materializer.fold.row_updates import RawRecord
+from materializer.job.change_topics import Publications
+from materializer.job.open_partitions import table_work
+from materializer.job.plan import BatchPlan, TopicPlan
+from materializer.job.planner import Tables
+from tests.support.e2e.kafka_topics import read_all
+from tests.support.materializer.memory_registry import MemoryRegistry
+from tests.support.materializer.memory_state import MemoryState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cdc_program.settings import Settings
+    from materializer.exactly_once.partition_task import Message, Work
+
+MOST_SECONDS = 180.0
+
+
+class FoldedTopic:
+    """The raw topic of a table, from its beginning."""
+
+    def __init__(self, settings: Settings, keyspace: str, table: str) -> None:
+        self._settings = settings
+        self._keyspace = keyspace
+        self._table = table
+        self._topic = raw_topic(settings.kafka.topic_prefix, keyspace, table)
+        self._tables = Tables(settings.kafka.topic_prefix)
+        self._registry = MemoryRegistry()
+        self._publications = Publications(settings.kafka.topic_prefix, self._registry, lambda _topic: 1)
+        self._states: dict[int, MemoryState] = {}
+        self._partitions = settings.kafka.raw_partitions
+        self._consumer = Consumer(
+            {"bootstrap.servers": settings.kafka.bootstrap_servers, "group.id": "folded", "enable.auto.commit": False}
+        )
+        self._consumer.assign([TopicPartition(self._topic, each, 0) for each in range(self._partitions)])
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def changes(self, is_enough: Callable[[list[Change]], bool]) -> list[Change]:
+        """What comes until it is enough, tombstones left out."""
+        deadline = time.monotonic() + MOST_SECONDS
+        found: list[Change] = []
+        while not is_enough(found):
+            assert time.monotonic() < deadline, [(each.key, each.value) for each in found]
+            records: dict[int, list[RawRecord]] = {}
+            for message in self._consumer.consume(1000, 0.5):
+                assert message.error() is None
+                partition, offset = message.partition(), message.offset()
+                assert partition is not None
+                assert offset is not None
+                key, value = message.key() or b"", message.value() or b""
+                record = RawRecord(bytes(key), bytes(value), offset, message.timestamp()[1])
+                records.setdefault(partition, []).append(record)
+            if records:
+                work = self._work()
+                for partition, batch in records.items():
+                    found += self._fold(work, partition, batch)
+        return found
+
+    def _work(self) -> Work:
+        kafka = self._settings.kafka
+        self._tables.add(read_all(kafka.bootstrap_servers, tables_topic(kafka.topic_prefix)))
+        schemas = self._tables.schemas((self._keyspace, self._table))
+        plan = TopicPlan(self._partitions, schemas, self._publications.of(schemas))
+        return table_work(BatchPlan({self._topic: plan}, kafka, self._settings.materializer), self._topic)
+
+    def _fold(self, work: Work, partition: int, records: list[RawRecord]) -> Iterator[Change]:
+        state = self._states.setdefault(partition, MemoryState())
+        result = work.fold(state, records)
+        state.apply(result.writes)
+        for message in work.emit(result.changes):
+            if message.value is not None:
+                yield self._change(message)
+
+    def _change(self, message: Message) -> Change:
+        key, value = self._decode(message.key), self._decode(message.value or b"")
+        return Change(self._keyspace, message.topic.rpartition(".")[2], message.partition, 0, key, value, time.time())
+
+    def _decode(self, data: bytes) -> dict[str, Any]:
+        schema_id = int.from_bytes(data[1:5], "big")
+        text = next(text for (_, text), known in self._registry.schemas.items() if known == schema_id)
+        read = schemaless_reader(io.BytesIO(data[5:]), parse_schema(json.loads(text)), None)
+        assert isinstance(read, dict)
+        return read

@@ -1,0 +1,74 @@
+"""A trivial fold, to try the protocol with: it counts each key's messages and emits each count."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+from cdc_messages.changes import RowChange, Source
+from cdc_messages.topics import partition_for
+from cdc_program.errors import CdcError, Code
+from materializer.exactly_once.partition_task import Message, Work
+from materializer.fold.result import ChunkResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from materializer.fold.row_updates import RawRecord
+    from materializer.job.plan import BatchPlan
+    from materializer.rows.overlay import StateReader
+
+RAW_PARTITIONS = "COUNTING_RAW_PARTITIONS"
+CHANGE_PARTITIONS = 3
+BAD_KEY = b"bad"
+WIDE_VALUE = b"v75"  # of a message that takes two chunks, by itself
+UNDER_WAY = b"munderway"  # in the state after the first of the two, with which the message is counted
+IDLE_KEY = b"idle"  # of messages that change nothing, as heartbeats
+
+
+def change_topic_of(raw_topic: str) -> str:
+    return raw_topic.replace(".raw.", ".")
+
+
+def counting(_plan: BatchPlan, topic: str) -> Work:
+    """For BatchTask's make_work; the environment tells the number of raw partitions."""
+    changes = change_topic_of(topic)
+
+    def emit(rows: Iterable[RowChange]) -> Iterator[Message]:
+        for row in rows:
+            count = json.dumps([row.row_sequence - 1, row.row_sequence]).encode()
+            yield Message(changes, partition_for(row.partition_key, CHANGE_PARTITIONS), row.partition_key, count)
+
+    return Work(count_chunk, emit, int(os.environ.get(RAW_PARTITIONS, "1")))
+
+
+def count_chunk(reader: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
+    """As many of the records as one chunk is good for."""
+    if records[0].value == WIDE_VALUE:
+        return _count_wide(reader, records)
+    count = next((number for number, record in enumerate(records) if record.value == WIDE_VALUE), len(records))
+    return _count(reader, records[:count])._replace(left=len(records) - count)
+
+
+def _count_wide(reader: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
+    if reader.get(UNDER_WAY) is not None:
+        return ChunkResult({UNDER_WAY: None}, [], records[0].timestamp_ms, left=len(records) - 1)
+    result = _count(reader, records[:1])
+    return result._replace(writes={**result.writes, UNDER_WAY: b""}, left=len(records))
+
+
+def _count(reader: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
+    now_ms = max(record.timestamp_ms for record in records)
+    records = [record for record in records if record.key != IDLE_KEY]
+    keys = sorted({record.key for record in records})
+    if BAD_KEY in keys:
+        raise CdcError(Code.RAW_MESSAGE, "A bad message was met.", "Send no bad messages.")
+    stored = reader.get_many([b"p" + key for key in keys])
+    counts = {key: int.from_bytes(value or b"", "big") for key, value in zip(keys, stored, strict=True)}
+    changes = []
+    for record in records:
+        counts[record.key] += 1
+        changes.append(RowChange(record.key, None, "u", None, None, counts[record.key], Source(0, b"", "", 0)))
+    writes: dict[bytes, bytes | None] = {b"p" + key: count.to_bytes(8, "big") for key, count in counts.items()}
+    return ChunkResult(writes, changes, now_ms)

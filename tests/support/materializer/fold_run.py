@@ -1,0 +1,142 @@
+"""A state that chunks are folded into, and what came out of it, checked on the way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cassandra_storage.byte_comparable import clustering_encoder
+from cassandra_storage.deletion import LIVE
+from cassandra_storage.merge import RowMerger
+from materializer.fold.chunk import fold_chunk
+from materializer.rows.keys import PARTITION, ROWS_END, ROWS_SECTION, split_data_key
+from materializer.rows.overlay import Overlay
+from materializer.rows.partition_state import PartitionState, RowCodec
+from materializer.rows.settings import DEFAULT_RULES
+from materializer.rows.timers import Queues
+from tests.support.materializer.brute_model import Event
+from tests.support.materializer.memory_state import MemoryState
+from tests.support.materializer.raw_builder import catalog_of, raw_record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cassandra_storage.clustering import Clustering
+    from cdc_messages.changes import RowChange, RowImage
+    from materializer.fold.result import ChunkResult
+    from materializer.fold.row_updates import RawRecord
+    from materializer.rows.settings import FoldRules
+    from tests.support.materializer.brute_model import Visible
+    from tests.support.materializer.raw_builder import TableWriter
+
+Key = tuple[bytes, "Clustering | None"]
+
+
+class FoldRun:
+    """Folds chunks; `changes` is all that came out, `parts` what the chunks were folded in."""
+
+    def __init__(self, writer: TableWriter, rules: FoldRules = DEFAULT_RULES) -> None:
+        self.writer = writer
+        self.rules = rules
+        self.catalog = catalog_of(writer.table)
+        self.state = MemoryState()
+        self.changes: list[RowChange] = []
+        self.parts: list[ChunkResult] = []
+        self._latest: dict[Key, RowImage | None] = {}
+        self._numbers: dict[Key, int] = {}
+
+    def chunk(self, *records: RawRecord) -> ChunkResult:
+        """Fold them, in as many parts as the rules ask for."""
+        changes: list[RowChange] = []
+        writes: dict[bytes, bytes | None] = {}
+        while records:
+            result = self.part(*records)
+            changes += result.changes
+            writes |= result.writes
+            records = records[len(records) - result.left :]
+        return result._replace(changes=changes, writes=writes)
+
+    def part(self, *records: RawRecord) -> ChunkResult:
+        """One part, which goes by nothing but the state and what is left."""
+        result = fold_chunk(self.state, records, self.catalog, self.rules)
+        self.state.apply(result.writes)
+        self.parts.append(result)
+        self.changes += result.changes
+        for change in result.changes:
+            self._check(change)
+        assert result.writes or not (result.changes or result.left == len(records))
+        return result
+
+    def heartbeat(self, ms: int, *, host: int = 1, clock: int = 0) -> ChunkResult:
+        return self.chunk(
+            raw_record(b"", "heartbeat", None, timestamp_ms=ms, host=host, clock=clock, writer=self.writer)
+        )
+
+    def follow(self, others: Sequence[FoldRun]) -> None:
+        """Go on with the chains of others."""
+        for other in others:
+            self._latest |= other._latest
+            self._numbers |= other._numbers
+
+    def visible(self, partition_key: bytes) -> Visible:
+        """The rows as their last messages leave them."""
+        return {
+            clustering: dict(image)
+            for (partition, clustering), image in self._latest.items()
+            if partition == partition_key and image is not None
+        }
+
+    def merged(self) -> dict[bytes, object]:
+        """The data of every partition in a form in which equal data is equal: without counters, and without what a
+        deletion of the partition or of a range shadows anyway.
+        """
+        overlay = Overlay(self.state)
+        codec = RowCodec(overlay, self.catalog, self.writer.table.id.bytes)
+        columns = {column.name: column for column in self.writer.table.columns}
+        merger = RowMerger(columns, is_counter=self.writer.table.is_counter)
+        encode = clustering_encoder(self.writer.table.clustering)
+        found: dict[bytes, object] = {}
+        for key in {split_data_key(key)[0] for key in self.state.data if key.startswith(PARTITION)}:
+            partition = PartitionState(overlay, codec, Queues(overlay, 0, 0), key)
+            rows = {}
+            for _, value in overlay.scan(partition.prefix + ROWS_SECTION, partition.prefix + ROWS_END):
+                row = codec.decode(value, is_static=False).row
+                active = max(partition.facts.deletion, partition.ranged_deletion(encode(row.clustering)))
+                row = merger.merge((row,), active)
+                if not row.is_empty:
+                    rows[row.clustering] = row
+            data = partition.facts.deletion, tuple(partition.ranges), partition.static, rows
+            if data != (LIVE, (), None, {}):
+                found[key] = data
+        return found
+
+    def _check(self, change: RowChange) -> None:
+        """The chain, the operation, and that a number is never used again."""
+        key = change.partition_key, change.clustering
+        before = self._latest.get(key)
+        assert change.before == before, "before is not the after of the message before"
+        assert change.before != change.after, "a message that changes nothing"
+        number = self._numbers.get(key, 0)
+        if before is None:  # it may have been purged meanwhile
+            assert change.row_sequence > number
+        else:
+            assert change.row_sequence == number + 1
+        assert change.op == ("c" if change.before is None else "d" if change.after is None else "u")
+        self._numbers[key] = change.row_sequence
+        self._latest[key] = change.after
+
+
+def events(changes: Sequence[RowChange]) -> list[Event]:
+    return [
+        Event(
+            change.partition_key,
+            change.clustering,
+            None if change.before is None else dict(change.before),
+            None if change.after is None else dict(change.after),
+        )
+        for change in changes
+    ]
+
+
+def in_any_order(expected: Sequence[Event]) -> list[Event]:
+    """Events of one moment, whose order nobody promises, in one that can be compared."""
+    return sorted(expected, key=repr)

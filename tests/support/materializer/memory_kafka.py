@@ -1,0 +1,112 @@
+"""Kafka as far as a raw topic's states need it, in memory: offsets of a group, transactions that fence each other."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from materializer.exactly_once.partition_task import Message
+from materializer.exactly_once.position import Position, RawPartition, TopicShape
+from materializer.fold.row_updates import RawRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    import pytest
+
+
+class FencedError(Exception):
+    """Another producer has the transactional id."""
+
+
+class MemoryKafka:
+    """One raw topic. `install` puts it where the materializer's own clients are."""
+
+    consumer = None
+
+    def __init__(self, topic: str, partitions: int) -> None:
+        self.topic = topic
+        self.raw: list[list[RawRecord]] = [[] for _ in range(partitions)]
+        self.positions: dict[RawPartition, Position] = {}
+        self.messages: list[Message] = []
+        self._owners: dict[object, MemoryProducer] = {}
+        self._now = itertools.count(1_700_000_000_000)
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        for module in ("commands.reshard.reshard", "job.open_partitions"):
+            patch.setattr(f"materializer.{module}.PartitionProducer", self.producer)
+        for module in ("commands.reshard.reshard", "commands.reshard.survey"):
+            patch.setattr(f"materializer.{module}.read_raw", self.read_raw)
+        patch.setattr("materializer.commands.reshard.reshard.GroupPositions", lambda *_: self)
+        patch.setattr("materializer.job.open_partitions._positions", lambda *_: self)
+        patch.setattr("materializer.commands.reshard.survey.Topics", lambda *_: self)
+
+    def append(self, partition: int, key: bytes, value: bytes) -> None:
+        self.raw[partition].append(RawRecord(key, value, len(self.raw[partition]), next(self._now)))
+
+    def add_partitions(self, partitions: int) -> None:
+        self.raw += [[] for _ in range(partitions - len(self.raw))]
+
+    def producer(self, _settings: object, _group: str, name: object, *_: object) -> MemoryProducer:
+        made = self._owners[name] = MemoryProducer(self, name)
+        return made
+
+    def owns(self, producer: MemoryProducer) -> bool:
+        return self._owners[producer.name] is producer
+
+    # materializer.kafka.GroupPositions
+    def read(self, partitions: Collection[RawPartition]) -> dict[RawPartition, Position | None]:
+        return {each: self.positions.get(each) for each in partitions}
+
+    # materializer.kafka.Topics
+    def partition_counts(self) -> dict[str, int]:
+        return {self.topic: len(self.raw)}
+
+    def shapes(self, _topics: Collection[str]) -> dict[str, TopicShape]:
+        return {self.topic: TopicShape(len(self.raw), "id")}
+
+    def bounds(self, partitions: Sequence[RawPartition]) -> dict[RawPartition, tuple[int, int]]:
+        return {each: (0, len(self.raw[each.partition])) for each in partitions}
+
+    def read_raw(self, _settings: object, partition: RawPartition, first: int, end: int) -> Iterator[RawRecord]:
+        yield from self.raw[partition.partition][first:end]
+
+
+class _Open(NamedTuple):
+    messages: list[Message]
+    positions: dict[RawPartition, Position]
+
+
+class MemoryProducer:
+    """materializer.kafka.PartitionProducer."""
+
+    def __init__(self, kafka: MemoryKafka, name: Any) -> None:  # noqa: ANN401 - a raw partition, or what is like one
+        self.name = name
+        self._kafka = kafka
+        self._open: _Open | None = None
+
+    def begin(self) -> None:
+        assert self._open is None
+        self._open = _Open([], {})
+
+    def send(self, message: Message) -> None:
+        assert self._open is not None
+        self._open.messages.append(message)
+
+    def send_position(self, position: Position) -> None:
+        self.send_positions({self.name: position})
+
+    def send_positions(self, positions: Mapping[RawPartition, Position]) -> None:
+        assert self._open is not None
+        self._open.positions.update(positions)
+
+    def commit(self) -> None:
+        if not self._kafka.owns(self):
+            raise FencedError
+        assert self._open is not None
+        self._kafka.messages += self._open.messages
+        self._kafka.positions |= self._open.positions
+        self._open = None
+
+    def abandon(self) -> None:
+        self._open = None

@@ -1,0 +1,136 @@
+"""Raw messages made by hand, for tests of the pure fold: one table, one write, one record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from cassandra_storage.clustering_prefix import write_bound
+from cassandra_storage.deletion import DeletionTime, RangeTombstone
+from cassandra_storage.header import (
+    SerializationHeader,
+    write_deletion_time,
+    write_stats,
+)
+from cassandra_storage.marshal import NativeType, SetType
+from cassandra_storage.rows import Row
+from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
+from cassandra_storage.unfiltered import write_row
+from cassandra_storage.versions import VERSION_50
+from cassandra_storage.vint import write_sized
+from cdc_messages.raw import RawMessage, encode
+from cdc_messages.tables import canonical, digest
+from materializer.fold.row_updates import RawRecord
+from materializer.rows.catalog import TableCatalog
+
+if TYPE_CHECKING:
+    from cdc_messages.raw import Kind
+
+TEXT, INT = NativeType("text"), NativeType("int")
+
+
+def column(name: str, type_: NativeType | SetType, kind: ColumnKind, position: int = -1) -> ColumnMetadata:
+    return ColumnMetadata(name, type_, kind, position)
+
+
+TABLE = TableMetadata(
+    keyspace="shop",
+    name="orders",
+    id=UUID(int=7),
+    partition_key=(column("k", INT, ColumnKind.PARTITION_KEY, 0),),
+    clustering=(column("c", INT, ColumnKind.CLUSTERING, 0),),
+    static_columns=(column("st", TEXT, ColumnKind.STATIC),),
+    regular_columns=(
+        column("a", TEXT, ColumnKind.REGULAR),
+        column("b", TEXT, ColumnKind.REGULAR),
+        column("s", SetType(TEXT, is_multi_cell=True), ColumnKind.REGULAR),
+    ),
+)
+
+
+def catalog_of(*tables: TableMetadata) -> TableCatalog:
+    """Versions of one table's schema, the newest last."""
+    digests = {digest(canonical(table)): table for table in tables}
+    table_id = tables[0].id.bytes
+    return TableCatalog(
+        {(table_id, each): table for each, table in digests.items()},
+        {table_id: list(digests)[-1]},
+        dict.fromkeys(digests, "cdc.shop.orders"),
+    )
+
+
+CATALOG = catalog_of(TABLE)
+
+_PARTITION_DELETION, _STATIC_ROW, _ESTIMATE, _MARKER, _END = 0x04, 0x08, 0x10, b"\x02", b"\x01"
+
+
+def int_bytes(value: int) -> bytes:
+    return value.to_bytes(4, "big", signed=True)
+
+
+class TableWriter:
+    """Serializes the writes of one table."""
+
+    def __init__(self, table: TableMetadata) -> None:
+        self.table = table
+        self.header = SerializationHeader.of_table(table)
+        self.digest = digest(canonical(table))
+
+
+WRITER = TableWriter(TABLE)
+
+
+def partition_update(partition_key: bytes, kind: Kind, write: object, writer: TableWriter = WRITER) -> bytes:
+    """A serialized PartitionUpdate of one row, static row, range or partition deletion."""
+    header = writer.header
+    flags = _ESTIMATE
+    columns = header.regular_columns.raw
+    body = b""
+    if kind == "row":
+        assert isinstance(write, Row)
+        body = b"\x01" + write_row(write, header)
+    elif kind == "static":
+        assert isinstance(write, Row)
+        flags |= _STATIC_ROW
+        columns = header.static_columns.raw + columns
+        body = write_row(write, header, is_static=True) + b"\x00"
+    elif kind == "range_deletion":
+        assert isinstance(write, RangeTombstone)
+        deletion = write_deletion_time(write.deletion, header)
+        bounds = (write_bound(bound, header.clustering_lengths) for bound in (write.start, write.end))
+        body = b"\x00" + b"".join(_MARKER + bound + deletion for bound in bounds)
+    else:
+        assert isinstance(write, DeletionTime)
+        flags |= _PARTITION_DELETION
+        body = write_deletion_time(write, header) + b"\x00"
+    start = writer.table.id.bytes + write_sized(partition_key) + bytes([flags]) + write_stats(header.stats)
+    return start + columns + body + _END
+
+
+def raw_record(
+    partition_key: bytes,
+    kind: Kind,
+    write: object,
+    *,
+    offset: int = 0,
+    timestamp_ms: int = 0,
+    host: int = 1,
+    writer: TableWriter = WRITER,
+    clock: int = 0,
+) -> RawRecord:
+    update = b"" if kind == "heartbeat" else partition_update(partition_key, kind, write, writer)
+    message = RawMessage(
+        kind=kind,
+        update=update,
+        messaging_version=VERSION_50,
+        table_id=writer.table.id.bytes,
+        schema_digest=writer.digest,
+        truncation_epoch=0,
+        host_id=bytes([host]) * 16,
+        segment=1,
+        file="CommitLog-7-1.log",
+        position=offset,
+        index=0,
+        clock=clock,
+    )
+    return RawRecord(partition_key, encode(message, 1), offset, timestamp_ms)

@@ -1,0 +1,195 @@
+"""A table whose raw topic gets more partitions while publishers write, and `state reshard` of it, here or in a process
+that is killed.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import time
+from collections import defaultdict
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
+from cassandra_storage.rows import Cell, Row
+from cdc_messages.topics import partition_for
+from cdc_program.errors import CdcError
+from materializer import fault_points
+from materializer.commands.reshard.reshard import Reshard
+from materializer.commands.state import verify_all
+from materializer.commands.state_list import positions_of
+from materializer.exactly_once.position import RawPartition
+from materializer.fold.row_updates import RawRecord
+from materializer.job.open_partitions import file_store
+from materializer.kafka import command_errors
+from materializer.store.checkpoints import PartitionHistory
+from materializer.store.restore import restore
+from materializer.store.rocksdb import open_state
+from tests.support.materializer.protocol_run import read_topic
+from tests.support.materializer.raw_builder import int_bytes, raw_record
+from tests.support.materializer.table_job import PatientPlanner, TableJob, run_task
+from tests.unit.materializer.commands.test_redistribute import OF_A_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from materializer.fault_points import Fault
+
+KEYS, CLUSTERINGS = 24, 3
+LATE = range(0, KEYS, 3)  # keys whose publisher sees the new partitions late
+HOSTS = (1, 2)
+END_SECONDS = 120.0
+_servers = multiprocessing.get_context("forkserver")
+_servers.set_forkserver_preload([__name__])
+
+
+class Change(NamedTuple):
+    before: str | None
+    after: str | None
+
+
+class Run:
+    """A table's writes, of which each is a change; `expected` are those of each row."""
+
+    def __init__(self, job: TableJob, seed: int) -> None:
+        self.job = job
+        self.topic = job.raw.topic
+        self.expected: defaultdict[tuple[int, int], list[Change]] = defaultdict(list)
+        self.sent: list[RawRecord] = []
+        self._chance = random.Random(seed)
+        self._number = 0
+        servers: dict[str, str | int | float | bool] = {"bootstrap.servers": job.settings.kafka.bootstrap_servers}
+        self._producer = Producer(servers)
+        self._admin = AdminClient(servers)
+
+    def send(self, count: int, partitions: int, late: int | None = None) -> None:
+        """So many writes, placed by the number of partitions that their publisher knows."""
+        for _ in range(count):
+            key, clustering = self._chance.randrange(KEYS), self._chance.randrange(CLUSTERINGS)
+            self.write(key, clustering, partitions if late is None or key not in LATE else late)
+        self._producer.flush()
+        time.sleep(0.01)  # a publisher that sees the new partitions has had its earlier messages acknowledged
+
+    def write(self, key: int, clustering: int, partitions: int, *, is_deletion: bool | None = None) -> None:
+        """By chance a deletion, where there is a row."""
+        number, row = self.next_number(), self.expected[key, clustering]
+        before = row[-1].after if row else None
+        if is_deletion is None:
+            is_deletion = before is not None and self._chance.random() < 0.2
+        if is_deletion:
+            after, what = None, Row((int_bytes(clustering),), {}, NO_LIVENESS, RowDeletion(DeletionTime(number, 1)))
+        else:
+            after = str(number)
+            what = Row((int_bytes(clustering),), {"a": Cell(number, after.encode())}, LivenessInfo(number))
+        row.append(Change(before, after))
+        self.produce(key, number, what, partitions)
+
+    def next_number(self) -> int:
+        """The timestamp of a write."""
+        self._number += 1
+        return self._number
+
+    def produce(self, key: int, number: int, what: Row, partitions: int) -> None:
+        record = raw_record(int_bytes(key), "row", what, offset=number, host=HOSTS[key in LATE])
+        self.sent.append(record)
+        self.replay(record, partitions)
+
+    def replay(self, record: RawRecord, partitions: int) -> None:
+        self._producer.produce(self.topic, record.value, record.key, partition_for(record.key, partitions))
+
+    def flush(self) -> None:
+        self._producer.flush()
+
+    def beat(self, partitions: int) -> None:
+        for partition in range(partitions):
+            for host in HOSTS:
+                beat = raw_record(b"", "heartbeat", None, host=host, clock=self._number)
+                self._producer.produce(self.topic, beat.value, None, partition)
+        self._producer.flush()
+
+    def add_partitions(self, partitions: int) -> None:
+        self._admin.create_partitions([NewPartitions(self.topic, partitions)])[self.topic].result()
+        while len(self._admin.list_topics(self.topic).topics[self.topic].partitions) != partitions:
+            time.sleep(0.05)
+        self._producer.list_topics(self.topic)
+
+    def materialize(self, partitions: int) -> list[CdcError]:
+        """Each partition from its beginning to its end, as the job does; what stopped them."""
+        planner, errors = PatientPlanner(self.job.settings, self.job.registry), []
+        try:
+            planner.check_positions()
+        except CdcError as error:
+            return [error]
+        plan = planner.plan()
+        for partition, records in self.records(partitions).items():
+            if (problem := run_task(plan, RawPartition(self.topic, partition), records).error) is not None:
+                errors.append(problem)
+        return errors
+
+    def records(self, partitions: int) -> dict[int, list[RawRecord]]:
+        """All that the raw partitions hold."""
+        found: defaultdict[int, list[RawRecord]] = defaultdict(list)
+        for each in read_topic(self.job.settings.kafka.bootstrap_servers, self.topic, partitions):
+            record = RawRecord(each.key() or b"", each.value() or b"", each.offset() or 0, each.timestamp()[1])
+            found[each.partition() or 0].append(record)
+        return found
+
+    def reshard(self) -> list[str]:
+        plan = PatientPlanner(self.job.settings, self.job.registry).plan()
+        said: list[str] = []
+        with command_errors("reshard"):
+            Reshard(plan, self.topic, said.append).run()
+        return said
+
+    def reshard_in_child(self, fault: Fault) -> int:
+        return in_child(_reshard, self.job, fault)
+
+    def stored(self, partitions: int, folder: Path) -> list[dict[bytes, bytes]]:
+        """What the checkpoint location holds of each partition's Cassandra partitions; the folder is an empty one."""
+        settings = self.job.settings
+        store, group = file_store(settings.materializer), settings.materializer.group_id
+        found = []
+        for where, position in positions_of(settings, [RawPartition(self.topic, n) for n in range(partitions)]).items():
+            assert position is not None
+            with closing(open_state(folder / str(where))) as state:
+                restore(state, PartitionHistory(store, group, where), position.version)
+                found.append({key: value for key, value in state.scan(b"\x01", b"\xff") if key.startswith(OF_A_KEY)})
+        return found
+
+    def check(self) -> None:
+        """Each write came out once and in order, and its number is one more than that of the one before."""
+        found: defaultdict[tuple[int, int], list[Change]] = defaultdict(list)
+        for change in self.job.changes():
+            if change is None:
+                continue
+            shown = change["after"] or change["before"]
+            row = found[shown["k"], shown["c"]]
+            row.append(Change(_value(change["before"]), _value(change["after"])))
+            assert change["source"]["row_sequence"] == len(row)
+        assert found == self.expected
+
+    def verify(self) -> None:
+        verify_all(self.job.settings, ())
+
+
+def in_child(work: Callable[[TableJob, Fault], None], job: TableJob, fault: Fault) -> int:
+    """In a process of its own: its exit status, the negative signal's number if one has ended it."""
+    child = _servers.Process(target=work, args=(job, fault))
+    child.start()
+    child.join(END_SECONDS)
+    assert child.exitcode is not None
+    return child.exitcode
+
+
+def _value(image: dict[str, Any] | None) -> str | None:
+    return None if image is None else image["a"]
+
+
+def _reshard(job: TableJob, fault: Fault) -> None:
+    fault_points.armed = fault
+    Run(job, seed=0).reshard()

@@ -1,0 +1,142 @@
+"""The materializer's whole work on one table without Spark: real topics, the driver's plan, tasks in this process."""
+
+from __future__ import annotations
+
+import time
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from fastavro import schemaless_reader
+
+from cdc_messages import wire
+from cdc_messages.envelope import value_schema
+from cdc_messages.tables import message_key, to_json
+from cdc_program.errors import CdcError, Code
+from cdc_program.settings import KafkaSettings, MaterializerSettings, Settings
+from materializer.exactly_once.position import RawPartition
+from materializer.fold.row_updates import RawRecord
+from materializer.job import open_partitions
+from materializer.job.planner import Planner
+from materializer.job.worker_loop import TaskResult
+from tests.support.materializer.memory_registry import MemoryRegistry
+from tests.support.materializer.protocol_run import read_topic
+from tests.support.materializer.raw_builder import TABLE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from confluent_kafka import Message
+
+    from cassandra_storage.schema import TableMetadata
+    from materializer.job.plan import BatchPlan
+
+RAW_PARTITIONS = 2
+
+
+class PatientPlanner(Planner):
+    """Goes on when a broker is not yet ready with a topic just made, as the job does."""
+
+    def plan(self) -> BatchPlan:
+        for _ in range(50):
+            try:
+                return super().plan()
+            except CdcError as error:
+                if error.code is not Code.KAFKA_UNREACHABLE:
+                    raise
+            time.sleep(0.2)
+        return super().plan()
+
+
+def message(table: TableMetadata) -> tuple[bytes, bytes]:
+    return message_key(table), to_json(table)
+
+
+def make_topics(settings: Settings, time: str = "LogAppendTime") -> AdminClient:
+    prefix = settings.kafka.topic_prefix
+    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    make_raw_topic(admin, f"{prefix}.raw.shop.orders", time)
+    tables = NewTopic(f"{prefix}.tables", 1, 1)
+    admin.create_topics([tables])[tables.topic].result()
+    return admin
+
+
+def make_raw_topic(admin: AdminClient, topic: str, time: str = "LogAppendTime") -> None:
+    raw = NewTopic(topic, RAW_PARTITIONS, 1, config={"message.timestamp.type": time})
+    admin.create_topics([raw])[topic].result()
+
+
+def send_schema(settings: Settings, table: TableMetadata) -> None:
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    key, value = message(table)
+    producer.produce(f"{settings.kafka.topic_prefix}.tables", value, key)
+    producer.flush()
+
+
+def run_task(plan: BatchPlan, raw: RawPartition, records: list[RawRecord]) -> TaskResult:
+    """As a worker runs a raw partition, and forgets it."""
+    try:
+        return TaskResult(
+            raw, open_partitions.run_partition(plan, raw, records, open_partitions.table_work(plan, raw.topic)), None
+        )
+    except CdcError as error:
+        return TaskResult(raw, None, error)
+    finally:
+        open_partitions.close_all()
+
+
+def job_settings(bootstrap: str, prefix: str, folder: Path) -> Settings:
+    return Settings(
+        kafka=KafkaSettings(bootstrap_servers=bootstrap, topic_prefix=prefix, change_partitions=3),
+        materializer=MaterializerSettings(
+            group_id=prefix, checkpoint_location=str(folder / "checkpoint"), state_directory=folder / "state"
+        ),
+    )
+
+
+class TableJob(NamedTuple):
+    """TABLE's topics, and runs over partition 0 of its raw topic from the first message on."""
+
+    settings: Settings
+    registry: MemoryRegistry
+
+    @classmethod
+    def start(cls, settings: Settings) -> TableJob:
+        make_topics(settings)
+        send_schema(settings, TABLE)
+        return cls(settings, MemoryRegistry())
+
+    def with_settings(self, **materializer: object) -> TableJob:
+        changed = self.settings.materializer.model_copy(update=materializer)
+        return self._replace(settings=self.settings.model_copy(update={"materializer": changed}))
+
+    @property
+    def raw(self) -> RawPartition:
+        return RawPartition(f"{self.settings.kafka.topic_prefix}.raw.shop.orders", 0)
+
+    def send(self, *records: RawRecord) -> None:
+        """To the raw partition, which gives them offsets and times."""
+        producer = Producer({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
+        for record in records:
+            producer.produce(self.raw.topic, record.value, record.key, self.raw.partition)
+        producer.flush()
+
+    def run(self) -> TaskResult:
+        found = [each for each in self._read(self.raw.topic, RAW_PARTITIONS) if each.partition() == self.raw.partition]
+        records = [
+            RawRecord(each.key() or b"", each.value() or b"", each.offset() or 0, each.timestamp()[1]) for each in found
+        ]
+        return run_task(PatientPlanner(self.settings, self.registry).plan(), self.raw, records)
+
+    def changes(self) -> list[Any]:
+        """The envelopes of the change topic; None for a tombstone."""
+        prefix, schema = self.settings.kafka.topic_prefix, value_schema(TABLE, self.settings.kafka.topic_prefix)
+        values = [each.value() for each in self._read(f"{prefix}.shop.orders", self.settings.kafka.change_partitions)]
+        return [value and schemaless_reader(BytesIO(value[wire.HEADER_SIZE :]), schema, None) for value in values]
+
+    def dead_letters(self) -> list[Message]:
+        return self._read(f"{self.settings.kafka.topic_prefix}.dead.shop.orders", 1)
+
+    def _read(self, topic: str, partitions: int) -> list[Message]:
+        return list(read_topic(self.settings.kafka.bootstrap_servers, topic, partitions))

@@ -1,0 +1,64 @@
+"""The port on which a program is watched."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+
+import pytest
+
+from cdc_program import operations
+from cdc_program.errors import CdcError, Code
+from cdc_program.operations import Operations
+from local_stack.process.network import free_ports
+from tests.support.http_get import get
+
+
+def test_health_is_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(operations, "monotonic", lambda: now[0])
+    with Operations("127.0.0.1", free_ports(1)[0], dict) as served:
+        assert get(served.port, "/health")[0] == 200
+        now[0] += 61
+        assert get(served.port, "/health")[0] == 503
+        served.beat()
+        status, body = get(served.port, "/health")
+        assert (status, json.loads(body)) == (200, {"ok": True, "loop_seconds_ago": 0.0})
+
+
+def test_status_and_metrics_and_nothing_else() -> None:
+    with Operations("127.0.0.1", free_ports(1)[0], lambda: {"is": "well"}) as served:
+        assert get(served.port, "/status") == (200, '{"is": "well"}\n')
+        assert "process_resident_memory_bytes" in get(served.port, "/metrics")[1]
+        assert get(served.port, "/other")[0] == 404
+
+
+def test_who_connects_and_asks_nothing_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations._Quiet, "timeout", 0.2)
+    with (
+        Operations("127.0.0.1", free_ports(1)[0], dict) as served,
+        socket.create_connection(("127.0.0.1", served.port)) as idle,
+    ):
+        assert get(served.port, "/health")[0] == 200
+        idle.settimeout(30)
+        assert idle.recv(1) == b""  # it is hung up on
+
+
+def test_the_end_waits_for_no_connection() -> None:
+    with Operations("127.0.0.1", free_ports(1)[0], dict) as served:
+        idle = socket.create_connection(("127.0.0.1", served.port))
+        assert get(served.port, "/health")[0] == 200
+        began = time.monotonic()
+    assert time.monotonic() - began < operations.IDLE_SECONDS / 2
+    idle.close()
+
+
+def test_a_port_in_use_is_an_error_and_none_is_none() -> None:
+    port = free_ports(1)[0]
+    with Operations("127.0.0.1", port, dict):
+        with pytest.raises(CdcError, match=str(port)) as caught, Operations("127.0.0.1", port, dict):
+            pass
+        assert caught.value.code is Code.PORT_IN_USE
+    with Operations("127.0.0.1", 0, dict) as served:
+        assert served.port == 0

@@ -1,0 +1,219 @@
+"""Each alert asks for metrics that are there, fires for what is sick and not for what is well, and says what to do."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import promql_parser
+import pytest
+import yaml
+
+from tests.support.deploy.promql import Sample, evaluate
+from tests.support.deploy.served import metrics_of, served
+
+ROOT = Path(__file__).resolve().parents[3]
+FILE = ROOT / "deploy" / "prometheus" / "alerts.yml"
+GROUPS = yaml.safe_load(FILE.read_text())["groups"]
+RULES = {rule["alert"]: rule for group in GROUPS for rule in group["rules"]}
+RUNBOOK = dict(re.findall(r"^## (CDC-\d{3}) (\S.*)$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE))
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
+ROW = re.compile(r"^\| `(Cdc\w+)` \| .{20,} \| .{20,} \| \[(CDC-\d{3})\]\(runbook\.md#([\w-]+)\) \|$", re.MULTILINE)
+
+PUBLISHER, FILLER = "cassandra-publisher", "cassandra-filler"
+MIB = 1 << 20
+
+
+class Case(NamedTuple):
+    """Metrics of a program that the alert is to fire for, and of one that it is not; the summary of the first."""
+
+    job: str
+    sick: dict[str, float]
+    well: dict[str, float]
+    summary: str
+    is_of_all: bool = False  # one alert of all programs together
+
+
+FULL = "cdc_publisher_cdc_raw_full_at_bytes"
+CASES = {
+    "CdcPublisherDown": Case(PUBLISHER, {"up": 0}, {"up": 1}, "The publisher beside sick does not answer."),
+    "CdcRawFullSoon": Case(
+        PUBLISHER,
+        {"cdc_publisher_cdc_raw_full_in_seconds": 1800},
+        {"cdc_publisher_cdc_raw_full_in_seconds": 7200},
+        "cdc_raw of sick is full in 30m 0s.",
+    ),
+    "CdcRawHalfFull": Case(
+        PUBLISHER,
+        {"cdc_publisher_cdc_raw_bytes": 51, FULL: 100},
+        {"cdc_publisher_cdc_raw_bytes": 49, FULL: 100},
+        "cdc_raw of sick has been more than half full for five minutes.",
+    ),
+    "CdcRawFull": Case(
+        PUBLISHER,
+        {"cdc_publisher_cdc_raw_bytes": 101, FULL: 100},
+        {"cdc_publisher_cdc_raw_bytes": 99, FULL: 100},
+        "cdc_raw of sick is full; the node refuses CDC writes.",
+    ),
+    "CdcSegmentsSpooled": Case(
+        PUBLISHER,
+        {"cdc_publisher_spool_segments": 3},
+        {"cdc_publisher_spool_segments": 0},
+        "3 segments of sick wait in the spool.",
+    ),
+    "CdcSegmentsStay": Case(
+        PUBLISHER,
+        {"cdc_publisher_spool_stuck": 1},
+        {"cdc_publisher_spool_stuck": 0},
+        "cdc_raw of sick fills, and nothing can be moved to the spool.",
+    ),
+    "CdcPublisherWaits": Case(
+        PUBLISHER,
+        {"cdc_publisher_waiting": 1},
+        {"cdc_publisher_waiting": 0},
+        "The publisher beside sick waits for a server.",
+    ),
+    "CdcPublisherLags": Case(
+        PUBLISHER,
+        {"cdc_publisher_lag_seconds": 360},
+        {"cdc_publisher_lag_seconds": 11},
+        "The publisher beside sick is 6m 0s behind its log.",
+    ),
+    "CdcMutationsPutAside": Case(
+        PUBLISHER,
+        {"cdc_publisher_quarantined_mutations": 2},
+        {"cdc_publisher_quarantined_mutations": 0},
+        "2 mutations of sick could not be decoded.",
+    ),
+    "CdcChangesAreLost": Case(
+        PUBLISHER,
+        {"cdc_publisher_losing_changes": 1},
+        {"cdc_publisher_losing_changes": 0},
+        "A setting of sick loses changes.",
+    ),
+    "CdcPublisherGrows": Case(
+        PUBLISHER,
+        {"process_resident_memory_bytes": 192 * MIB},
+        {"process_resident_memory_bytes": 127 * MIB},
+        "The publisher beside sick takes 192MiB of memory.",
+    ),
+    "CdcPublisherNotCompiled": Case(
+        PUBLISHER, {"cdc_compiled": 0}, {"cdc_compiled": 1}, "The publisher beside sick runs as plain Python."
+    ),
+    "CdcFillerDown": Case(FILLER, {"up": 0}, {"up": 1}, "The filler beside sick does not answer."),
+    "CdcNobodyFills": Case(
+        FILLER,
+        {"cdc_filler_writer": 0},
+        {"cdc_filler_writer": 1},
+        "No filler of the datacenter writes.",
+        is_of_all=True,
+    ),
+    "CdcFillerHeld": Case(FILLER, {"cdc_filler_held": 1}, {"cdc_filler_held": 0}, "Nothing is filled because of sick."),
+    "CdcFillerWaits": Case(
+        FILLER,
+        {"cdc_filler_waiting": 1},
+        {"cdc_filler_waiting": 0},
+        "The filler beside sick does nothing because of an error.",
+    ),
+    "CdcSegmentTooOld": Case(
+        FILLER,
+        {"cdc_filler_segment_age_seconds": 1260, "cdc_filler_max_segment_age_seconds": 600},
+        {"cdc_filler_segment_age_seconds": 1140, "cdc_filler_max_segment_age_seconds": 600},
+        "The commit log segment of sick is 21m 0s old.",
+    ),
+}
+
+
+def samples(case: Case, *, is_sick: bool) -> list[Sample]:
+    labels = frozenset({("job", case.job), ("instance", "sick" if is_sick else "well")})
+    return [Sample(name, labels, float(value)) for name, value in (case.sick if is_sick else case.well).items()]
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_a_rule_is_one_that_prometheus_takes(rule: dict[str, Any]) -> None:
+    assert rule.keys() <= {"alert", "expr", "for", "labels", "annotations"}
+    if "for" in rule:
+        promql_parser.parse_duration(rule["for"])
+    asked = metrics_of(rule["expr"])
+    assert asked
+    assert asked <= served()
+    assert rule["labels"]["severity"] in {"warning", "critical"}
+    assert rule["annotations"].keys() == {"summary", "description", "code"}
+
+
+def test_no_two_have_one_name() -> None:
+    assert len(RULES) == sum(len(group["rules"]) for group in GROUPS)
+    assert len({group["name"] for group in GROUPS}) == len(GROUPS)
+    assert all(group.keys() == {"name", "rules"} for group in GROUPS)
+
+
+@pytest.mark.parametrize("alert", RULES)
+def test_it_fires_for_what_is_sick(alert: str) -> None:
+    case = CASES[alert]
+    sick, well = samples(case, is_sick=True), samples(case, is_sick=False)
+    fired = evaluate(RULES[alert]["expr"], sick if case.is_of_all else [*sick, *well])
+    assert list(fired) == ([frozenset()] if case.is_of_all else [sick[0].labels])
+    assert evaluate(RULES[alert]["expr"], [*sick, *well] if case.is_of_all else well) == {}
+    texts = " ".join(RULES[alert]["annotations"].values())
+    for asked in re.findall(r"\{\{(.*?)\}\}", texts):
+        assert re.fullmatch(r" \$labels\.instance | \$value( \| humanize(Duration|1024))? ", asked)
+        assert "$labels" not in asked or not case.is_of_all, "a sum has no labels"
+
+
+def test_prometheus_itself_says_the_same(tmp_path: Path) -> None:
+    """Its own check of the rules, and its own evaluation of the cases, with the summaries that come out."""
+    if (promtool := shutil.which("promtool")) is None:
+        pytest.skip(
+            "promtool, of Prometheus, is not on the PATH; only tests/support/deploy/promql.py evaluates the cases"
+        )
+    file = tmp_path / "cases.yml"
+    file.write_text(yaml.safe_dump({"rule_files": [str(FILE)], "tests": [promtool_test(name) for name in RULES]}))
+    for command in (["check", "rules", "--lint-fatal", str(FILE)], ["test", "rules", str(file)]):
+        done = subprocess.run([promtool, *command], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def promtool_test(alert: str) -> dict[str, Any]:
+    """Of constant series over an hour: what fires at its end, and at its beginning nothing that has to last."""
+    rule, case = RULES[alert], CASES[alert]
+    all_samples = [*samples(case, is_sick=True), *([] if case.is_of_all else samples(case, is_sick=False))]
+    labels = rule["labels"] if case.is_of_all else {**rule["labels"], "instance": "sick", "job": case.job}
+    annotations = {**rule["annotations"], "summary": case.summary}
+    fires = {"alertname": alert, "exp_alerts": [{"exp_labels": labels, "exp_annotations": annotations}]}
+    return {
+        "interval": "1m",
+        "input_series": [
+            {
+                "series": sample.name + "{" + ", ".join(f'{name}="{value}"' for name, value in sample.labels) + "}",
+                "values": f"{sample.value}x60",
+            }
+            for sample in all_samples
+        ],
+        "alert_rule_test": [
+            {"eval_time": "60m", **fires},
+            *([{"eval_time": "0m", "alertname": alert, "exp_alerts": []}] if "for" in rule else []),
+        ],
+    }
+
+
+def test_each_alert_says_what_to_do() -> None:
+    """Its line in docs/operations.md, which leads to the paragraph of its code; no line is of an alert that is none."""
+    rows = {alert: (code, anchor) for alert, code, anchor in ROW.findall(OPERATIONS)}
+    assert list(rows) == re.findall(r"^\| `(Cdc\w+)` \|", OPERATIONS, re.MULTILINE) == list(RULES)
+    for alert, (code, anchor) in rows.items():
+        assert code == RULES[alert]["annotations"]["code"]
+        assert anchor == anchor_of(f"{code} {RUNBOOK[code]}")
+
+
+def anchor_of(heading: str) -> str:
+    """As Git hosts name a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def test_a_wrong_name_would_be_noticed() -> None:
+    assert not metrics_of("rate(cdc_publisher_mutation_total[1m])") <= served()
+    with pytest.raises(ValueError, match="unclosed left parenthesis"):
+        metrics_of("rate(cdc_publisher_mutations_total[1m]")

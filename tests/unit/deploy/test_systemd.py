@@ -1,0 +1,91 @@
+"""The units: systemd takes them, what they start exists, and it may write where its settings say and nowhere else."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import tomllib
+from configparser import RawConfigParser
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cdc_program.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOT = Path(__file__).resolve().parents[3]
+UNITS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))
+BIN = "/opt/cassandra-cdc/bin/"
+STATE = Path("/var/lib")  # where systemd makes each StateDirectory
+DEFAULTS = Settings()
+each_unit = pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+
+
+def service(unit: Path) -> Mapping[str, str]:
+    parser = RawConfigParser(strict=True)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]  # the documented way to keep capitals
+    parser.read_string(unit.read_text())
+    return parser["Service"]
+
+
+def complaints(unit: Path, folder: Path) -> str:
+    """What `systemd-analyze verify` says of the unit, its program being in `folder`."""
+    if (analyze := shutil.which("systemd-analyze")) is None:
+        pytest.skip("systemd-analyze is not on the PATH")
+    program = folder / unit.stem
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    copy = folder / unit.name
+    copy.write_text(unit.read_text().replace(BIN, f"{folder}/"))
+    done = subprocess.run([analyze, "verify", "--man=no", str(copy)], capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr + ("" if done.returncode == 0 else f"exit status {done.returncode}")
+
+
+@each_unit
+def test_systemd_takes_it(unit: Path, tmp_path: Path) -> None:
+    assert complaints(unit, tmp_path) == ""
+
+
+def test_a_wrong_line_would_be_noticed(tmp_path: Path) -> None:
+    wrong = tmp_path / "cassandra-wrong.service"
+    wrong.write_text(UNITS[0].read_text().replace("NoNewPrivileges=", "NoNewPrivilege="))
+    folder = tmp_path / "checked"
+    folder.mkdir()
+    assert "NoNewPrivilege" in complaints(wrong, folder)
+
+
+@each_unit
+def test_what_it_starts_exists(unit: Path) -> None:
+    path, command = shlex.split(service(unit)["ExecStart"])
+    assert path == BIN + unit.stem
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        module, _, name = tomllib.load(file)["project"]["scripts"][unit.stem].partition(":")
+    assert command in getattr(import_module(module), name).commands
+
+
+@each_unit
+def test_it_starts_again_but_for_what_only_a_person_mends(unit: Path) -> None:
+    found = service(unit)
+    assert (found["Restart"], found["RestartPreventExitStatus"]) == ("on-failure", "2")
+    assert found["NoNewPrivileges"] == "yes"
+
+
+def test_they_may_write_where_the_settings_say() -> None:
+    publisher, filler, materializer, schematizer = (
+        service(ROOT / "deploy" / "systemd" / f"cassandra-{name}.service")
+        for name in ("publisher", "filler", "materializer", "schematizer")
+    )
+    assert publisher["ReadWritePaths"] == str(DEFAULTS.publisher.cdc_raw_directory)
+    assert STATE / publisher["StateDirectory"] == DEFAULTS.publisher.state_directory
+    for strict in (publisher, filler, schematizer):
+        assert strict["ProtectSystem"] == "strict"
+    assert not {"ReadWritePaths", "StateDirectory"} & filler.keys()
+    for path in (DEFAULTS.materializer.state_directory, Path(DEFAULTS.materializer.checkpoint_location)):
+        assert path.is_relative_to(STATE / materializer["StateDirectory"])
+    assert f"//{STATE / schematizer['StateDirectory']}/" in DEFAULTS.schematizer.database_url
+    assert publisher["User"] == filler["User"] == "cassandra"

@@ -1,0 +1,196 @@
+"""States dealt out anew: what follows is what would have followed, had there been as many partitions from the start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cassandra_storage.deletion import LivenessInfo
+from cassandra_storage.rows import Cell, Row
+from cdc_messages.topics import partition_for
+from materializer.commands.reshard.redistribute import TICK_HOST, Times, dealt, is_settled, make_deal, read_facts, tick
+from materializer.fold.row_updates import RawRecord
+from materializer.rows.keys import EXPIRY, FLOOR, HELD, HOST, INEXACT, PARTITION, PURGE, SHOWN
+from materializer.rows.settings import FoldRules
+from tests.support.materializer.fold_run import FoldRun
+from tests.support.materializer.memory_state import MemoryState
+from tests.support.materializer.raw_builder import int_bytes, raw_record
+from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, WRITERS, Stamp, writes
+from tests.unit.materializer.fold.test_fold_model import EXAMPLES, NEVER_PURGE, PASSING, TIMESTAMPS, record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cdc_messages.changes import RowChange
+    from tests.support.materializer.raw_builder import TableWriter
+
+KEYS = [int_bytes(number) for number in range(12)]
+HELD_BACK = NEVER_PURGE._replace(hold_ms=2000)
+PURGING = FoldRules(purge_margin_seconds=0)
+OF_A_KEY = (EXPIRY, PURGE, HELD, b"q", INEXACT, PARTITION)
+
+
+class Topic:
+    """A raw topic's partitions, each folded by itself; a key's chain goes on wherever it is folded."""
+
+    def __init__(self, writer: TableWriter, rules: FoldRules, partitions: int) -> None:
+        forgetful = rules._replace(forgotten_hosts=frozenset({TICK_HOST}))
+        self.runs = [FoldRun(writer, forgetful) for _ in range(partitions)]
+
+    def write(self, each: RawRecord) -> list[RowChange]:
+        return list(self.runs[partition_for(each.key, len(self.runs))].chunk(each).changes)
+
+    def time(self, ms: int, clock: int = 0) -> list[RowChange]:
+        return [change for run in self.runs for change in run.heartbeat(ms, clock=clock).changes]
+
+    def settle(self, now_ms: int) -> list[RowChange]:
+        changes = []
+        for run in self.runs:
+            changes += run.chunk(tick(run.writer.table.id.bytes, now_ms)).changes
+            assert is_settled(run.state)
+        return changes
+
+    def dealt(self, partitions: int, times: Times) -> Topic:
+        writer, rules = self.runs[0].writer, self.runs[0].rules
+        after = Topic(writer, rules, partitions)
+        states = deal_states([run.state for run in self.runs], partitions, times)
+        for run, state in zip(after.runs, states, strict=True):
+            run.state = state
+            run.follow(self.runs)
+        return after
+
+
+def deal_states(states: Sequence[MemoryState], partitions: int, times: Times) -> list[MemoryState]:
+    deal = make_deal([read_facts(state) for state in states], partitions, times)
+    after = [MemoryState() for _ in range(partitions)]
+    for state in after:
+        state.apply(deal.begin)
+    for state, numbers in zip(states, deal.numbers, strict=True):
+        for number, key, value in dealt(state, numbers, partitions, range(partitions)):
+            after[number].apply({key: value})
+    return after
+
+
+def of_keys(run: FoldRun) -> dict[bytes, bytes]:
+    return {key: value for key, value in run.state.data.items() if key.startswith(OF_A_KEY)}
+
+
+def by_key(changes: Sequence[RowChange]) -> dict[bytes, list[RowChange]]:
+    return {key: [change for change in changes if change.partition_key == key] for key in KEYS}
+
+
+def check(writer: TableWriter, data: st.DataObject, rules: FoldRules, *, is_exact: bool) -> None:
+    before, after = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 5))
+    old, reference = Topic(writer, rules, before), Topic(writer, rules, after)
+    now = BASE_S
+    for offset, topics in enumerate(data.draw(st.lists(st.just((old, reference)), min_size=1, max_size=15))):
+        now += data.draw(PASSING)
+        key = data.draw(st.sampled_from(KEYS))
+        write = data.draw(writes(writer.table, Stamp(data.draw(TIMESTAMPS), now)))
+        each = record(writer, write._replace(partition_key=key), now, offset)
+        for topic in topics:
+            topic.time(now * 1000, clock=now * 1_000_000)
+            topic.write(each)
+    now += data.draw(PASSING)
+    assert by_key(old.settle(now * 1000)) == by_key(reference.settle(now * 1000)) or not is_exact
+    new = old.dealt(after, Times(now * 1000, now * 1000 - rules.hold_ms))
+    if is_exact:
+        assert [of_keys(run) for run in new.runs] == [of_keys(run) for run in reference.runs]
+    for offset in range(data.draw(st.integers(1, 10))):
+        now += data.draw(PASSING)
+        key = data.draw(st.sampled_from(KEYS))
+        write = data.draw(writes(writer.table, Stamp(data.draw(TIMESTAMPS), now)))
+        each = record(writer, write._replace(partition_key=key), now, 100 + offset)
+        made, expected = ([*topic.time(now * 1000), *topic.write(each)] for topic in (new, reference))
+        assert not is_exact or by_key(made) == by_key(expected)
+    for topic in (new, reference):
+        topic.time((now + 20) * 1000)
+    for key in KEYS:
+        number = partition_for(key, after)
+        assert new.runs[number].visible(key) == reference.runs[number].visible(key)
+
+
+@pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.table.name)
+@settings(max_examples=EXAMPLES // 4)
+@given(st.data(), st.sampled_from([NEVER_PURGE, HELD_BACK]))
+def test_what_follows_is_the_same(writer: TableWriter, data: st.DataObject, rules: FoldRules) -> None:
+    check(writer, data, rules, is_exact=True)
+
+
+@settings(max_examples=EXAMPLES // 4)
+@given(st.data())
+def test_with_purges_the_chains_go_on_and_the_rows_are_the_same(data: st.DataObject) -> None:
+    check(FORWARD, data, PURGING, is_exact=False)
+
+
+def test_numbers_of_schemas_are_made_one() -> None:
+    """Two states that number a schema otherwise: one has stored rows of an older one."""
+    states = [MemoryState(), MemoryState()]
+    run = FoldRun(FORWARD)
+    key = KEYS[0]
+    run.chunk(
+        raw_record(key, "row", Row((int_bytes(1),), {"a": Cell(BASE_US, b"x")}, LivenessInfo(BASE_US)), writer=FORWARD)
+    )
+    states[1].apply(run.state.data)
+    other = b"\x01" + bytes(16)
+    states[0].apply({b"s" + bytes(4): other, SHOWN: run.state.data[SHOWN]})
+    (after,) = deal_states(states, 1, Times(0, 0))
+    own = run.state.data[b"s" + bytes(4)]
+    assert [after.data[b"s" + number.to_bytes(4, "big")] for number in (0, 1)] == [other, own]
+    dealt_run = FoldRun(FORWARD)
+    dealt_run.state = after
+    assert dealt_run.merged() == run.merged()
+
+
+def test_what_a_state_knows_as_a_whole() -> None:
+    """The floor is the highest, so that no number comes twice; of a publisher nobody knows how far it has got here."""
+    runs = [FoldRun(FORWARD), FoldRun(FORWARD)]
+    for number, run in enumerate(runs):
+        run.heartbeat(BASE_S * 1000 + number, clock=BASE_US)
+        run.chunk(raw_record(KEYS[0], "row", Row((int_bytes(1),), {"a": Cell(BASE_US, b"x")}), writer=FORWARD))
+        run.state.apply({FLOOR: (7 + number).to_bytes(8, "big")})
+    after = deal_states([run.state for run in runs], 3, Times(5000, 4000))
+    for state in after:
+        facts = read_facts(state)
+        assert (facts.floor, facts.times, facts.table_id) == (8, Times(5000, 4000), FORWARD.table.id.bytes)
+        (host,) = facts.hosts.values()
+        assert (host.heard_ms, host.clock_us) == (BASE_S * 1000 + 1, 0)
+
+
+def test_marks_of_everything_go_everywhere() -> None:
+    run = FoldRun(FORWARD)
+    run.chunk(RawRecord(b"", b"unreadable", 0, 1000), RawRecord(KEYS[0], b"unreadable", 1, 1000))
+    run.heartbeat(2000)
+    marks = [key for key in run.state.data if key.startswith(INEXACT)]
+    after = deal_states([run.state], 4, Times(2000, 2000))
+    found = [[key for key in state.data if key.startswith(INEXACT)] for state in after]
+    everywhere, of_key = sorted(marks)
+    for number, here in enumerate(found):
+        assert sorted(here) == [everywhere, *([of_key] if number == partition_for(KEYS[0], 4) else [])]
+
+
+def test_states_that_are_not_alike_are_refused() -> None:
+    states = [MemoryState(), MemoryState()]
+    for number, state in enumerate(states):
+        run = FoldRun(WRITERS[number])
+        run.heartbeat(1000)
+        state.apply({SHOWN: run.state.data[SHOWN]})
+    with pytest.raises(ValueError, match="several schemas"):
+        make_deal([read_facts(state) for state in states], 2, Times(0, 0))
+
+
+def test_a_kind_of_entry_that_nobody_knows_is_refused() -> None:
+    state = MemoryState()
+    state.apply({b"z": b""})
+    with pytest.raises(ValueError, match="belong nowhere"):
+        list(dealt(state, {}, 2, range(2)))
+
+
+def test_a_tick_leaves_no_publisher() -> None:
+    run = FoldRun(FORWARD, NEVER_PURGE._replace(forgotten_hosts=frozenset({TICK_HOST})))
+    run.chunk(tick(FORWARD.table.id.bytes, BASE_S * 1000))
+    assert read_facts(run.state).times == Times(BASE_S * 1000, BASE_S * 1000)
+    assert not any(key.startswith(HOST) for key in run.state.data)

@@ -1,0 +1,212 @@
+"""`state reshard` with Kafka in memory: a crash at any step, any number of times, in random runs."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import defaultdict
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fastavro import schemaless_reader
+
+from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
+from cassandra_storage.rows import Cell, Row
+from cdc_messages import wire
+from cdc_messages.envelope import value_schema
+from cdc_messages.tables import message_key, to_json
+from cdc_messages.topics import partition_for
+from cdc_program.errors import CdcError, Code
+from cdc_program.settings import KafkaSettings, MaterializerSettings
+from materializer import fault_points
+from materializer.commands.reshard.reshard import Reshard
+from materializer.exactly_once.position import RawPartition
+from materializer.fault_points import Fault, InjectedFaultError, ReshardPoint
+from materializer.job import open_partitions
+from materializer.job.plan import BatchPlan, Publication, TableSchema, TopicPlan
+from tests.support.materializer.memory_kafka import MemoryKafka
+from tests.support.materializer.raw_builder import TABLE, int_bytes, raw_record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SEEDS = range(int(os.environ.get("RESHARD_SEEDS", "3")))
+KEYS = 20
+TOPIC = "cdc.raw.shop.orders"
+VALUE = value_schema(TABLE, "cdc")
+
+
+class Run:
+    """A table's writes to a raw topic, each of which is a change; `expected` are those of each row."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, chance: random.Random) -> None:
+        self.chance = chance
+        self.patch = patch
+        self.partitions = chance.randint(1, 3)
+        self.kafka = MemoryKafka(TOPIC, self.partitions)
+        self.kafka.install(patch)
+        self.expected: defaultdict[tuple[int, int], list[tuple[str | None, str | None]]] = defaultdict(list)
+        self._number = 0
+        self._settings = MaterializerSettings(
+            group_id="g",
+            checkpoint_location=str(folder / "checkpoint"),
+            state_directory=folder / "state",
+            chunk_max_rows=chance.choice([3, 10, 50]),
+            snapshot_every_versions=2,
+            changelogs_kept_versions=1,
+            changelogs_kept_seconds=0,
+        )
+
+    def plan(self) -> BatchPlan:
+        key = message_key(TABLE)
+        schema = TableSchema(key[:16], key[16:], to_json(TABLE))
+        topic = TopicPlan(self.partitions, (schema,), (Publication("cdc.shop.orders", 1, 1, 2),), topic_id="id")
+        return BatchPlan({TOPIC: topic}, KafkaSettings(), self._settings)
+
+    def write(self, count: int, place_by: int) -> None:
+        for _ in range(count):
+            self._number += 1
+            number, row = self._number, (self.chance.randrange(KEYS), self.chance.randrange(2))
+            changes = self.expected[row]
+            before, clustering = (changes[-1][1] if changes else None), (int_bytes(row[1]),)
+            if before is not None and self.chance.random() < 0.2:
+                after, what = None, Row(clustering, {}, NO_LIVENESS, RowDeletion(DeletionTime(number, 1)))
+            else:
+                after = str(number)
+                what = Row(clustering, {"a": Cell(number, after.encode())}, LivenessInfo(number))
+            changes.append((before, after))
+            record = raw_record(int_bytes(row[0]), "row", what, offset=number)
+            self.kafka.append(partition_for(record.key, place_by), record.key, record.value)
+            if self.chance.random() < 0.1:
+                beat = raw_record(b"", "heartbeat", None, clock=number)
+                self.kafka.append(self.chance.randrange(place_by), b"", beat.value)
+
+    def materialize(self) -> None:
+        """As the job; CdcError."""
+        plan = self.plan()
+        try:
+            for number, records in enumerate(self.kafka.raw):
+                work = open_partitions.table_work(plan, TOPIC)
+                open_partitions.run_partition(plan, RawPartition(TOPIC, number), iter(records), work)
+        finally:
+            open_partitions.close_all()
+
+    def grow(self) -> None:
+        """Publishers see it at other times."""
+        before = self.partitions
+        self.partitions += self.chance.randint(1, 4)
+        self.kafka.add_partitions(self.partitions)
+        for _ in range(self.chance.randint(1, 3)):
+            self.write(self.chance.randint(0, 15), before)
+            self.write(self.chance.randint(1, 15), self.partitions)
+
+    def reshard(self) -> list[str]:
+        said: list[str] = []
+        Reshard(self.plan(), TOPIC, said.append).run()
+        return said
+
+    def crash_at(self, point: ReshardPoint, nth: int) -> bool:
+        """Whether the point was reached so often; else the reshard is done."""
+        fault_points.reached.clear()
+        with self.patch.context() as patched:
+            patched.setattr(fault_points, "armed", Fault(point, nth, "raise"))
+            try:
+                self.reshard()
+            except InjectedFaultError:
+                return True
+        return False
+
+    def check(self) -> None:
+        found: defaultdict[tuple[int, int], list[tuple[str | None, str | None]]] = defaultdict(list)
+        for message in self.kafka.messages:
+            if message.value is None:
+                continue
+            change: Any = schemaless_reader(BytesIO(message.value[wire.HEADER_SIZE :]), VALUE, None)
+            before, after = change["before"], change["after"]
+            row = found[(after or before)["k"], (after or before)["c"]]
+            row.append((before and before["a"], after and after["a"]))
+            assert change["source"]["row_sequence"] == len(row)
+        assert found == self.expected
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_crashes_lose_and_double_nothing(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each write is one event, whatever the crashes: all is folded in the order of the brokers' time."""
+    run = Run(tmp_path, monkeypatch, random.Random(seed))
+    run.write(40, run.partitions)
+    run.materialize()
+    for _ in range(2):
+        run.write(run.chance.randint(0, 20), run.partitions)
+        run.grow()
+        with pytest.raises(CdcError) as caught:
+            run.materialize()
+        assert caught.value.code is Code.PARTITIONS_CHANGED
+        for _ in range(run.chance.randint(0, 5)):
+            run.crash_at(run.chance.choice(list(ReshardPoint)), run.chance.randint(1, 3))
+            run.write(run.chance.randint(0, 5), run.partitions)
+        run.reshard()
+        run.write(20, run.partitions)
+        run.materialize()
+        run.check()
+    assert "are where they belong" in run.reshard()[-1]
+
+
+def test_every_point_is_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(tmp_path, monkeypatch, random.Random(1))
+    run.write(40, run.partitions)
+    run.materialize()
+    run.grow()
+    assert [point for point in ReshardPoint if not run.crash_at(point, 1)] == []
+    run.materialize()
+    run.check()
+
+
+def test_more_partitions_in_the_midst_of_a_reshard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(tmp_path, monkeypatch, random.Random(2))
+    run.write(40, run.partitions)
+    run.materialize()
+    run.grow()
+    assert run.crash_at(ReshardPoint.AFTER_SWITCH, 1)
+    run.grow()
+    assert run.reshard()[-1].endswith("run this again")
+    assert run.reshard()[-1].endswith("start the materializer")
+    run.materialize()
+    run.check()
+
+
+def test_a_publisher_that_is_later_still_stops_the_job_and_another_run_mends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(tmp_path, monkeypatch, random.Random(3))
+    before = run.partitions
+    run.write(40, before)
+    run.materialize()
+    run.grow()
+    run.reshard()
+    run.write(30, before)
+    with pytest.raises(CdcError, match="belongs to partition") as caught:
+        run.materialize()
+    assert caught.value.code is Code.PARTITIONS_CHANGED
+    run.reshard()
+    run.materialize()
+    run.check()
+
+
+def test_of_two_runs_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(tmp_path, monkeypatch, random.Random(4))
+    run.write(40, run.partitions)
+    run.materialize()
+    run.grow()
+
+    def overtake(point: object) -> None:
+        if point is ReshardPoint.BEFORE_SWITCH:
+            monkeypatch.setattr("materializer.commands.reshard.reshard.reach", fault_points.reach)
+            run.reshard()
+
+    monkeypatch.setattr("materializer.commands.reshard.reshard.reach", overtake)
+    with pytest.raises(CdcError) as caught:
+        run.reshard()
+    assert caught.value.code is Code.STATE_MISMATCH
+    run.materialize()
+    run.check()

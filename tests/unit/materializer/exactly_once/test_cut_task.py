@@ -1,0 +1,143 @@
+"""A task that cuts a wide partition's deletion in parts and dies at any point of any of them: told once all the same.
+
+On a state on disk and a real checkpoint location; the broker is a list of what was committed, with its position.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cassandra_storage.deletion import DeletionTime
+from materializer import fault_points
+from materializer.exactly_once.chunks import ChunkBounds
+from materializer.exactly_once.partition_task import Limits, Message, PartitionTask, Resources, Work
+from materializer.exactly_once.position import Position, RawPartition
+from materializer.fault_points import Fault, FaultPoint, InjectedFaultError
+from materializer.fold.chunk import fold_chunk
+from materializer.store.checkpoints import PartitionHistory, Retention
+from materializer.store.object_store import FileStore
+from materializer.store.rocksdb import open_state
+from tests.support.materializer.brute_model import Write
+from tests.support.materializer.raw_builder import catalog_of, int_bytes
+from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD
+from tests.unit.materializer.fold.test_bounded_fold import KEY, ROWS, bounded, insert, static
+from tests.unit.materializer.fold.test_fold_model import record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from cdc_messages.changes import RowChange
+    from materializer.fold.row_updates import RawRecord
+
+PARTITION = RawPartition("raw", 0)
+LIMITS = Limits(ChunkBounds(1 << 20, 1000, 60.0), 1e12, 4, Retention(3, 0), 60.0)
+POINTS = [
+    FaultPoint.AFTER_PART_FOLD,
+    FaultPoint.AFTER_FOLD,
+    FaultPoint.IN_PRODUCE,
+    FaultPoint.AFTER_PRODUCE,
+    FaultPoint.AFTER_CHANGELOG,
+    FaultPoint.AFTER_SEND_OFFSETS,
+    FaultPoint.AFTER_COMMIT,
+    FaultPoint.AFTER_APPLY,
+    FaultPoint.AFTER_PART,
+]
+MOST = 4
+
+
+class Broker:
+    """Transactions of one partition: what is committed, and the position that is committed with it."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.position: Position | None = None
+        self.offsets: list[int] = []  # all that were committed
+        self._open: list[Message] = []
+        self._sent: Position | None = None
+
+    def begin(self) -> None:
+        self._open, self._sent = [], None
+
+    def send(self, message: Message) -> None:
+        self._open.append(message)
+
+    def send_position(self, position: Position) -> None:
+        self._sent = position
+
+    def commit(self) -> None:
+        assert self._sent is not None
+        self.messages += self._open
+        self.position = self._sent
+        self.offsets.append(self._sent.offset)
+
+    def abandon(self) -> None:
+        self._open, self._sent = [], None
+
+
+def emit(changes: Iterable[RowChange]) -> Iterator[Message]:
+    for change in changes:
+        yield Message("changes", 0, repr(change.clustering).encode(), repr(change).encode())
+
+
+def records() -> list[RawRecord]:
+    """A wide partition is filled, changed and deleted; another one is written to."""
+    writes = [static(b"s", BASE_US), *(insert(c) for c in range(ROWS)), static(b"t", BASE_US + 1)]
+    writes.append(Write(KEY, "partition_deletion", DeletionTime(BASE_US + 2, BASE_S)))
+    writes.append(insert(1)._replace(partition_key=int_bytes(9)))
+    return [record(FORWARD, write, BASE_S, offset) for offset, write in enumerate(writes)]
+
+
+def run(broker: Broker, folder: Path) -> None:
+    """One attempt of a task over the whole raw partition."""
+    catalog, rules = catalog_of(FORWARD.table), bounded(MOST)
+    history = PartitionHistory(FileStore(str(folder / "checkpoint")), "group", PARTITION)
+    state = open_state(folder / "state")
+    task = PartitionTask(PARTITION, Resources(broker, lambda: broker.position, state, history), LIMITS)
+    try:
+        task.run(iter(records()), Work(lambda reader, some: fold_chunk(reader, some, catalog, rules), emit, 1))
+    finally:
+        task.close()
+
+
+def run_until_done(folder: Path, fault: Fault | None, patch: pytest.MonkeyPatch) -> tuple[Broker, int]:
+    """What is committed in the end, and how often the fault was met."""
+    broker = Broker()
+    patch.setattr(fault_points, "armed", fault)
+    patch.setattr(fault_points, "reached", Counter())
+    try:
+        run(broker, folder)
+    except InjectedFaultError:
+        run(broker, folder)
+        return broker, 1
+    return broker, 0
+
+
+@pytest.mark.parametrize("point", POINTS, ids=lambda point: point.name.lower())
+def test_a_task_that_dies_in_any_part_tells_everything_once(
+    point: FaultPoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected, _ = run_until_done(tmp_path / "whole", None, monkeypatch)
+    assert expected.position is not None
+    assert len(expected.messages) > 3 * ROWS
+    nth, met = 0, 1
+    while met:
+        nth += 1
+        broker, met = run_until_done(tmp_path / str(nth), Fault(point, nth, "raise"), monkeypatch)
+        assert broker.messages == expected.messages
+        assert broker.position is not None
+        assert broker.position.offset == expected.position.offset
+    assert nth > (1 if point is FaultPoint.AFTER_FOLD else 5)  # a whole chunk is folded once, at the end
+
+
+def test_an_offset_stays_in_front_of_its_message_until_the_last_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker, _ = run_until_done(tmp_path, None, monkeypatch)
+    deletion = len(records()) - 2
+    assert broker.offsets.count(deletion) > ROWS // MOST
+    assert broker.offsets[-2:] == [deletion + 1, deletion + 2]
+    assert broker.offsets == sorted(broker.offsets)

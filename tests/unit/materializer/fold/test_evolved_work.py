@@ -1,0 +1,115 @@
+"""What a worker publishes of altered tables: raw messages in, decoded messages of the change topics out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
+
+from fastavro import parse_schema, schemaless_reader
+
+from cdc_messages.tables import message_key, to_json
+from cdc_program.settings import Settings
+from materializer.job.change_topics import Publications
+from materializer.job.open_partitions import table_work
+from materializer.job.plan import BatchPlan, TableSchema, TopicPlan
+from tests.support.materializer.memory_registry import MemoryRegistry
+from tests.support.materializer.memory_state import MemoryState
+from tests.support.materializer.raw_builder import TABLE
+from tests.unit.materializer.fold.test_schema_change import HEARTBEAT, of_table, row, static, without_b
+
+if TYPE_CHECKING:
+    from cassandra_storage.schema import TableMetadata
+    from materializer.fold.row_updates import RawRecord
+
+RAW, TOPIC = "cdc.raw.shop.orders", "cdc.shop.orders"
+
+
+class Published(NamedTuple):
+    topic: str
+    key: dict[str, Any]
+    op: str | None
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class Job:
+    """A driver and a worker for one raw partition; `tables` are what the tables topic holds by now."""
+
+    def __init__(self) -> None:
+        self.tables: list[TableMetadata] = [TABLE]
+        self._registry = MemoryRegistry()
+        self._publications = Publications("cdc", self._registry, lambda _topic: 1)
+        self._state = MemoryState()
+
+    def batch(self, *records: RawRecord) -> list[Published]:
+        keys = [message_key(table) for table in self.tables]
+        schemas = tuple(
+            TableSchema(key[:16], key[16:], to_json(table)) for key, table in zip(keys, self.tables, strict=True)
+        )
+        settings = Settings()
+        plan = BatchPlan(
+            {RAW: TopicPlan(1, schemas, self._publications.of(schemas))}, settings.kafka, settings.materializer
+        )
+        work = table_work(plan, RAW)
+        result = work.fold(self._state, list(records))
+        self._state.apply(result.writes)
+        return [
+            self._published(message.topic, message.key, message.value)
+            for message in work.emit(result.changes)
+            if message.value is not None
+        ]
+
+    def _published(self, topic: str, key: bytes, value: bytes) -> Published:
+        decoded = self._decode(value)
+        images = [decoded[which] and {k: v for k, v in decoded[which].items() if v} for which in ("before", "after")]
+        return Published(topic, self._decode(key), decoded["op"], *images)
+
+    def _decode(self, data: bytes) -> dict[str, Any]:
+        schema_id = int.from_bytes(data[1:5], "big")
+        text = next(text for (_, text), known in self._registry.schemas.items() if known == schema_id)
+        decoded = schemaless_reader(BytesIO(data[5:]), parse_schema(json.loads(text)), None)
+        assert isinstance(decoded, dict)
+        return decoded
+
+
+def test_a_dropped_column_is_told_by_the_schema_that_has_it() -> None:
+    job = Job()
+    job.batch(row(1, 1, 1, a="a", b="b"))
+    job.tables.append(without_b(5))
+    [change] = job.batch(HEARTBEAT)
+    key = {"k": 1, "c": 1}
+    assert change == Published(TOPIC, key, "u", {**key, "a": "a", "b": "b"}, {**key, "a": "a"})
+    [change] = job.batch(row(9, 1, 1, a="z"))
+    assert change.after == {**key, "a": "z"}
+
+
+def test_a_driver_that_starts_anew_finds_the_schema_of_the_rows() -> None:
+    job = Job()
+    job.batch(row(1, 1, 1, a="a", b="b"))
+    job.tables.append(without_b(5))
+    job._publications = Publications("cdc", job._registry, lambda _topic: 1)
+    assert [change.op for change in job.batch(HEARTBEAT)] == ["u"]
+
+
+def test_a_renamed_key_moves_every_row_to_the_next_version_of_the_topic() -> None:
+    job = Job()
+    job.batch(static(1, 1, "st"), row(2, 1, 1, a="a"))
+    job.tables.append(replace(TABLE, clustering=(replace(TABLE.clustering[0], name="d"),)))
+    old, new = {"k": 1, "c": 1}, {"k": 1, "d": 1}
+    assert job.batch(HEARTBEAT) == [
+        Published(TOPIC, old, "d", {**old, "st": "st", "a": "a"}, None),
+        Published(f"{TOPIC}-v2", new, "c", None, {**new, "st": "st", "a": "a"}),
+    ]
+
+
+def test_a_table_made_anew_with_another_key_goes_on_in_a_topic_of_its_own() -> None:
+    job = Job()
+    job.batch(row(1, 1, 1, a="a"))
+    anew = replace(TABLE, id=UUID(int=8), clustering=(replace(TABLE.clustering[0], name="d"),))
+    job.tables.append(anew)
+    changes = job.batch(of_table(row(2, 1, 1, a="b"), anew))
+    assert [(change.topic, change.op) for change in changes] == [(TOPIC, "d"), (f"{TOPIC}-v2", "c")]
+    assert job.batch(row(3, 1, 1, a="late")) == []

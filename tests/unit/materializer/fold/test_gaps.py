@@ -1,0 +1,203 @@
+"""What cannot be read is put aside and its partition is inexact until it has come after all; the fold's part of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import pytest
+
+from cassandra_storage.deletion import DeletionTime, LivenessInfo
+from cassandra_storage.marshal import NativeType
+from cassandra_storage.rows import Cell, Row
+from cassandra_storage.schema import ColumnKind
+from cdc_messages import wire
+from cdc_messages.errors import MessageError
+from cdc_messages.raw import RawMessage, decode, encode
+from cdc_program.compiled import is_compiled
+from cdc_program.errors import CdcError, Code
+from materializer.fold import row_updates
+from materializer.fold.chunk import fold_chunk
+from materializer.fold.gaps import message_id
+from materializer.fold.row_updates import RawRecord
+from materializer.rows.keys import INEXACT
+from materializer.rows.settings import FoldRules
+from tests.support.materializer.fold_run import FoldRun
+from tests.support.materializer.memory_state import MemoryState
+from tests.support.materializer.raw_builder import CATALOG, TABLE, WRITER, TableWriter, column, int_bytes, raw_record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from materializer.fold.result import ChunkResult
+
+ONE, OTHER = int_bytes(1), int_bytes(2)
+SMALLINT = NativeType("smallint")
+
+
+def row(number: int, *, key: bytes = ONE, offset: int = 0, ms: int = 0) -> RawRecord:
+    """Sets a row to a number, with the number as its write timestamp."""
+    written = Row((int_bytes(5),), {"a": Cell(number, b"%d" % number)}, LivenessInfo(number))
+    return raw_record(key, "row", written, offset=offset, timestamp_ms=ms)
+
+
+def gap(key: bytes, *, offset: int) -> RawRecord:
+    return raw_record(key, "gap", DeletionTime(1, 1), offset=offset)
+
+
+def void(key: bytes, mark: bytes) -> RawRecord:
+    message = RawMessage("gap", mark, 0, bytes(16), bytes(16), 0, bytes(16), 0, "", 0, 0)
+    return RawRecord(key, encode(message, 1), 9, 0)
+
+
+def is_inexact(result: ChunkResult) -> list[bool]:
+    return [change.source.inexact for change in result.changes]
+
+
+def marks(folded: FoldRun) -> int:
+    return sum(key.startswith(INEXACT) for key in folded.state.data)
+
+
+def cut_update(value: bytes) -> bytes:
+    message = decode(value)
+    return encode(replace(message, update=message.update[:-3]), 1)
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "another's message": lambda _: b'{"not": "ours"}',
+    "a null": lambda _: b"",
+    "a later format": lambda value: value[: wire.HEADER_SIZE] + b"\x10" + value[wire.HEADER_SIZE + 1 :],
+    "a cut message": lambda value: value[:-1],
+    "a cut update": cut_update,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_what_cannot_be_read_is_put_aside_and_its_partition_says_so(damage: Callable[[bytes], bytes]) -> None:
+    folded = FoldRun(WRITER)
+    record = row(1)
+    bad = record._replace(value=damage(record.value), offset=7, timestamp_ms=70)
+    result = folded.chunk(row(2), bad, row(3, key=OTHER))
+    (letter,) = result.letters
+    assert (letter.key, letter.value, letter.offset, letter.timestamp_ms) == bad
+    assert (letter.code, letter.id) == (Code.DEAD_LETTER.text, message_id(bad.key, bad.value))
+    assert letter.reason
+    assert {change.partition_key: change.source.inexact for change in result.changes} == {ONE: True, OTHER: False}
+    assert is_inexact(folded.chunk(row(4))) == [True]
+    assert is_inexact(folded.chunk(row(5, key=OTHER))) == [False]
+
+
+def test_a_message_under_another_key_than_its_own_is_put_aside() -> None:
+    result = FoldRun(WRITER).chunk(row(1)._replace(key=OTHER))
+    assert ([letter.key for letter in result.letters], result.changes) == ([OTHER], [])
+
+
+def test_a_clustering_that_has_no_place_is_put_aside() -> None:
+    folded = FoldRun(TableWriter(replace(TABLE, clustering=(column("c", SMALLINT, ColumnKind.CLUSTERING, 0),))))
+    written = Row((b"\1\2\3",), {"a": Cell(1, b"1")}, LivenessInfo(1))
+    result = folded.chunk(raw_record(ONE, "row", written, writer=folded.writer))
+    assert ([letter.reason for letter in result.letters], result.changes) == (["a smallint of 3 bytes"], [])
+
+
+def test_copies_are_put_aside_once() -> None:
+    folded = FoldRun(WRITER)
+    bad = RawRecord(ONE, b"junk", 1, 10)
+    assert len(folded.chunk(bad, bad._replace(offset=2)).letters) == 1
+    again = folded.chunk(bad._replace(offset=3))
+    assert (again.letters, again.writes) == ([], {})
+
+
+@pytest.mark.skipif(is_compiled(), reason="in a compiled module no function can be replaced")
+def test_once_it_can_be_read_it_is_folded_and_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    folded = FoldRun(WRITER)
+    folded.chunk(row(1))
+    late = row(2, offset=1)
+
+    def older(_: bytes) -> None:
+        raise MessageError("of a kind that this build does not know")
+
+    with monkeypatch.context() as build:
+        build.setattr(row_updates, "decode", older)
+        (dead,) = folded.chunk(late).letters
+    assert marks(folded) == 1
+    result = folded.chunk(late._replace(offset=2), row(3, offset=3))
+    assert is_inexact(result) == [True, True]  # the row before was not what SELECT shows
+    assert [(letter.id, letter.key, letter.value) for letter in result.letters] == [(dead.id, ONE, None)]
+    assert marks(folded) == 0
+    assert is_inexact(folded.chunk(row(4))) == [False]
+
+
+def test_what_is_held_is_not_yet_settled() -> None:
+    folded = FoldRun(WRITER, FoldRules(hold_ms=1000))
+    folded.heartbeat(10_000)
+    folded.chunk(gap(ONE, offset=3)._replace(timestamp_ms=10_000))
+    assert folded.chunk(row(1, offset=3, ms=11_000)).changes == []
+    assert marks(folded) == 1
+    assert is_inexact(folded.heartbeat(13_000)) == [True]
+    assert marks(folded) == 0
+
+
+def test_above_the_limit_the_partition_stops() -> None:
+    folded = FoldRun(WRITER, FoldRules(max_dead_letters=2))
+    folded.chunk(RawRecord(ONE, b"one", 1, 0), gap(OTHER, offset=2), RawRecord(ONE, b"two", 3, 0))
+    with pytest.raises(CdcError, match="offset 4") as caught:
+        folded.chunk(RawRecord(OTHER, b"three", 4, 0))
+    assert caught.value.code is Code.DEAD_LETTERS
+    assert "three" not in str(caught.value)
+
+
+def test_the_next_format_and_an_unknown_schema_are_waited_for() -> None:
+    record = row(1)
+    newer = record.value[: wire.HEADER_SIZE] + b"\x04" + record.value[wire.HEADER_SIZE + 1 :]
+    unknown = encode(replace(decode(record.value), schema_digest=b"?" * 16), 1)
+    for value, code in ((newer, Code.STATE_FORMAT), (unknown, Code.SCHEMA_UNKNOWN)):
+        with pytest.raises(CdcError) as caught:
+            fold_chunk(MemoryState(), [record._replace(value=value)], CATALOG)
+        assert caught.value.code is code
+
+
+def test_a_gap_lasts_until_its_replay() -> None:
+    folded = FoldRun(WRITER)
+    assert folded.chunk(gap(ONE, offset=3)).letters == []
+    assert is_inexact(folded.chunk(row(1, offset=4), row(1, key=OTHER, offset=4))) == [True, False]
+    assert is_inexact(folded.chunk(row(2, offset=3))) == [True]  # the replay has the gap's place
+    assert marks(folded) == 0
+    assert is_inexact(folded.chunk(row(3, offset=5))) == [False]
+
+
+def test_a_gap_without_a_key_is_of_every_partition() -> None:
+    folded = FoldRun(WRITER)
+    folded.chunk(gap(b"", offset=3))
+    assert is_inexact(folded.chunk(row(1, offset=4), row(1, key=OTHER, offset=4))) == [True, True]
+    folded.chunk(row(2, offset=3))
+    assert is_inexact(folded.chunk(row(3))) == [False]
+
+
+def test_a_mark_that_is_void_goes() -> None:
+    folded = FoldRun(WRITER)
+    bad = RawRecord(ONE, b"junk", 1, 10)
+    folded.chunk(bad)
+    folded.chunk(void(ONE, b"?" * 16))
+    assert marks(folded) == 1
+    (settled,) = folded.chunk(void(ONE, message_id(*bad[:2]))).letters
+    assert (settled.key, settled.value) == (ONE, None)
+    assert is_inexact(folded.chunk(row(1))) == [False]
+
+
+def test_a_table_made_anew_lacks_nothing() -> None:
+    anew = TableWriter(replace(TABLE, id=UUID(int=8)))
+    folded = FoldRun(WRITER)
+    folded.chunk(row(1), RawRecord(ONE, b"junk", 1, 10))
+    both = {(each.table.id.bytes, each.digest): each.table for each in (WRITER, anew)}
+    catalog = replace(
+        folded.catalog,
+        schemas=both,
+        newest={each.table.id.bytes: each.digest for each in (WRITER, anew)},
+        topics=dict.fromkeys((WRITER.digest, anew.digest), "cdc.shop.orders"),
+    )
+    written = Row((int_bytes(5),), {"a": Cell(9, b"x")}, LivenessInfo(9))
+    result = fold_chunk(folded.state, [raw_record(ONE, "row", written, writer=anew)], catalog)
+    folded.state.apply(result.writes)
+    assert marks(folded) == 0
+    assert [letter.value for letter in result.letters] == [None]

@@ -1,0 +1,83 @@
+"""The checks are checked: each seeded defect must turn one of them red."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, is_hypothesis_test, settings
+from hypothesis import strategies as st
+
+from tests.support.materializer.mutants import MUTANTS, Mutant, seed
+from tests.support.materializer.table_writes import FORWARD, MIXED
+from tests.unit.materializer.exactly_once import test_chunks
+from tests.unit.materializer.fold import (
+    test_bounded_fold,
+    test_fold,
+    test_fold_cost,
+    test_fold_model,
+    test_fold_parts,
+    test_purge,
+    test_reorder,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import ModuleType
+
+MODULES = (test_fold_cost, test_fold, test_reorder, test_purge, test_chunks, test_fold_parts, test_bounded_fold)
+GENERATED: tuple[Callable[[st.DataObject], None], ...] = (
+    lambda data: test_fold_model.check_step_by_step(MIXED, data),
+    lambda data: test_fold_model.check_batches(FORWARD, data),
+    lambda data: test_fold_model.check_order_independence(MIXED, data),
+    lambda data: test_purge.check_purge(MIXED, data),
+    test_reorder.check_hold,
+)
+GENERATE = settings(
+    max_examples=150,
+    database=None,
+    derandomize=True,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def checks() -> Iterator[Callable[[], None]]:
+    """The tests of the fold that take no arguments, then those that Hypothesis feeds."""
+    for module in MODULES:
+        yield from examples(module)
+    for check in GENERATED:
+        yield GENERATE(given(st.data())(named(check)))
+
+
+def examples(module: ModuleType) -> Iterator[Callable[[], None]]:
+    for name, test in vars(module).items():
+        is_test = name.startswith("test_") and inspect.isfunction(test) and test.__module__ == module.__name__
+        if is_test and not is_hypothesis_test(test) and not inspect.signature(test).parameters:
+            yield test
+
+
+def named(check: Callable[[st.DataObject], None]) -> Callable[[st.DataObject], None]:
+    """A function of its own, as Hypothesis wants one."""
+
+    def run(data: st.DataObject) -> None:
+        check(data)
+
+    return run
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
+def test_a_seeded_defect_turns_a_check_red(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        seed(mutant, patch)
+        assert any(fails(check) for check in checks()), f"no check notices that {mutant.name}"
+
+
+def fails(check: Callable[[], None]) -> bool:
+    try:
+        check()
+    except Exception:  # noqa: BLE001 - a defect may show as anything
+        return True
+    return False

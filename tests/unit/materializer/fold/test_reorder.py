@@ -1,0 +1,189 @@
+"""Held writes: with `hold` above the disorder all comes out in write order, however it was batched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
+from cassandra_storage.rows import Cell, Row
+from cassandra_storage.schema import DroppedColumn
+from materializer.rows.keys import HELD, HELD_QUEUE
+from tests.support.materializer.brute_model import Write
+from tests.support.materializer.fold_run import FoldRun, events
+from tests.support.materializer.raw_builder import catalog_of, int_bytes, raw_record
+from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, MIXED, PARTITIONS, Stamp, writes
+from tests.unit.materializer.fold.test_fold_model import EXAMPLES, NEVER_PURGE, PASSING, in_batches, record
+
+if TYPE_CHECKING:
+    from materializer.fold.row_updates import RawRecord
+    from materializer.rows.settings import FoldRules
+
+HOLD_MS = 3000
+HOLDING = NEVER_PURGE._replace(hold_ms=HOLD_MS)
+BASE_MS = BASE_S * 1000
+KEY = PARTITIONS[0]
+
+
+def value(number: int, text: str, ms: int, *, ttl: int = 0, c: int = 0) -> RawRecord:
+    """An UPDATE of column a with the timestamp BASE_US + number, in Kafka at BASE_MS + ms."""
+    end = (BASE_S + ttl, ttl) if ttl else (NO_DELETION_TIME, NO_TTL)
+    row = Row((int_bytes(c),), {"a": Cell(BASE_US + number, text.encode(), *end)})
+    return raw_record(KEY, "row", row, offset=number, timestamp_ms=BASE_MS + ms, writer=FORWARD)
+
+
+def texts(run: FoldRun) -> list[str | None]:
+    return [None if event.after is None else event.after["a"].decode() for event in events(run.changes)]
+
+
+def held(run: FoldRun) -> int:
+    assert sum(key.startswith(HELD) for key in run.state.data) == sum(
+        key.startswith(HELD_QUEUE) for key in run.state.data
+    )
+    return sum(key.startswith(HELD) for key in run.state.data)
+
+
+def test_what_comes_within_the_hold_comes_out_in_write_order() -> None:
+    run = FoldRun(FORWARD, HOLDING)
+    run.chunk(value(3, "3", 0))
+    run.chunk(value(1, "1", 1000))
+    run.chunk(value(2, "2", 2999))
+    assert (texts(run), held(run)) == ([], 3)
+    run.heartbeat(BASE_MS + 3000)
+    assert (texts(run), held(run)) == (["1", "2", "3"], 0)
+
+
+def test_it_counts_from_the_arrival_and_not_from_the_write() -> None:
+    run = FoldRun(FORWARD, HOLDING)
+    run.chunk(value(-(10**12), "long ago", 0))
+    run.chunk(value(10**15, "far ahead", 500))
+    run.heartbeat(BASE_MS + 2999)
+    assert texts(run) == []
+    run.heartbeat(BASE_MS + 3000)
+    assert texts(run) == ["long ago"]
+    run.heartbeat(BASE_MS + 3500)
+    assert texts(run) == ["long ago", "far ahead"]
+
+
+def test_a_due_write_releases_nothing_of_other_partitions() -> None:
+    run = FoldRun(FORWARD, HOLDING)
+    row = Row((int_bytes(0),), {"a": Cell(BASE_US, b"other")})
+    run.chunk(value(1, "1", 0), record(FORWARD, Write(PARTITIONS[1], "row", row), BASE_S + 1, 2))
+    run.heartbeat(BASE_MS + 3000)
+    assert (texts(run), held(run)) == (["1"], 1)
+    run.heartbeat(BASE_MS + 4000)
+    assert (texts(run), held(run)) == (["1", "other"], 0)
+
+
+def test_a_row_that_expires_while_it_is_held_is_seen_all_the_same() -> None:
+    run = FoldRun(FORWARD, HOLDING)
+    run.chunk(value(1, "short", 0, ttl=1))
+    run.heartbeat(BASE_MS + 2500)
+    run.heartbeat(BASE_MS + 3000)
+    assert texts(run) == ["short"]
+    run.heartbeat(BASE_MS + 4000)
+    assert texts(run) == ["short", None]
+
+
+def test_a_row_that_is_renewed_in_time_does_not_go_for_a_moment() -> None:
+    run = FoldRun(FORWARD, HOLDING)
+    run.chunk(value(1, "old", 0, ttl=2))
+    run.chunk(value(2, "new", 1500, ttl=9))
+    run.heartbeat(BASE_MS + 7000)
+    assert texts(run) == ["old", "new"]
+
+
+def test_a_brokers_clock_that_goes_back_turns_nothing_back() -> None:
+    run = FoldRun(FORWARD, NEVER_PURGE)
+    run.chunk(value(1, "1", 0, ttl=10))
+    run.chunk(value(2, "2", 9000, ttl=10))
+    assert run.chunk(value(3, "3", -3_600_000, ttl=10)).now_ms == BASE_MS + 9000
+    assert run.heartbeat(BASE_MS + 8000).now_ms == BASE_MS + 9000
+    assert texts(run) == ["1", "2", "3"]
+    run.heartbeat(BASE_MS + 10_000)
+    assert texts(run) == ["1", "2", "3", None]
+
+
+def test_hold_can_be_changed() -> None:
+    run = FoldRun(FORWARD, HOLDING)
+    run.chunk(value(2, "2", 0))
+    run.rules = NEVER_PURGE
+    run.chunk(value(1, "1", 10))
+    assert (texts(run), held(run)) == (["1", "2"], 0)
+    run.rules = HOLDING
+    run.chunk(value(4, "4", 20))
+    run.heartbeat(BASE_MS + 3019)
+    assert texts(run) == ["1", "2"]
+    run.heartbeat(BASE_MS + 3020)
+    assert texts(run) == ["1", "2", "4"]
+
+
+def test_an_insert_and_its_duplicates_are_held_once() -> None:
+    row = Row((int_bytes(1),), {}, LivenessInfo(BASE_US))
+    run = FoldRun(FORWARD, HOLDING)
+    for ms in (0, 100):
+        run.chunk(raw_record(KEY, "row", row, timestamp_ms=BASE_MS + ms, writer=FORWARD))
+    assert held(run) == 1
+    run.heartbeat(BASE_MS + 3000)
+    assert (len(run.changes), held(run)) == (1, 0)
+
+
+@st.composite
+def disordered(draw: st.DrawFn) -> list[tuple[int, int, Write, int]]:
+    """(arrival in ms, place in write order, write, host) of every copy, by arrival; the disorder is below HOLD_MS."""
+    now, copies = BASE_S, []
+    for number in range(draw(st.integers(2, 12))):
+        now += draw(PASSING)
+        write = draw(writes(MIXED.table, Stamp(now * 1_000_000 + number * 10, now)))
+        for host in draw(st.sets(st.integers(1, 3), min_size=1)):
+            jitter = draw(st.integers(0, HOLD_MS - 100))
+            copies.append((now * 1000 + number + jitter, number, write, host))
+    return sorted(copies, key=lambda copy: copy[0])
+
+
+def check_hold(data: st.DataObject, rules: FoldRules = HOLDING) -> None:
+    """What comes out is what a single log in write order gives, expiry included, whatever the batches are."""
+    copies = data.draw(disordered())
+    records = [record(MIXED, write, 0, number, host)._replace(timestamp_ms=ms) for ms, number, write, host in copies]
+    for second in data.draw(st.lists(st.integers(0, 12), max_size=4)):
+        beat = raw_record(b"", "heartbeat", None, timestamp_ms=BASE_MS + second * 1000 + 1, writer=MIXED)
+        records.append(beat)
+    records.sort(key=lambda each: each.timestamp_ms)
+    end = records[-1].timestamp_ms + 10_000
+    run = FoldRun(MIXED, rules)
+    for batch in in_batches(data, records):
+        run.chunk(*batch)
+    run.heartbeat(end + HOLD_MS)
+    assert held(run) == 0
+    for key in PARTITIONS:
+        straight = FoldRun(MIXED, NEVER_PURGE)
+        mine = sorted((copy for copy in copies if copy[2].partition_key == key), key=lambda copy: (copy[1], copy[3]))
+        for place, (_, number, write, host) in enumerate(mine):
+            due = min(ms for ms, _, _, _ in mine[place:])
+            straight.chunk(record(MIXED, write, 0, number, host)._replace(timestamp_ms=due))
+        if mine:
+            straight.heartbeat(end)
+        assert [change for change in run.changes if change.partition_key == key] == straight.changes
+
+
+@settings(max_examples=2 * EXAMPLES, deadline=None)
+@given(data=st.data())
+def test_every_event_comes_out_in_write_order(data: st.DataObject) -> None:
+    check_hold(data)
+
+
+def test_a_held_write_is_read_by_the_schema_that_it_was_written_with() -> None:
+    a, b = FORWARD.table.regular_columns[:2]
+    others = FORWARD.table.regular_columns[2:]
+    without_b = replace(
+        FORWARD.table, regular_columns=(a, *others), dropped_columns={"b": DroppedColumn(b, BASE_US + 100)}
+    )
+    run = FoldRun(FORWARD, HOLDING)
+    row = Row((int_bytes(0),), {"a": Cell(BASE_US, b"x"), "b": Cell(BASE_US, b"y")})
+    run.chunk(raw_record(KEY, "row", row, timestamp_ms=BASE_MS, writer=FORWARD))
+    run.catalog = catalog_of(FORWARD.table, without_b)
+    run.heartbeat(BASE_MS + 3000)
+    assert [event.after for event in events(run.changes)] == [{"a": b"x"}]

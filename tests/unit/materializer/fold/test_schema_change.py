@@ -1,0 +1,291 @@
+"""What a changed schema changes in the rows that are there: the pure fold, with a sweep of a few rows at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo
+from cassandra_storage.marshal import NativeType
+from cassandra_storage.rows import Cell, Row
+from cassandra_storage.schema import DroppedColumn, TableMetadata
+from cdc_messages.raw import decode, encode
+from cdc_messages.tables import canonical, digest
+from cdc_program.errors import CdcError, Code
+from materializer.fold import schema_change
+from materializer.fold.chunk import fold_chunk
+from materializer.rows.catalog import TableCatalog
+from materializer.rows.settings import DEFAULT_RULES, FoldRules
+from tests.support.materializer.memory_state import MemoryState
+from tests.support.materializer.raw_builder import CATALOG, TABLE, TableWriter, catalog_of, int_bytes, raw_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cdc_messages.changes import RowChange, RowImage
+    from cdc_messages.raw import Kind
+    from materializer.fold.row_updates import RawRecord
+
+BASE_US = 1_700_000_000_000_000
+BASE_MS = BASE_US // 1000
+A, B, S = TABLE.regular_columns
+OTHERS = (A, S)
+ANEW = replace(TABLE, id=UUID(int=8), altered_at=BASE_US)
+
+Key = tuple[bytes, bytes | None]
+
+
+def without_b(dropped: int) -> TableMetadata:
+    """The table after b was dropped at this statement."""
+    return replace(TABLE, regular_columns=OTHERS, dropped_columns={"b": DroppedColumn(B, BASE_US + dropped)})
+
+
+def with_b_again(dropped: int) -> TableMetadata:
+    return replace(without_b(dropped), regular_columns=TABLE.regular_columns)
+
+
+def row(number: int, p: int, c: int, *, is_insert: bool = True, **columns: str) -> RawRecord:
+    cells = {name: Cell(BASE_US + number, value.encode()) for name, value in columns.items()}
+    liveness = LivenessInfo(BASE_US + number) if is_insert else NO_LIVENESS
+    return record(p, "row", Row((int_bytes(c),), cells, liveness))
+
+
+def static(number: int, p: int, value: str) -> RawRecord:
+    return record(p, "static", Row((), {"st": Cell(BASE_US + number, value.encode())}))
+
+
+def record(p: int, kind: Kind, write: object) -> RawRecord:
+    return raw_record(int_bytes(p), kind, write, timestamp_ms=BASE_MS)
+
+
+HEARTBEAT = raw_record(b"", "heartbeat", None, timestamp_ms=BASE_MS)
+
+
+def of_table(raw: RawRecord, table: TableMetadata) -> RawRecord:
+    """The same write to another table with the same columns."""
+    message = decode(raw.value)
+    update = table.id.bytes + message.update[16:] if message.update else b""
+    moved = replace(message, table_id=table.id.bytes, schema_digest=digest(canonical(table)), update=update)
+    return raw._replace(value=encode(moved, 1))
+
+
+def catalog_of_both(*tables: TableMetadata, topics: tuple[str, ...] = ("t", "t")) -> TableCatalog:
+    """Tables that came one after the other under one name."""
+    digests = [digest(canonical(table)) for table in tables]
+    ids = [table.id.bytes for table in tables]
+    return TableCatalog(
+        dict(zip(zip(ids, digests, strict=True), tables, strict=True)),
+        dict(zip(ids, digests, strict=True)),
+        dict(zip(digests, topics, strict=True)),
+    )
+
+
+class Run:
+    """A state, and the changes that came out; each chunk checks the chain of every key."""
+
+    def __init__(self, catalog: TableCatalog = CATALOG, rules: FoldRules = DEFAULT_RULES) -> None:
+        self.state = MemoryState()
+        self.rules = rules
+        self.catalog = catalog
+        self.latest: dict[Key, RowChange] = {}
+
+    def chunk(self, *records: RawRecord) -> list[RowChange]:
+        changes: list[RowChange] = []
+        while records:
+            result = fold_chunk(self.state, records, self.catalog, self.rules)
+            self.state.apply(result.writes)
+            changes += result.changes
+            records = records[len(records) - result.left :]
+        for change in changes:
+            self._check(change)
+        return changes
+
+    def sweep(self) -> list[RowChange]:
+        """Heartbeats until nothing more comes of a changed schema."""
+        changes: list[RowChange] = []
+        while b'"],["' in self.state.data[b"mshown"]:
+            changes += self.chunk(HEARTBEAT)
+        return changes
+
+    def images(self) -> dict[Key, RowImage]:
+        return {key: change.after for key, change in self.latest.items() if change.after is not None}
+
+    def _check(self, change: RowChange) -> None:
+        key = (change.partition_key, change.clustering[0] if change.clustering else None)
+        before = self.latest.get(key)
+        names = {column.name for column in self._table(change).columns}
+        former = None if before is None or before.after is None else before.after
+        shown = None if former is None else {name: image for name, image in former.items() if name in names}
+        assert change.before == shown or (former is not None and change.before == former)
+        assert change.row_sequence == (0 if before is None else before.row_sequence) + 1
+        assert change.op == ("c" if change.before is None else "d" if change.after is None else "u")
+        assert {*(change.before or {}), *(change.after or {})} <= names
+        self.latest[key] = change
+
+    def _table(self, change: RowChange) -> TableMetadata:
+        return next(table for (_, each), table in self.catalog.schemas.items() if each == change.schema)
+
+
+def told(changes: list[RowChange]) -> list[tuple[str, int, RowImage | None, RowImage | None]]:
+    return [(each.op, int.from_bytes(each.partition_key, "big"), each.before, each.after) for each in changes]
+
+
+@pytest.fixture
+def slow_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema_change, "SWEPT_ROWS", 1)
+
+
+def test_a_drop_is_a_deletion_in_every_row_under_the_schema_that_has_the_column() -> None:
+    run = Run()
+    run.chunk(row(1, 1, 1, a="a", b="b"), row(2, 2, 1, a="a"), row(3, 3, 1, is_insert=False, b="b"))
+    run.catalog = catalog_of(TABLE, without_b(5))
+    changes = run.chunk(HEARTBEAT)
+    assert told(changes) == [("u", 1, {"a": b"a", "b": b"b"}, {"a": b"a"}), ("d", 3, {"b": b"b"}, None)]
+    assert {change.schema for change in changes} == {digest(canonical(TABLE))}
+    assert {change.source.cause for change in changes} == {"schema"}
+    assert run.chunk(HEARTBEAT) == []
+
+
+def test_a_column_added_again_shows_what_is_newer_than_its_drop() -> None:
+    run = Run()
+    run.chunk(row(1, 1, 1, a="a", b="old"), row(9, 2, 1, is_insert=False, b="new"), row(9, 3, 1, b="new"))
+    run.catalog = catalog_of(TABLE, without_b(5))
+    assert [op for op, *_ in told(run.chunk(HEARTBEAT))] == ["u", "d", "u"]
+    run.catalog = catalog_of(TABLE, without_b(5), with_b_again(5))
+    assert told(run.chunk(HEARTBEAT)) == [("c", 2, None, {"b": b"new"}), ("u", 3, {}, {"b": b"new"})]
+
+
+def test_dropped_and_added_between_two_batches() -> None:
+    run = Run()
+    run.chunk(row(1, 1, 1, a="a", b="old"), row(9, 2, 1, b="new"))
+    run.catalog = catalog_of(TABLE, without_b(5), with_b_again(5))
+    assert told(run.chunk(HEARTBEAT)) == [("u", 1, {"a": b"a", "b": b"old"}, {"a": b"a"})]
+
+
+def test_an_added_column_has_no_row_looked_at() -> None:
+    run = Run()
+    run.chunk(row(1, 1, 1, a="a"))
+    newer = replace(TABLE, regular_columns=(*TABLE.regular_columns, replace(B, name="z")))
+    run.catalog = catalog_of(TABLE, newer)
+    result = fold_chunk(run.state, [HEARTBEAT], run.catalog)
+    assert result.changes == []
+    assert result.writes.keys() == {b"mshown"}
+
+
+def test_what_compact_storage_hides_is_shown_once_it_is_dropped() -> None:
+    value = replace(A, name="value", type=NativeType("empty"))
+    bare = replace(TABLE, static_columns=(), regular_columns=(value,), flags=frozenset({"dense"}))
+    run = Run(catalog_of(bare))
+    write = Row((int_bytes(1),), {"value": Cell(BASE_US, b"")}, LivenessInfo(BASE_US))
+    run.chunk(raw_record(int_bytes(1), "row", write, timestamp_ms=BASE_MS, writer=TableWriter(bare)))
+    run.catalog = catalog_of(bare, replace(bare, flags=frozenset({"compound"})))
+    heartbeat = raw_record(b"", "heartbeat", None, timestamp_ms=BASE_MS, writer=TableWriter(bare))
+    assert told(fold_chunk(run.state, [heartbeat], run.catalog).changes) == [("u", 1, {}, {"value": b""})]
+
+
+@pytest.mark.usefixtures("slow_sweep")
+def test_a_sweep_goes_on_from_chunk_to_chunk_and_writes_do_not_wait() -> None:
+    run = Run()
+    run.chunk(*(row(1, p, 1, a="a", b="b") for p in range(5)))
+    run.catalog = catalog_of(TABLE, without_b(5))
+    assert told(run.chunk(row(6, 4, 1, a="A"))) == [
+        ("u", 4, {"a": b"a", "b": b"b"}, {"a": b"a"}),
+        ("u", 4, {"a": b"a"}, {"a": b"A"}),
+        ("u", 0, {"a": b"a", "b": b"b"}, {"a": b"a"}),
+    ]
+    run.catalog = catalog_of(TABLE, without_b(5), with_b_again(5))
+    changes = told(run.sweep())
+    assert [each for each in changes if each[1] == 4] == []
+    assert sorted(p for _, p, *_ in changes) == [1, 2, 3]
+    assert b"e" not in {key[:1] for key in run.state.data}
+
+
+def test_a_table_made_anew_ends_all_keys_and_counts_on() -> None:
+    run = Run()
+    run.chunk(static(1, 1, "st"), row(2, 1, 1, a="a"), row(3, 2, 1, a="a"), static(4, 3, "alone"))
+    run.catalog = catalog_of_both(TABLE, ANEW)
+    changes = run.chunk(row(5, 2, 1, a="last"), of_table(row(7, 1, 1, a="new"), ANEW), row(6, 1, 1, a="too late"))
+    assert [(op, p, after) for op, p, _, after in told(changes)] == [
+        ("u", 2, {"a": b"last"}),
+        ("d", 1, None),
+        ("c", 1, {"a": b"new"}),
+        ("d", 2, None),
+        ("d", 3, None),
+    ]
+    assert run.images() == {(int_bytes(1), int_bytes(1)): {"a": b"new"}}
+    assert run.chunk(row(9, 2, 1, a="of the former table")) == []
+    assert told(run.chunk(of_table(row(9, 2, 1, a="b"), ANEW))) == [("c", 2, None, {"a": b"b"})]
+
+
+def test_deletions_of_the_former_table_are_forgotten() -> None:
+    run = Run()
+    run.chunk(row(1, 1, 1, a="a"), record(1, "partition_deletion", DeletionTime(BASE_US + 100, BASE_US // 10**6)))
+    run.catalog = catalog_of_both(TABLE, ANEW)
+    assert told(run.chunk(of_table(row(9, 1, 1, a="b"), ANEW))) == [("c", 1, None, {"a": b"b"})]
+
+
+def test_another_topic_gets_all_rows_and_the_former_one_their_ends() -> None:
+    run = Run()
+    run.chunk(static(1, 1, "st"), row(2, 1, 1, a="a"), static(3, 2, "alone"))
+    renamed = replace(TABLE, clustering=(replace(TABLE.clustering[0], name="k2"),))
+    old, new = (digest(canonical(table)) for table in (TABLE, renamed))
+    run.catalog = replace(catalog_of(TABLE, renamed), topics={old: "t", new: "t-v2"})
+    changes = [(each.op, each.schema, each.before, each.after) for each in run.chunk(HEARTBEAT)]
+    image, alone = {"a": b"a", "st": b"st"}, {"st": b"alone"}
+    assert changes == [
+        ("d", old, image, None),
+        ("c", new, None, image),
+        ("d", old, alone, None),
+        ("c", new, None, alone),
+    ]
+
+
+def test_a_table_that_is_not_known_is_waited_for() -> None:
+    with pytest.raises(CdcError) as raised:
+        fold_chunk(MemoryState(), [of_table(row(1, 1, 1, a="a"), ANEW)], CATALOG)
+    assert raised.value.code is Code.SCHEMA_UNKNOWN
+
+
+writes = st.one_of(
+    st.builds(
+        lambda number, p, c, is_insert, columns: row(number, p, c, is_insert=is_insert, **columns),
+        st.integers(1, 30),
+        st.integers(0, 3),
+        st.integers(0, 1),
+        st.booleans(),
+        st.dictionaries(st.sampled_from("ab"), st.sampled_from("xyz"), min_size=1),
+    ),
+    st.builds(static, st.integers(1, 30), st.integers(0, 3), st.sampled_from("xyz")),
+)
+chunks = st.lists(st.lists(writes, min_size=1, max_size=4), min_size=1, max_size=4)
+
+
+@settings(max_examples=150, deadline=None)
+@given(chunks, chunks, chunks, st.integers(1, 30), st.integers(1, 5) | st.just(10**6))
+def test_rows_end_as_if_the_schema_had_been_so_from_the_beginning(
+    first: list[list[RawRecord]], second: list[list[RawRecord]], third: list[list[RawRecord]], dropped: int, most: int
+) -> None:
+    """Whatever a sweep of one row at a time meets: writes between, another change before it is done, and a partition
+    that is more than one chunk takes.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schema_change, "SWEPT_ROWS", 1)
+        tables = [TABLE, without_b(dropped), with_b_again(dropped)]
+        run = Run(rules=FoldRules(max_changes=most))
+        for count, part in enumerate((first, second, third), start=1):
+            run.catalog = catalog_of(*tables[:count])
+            for each in part:
+                run.chunk(*each)
+        run.sweep()
+        at_once = Run(run.catalog)
+        at_once.chunk(*flat(first, second, third))
+        assert run.images() == at_once.images()
+
+
+def flat(*parts: list[list[RawRecord]]) -> Iterator[RawRecord]:
+    return (each for part in parts for chunk in part for each in chunk)

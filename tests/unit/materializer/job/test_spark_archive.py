@@ -1,0 +1,59 @@
+"""The archive for executors: what is in it, and that it works wherever it is unpacked."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from importlib.metadata import distribution
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cdc_program.errors import CdcError, Code
+from materializer.job import spark_archive
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+IMPORTED = """
+import importlib.metadata, importlib.util, json
+import confluent_kafka, pyarrow, rocksdict, structlog
+import cassandra_storage, cdc_messages.envelope, cdc_program.settings, materializer.job.open_partitions
+assert importlib.util.find_spec("pyspark") is None
+modules = (pyarrow, rocksdict, structlog, cdc_messages.envelope, materializer.job.open_partitions)
+print(json.dumps([importlib.metadata.version("cassandra-cdc-materializer"), *(module.__file__ for module in modules)]))
+"""
+
+
+def test_it_needs_what_a_worker_imports_and_nothing_of_spark_or_of_developers() -> None:
+    needed = spark_archive.needed_distributions().keys()
+    assert needed >= {"rocksdict", "pyarrow", "confluent-kafka", "fastavro", "pydantic", "structlog"}
+    assert not needed & {"pyspark", "py4j", "pytest", "mypy", "ruff", "cassandra-driver", spark_archive.OWN}
+
+
+def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_archive, "_requirements", lambda *_: [("no-such-package", frozenset())])
+    with pytest.raises(CdcError, match="no-such-package") as caught:
+        spark_archive.write_archive(None)  # type: ignore[arg-type]  # it does not come so far
+    assert caught.value.code is Code.CONFIG_INVALID
+
+
+def test_where_it_cannot_be_written_is_told(tmp_path: Path) -> None:
+    with pytest.raises(CdcError, match="nowhere") as caught:
+        spark_archive.write_archive(tmp_path / "nowhere" / "archive.tar.gz")
+    assert caught.value.code is Code.CONFIG_INVALID
+
+
+@pytest.mark.exhaustive
+def test_it_works_wherever_it_is_unpacked(tmp_path: Path) -> None:
+    target = tmp_path / "archive.tar.gz"
+    assert spark_archive.write_archive(target) == target.stat().st_size
+    assert list(tmp_path.iterdir()) == [target]
+    for name in ("here", "there"):
+        folder = tmp_path / name
+        shutil.unpack_archive(target, folder, filter="fully_trusted")
+        python = [str(folder / "bin" / "python"), "-I", "-c", IMPORTED]
+        version, *files = json.loads(subprocess.run(python, capture_output=True, text=True, check=True).stdout)
+        assert version == distribution(spark_archive.OWN).version
+        assert all(file.startswith(f"{folder}/lib") for file in files)

@@ -1,0 +1,67 @@
+"""Spark ends under the driver: one error says so, whatever Py4J and Spark raise."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
+
+from cdc_program.errors import CdcError, Code
+from materializer.job.spark import SparkWorkers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark import SparkContext
+
+    from materializer.job.worker_loop import BatchTask
+
+SHUT_DOWN = "Job 7 cancelled because SparkContext was shut down"
+
+
+class Context:
+    """A context of which every call to the JVM ends as `call` does, but for whether it is stopped."""
+
+    master = "spark://127.0.0.1:7077"
+
+    def __init__(self, call: Callable[[], object], is_stopped: Callable[[], bool]) -> None:
+        self._call = call
+        scala = SimpleNamespace(env=call, makeRDD=lambda *_: call(), isStopped=is_stopped)
+        self._jsc = SimpleNamespace(sc=lambda: scala)
+
+    @property
+    def _jvm(self) -> object:
+        return self._call()
+
+
+def raising(error: Exception) -> Callable[[], Any]:
+    def call() -> object:
+        raise error
+
+    return call
+
+
+GONE = [Py4JNetworkError("Answer from Java side is empty"), ConnectionRefusedError(111, "Connection refused")]
+
+
+@pytest.mark.parametrize("error", GONE, ids=lambda error: type(error).__name__)
+def test_a_jvm_that_has_died(error: Exception) -> None:
+    check(Context(raising(error), raising(error)), "has ended")
+
+
+def test_a_context_that_its_cluster_has_stopped() -> None:
+    check(Context(raising(Py4JError(SHUT_DOWN)), lambda: True), "has ended")
+
+
+def test_an_error_of_a_spark_that_goes_on() -> None:
+    check(Context(raising(Py4JError("Job aborted: ExecutorLostFailure")), lambda: False), "ExecutorLostFailure")
+
+
+def check(context: Context, says: str) -> None:
+    workers = SparkWorkers(cast("SparkContext", context))
+    for call in (workers.names, lambda: workers.run(cast("BatchTask", None), {})):
+        with pytest.raises(CdcError, match=says) as caught:
+            call()
+        assert caught.value.code is Code.SPARK_FAILED

@@ -1,0 +1,94 @@
+"""The queue of what waits for Kafka is bounded, and no message is too large for it that a topic may take; a broker that
+says nothing is waited for, and no more.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cdc_program.errors import CdcError, Code
+from cdc_program.kafka import client_config
+from cdc_program.settings import KafkaSettings
+from local_stack.process.network import LOCALHOST, free_ports
+from publisher import kafka
+from publisher.inflight import Mark
+from publisher.kafka import MOST_MESSAGE_BYTES, QUEUE_BYTES, Sender, Topics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+SECONDS = 60.0
+
+
+@pytest.fixture
+def sender() -> Sender:
+    """Nobody answers it."""
+    return Sender(KafkaSettings(bootstrap_servers=f"{LOCALHOST}:{free_ports(1)[0]}"))
+
+
+def send(sender: Sender, size: int) -> bool:
+    return sender.send("topic", b"key", bytes(size), Mark(0, 0, outstanding=1))
+
+
+def test_it_takes_so_many_bytes_and_no_more(sender: Sender) -> None:
+    assert [send(sender, QUEUE_BYTES // 4) for _ in range(5)] == [True, True, True, True, False]
+    assert not sender.send_to_partition("topic", 0, b"heartbeat")
+
+
+@pytest.mark.parametrize("size", [QUEUE_BYTES + 1, MOST_MESSAGE_BYTES - 1000])
+def test_what_is_larger_goes_alone(sender: Sender, size: int) -> None:
+    assert send(sender, 1)
+    assert not send(sender, size)
+    alone = Sender(KafkaSettings(bootstrap_servers=f"{LOCALHOST}:{free_ports(1)[0]}"))
+    assert send(alone, size)
+    assert not send(alone, 1)
+
+
+def test_all_sizes_are_sent_one_behind_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To librdkafka's own broker, which is in this process and makes the topic when it is asked for it."""
+    mock = {"test.mock.num.brokers": 1, "allow.auto.create.topics": True}
+    monkeypatch.setattr(kafka, "_client", lambda settings, own: {**client_config(settings), **own, **mock})
+    sender, waiting = Sender(KafkaSettings()), Mark(0, 0)
+    for size in (100, QUEUE_BYTES + 1, 200, MOST_MESSAGE_BYTES - 1000, 300):
+        waiting.outstanding += 1
+        while not sender.send("topic", b"key", bytes(size), waiting):
+            sender.poll(0.1)
+    sender.flush(SECONDS)
+    assert waiting.outstanding == 0
+    assert sender.acknowledged == 5
+
+
+def test_what_no_topic_takes_is_an_error(sender: Sender) -> None:
+    with pytest.raises(CdcError, match="MSG_SIZE_TOO_LARGE") as caught:
+        send(sender, MOST_MESSAGE_BYTES + 1)
+    assert caught.value.code is Code.KAFKA_REFUSED
+
+
+@pytest.fixture
+def mute() -> Iterator[str]:
+    """The address of a broker that takes connections and answers nothing, as one that is frozen."""
+    with socket.create_server((LOCALHOST, 0)) as server:
+        yield f"{LOCALHOST}:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        Topics.check_reachable,
+        Topics.partition_counts,
+        lambda topics: topics.check_raw({"cdc.raw.shop.orders"}),
+        lambda topics: topics.ensure_raw("cdc.raw.shop.orders"),
+        lambda topics: topics._create("cdc.raw.shop.orders", 1, {}),
+        lambda topics: topics._config("cdc.raw.shop.orders"),
+        lambda topics: topics.read_latest("cdc.tables"),
+    ],
+    ids=["reachable", "counts", "check", "ensure", "create", "config", "read"],
+)
+def test_a_broker_that_never_answers_is_away(mute: str, ask: Callable[[Topics], object]) -> None:
+    with pytest.raises(CdcError) as caught:
+        ask(Topics(KafkaSettings(bootstrap_servers=mute, connect_timeout_seconds=0.5)))
+    assert caught.value.code is Code.KAFKA_UNREACHABLE

@@ -1,0 +1,262 @@
+"""Segments that go to the spool: each mutation is read once more or less, whatever moment a move is cut short."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
+
+import pytest
+
+from cdc_program.errors import CdcError, Code
+from cdc_program.settings import PublisherSettings
+from publisher import segment_disposal
+from publisher.cdc_raw import segments
+from publisher.inflight import Mark
+from publisher.position import Positions
+from publisher.segment_disposal import Disposal, open_disposal
+from publisher.space import Space
+from publisher.spool import AT_ONCE, Spool, open_spool, spool_above
+from publisher.tail import Tails
+from tests.support.publisher.segment_files import SegmentFileBuilder, mutation
+from tests.support.small_disk import small_disk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cassandra_files.segments import SegmentFile
+
+FIRST = 1_700_000_000_000
+PER_SEGMENT = 5
+MIB = 1 << 20
+HOST = UUID(int=1)
+
+
+class Usage(NamedTuple):
+    total: int
+    used: int
+    free: int
+
+
+class Killed(BaseException):
+    """As SIGKILL: nothing is cleaned up."""
+
+
+@pytest.fixture
+def cdc_raw(tmp_path: Path) -> Path:
+    folder = tmp_path / "cdc_raw"
+    folder.mkdir()
+    return folder
+
+
+def fill(folder: Path, count: int, *, size: int = 20_000) -> list[bytes]:
+    """So many complete segments and the one in use."""
+    written: list[bytes] = []
+    for number in range(count + 1):
+        segment = SegmentFileBuilder(folder, FIRST + number, size=size)
+        for _ in range(PER_SEGMENT):
+            written.append(mutation(len(written)))
+            segment.append(written[-1])
+        segment.sync(complete=number < count)
+    return written
+
+
+def opened(folder: Path, *, max_mib: int = 100) -> Spool:
+    return Spool(folder / "spool", max_mib * MIB, is_on=True)
+
+
+def read(cdc_raw: Path, spool: Spool) -> list[bytes]:
+    """As a publisher that starts."""
+    tails = Tails(cdc_raw, Positions.load(cdc_raw / "position.json", HOST), spool=spool)
+    return [entry.mutation for tail in tails.poll() for entry in tail.entries()]
+
+
+def another_filesystem(monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = Path.rename
+
+    def refuse(path: Path, target: Path) -> Path:
+        if path.parent != target.parent:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+
+
+def die_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the so many-th call that changes something on the disk."""
+    count = 0
+
+    def counted(function: Callable[..., object]) -> Callable[..., object]:
+        def call(*arguments: object, **named: object) -> object:
+            nonlocal count
+            count += 1
+            if count > step:
+                raise Killed
+            return function(*arguments, **named)
+
+        return call
+
+    for owner, name in ((Path, "rename"), (Path, "unlink"), (os, "fsync"), (shutil, "copyfileobj")):
+        monkeypatch.setattr(owner, name, counted(getattr(owner, name)))
+
+
+@pytest.mark.parametrize("is_same_filesystem", [True, False])
+def test_a_move_cut_short_anywhere_loses_nothing_and_doubles_nothing(
+    tmp_path: Path, cdc_raw: Path, *, is_same_filesystem: bool
+) -> None:
+    written = fill(cdc_raw, 2)
+    for step in range(100):
+        with pytest.MonkeyPatch.context() as patch:
+            if not is_same_filesystem:
+                another_filesystem(patch)
+            die_at(step, patch)
+            try:
+                done = list(opened(tmp_path).relieve(segments(cdc_raw), 1))
+            except Killed:
+                done = []
+        again = opened(tmp_path)
+        assert read(cdc_raw, again) == written
+        if done:
+            break
+        for file in again.files():  # as far as it got counts: the next try begins with it here
+            if file.id not in {each.id for each in segments(cdc_raw)}:
+                segment_disposal.move(file, cdc_raw)
+            else:
+                file.delete()
+    assert step > (5 if is_same_filesystem else 8)
+    assert [file.id for file in again.files()] == [FIRST]
+
+
+def test_the_oldest_that_are_complete_go_and_are_read_first(tmp_path: Path, cdc_raw: Path) -> None:
+    written = fill(cdc_raw, AT_ONCE + 2)
+    there = opened(tmp_path)
+    size = segments(cdc_raw)[0].path.stat().st_size
+    moved = list(there.relieve(segments(cdc_raw), 2 * size + 1))
+    assert [file.id for file in moved] == [FIRST, FIRST + 1, FIRST + 2]
+    assert len(list(there.relieve(segments(cdc_raw), 100 * size))) == AT_ONCE - 1  # the one in use stays
+    assert len(segments(cdc_raw)) == 1
+    assert there.bytes == sum(file.path.stat().st_size for file in there.files())
+    assert there.moved == AT_ONCE + 2
+    assert list(there.relieve(segments(cdc_raw), 0)) == []
+    assert read(cdc_raw, opened(tmp_path)) == written
+
+
+def test_a_segment_is_read_on_where_it_was_while_it_moves(tmp_path: Path, cdc_raw: Path) -> None:
+    written = fill(cdc_raw, 2)
+    there = opened(tmp_path)
+    positions = Positions.load(tmp_path / "position.json", HOST)
+    tails = Tails(cdc_raw, positions, spool=there)
+    first, second, last = tails.poll()
+    entries = first.entries()
+    found = [next(entries).mutation]
+    for moved in there.relieve(segments(cdc_raw), 1 << 30):
+        tails.relocate(moved)
+    found += [entry.mutation for tail in (entries, second.entries(), last.entries()) for entry in tail]
+    assert found == written
+    assert tails.bytes_behind() > 0
+    positions.move([Mark(tail.file.id, tail.position, is_end=tail.is_at_end) for tail in (first, second)])
+    for tail in (first, second):
+        tail.file.delete()
+        there.forget(tail.file)
+    assert tails.poll() == []
+    assert (there.files(), there.bytes) == ([], 0)
+
+
+def test_a_full_spool_and_a_short_disk_take_nothing_more(
+    tmp_path: Path, cdc_raw: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = fill(cdc_raw, 3, size=MIB * 3 // 4)
+    there = opened(tmp_path, max_mib=1)
+    assert len(list(there.relieve(segments(cdc_raw), 1 << 30))) == 1
+    assert "spool_max_mib" in there.problem
+    there.max_bytes = 100 * MIB
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(1000, 901, 99))
+    assert list(there.relieve(segments(cdc_raw), 1 << 30)) == []
+    assert "10 %" in there.problem
+    monkeypatch.undo()
+    assert len(list(there.relieve(segments(cdc_raw), 1 << 30))) == 2
+    assert there.problem == ""
+    assert read(cdc_raw, there) == written
+
+
+def test_a_tenth_of_a_real_disk_stays_free(tmp_path: Path, cdc_raw: Path) -> None:
+    written = fill(cdc_raw, 5, size=MIB)
+    with small_disk(tmp_path / "disk", 4) as disk:
+        there = Spool(disk / "spool", 100 * MIB, is_on=True)
+        assert len(list(there.relieve(segments(cdc_raw), 1 << 30))) == 3
+        assert "10 %" in there.problem
+        assert shutil.disk_usage(disk).free >= 4 * MIB // 10
+        assert read(cdc_raw, there) == written
+
+
+def test_what_cannot_be_moved_stays_and_is_told(tmp_path: Path, cdc_raw: Path) -> None:
+    written = fill(cdc_raw, 2)
+    there = opened(tmp_path)
+    (there.folder).rmdir()
+    there.folder.write_text("no folder")
+    with pytest.raises(NotADirectoryError):
+        there.folder.joinpath("x").stat()
+    assert list(there.relieve(segments(cdc_raw), 1)) == []
+    assert "cannot be moved" in there.problem
+    assert read(cdc_raw, there) == written
+
+
+def test_nothing_moves_unless_it_is_asked_for(tmp_path: Path, cdc_raw: Path) -> None:
+    fill(cdc_raw, 2)
+    off = Spool(tmp_path / "spool", 100 * MIB, is_on=False)
+    assert list(off.relieve(segments(cdc_raw), 1 << 30)) == []
+    assert not off.folder.exists()
+
+
+def test_a_spool_that_is_set_elsewhere_is_not_forgotten(tmp_path: Path, cdc_raw: Path) -> None:
+    fill(cdc_raw, 1)
+    own: dict[str, Any] = {"state_directory": tmp_path, "on_full": "spool"}
+    here = open_spool(PublisherSettings(**own, spool_directory=tmp_path / "one"), HOST)
+    [moved] = here.relieve(segments(cdc_raw), 1)
+    assert moved.path.parent == tmp_path / "one" / str(HOST)
+    with pytest.raises(CdcError) as caught:
+        open_spool(PublisherSettings(state_directory=tmp_path), HOST)
+    assert caught.value.code is Code.SEGMENTS_STAY
+    assert str(here.folder) in caught.value.problem
+    moved.delete()
+    assert open_spool(PublisherSettings(state_directory=tmp_path), HOST).files() == []
+
+
+def test_moving_begins_early_enough_for_small_and_large_allowances() -> None:
+    def above(segments: int, size: int = 32 * MIB) -> int:
+        return spool_above(Space(0, (segments - 1) * size, 0, 0, None, None, size)) // size
+
+    assert above(128) == 76
+    assert above(10) == 5  # four are free
+    assert above(4) == 0
+
+
+def test_a_published_segment_that_cannot_be_deleted_stays(cdc_raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_path: Path, **_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    fill(cdc_raw, 1)
+    [file, _] = segments(cdc_raw)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(CdcError, match="cannot be deleted: Permission denied") as caught:
+        open_disposal(PublisherSettings()).dispose(file)
+    assert caught.value.code is Code.SEGMENTS_STAY
+
+
+@pytest.mark.parametrize("choice", ["delete", "keep", "folder"])
+def test_a_published_segment_goes_where_it_is_told(tmp_path: Path, cdc_raw: Path, choice: str) -> None:
+    fill(cdc_raw, 1)
+    [file, _] = segments(cdc_raw)
+    content = file.path.read_bytes()
+    disposal: Disposal = open_disposal(
+        PublisherSettings(processed_segments=choice if choice != "folder" else str(tmp_path / "old"))
+    )
+    assert disposal.dispose(file) == (choice != "keep")
+    assert file.path.exists() == file.index_path.exists() == (choice == "keep")
+    if choice == "folder":
+        kept: list[SegmentFile] = segments(tmp_path / "old")
+        assert [each.path.read_bytes() for each in kept] == [content]
+        assert kept[0].index_path.exists()

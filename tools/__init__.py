@@ -1,0 +1,1 @@
+"""Tools that build: distributions, and generated parts of the docs."""

@@ -1,0 +1,80 @@
+"""`make chaos`: every fault point of the protocol hurt in every way, then random faults over the whole path."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import tempfile
+import uuid
+from functools import partial
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from cdc_program.cli import reported_errors
+from local_stack.clients import cql
+from local_stack.servers.choice import kafka_broker
+from local_stack.servers.stack import Stack
+from materializer.fault_points import FaultPoint
+from verify.chaos.matrix import Outcome, cells, make_setup, reached, run_cell
+from verify.chaos.report import show_cell, show_matrix, show_run, show_runs, show_strike
+from verify.chaos.whole_path import ChaosResult, chaos_run
+from verify.model.check import SINGLE, Run
+
+NAMES = [point.name.lower() for point in FaultPoint]
+# Small chunks and many snapshots: more moments to be hurt at.
+SETTINGS = {
+    "publisher.heartbeat_seconds": 1.0,
+    "kafka.raw_partitions": 1,
+    "materializer.chunk_max_rows": 25,
+    "materializer.snapshot_every_versions": 4,
+    "materializer.changelogs_kept_versions": 3,
+}
+
+
+def matrix(console: Console, seed: int, point: FaultPoint | None) -> bool:
+    """The cells of one point, or of all; whether all is well."""
+    outcomes: list[Outcome] = []
+    with kafka_broker(report=console.print) as kafka, tempfile.TemporaryDirectory(prefix="chaos-") as folder:
+        names = (f"chaos-{uuid.uuid4().hex[:8]}-{number}" for number in itertools.count())
+        setups = (make_setup(kafka.bootstrap_servers, name, Path(folder) / name) for name in names)
+        for cell in cells(reached(lambda: next(setups)), seed):
+            if point in (None, cell.point):
+                outcomes.append(run_cell(next(setups), cell))
+                show_cell(console, outcomes[-1])
+    return show_matrix(console, outcomes, seed)
+
+
+def runs(console: Console, seeds: range, point: FaultPoint | None) -> bool:
+    """Runs over the whole path on one Cassandra and one Kafka; whether all is well."""
+    results: list[ChaosResult] = []
+    with (
+        Stack(settings=SETTINGS, report=lambda text: console.print(text, style="dim", highlight=False)) as stack,
+        cql.connect(stack.servers.cassandra_hosts, stack.servers.cassandra_port) as client,
+        tempfile.TemporaryDirectory(prefix="chaos-") as folder,
+    ):
+        run = Run(client, client, stack.servers, "5.0", SINGLE)
+        for seed in seeds:
+            results.append(chaos_run(stack, run, seed, Path(folder), point, partial(show_strike, console, seed)))
+            show_run(console, results[-1])
+    return show_runs(console, results)
+
+
+@click.command()
+@click.option("--seed", default=1, show_default=True, help="The first seed, which chooses faults and moments.")
+@click.option("--runs", "count", default=20, show_default=True, help="Runs over the whole path; 0 for none.")
+@click.option("--point", "name", type=click.Choice(NAMES), help="Only this fault point.")
+@click.option("--matrix/--no-matrix", "with_matrix", default=True, show_default=True, help="The protocol's matrix.")
+def main(seed: int, count: int, name: str | None, *, with_matrix: bool) -> None:
+    """Exit status 1 if anything is missing, comes twice or differs."""
+    console = Console(soft_wrap=True)
+    point = FaultPoint[name.upper()] if name else None
+    with reported_errors():
+        verdicts = [matrix(console, seed, point)] if with_matrix else []
+        verdicts += [runs(console, range(seed, seed + count), point)] if count else []
+    sys.exit(0 if all(verdicts) else 1)
+
+
+if __name__ == "__main__":
+    main()

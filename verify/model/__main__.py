@@ -1,0 +1,137 @@
+"""`make model`: seeds of random statements through Cassandra, publisher, Kafka and Spark, each compared with SELECT."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+
+from cdc_program.cli import reported_errors
+from local_stack.clients import cql
+from local_stack.clients.change_reader import ChangeReader
+from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
+from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from tests.support.e2e.every_event import event_problems
+from verify.model.check import REPLICATED, SINGLE, Result, Run, check
+from verify.model.duplicates import HINTS_FLUSH_SECONDS, check_duplicates
+from verify.model.push import SEGMENT_MIB, pusher
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from local_stack.servers.programs import Setting
+
+# Each raw partition is a task of each batch: one a table is enough here.
+SETTINGS = {"publisher.heartbeat_seconds": 2.0, "kafka.raw_partitions": 1}
+RING_DELAY_MS = 20_000  # a node that starts gives up if its peers have not answered by then, on a busy machine too
+CLUSTER = {"main": 1, CDC_DATACENTER: 2}
+SHOWN = 30
+EVENTS_SHARE = 5  # of the statements, so many fewer go to the check of every event
+
+
+@contextmanager
+def stack_for(
+    version: str, *, cluster: bool, console: Console, settings: Mapping[str, Setting] | None = None
+) -> Iterator[tuple[Stack, Run]]:
+    """A stack that is up, and what a seed's run needs of it; clients speak to a node without CDC if there is one."""
+    options = options_of(version)
+    if cluster:
+        yaml = {"hints_flush_period_in_ms": HINTS_FLUSH_SECONDS * 1000}
+        options = replace(options, yaml=yaml, jvm_options=[f"-Dcassandra.ring_delay_ms={RING_DELAY_MS}"])
+    with Stack(
+        version=version,
+        datacenters=CLUSTER if cluster else None,
+        options=options,
+        settings={**SETTINGS, "publisher.processed_segments": "keep" if cluster else "delete", **(settings or {})},
+        report=lambda text: console.print(text, style="dim", highlight=False),
+    ) as stack:
+        servers = stack.servers
+        others = [node.address for node in servers.nodes if node.cdc_raw is None]
+        with (
+            cql.connect(others or servers.cassandra_hosts, servers.cassandra_port) as client,
+            cql.connect(servers.cassandra_hosts, servers.cassandra_port) as schema_client,
+        ):
+            run = Run(client, schema_client, servers, version, REPLICATED if cluster else SINGLE)
+            if version == "3.11":
+                run = replace(run, push=pusher(client, stack.cassandra.nodes, run.replication))
+            yield stack, run
+
+
+def options_of(version: str) -> CassandraOptions:
+    options = CassandraOptions(commitlog_sync_period_ms=SYNC_PERIOD_MS)
+    return replace(options, commitlog_segment_mib=SEGMENT_MIB) if version == "3.11" else options
+
+
+def show(console: Console, result: Result) -> None:
+    verdict = f"[red]{len(result.problems)} problems[/]" if result.problems else "[green]all agree[/]"
+    console.print(
+        f"seed {result.seed}: {result.statements} statements, {result.raw} raw messages, {result.changes} changes "
+        f"({result.expiries} expiries), {result.rows} rows compared, {verdict} ({result.seconds:.0f} s)",
+        highlight=False,
+    )
+    for line in result.problems[:SHOWN]:
+        console.print(f"  {line}", style="red", highlight=False, markup=False, soft_wrap=True)
+
+
+def run_seeds(console: Console, run: Run, seeds: range, statements: int) -> list[Result]:
+    results = []
+    for seed in seeds:
+        results.append(check(run, seed, statements))
+        if len(run.servers.cassandra_hosts) == 1 and run.version != "3.11":
+            results[-1].problems += every_event(run, seed, statements // EVENTS_SHARE)
+        show(console, results[-1])
+    return results
+
+
+def every_event(run: Run, seed: int, count: int) -> list[str]:
+    """So many statements with rising timestamps: on one node each of them comes out."""
+    keyspace = f"events_{seed}"
+    with ChangeReader.of_keyspace(run.servers, keyspace) as reader:
+        problems = event_problems(run.client, reader, keyspace, seed, count)
+    run.client.run(f"DROP KEYSPACE {keyspace}")
+    return problems
+
+
+@click.command()
+@click.option("--seed", default=1, show_default=True, help="The first seed.")
+@click.option("--seeds", default=20, show_default=True, help="How many seeds.")
+@click.option("--statements", default=5000, show_default=True, help="Statements of each.")
+@click.option("--version", default="5.0", show_default=True, help="Cassandra's.")
+@click.option("--cluster", is_flag=True, help="Two datacenters, the one with CDC of two nodes that hold all twice.")
+def main(seed: int, seeds: int, statements: int, version: str, *, cluster: bool) -> None:
+    """Compare what comes out of random statements with SELECT *; exit status 1 if anything differs."""
+    console = Console(soft_wrap=True)
+    start = time.monotonic()
+    with reported_errors(), stack_for(version, cluster=cluster, console=console) as (stack, run):
+        results = run_seeds(console, run, range(seed, seed + seeds), statements)
+        if cluster:
+            results.append(check_duplicates(stack, run, seed + seeds, statements, console.print))
+            show(console, results[-1])
+    sys.exit(
+        0 if summary(console, results, f"Cassandra {version}{', two datacenters' if cluster else ''}", start) else 1
+    )
+
+
+def summary(console: Console, results: list[Result], where: str, start: float) -> bool:
+    """The last line; whether all is well."""
+    red = [result.seed for result in results if result.problems]
+    statements, changes, expiries, rows = (
+        sum(getattr(result, name) for result in results) for name in ("statements", "changes", "expiries", "rows")
+    )
+    good = bool(expiries) and not red
+    console.print(
+        f"{len(results)} seeds on {where}: {statements} statements, {changes} changes ({expiries} expiries), {rows} "
+        f"rows compared; seeds that differ: {red or 'none'} ({time.monotonic() - start:.0f} s)",
+        style="bold green" if good else "bold red",
+        highlight=False,
+    )
+    return good
+
+
+if __name__ == "__main__":
+    main()

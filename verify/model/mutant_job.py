@@ -1,0 +1,27 @@
+"""The Spark job with the defect that CDC_MUTANT names.
+
+A module of its own: what is pickled to the workers must not come from `__main__`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from cdc_program.cli import Program
+from materializer.job.spark import run
+from verify.model.mutants import VARIABLE, MutantWork
+
+if TYPE_CHECKING:
+    from cdc_program.settings import Settings
+
+main = Program("mutant", tables=("kafka", "registry", "materializer", "log"), help="A materializer with a defect.")
+
+
+@main.program_command("run")
+def mutate(settings: Settings) -> None:
+    run(settings, MutantWork(os.environ[VARIABLE]))
+
+
+if __name__ == "__main__":
+    main()

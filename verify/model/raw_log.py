@@ -1,0 +1,96 @@
+"""The raw topics of a keyspace as they grow, and how far the materializer's group has come in them."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+
+from cdc_messages.raw import RawMessage, decode
+from cdc_messages.topics import raw_topic
+from materializer.fold.row_updates import RawRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from local_stack.servers.addresses import Servers
+
+GROUP = "cassandra-materializer"
+BATCH = 5000
+TOPIC_SECONDS = 60.0
+
+Place = tuple[str, int]
+
+
+class RawLog:
+    """Everything in the raw topics of `tables`, from the beginning, in memory. Close it."""
+
+    def __init__(self, servers: Servers, keyspace: str, tables: Iterable[str], group: str = GROUP) -> None:
+        self.records: dict[Place, list[RawRecord]] = defaultdict(list)
+        self._topics = {table: raw_topic(servers.topic_prefix, keyspace, table) for table in tables}
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": servers.kafka,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "isolation.level": "read_uncommitted",  # positions as they are: a zombie's transaction may be open
+                "topic.metadata.refresh.interval.ms": 2000,  # a broker that was waking up may have said: no leader
+            }
+        )
+        self._places: dict[str, list[TopicPartition]] = {}
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def open(self) -> None:
+        """Waits until every table has its topic."""
+        deadline = time.monotonic() + TOPIC_SECONDS
+        while True:
+            found = self._consumer.list_topics(timeout=10).topics
+            missing = [topic for topic in self._topics.values() if topic not in found]
+            if not missing:
+                break
+            assert time.monotonic() < deadline, f"no topics {missing}"
+            time.sleep(0.2)
+        for table, topic in self._topics.items():
+            self._places[table] = [TopicPartition(topic, at, OFFSET_BEGINNING) for at in found[topic].partitions]
+        self._consumer.assign([place for places in self._places.values() for place in places])
+
+    def partitions(self, table: str) -> int:
+        return len(self._places[table])
+
+    def topic(self, table: str) -> str:
+        return self._topics[table]
+
+    def places(self) -> list[Place]:
+        return [(place.topic, place.partition) for places in self._places.values() for place in places]
+
+    def poll(self, seconds: float) -> None:
+        """Take what has come; waits up to `seconds` for the first message."""
+        for message in self._consumer.consume(BATCH, seconds):
+            if message.error() is not None:
+                raise KafkaException(message.error())
+            topic, partition, offset = message.topic(), message.partition(), message.offset()
+            assert topic is not None
+            assert partition is not None
+            assert offset is not None
+            key, value = message.key() or b"", message.value() or b""
+            self.records[topic, partition].append(RawRecord(key, value, offset, message.timestamp()[1]))
+
+    def count(self) -> int:
+        """Messages that have come and are no heartbeats."""
+        return sum(bool(record.key) for records in self.records.values() for record in records)
+
+    def folded(self) -> dict[Place, int]:
+        """The group's committed offset of each raw partition: what is before it has come out."""
+        asked = [TopicPartition(*place) for place in self.places()]
+        return {(one.topic, one.partition): one.offset for one in self._consumer.committed(asked, timeout=10)}
+
+    def of_key(self, table: str, key: bytes) -> Iterator[tuple[RawRecord, RawMessage]]:
+        """The messages of one Cassandra partition, in the order in which they came."""
+        for place in self._places[table]:
+            for record in self.records[place.topic, place.partition]:
+                if record.key == key:
+                    yield record, decode(record.value)

@@ -1,0 +1,106 @@
+"""Random CQL against real nodes, judged by Cassandra's own reader: `python -m verify.oracle.run`, or `make oracle`.
+
+A line a version: what was compared and how much differed. The exit status is 1 if anything did, or too little was
+compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cassandra_files.keystore import read_keys
+from local_stack.servers.cassandra import CassandraCluster
+from local_stack.servers.cassandra_versions import VERSIONS
+from local_stack.servers.encryption import PASSWORD
+from tests.support.workload.record import KEYSTORE, OPTIONS, SCHEMA, Recording, forms, load_schema, record
+from tests.support.workload.workload import Workload
+from verify.oracle.commitlog_oracle import CommitLogOracle
+from verify.oracle.damage import DamageJudge
+from verify.oracle.judge import Tally, judge_made, judge_segment, summary
+from verify.oracle.parts import judge_parts, mutations_of
+from verify.oracle.type_values import KEYSPACE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Report = Callable[[str], None]
+
+MADE = 5000  # mutations that no statement makes, in each messaging version
+MADE_TABLES = ("made", "counters")
+DAMAGED = 100  # copies of a segment of each form
+PARTS = 10  # of every so many mutations the split parts are read and written again
+MESSAGING = {"3.11": (11,), "4.0": (12,), "4.1": (12,), "5.0": (12, 13), "5.0-NONE": (12, 13)}
+
+
+def judge_version(version: str, chosen: Sequence[str], mutations: int, seed: int, report: Report) -> Tally:
+    """So many mutations at least, spread over the forms, each written by a node and read by both readers."""
+    with tempfile.TemporaryDirectory(prefix="oracle-") as name:
+        folder = Path(name)
+        cluster = CassandraCluster(version, options=OPTIONS, report=report)
+        try:
+            recordings = []
+            for recording in record(cluster, Workload(version, seed), chosen, -(-mutations // len(chosen)), folder):
+                written = f"{len(recording.segments)} segments written, {recording.failed} statements failed"
+                report(f"{time.strftime('%H:%M:%S')} {version} {recording.form}: {written}")
+                recordings.append(recording)
+            return _judge(cluster, folder, recordings, seed, report)
+        finally:
+            cluster.close(keep=sys.exc_info()[0] is not None)
+
+
+def _judge(cluster: CassandraCluster, folder: Path, recordings: list[Recording], seed: int, report: Report) -> Tally:
+    tables = load_schema(folder / SCHEMA).tables
+    keys = read_keys(folder / KEYSTORE, PASSWORD)
+    total = Tally()
+    with CommitLogOracle(cluster.nodes[0]) as oracle:
+        for recording in recordings:
+            of_form = Tally()
+            for path in recording.segments:
+                of_form.add(judge_segment(oracle.segment(path), path, tables, keys))
+            of_form.add(judge_parts(oracle, mutations_of(recording.segments, keys, PARTS), tables))
+            rng = random.Random(f"{seed} {recording.form}")
+            for path in rng.choices(recording.segments, k=4):
+                of_form.add(DamageJudge(oracle, path, tables, keys).judge(rng, DAMAGED // 4))
+            report(f"{cluster.version.line} {recording.form}: {summary(of_form)}")
+            total.add(of_form)
+        for number in MESSAGING[cluster.version.line]:
+            made = judge_made(oracle.made(number, seed, MADE, KEYSPACE, *MADE_TABLES), number, tables)
+            report(f"{cluster.version.line} made in messaging version {number}: {summary(made)}")
+            total.add(made)
+    return total
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("verify.oracle.run", description=__doc__)
+    parser.add_argument("--versions", default=",".join(VERSIONS), help="by commas (default: all)")
+    parser.add_argument("--mutations", type=int, default=100_000, help="for each version (default: 100000)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--forms", help="of commit logs, by commas: none, LZ4, …, encrypted (default: all of the version's)"
+    )
+    options = parser.parse_args(arguments)
+    has_failed = False
+    for version in options.versions.split(","):
+        started = time.monotonic()
+        chosen = options.forms.split(",") if options.forms else forms(VERSIONS[version])
+        tally = judge_version(version, chosen, options.mutations, options.seed, _say)
+        for difference in tally.differences:
+            _say(f"DIFFERENCE {difference}")
+        print(f"{version}: {summary(tally)} ({time.monotonic() - started:.0f} s)", flush=True)  # noqa: T201 - the result
+        has_failed |= bool(tally.different) or tally.mutations < options.mutations
+    return int(has_failed)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
