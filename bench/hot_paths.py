@@ -21,7 +21,7 @@ from cdc_messages import raw
 from cdc_messages.envelope import ChangeEncoder
 from cdc_messages.tables import canonical, digest
 from materializer.fold.chunk import fold_chunk
-from materializer.fold.row_updates import RawRecord
+from materializer.records import RawRecord
 from materializer.rows.catalog import TableCatalog
 from tests.support.materializer.memory_state import MemoryState
 from tests.vectors.load import load

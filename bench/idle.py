@@ -29,8 +29,8 @@ from cdc_messages.tables import message_key, to_json
 from cdc_program.settings import KafkaSettings
 from local_stack.servers.choice import kafka_broker
 from local_stack.servers.programs import materializer
-from materializer.exactly_once.position import RawPartition
 from materializer.kafka import GroupPositions, Topics
+from materializer.records import RawPartition
 from tests.support.materializer.raw_builder import TABLE, TableWriter, int_bytes, raw_record
 from tests.support.schematizer.registry_process import Registry
 

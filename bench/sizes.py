@@ -33,9 +33,9 @@ from cdc_messages.tables import message_key, to_json
 from cdc_program.settings import KafkaSettings, MaterializerSettings
 from materializer.exactly_once.partition_task import PartitionTask, Resources
 from materializer.exactly_once.position import Position
-from materializer.fold.row_updates import RawRecord
 from materializer.job.open_partitions import limits_of, table_work
 from materializer.job.plan import BatchPlan, Publication, TableSchema, TopicPlan
+from materializer.records import RawRecord
 from materializer.store.checkpoints import PartitionHistory
 from materializer.store.object_store import FileStore
 from materializer.store.rocksdb import open_state
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cassandra_storage.schema import ColumnMetadata
-    from materializer.exactly_once.partition_task import Message
+    from materializer.records import Message
 
 TABLE = table_of(Case(columns=5, written=5, batch=1))
 UPDATED = (TABLE.regular_columns[0], TABLE.regular_columns[3])

@@ -25,10 +25,11 @@ from cassandra_storage.rows import Cell, Row
 from cdc_messages.tables import message_key, to_json
 from cdc_program.settings import KafkaSettings, MaterializerSettings
 from materializer.exactly_once.partition_task import PartitionTask, Resources
-from materializer.exactly_once.position import Position, RawPartition
+from materializer.exactly_once.position import Position
 from materializer.fold.chunk import fold_chunk
 from materializer.job.open_partitions import limits_of, table_work
 from materializer.job.plan import BatchPlan, Publication, TableSchema, TopicPlan
+from materializer.records import RawPartition
 from materializer.rows.keys import FACTS_SECTION, PARTITION, ROWS_SECTION, partition_prefix
 from materializer.rows.partition_state import decode_facts, encode_facts
 from materializer.store.changelog import Changelog, Head
@@ -42,8 +43,8 @@ from tests.support.materializer.raw_builder import TABLE, catalog_of, int_bytes,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from materializer.exactly_once.partition_task import Message, Work
-    from materializer.fold.row_updates import RawRecord
+    from materializer.exactly_once.partition_task import Work
+    from materializer.records import Message, RawRecord
 
 RAW = RawPartition("bench.raw.shop.orders", 0)
 ROUNDS = 5

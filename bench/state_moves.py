@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from materializer.exactly_once.chunks import ChunkBounds
 from materializer.exactly_once.partition_task import Limits, PartitionTask, Resources, Work
-from materializer.exactly_once.position import Position, RawPartition
+from materializer.exactly_once.position import Position
 from materializer.fold.result import ChunkResult
-from materializer.fold.row_updates import RawRecord
+from materializer.records import RawPartition, RawRecord
 from materializer.store.checkpoints import PartitionHistory, Retention
 from materializer.store.object_store import FileStore
 from materializer.store.rocksdb import open_state
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from multiprocessing.connection import Connection
 
-    from materializer.exactly_once.partition_task import Message
+    from materializer.records import Message
     from materializer.rows.overlay import StateReader
 
 PARTITION = RawPartition("bench", 0)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.schema import TableMetadata
     from cdc_messages import raw
-    from materializer.fold.row_updates import RawRecord
+    from materializer.records import RawRecord
     from materializer.rows.catalog import TableCatalog
 
 KEY = int_bytes(1)
@@ -57,7 +57,7 @@ BATCH = 10_000
 TTL = 1000
 HOLD_MS = 1_000_000
 RULES = FoldRules(purge_margin_seconds=0)
-HOLDING = RULES._replace(hold_ms=HOLD_MS)
+HOLDING = RULES._replace(reorder_ms=HOLD_MS)
 WHOLE = (ClusteringBound(Kind.INCL_START_BOUND, ()), ClusteringBound(Kind.INCL_END_BOUND, ()))
 
 

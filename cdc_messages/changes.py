@@ -19,7 +19,7 @@ Cause: TypeAlias = Literal["write", "expiry", "schema"]
 class Source(NamedTuple):
     """Where a change comes from: the message's largest write timestamp (µs) and its place in a node's commit log.
 
-    inexact: the row's partition lacked something, so that the row may not be what `SELECT` shows.
+    incomplete: the row's partition lacked something, so that the row may not be what `SELECT` shows.
     """
 
     ts_us: int
@@ -27,7 +27,7 @@ class Source(NamedTuple):
     file: str
     position: int
     cause: Cause = "write"
-    inexact: bool = False
+    incomplete: bool = False
 
 
 class RowChange(NamedTuple):

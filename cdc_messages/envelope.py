@@ -199,7 +199,7 @@ class ChangeEncoder:
             encode_long(change.row_sequence),
             encode_array(odd.empty),
             encode_array(odd.unreadable),
-            TRUE if source.inexact else FALSE,
+            TRUE if source.incomplete else FALSE,
             encode_array(left_out),
         )
         return b"".join(parts)
@@ -285,7 +285,7 @@ def _source_schema(of: str) -> dict[str, Any]:
             {"name": "row_sequence", "type": "long"},
             {"name": "empty", "type": {"type": "array", "items": "string"}, "default": []},
             {"name": "unreadable", "type": {"type": "array", "items": "string"}, "default": []},
-            {"name": "inexact", "type": "boolean", "default": False},
+            {"name": "incomplete", "type": "boolean", "default": False},
             {"name": "left_out", "type": {"type": "array", "items": "string"}, "default": []},
         ],
     )

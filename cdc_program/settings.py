@@ -293,7 +293,7 @@ class MaterializerSettings(Table):
     chunk_max_bytes: Annotated[int, Field(description="Most bytes of raw messages in one transaction.", ge=1)] = (
         16 * 1024 * 1024
     )
-    chunk_max_rows: Annotated[int, Field(description="Most raw messages in one transaction.", ge=1)] = 20_000
+    chunk_max_messages: Annotated[int, Field(description="Most raw messages in one transaction.", ge=1)] = 20_000
     chunk_max_changes: Annotated[
         int,
         Field(
@@ -320,7 +320,7 @@ class MaterializerSettings(Table):
     max_clock_jump_hours: Annotated[
         float, Field(description="A raw partition whose time leaps by more stops.", gt=0)
     ] = 24.0
-    hold_seconds: Annotated[
+    reorder_seconds: Annotated[
         float,
         Field(
             description="How long writes wait, from their arrival in Kafka, for those of other replicas that belong "
@@ -331,7 +331,7 @@ class MaterializerSettings(Table):
     purge_margin_seconds: Annotated[
         int, Field(description="How much longer than gc_grace_seconds a tombstone is kept.", ge=0)
     ] = 3600
-    silent_host_seconds: Annotated[
+    stalled_publisher_seconds: Annotated[
         float,
         Field(
             description="A publisher unheard of for this long is reported: it holds purging back. A busy one is heard "
@@ -339,7 +339,7 @@ class MaterializerSettings(Table):
             gt=0,
         ),
     ] = 3600.0
-    forgotten_hosts: Annotated[
+    forgotten_publishers: Annotated[
         list[UUID],
         Field(description="Host ids of publishers that will not come back: purging does not wait for them."),
     ] = []
@@ -352,7 +352,7 @@ class MaterializerSettings(Table):
             ge=2,
         ),
     ] = 120.0
-    position_renewal_hours: Annotated[
+    offset_refresh_hours: Annotated[
         float,
         Field(
             description="A position that has not moved for so long is committed again; well below the brokers' "

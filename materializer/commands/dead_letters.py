@@ -13,11 +13,11 @@ from cdc_messages.topics import partition_for, table_of, tables_topic
 from cdc_program.errors import CdcError, Code
 from cdc_program.registry import RegistryClient
 from materializer.commands.state_list import positions_of
-from materializer.exactly_once.partition_task import Message
-from materializer.fold.row_updates import RawRecord, UnreadableError, decode_record, read_update
+from materializer.fold.row_updates import decode_record, read_update
 from materializer.job.planner import Tables, raw_topic_pattern
 from materializer.kafka import TopicReader, Topics, send_all
 from materializer.output.dead_letters import standing
+from materializer.records import Message, RawRecord, UnreadableError
 from materializer.rows.catalog import TableCatalog
 
 if TYPE_CHECKING:

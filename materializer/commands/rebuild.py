@@ -19,13 +19,13 @@ from cdc_messages.topics import change_topic, raw_topic
 from cdc_program.errors import CdcError
 from materializer.commands.reshard.survey import topic_now
 from materializer.commands.state_list import stored_partitions
-from materializer.exactly_once.partition_task import Message
-from materializer.exactly_once.position import REBUILDING, Position, RawPartition, command_lock
+from materializer.exactly_once.position import REBUILDING, Position, command_lock
 from materializer.fault_points import RebuildPoint, reach
 from materializer.fold.gaps import DeadLetter
 from materializer.job.open_partitions import file_store
 from materializer.kafka import GroupPositions, PartitionProducer, Topics, read_partition
 from materializer.output.dead_letters import Burial, standing
+from materializer.records import Message, RawPartition
 from materializer.rows.keys import FLOOR
 from materializer.store.bulk_load import Fill
 from materializer.store.changelog import Changelog, Head

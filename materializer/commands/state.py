@@ -20,10 +20,10 @@ from materializer.commands.reshard.survey import survey, topic_now
 from materializer.commands.state_list import list_states, positions_of, stored_partitions
 from materializer.commands.state_show import partition_json, partition_key
 from materializer.commands.state_verify import verify
-from materializer.exactly_once.position import RawPartition
 from materializer.job.open_partitions import file_store, table_catalog
 from materializer.job.planner import Planner, Tables
 from materializer.kafka import TopicReader, Topics, command_errors
+from materializer.records import RawPartition
 from materializer.store.checkpoints import PartitionHistory
 from materializer.store.restore import restore
 from materializer.store.rocksdb import open_state

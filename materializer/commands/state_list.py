@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from materializer.exactly_once.position import Position, RawPartition
+from materializer.exactly_once.position import Position
 from materializer.kafka import GroupPositions, Topics, driver_errors
+from materializer.records import RawPartition
 from materializer.store.checkpoints import PartitionHistory
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from materializer.fold.row_updates import RawRecord
+    from materializer.records import RawRecord
 
 
 class ChunkBounds(NamedTuple):

@@ -25,12 +25,13 @@ import structlog
 from cdc_messages.changes import RowChange
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
+from materializer.errors import misplaced, skipped, start_over
 from materializer.exactly_once.chunks import ChunkBounds, chunks
-from materializer.exactly_once.position import Position, RawPartition, check_topic, misplaced, skipped, start_over
+from materializer.exactly_once.position import Position, check_topic
 from materializer.fault_points import FaultPoint, reach
 from materializer.fold.gaps import DeadLetter
 from materializer.fold.result import ChunkResult
-from materializer.fold.row_updates import RawRecord
+from materializer.records import Message, RawPartition, RawRecord
 from materializer.rows.overlay import StateReader
 from materializer.store.changelog import Changelog, Head
 from materializer.store.checkpoints import GoneError, PartitionHistory, Retention
@@ -46,16 +47,6 @@ if TYPE_CHECKING:
 
 _logger = structlog.get_logger(__name__)
 _CLEANED_IN_RETENTION = 10  # so often in the time that changelogs are kept
-
-
-class Message(NamedTuple):
-    """A message on its way; `value` None is a tombstone."""
-
-    topic: str
-    partition: int
-    key: bytes
-    value: bytes | None
-    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class Transactions(Protocol):
@@ -96,9 +87,9 @@ class Work(NamedTuple):
 class Report(NamedTuple):
     """What a task did: offsets [first, end) were folded, in so many messages, chunks and seconds.
 
-    `silent_hosts`: the ids of publishers that were not heard of for too long. `dead_letters`: as many messages were put
-    aside. `read` and `written`: bytes from and to the checkpoint location. `versions`: as many of the state were made.
-    `due_ms`: as Work's.
+    `stalled_publishers`: ids of publishers that have sent nothing for too long. `dead_letters`: messages dead-lettered.
+    `read`, `written`: bytes from and to the checkpoint location. `versions`: new versions of the state. `due_ms`: as
+    Work's.
     """
 
     first: int
@@ -107,7 +98,7 @@ class Report(NamedTuple):
     changes: int
     chunks: int
     seconds: float
-    silent_hosts: Sequence[str] = ()
+    stalled_publishers: Sequence[str] = ()
     dead_letters: int = 0
     read: int = 0
     written: int = 0
@@ -186,7 +177,7 @@ class PartitionTask:
                     report.changes + len(result.changes),
                     report.chunks + 1,
                     time.monotonic() - started,
-                    result.silent_hosts,
+                    result.stalled_publishers,
                     report.dead_letters + sum(letter.value is not None for letter in result.letters),
                     versions=report.versions + bool(result.writes),
                 )

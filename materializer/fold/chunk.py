@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from materializer.fold.clock import Clock
-from materializer.fold.gaps import Inexact
+from materializer.fold.gaps import Incomplete
 from materializer.fold.parts import fold_part
 from materializer.fold.publishers import Hosts
 from materializer.fold.reorder import due_updates, forget_held
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cdc_messages.changes import RowChange
-    from materializer.fold.row_updates import RawRecord, RowUpdate
+    from materializer.records import RawRecord, RowUpdate
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import StateReader
 
@@ -59,10 +59,10 @@ def _fold_all(
 ) -> ChunkResult:
     """All of these records, or OverBudgetError."""
     overlay = Overlay(reader)
-    clock = Clock(overlay, records, rules.hold_ms)
+    clock = Clock(overlay, records, rules.reorder_ms)
     hosts = Hosts(overlay, clock, rules)
-    inexact = Inexact(overlay, rules.max_dead_letters)
-    messages, arrivals = decode_records(records, clock.arrivals, inexact)
+    incomplete = Incomplete(overlay, rules.max_dead_letters)
+    messages, arrivals = decode_records(records, clock.arrivals, incomplete)
     for (_, message), arrival_ms in zip(messages, arrivals, strict=True):
         hosts.note(message, arrival_ms)
     changes: list[RowChange] = []
@@ -72,11 +72,11 @@ def _fold_all(
     for run in runs:
         if run.is_made_anew:
             forget_held(overlay, budget)
-            inexact.forget()
+            incomplete.forget()
         fold = ChunkFold(overlay, catalog, run.table_id, clock, Work(changes, budget, is_stepwise=False))
-        arrived = row_updates(run.messages, run.arrivals, catalog, inexact.bury)
+        arrived = row_updates(run.messages, run.arrivals, catalog, incomplete.bury)
         updates = due_updates(overlay, catalog, clock, arrived, budget)
-        inexact.settle(update for _, update in updates)
+        incomplete.settle(update for _, update in updates)
         fold.prefetch(update for _, update in updates)
         for (second, *_), mutation in groupby(updates, key=_mutation):
             fold.apply([update for _, update in mutation], second)
@@ -87,7 +87,7 @@ def _fold_all(
     if overlay.writes or clock.has_moved_by(rules.keep_time_ms) or hosts.must_keep(waiting):
         clock.keep()
         hosts.keep()
-    return ChunkResult(overlay.writes, inexact.told(changes), clock.now_ms, hosts.silent(), inexact.letters)
+    return ChunkResult(overlay.writes, incomplete.told(changes), clock.now_ms, hosts.silent(), incomplete.letters)
 
 
 def _mutation(timed: tuple[int, RowUpdate]) -> tuple[int, bytes, tuple[object, ...]]:

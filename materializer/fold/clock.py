@@ -10,7 +10,7 @@ from materializer.rows.keys import CLOCK, NOW
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from materializer.fold.row_updates import RawRecord
+    from materializer.records import RawRecord
     from materializer.rows.overlay import Overlay
 
 
@@ -24,14 +24,14 @@ class Clock:
 
     __slots__ = ("_now_before", "_overlay", "arrivals", "clock_ms", "now_ms", "start_ms")
 
-    def __init__(self, overlay: Overlay, records: Sequence[RawRecord], hold_ms: int) -> None:
+    def __init__(self, overlay: Overlay, records: Sequence[RawRecord], reorder_ms: int) -> None:
         self._overlay = overlay
         self._now_before = _read(overlay, NOW, 0)
         stamps = (record.timestamp_ms for record in records)
         self.arrivals = list(accumulate(stamps, max, initial=self._now_before))[1:]
         self.now_ms = self.arrivals[-1]
         self.start_ms = _read(overlay, CLOCK, self._now_before)
-        self.clock_ms = max(self.start_ms, self.now_ms - hold_ms)
+        self.clock_ms = max(self.start_ms, self.now_ms - reorder_ms)
 
     @property
     def second(self) -> int:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from cdc_messages.raw import place_id
 from cdc_program.errors import CdcError, Code
 from materializer.rows.format_version import FORMAT_VERSION, check_version
-from materializer.rows.keys import INEXACT, INEXACT_END
+from materializer.rows.keys import INCOMPLETE, INCOMPLETE_END
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cdc_messages.changes import RowChange
     from cdc_messages.raw import RawMessage
-    from materializer.fold.row_updates import RawRecord, RowUpdate, UnreadableError
+    from materializer.records import RawRecord, RowUpdate, UnreadableError
     from materializer.rows.overlay import Overlay
 
 _VALUE = struct.Struct(">BBqq")
@@ -41,7 +41,7 @@ class DeadLetter(NamedTuple):
     reason: str = ""
 
 
-class Inexact:
+class Incomplete:
     """The marks of one raw partition's state; `letters` is what is to be sent to the dead-letter topic."""
 
     def __init__(self, overlay: Overlay, max_dead_letters: int) -> None:
@@ -49,7 +49,7 @@ class Inexact:
         self._overlay = overlay
         self._max = max_dead_letters
         self._kinds: dict[tuple[bytes, bytes], int] = {}
-        for name, value in overlay.scan(INEXACT, INEXACT_END):
+        for name, value in overlay.scan(INCOMPLETE, INCOMPLETE_END):
             check_version(value)
             self._kinds[_split(name)] = _VALUE.unpack(value)[1]
         self._partitions = {key for key, _ in self._kinds}
@@ -106,7 +106,7 @@ class Inexact:
             return changes
         everything = b"" in self._partitions
         return [
-            change._replace(source=change.source._replace(inexact=True))
+            change._replace(source=change.source._replace(incomplete=True))
             if everything or change.partition_key in self._partitions
             else change
             for change in changes
@@ -143,7 +143,7 @@ def too_many(limit: int, record: RawRecord, problem: UnreadableError) -> CdcErro
 
 
 def _name(key: bytes, mark: bytes) -> bytes:
-    return INEXACT + _LENGTH.pack(len(key)) + key + mark
+    return INCOMPLETE + _LENGTH.pack(len(key)) + key + mark
 
 
 def _split(name: bytes) -> tuple[bytes, bytes]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from materializer.rows.overlay import StateReader
 
 
-def next_due_ms(state: StateReader, hold_ms: int) -> int | None:
+def next_due_ms(state: StateReader, reorder_ms: int) -> int | None:
     """The time (ms, of raw messages) from which on a message, whatever it is, makes the fold tell or do something; None
     if nothing waits for time. Purging is left out: nobody sees when it is done.
     """
@@ -18,8 +18,8 @@ def next_due_ms(state: StateReader, hold_ms: int) -> int | None:
     dues = []
     expiry = next(state.scan(queue_key(EXPIRY, reached, b""), EXPIRY_END), None)
     if expiry is not None:
-        dues.append(split_queue_key(expiry[0])[0] * 1000 + hold_ms)
+        dues.append(split_queue_key(expiry[0])[0] * 1000 + reorder_ms)
     held = next(state.scan(HELD_QUEUE, HELD_QUEUE_END), None)
     if held is not None:
-        dues.append(split_queue_key(held[0])[0] + hold_ms)
+        dues.append(split_queue_key(held[0])[0] + reorder_ms)
     return min(dues, default=None)

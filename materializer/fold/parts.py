@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from materializer.fold.clock import Clock
-from materializer.fold.gaps import Inexact
+from materializer.fold.gaps import Incomplete
 from materializer.fold.publishers import Hosts
 from materializer.fold.reorder import HeldWrites, forget_held
 from materializer.fold.result import ChunkResult
@@ -24,8 +24,8 @@ from materializer.rows.overlay import Overlay
 
 if TYPE_CHECKING:
     from cdc_messages.changes import RowChange
-    from materializer.fold.row_updates import RawRecord
     from materializer.fold.table_runs import TableRun
+    from materializer.records import RawRecord
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.continuation import Unfinished
     from materializer.rows.overlay import StateReader
@@ -44,11 +44,11 @@ class _PartFold:
         self._catalog = catalog
         self._rules = rules
         self._overlay = Overlay(reader)
-        self._clock = Clock(self._overlay, [record], rules.hold_ms)
+        self._clock = Clock(self._overlay, [record], rules.reorder_ms)
         self._reached_ms = self._clock.start_ms
         self._hosts = Hosts(self._overlay, self._clock, rules)
-        self._inexact = Inexact(self._overlay, rules.max_dead_letters)
-        self._messages, self._arrivals = decode_records([record], self._clock.arrivals, self._inexact)
+        self._incomplete = Incomplete(self._overlay, rules.max_dead_letters)
+        self._messages, self._arrivals = decode_records([record], self._clock.arrivals, self._incomplete)
         self._changes: list[RowChange] = []
         self._budget = Budget(rules, can_cut=True)
         self._is_taken = False
@@ -65,8 +65,10 @@ class _PartFold:
         else:
             self._clock.keep_reached(self._reached_ms)
         left = 0 if self._is_taken else 1
-        changes, silent = self._inexact.told(self._changes), self._hosts.silent()
-        return ChunkResult(self._overlay.writes, changes, self._clock.now_ms, silent, self._inexact.letters, left=left)
+        changes, silent = self._incomplete.told(self._changes), self._hosts.silent()
+        return ChunkResult(
+            self._overlay.writes, changes, self._clock.now_ms, silent, self._incomplete.letters, left=left
+        )
 
     def _resume(self, unfinished: Unfinished) -> None:
         """Under the schema that it was begun under, whichever may be the newest by now."""
@@ -85,7 +87,7 @@ class _PartFold:
             for run in runs:
                 if run.is_made_anew:
                     forget_held(self._overlay, self._budget)
-                    self._inexact.forget()
+                    self._incomplete.forget()
                 self._fold_run(run, is_last=run is runs[-1])
             if not runs:  # nothing has ever been read of a table
                 self._take()
@@ -132,17 +134,17 @@ class _PartFold:
                 update = next(taken, None)
                 if update is None:
                     break
-                self._inexact.settle([update])
+                self._incomplete.settle([update])
                 fold.apply([update], second)
 
     def _fold_record(self, fold: ChunkFold, run: TableRun) -> None:
         clock = self._clock
-        for update in row_updates(run.messages, run.arrivals, self._catalog, self._inexact.bury):
+        for update in row_updates(run.messages, run.arrivals, self._catalog, self._incomplete.bury):
             if update.arrival_ms <= clock.clock_ms:
                 second = max(update.arrival_ms, clock.start_ms) // 1000
                 fold.prepare(update.partition_key, second)
                 self._budget.check()
-                self._inexact.settle([update])
+                self._incomplete.settle([update])
                 fold.is_record = True
                 fold.apply([update], second)
             else:

@@ -63,7 +63,7 @@ class Hosts:
 
     def silent(self) -> tuple[str, ...]:
         """The ids of those that have not been heard of for too long: they hold purging back."""
-        since = self._clock.now_ms - self._rules.silent_host_ms
+        since = self._clock.now_ms - self._rules.stalled_publisher_ms
         return tuple(str(UUID(bytes=host)) for host, known in self._awaited().items() if known.heard_ms < since)
 
     def must_keep(self, waiting: int | None) -> bool:
@@ -79,14 +79,14 @@ class Hosts:
     def keep(self) -> None:
         """Put what is known into the state, but for who is to be forgotten."""
         for host, known in self._known.items():
-            if host in self._rules.forgotten_hosts:
+            if host in self._rules.forgotten_publishers:
                 if host in self._stored:
                     self._overlay.put(HOST + host, None)
             elif known != self._stored.get(host):
                 self._overlay.put(HOST + host, encode_host(known))
 
     def _awaited(self) -> dict[bytes, HostClock]:
-        return {host: known for host, known in self._known.items() if host not in self._rules.forgotten_hosts}
+        return {host: known for host, known in self._known.items() if host not in self._rules.forgotten_publishers}
 
     def _reached(self, known: HostClock) -> HostClock:
         """With the heartbeat that was waited for, if everything before it is folded with this chunk."""

@@ -6,7 +6,8 @@ import struct
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from materializer.fold.row_updates import Order, RawRecord, RowUpdate, decode_record, row_updates
+from materializer.fold.row_updates import decode_record, row_updates
+from materializer.records import Order, RawRecord, RowUpdate
 from materializer.rows.format_version import FORMAT_VERSION, check_version
 from materializer.rows.keys import HELD, HELD_QUEUE, held_prefix, queue_key, split_queue_key
 

@@ -21,6 +21,6 @@ class ChunkResult(NamedTuple):
     writes: dict[bytes, bytes | None]
     changes: list[RowChange]
     now_ms: int
-    silent_hosts: tuple[str, ...] = ()
+    stalled_publishers: tuple[str, ...] = ()
     letters: Sequence[DeadLetter] = ()
     left: int = 0

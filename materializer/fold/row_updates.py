@@ -2,64 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING
 
-from cassandra_storage.deletion import LIVE, DeletionTime, RangeTombstone
 from cassandra_storage.dropped_columns import without_dropped
 from cassandra_storage.errors import FormatError
 from cassandra_storage.merge import largest_timestamp
 from cassandra_storage.partition_update import read_partition_update
-from cassandra_storage.rows import Row
 from cdc_messages.changes import Source
 from cdc_messages.errors import MessageError, NextVersionError
 from cdc_messages.raw import RawMessage, decode
 from cdc_program.errors import CdcError, Code
+from materializer.records import RawRecord, RowUpdate, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from cassandra_storage.partition import PartitionUpdate
+    from cassandra_storage.rows import Row
     from cassandra_storage.schema import TableMetadata
-    from materializer.fold.gaps import Inexact
+    from materializer.fold.gaps import Incomplete
     from materializer.rows.catalog import KeyEncoders, TableCatalog
-
-
-# A write's order key: its largest write timestamp, then where it stood in which log (host, segment, position, index).
-Order: TypeAlias = tuple[int, bytes, int, int, int]
-
-
-class RawRecord(NamedTuple):
-    """A Kafka record of one raw partition; `timestamp_ms` is the broker's (LogAppendTime)."""
-
-    key: bytes
-    value: bytes
-    offset: int
-    timestamp_ms: int
-
-
-class RowUpdate(NamedTuple):
-    """What one raw message writes to one partition: exactly one of row, static, range and deletion.
-
-    `arrival_ms` is when the message came, by the partition's clock; `raw` the message itself.
-    """
-
-    order: Order
-    partition_key: bytes
-    source: Source
-    arrival_ms: int
-    raw: bytes
-    row: Row | None = None
-    static: Row | None = None
-    range: RangeTombstone | None = None
-    deletion: DeletionTime = LIVE
-
-
-class UnreadableError(Exception):
-    """A raw message that can't be read; `reason` holds no row values."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 def stop(record: RawRecord, error: UnreadableError) -> None:
@@ -72,9 +34,9 @@ def stop(record: RawRecord, error: UnreadableError) -> None:
 
 
 def decode_records(
-    records: Iterable[RawRecord], arrivals: Sequence[int], inexact: Inexact
+    records: Iterable[RawRecord], arrivals: Sequence[int], incomplete: Incomplete
 ) -> tuple[list[tuple[RawRecord, RawMessage]], list[int]]:
-    """Each record with its message, and when it came (ms), but for gaps and what can't be read, which `inexact` takes.
+    """Each record with its message, and when it came (ms). Gaps and unreadable records go to `incomplete` instead.
 
     CdcError(STATE_FORMAT) for the message of a newer publisher.
     """
@@ -83,10 +45,10 @@ def decode_records(
         try:
             message = decode_record(record)
         except UnreadableError as error:
-            inexact.bury(record, error)
+            incomplete.bury(record, error)
             continue
         if message.kind == "gap":
-            inexact.gap(record, message)
+            incomplete.gap(record, message)
             continue
         messages.append((record, message))
         came.append(arrival_ms)

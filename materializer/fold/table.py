@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cassandra_storage.schema import ColumnMetadata, TableMetadata
     from materializer.fold.clock import Clock
     from materializer.fold.publishers import Hosts
-    from materializer.fold.row_updates import RowUpdate
+    from materializer.records import RowUpdate
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.continuation import Unfinished
     from materializer.rows.overlay import Overlay

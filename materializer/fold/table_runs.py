@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_messages.raw import RawMessage
-from materializer.fold.row_updates import RawRecord
+from materializer.records import RawRecord
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from materializer.exactly_once.partition_task import Report
-    from materializer.exactly_once.position import RawPartition
-    from materializer.fold.row_updates import RawRecord
+    from materializer.records import RawPartition, RawRecord
 
 _AT_ONCE = 0  # due with the next message, whatever it is
 _SPREAD = 0.25  # of the time that heartbeats wait: so that partitions begun together do not stay together

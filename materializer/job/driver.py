@@ -144,18 +144,18 @@ class SilenceAlert:
             (result.partition.topic, host)
             for result in results
             if result.report is not None
-            for host in result.report.silent_hosts
+            for host in result.report.stalled_publishers
         }
         for topic, host in sorted(silent):
             if now - self._said.get((topic, host), -math.inf) >= _SILENCE_SECONDS:
                 self._said[topic, host] = now
                 _logger.warning(
                     "publisher silent",
-                    code=Code.PUBLISHER_SILENT.text,
+                    code=Code.PUBLISHER_STALLED.text,
                     host=host,
                     topic=topic,
                     problem="Nothing has been heard of it for long: no tombstone is purged meanwhile.",
-                    fix="Start it; if its node is gone for good, add the host id to materializer.forgotten_hosts.",
+                    fix="Start it; if its node is gone for good, add the host id to materializer.forgotten_publishers.",
                 )
 
 
@@ -171,7 +171,7 @@ def _say_dead_letters(results: list[TaskResult]) -> None:
                 code=Code.DEAD_LETTER.text,
                 partition=str(partition),
                 count=report.dead_letters,
-                problem="They cannot be read; changes of their Cassandra partitions say so (source.inexact).",
+                problem="They cannot be read; changes of their Cassandra partitions say so (source.incomplete).",
                 fix="See `cassandra-materializer dead-letters ls`; replay what can be read by a newer materializer.",
             )
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from cdc_program.settings import Settings
-    from materializer.exactly_once.position import RawPartition
+    from materializer.records import RawPartition
 
 _LOOK_SECONDS = 60.0
 _AT_ONCE = 10  # positions that are committed again while a batch waits
@@ -34,7 +34,7 @@ class Renewal:
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._kafka, self._group = settings.kafka, settings.materializer.group_id
-        self._period = settings.materializer.position_renewal_hours * 3600
+        self._period = settings.materializer.offset_refresh_hours * 3600
         self._limits = DEFAULT_LIMITS._replace(transaction_seconds=settings.materializer.transaction_timeout_seconds)
         self._clock = clock
         self._next = clock()
@@ -104,5 +104,5 @@ def _lost(group: str, partition: RawPartition) -> CdcError:
         Code.STATE_MISMATCH,
         f"The group {group} has lost its offset of {partition}: it was deleted, or has expired.",
         "Commit the offset and the metadata that the partition's newest changelog names; see "
-        "materializer.position_renewal_hours and the brokers' offsets.retention.minutes.",
+        "materializer.offset_refresh_hours and the brokers' offsets.retention.minutes.",
     )

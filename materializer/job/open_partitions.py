@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from cassandra_storage.schema import TableMetadata
     from cdc_program.settings import KafkaSettings, MaterializerSettings
     from materializer.exactly_once.partition_task import Report
-    from materializer.exactly_once.position import RawPartition
-    from materializer.fold.row_updates import RawRecord
     from materializer.job.plan import BatchPlan, TableSchema, TopicPlan
+    from materializer.records import RawPartition, RawRecord
 
 
 _UPLOAD_SHARE = 0.75  # of the time that a transaction has
@@ -106,7 +105,7 @@ def open_resources(plan: BatchPlan, partition: RawPartition) -> Resources:
 def limits_of(settings: MaterializerSettings) -> Limits:
     """The settings as a task goes by them."""
     return Limits(
-        ChunkBounds(settings.chunk_max_bytes, settings.chunk_max_rows, settings.chunk_max_seconds),
+        ChunkBounds(settings.chunk_max_bytes, settings.chunk_max_messages, settings.chunk_max_seconds),
         settings.max_clock_jump_hours * 3_600_000,
         settings.snapshot_every_versions,
         Retention(settings.changelogs_kept_versions, settings.changelogs_kept_seconds),
@@ -131,13 +130,13 @@ def table_work(plan: BatchPlan, topic: str) -> Work:
 
 def fold_rules(settings: MaterializerSettings) -> FoldRules:
     """The settings as the fold goes by them; the time is stored often enough for all that compares with it."""
-    silent_ms = int(settings.silent_host_seconds * 1000)
+    silent_ms = int(settings.stalled_publisher_seconds * 1000)
     longest_ms = min(silent_ms, int(settings.max_clock_jump_hours * 3_600_000)) // 2
     return FoldRules(
-        hold_ms=int(settings.hold_seconds * 1000),
+        reorder_ms=int(settings.reorder_seconds * 1000),
         purge_margin_seconds=settings.purge_margin_seconds,
-        silent_host_ms=silent_ms,
-        forgotten_hosts=frozenset(host.bytes for host in settings.forgotten_hosts),
+        stalled_publisher_ms=silent_ms,
+        forgotten_publishers=frozenset(host.bytes for host in settings.forgotten_publishers),
         max_dead_letters=settings.max_dead_letters,
         max_changes=settings.chunk_max_changes,
         max_bytes=_ROWS_TO_MESSAGES * settings.chunk_max_bytes,
@@ -165,7 +164,7 @@ def _table_work(
         emit=Emitter(targets, tombstones=tombstones, large=large),
         partitions=plan.raw_partitions,
         topic_id=plan.topic_id,
-        due_ms=lambda state: next_due_ms(state, rules.hold_ms),
+        due_ms=lambda state: next_due_ms(state, rules.reorder_ms),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from materializer.exactly_once.position import RawPartition
+    from materializer.records import RawPartition
 
 
 class Placement:

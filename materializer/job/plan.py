@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cdc_program.settings import KafkaSettings, MaterializerSettings
-from materializer.exactly_once.position import RawPartition, TopicShape
+from materializer.records import RawPartition, TopicShape
 
 
 class TableSchema(NamedTuple):

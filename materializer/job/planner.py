@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cdc_program.settings import Settings
-    from materializer.exactly_once.position import TopicShape
     from materializer.job.change_topics import Registry
+    from materializer.records import TopicShape
 
 _TABLE_ID_SIZE = 16
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_program.errors import CdcError
 from materializer.exactly_once.partition_task import Report
-from materializer.exactly_once.position import RawPartition, check_offset, check_shape
+from materializer.exactly_once.position import check_offset, check_shape
 from materializer.job.backlog import Waiting
 from materializer.job.open_partitions import close_partition, run_partition, table_work
 from materializer.kafka import RawReader, ReadBounds, Topics
+from materializer.records import RawPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -166,7 +167,7 @@ class Rounds:
                 return
 
     def _run(self, partition: RawPartition, plan: BatchPlan, make_work: Callable[[BatchPlan, str], Work]) -> None:
-        records = self._waiting.records(partition, plan.materializer.chunk_max_rows)
+        records = self._waiting.records(partition, plan.materializer.chunk_max_messages)
         try:
             report = run_partition(plan, partition, records, make_work(plan, partition.topic))
         except CdcError as error:
@@ -204,4 +205,6 @@ _of_group: dict[tuple[KafkaSettings, str], Rounds] = {}
 
 def heartbeat_wait(settings: MaterializerSettings) -> float:
     """How long heartbeats may wait (s), so that nothing that goes by their times takes it for silence or a leap."""
-    return min(settings.idle_commit_seconds, settings.silent_host_seconds / 4, settings.max_clock_jump_hours * 3600 / 4)
+    return min(
+        settings.idle_commit_seconds, settings.stalled_publisher_seconds / 4, settings.max_clock_jump_hours * 3600 / 4
+    )

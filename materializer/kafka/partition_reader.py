@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from cdc_program.settings import KafkaSettings
-    from materializer.exactly_once.position import RawPartition
-    from materializer.fold.row_updates import RawRecord
+    from materializer.records import RawPartition, RawRecord
 
 _READ_AHEAD_KBYTES = 4096  # of one partition; several are read at a time
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 
 from cdc_program.kafka import client_config
-from materializer.exactly_once.position import Position, RawPartition, decode
+from materializer.exactly_once.position import Position, decode
 from materializer.kafka.clients import QUICK, TIMEOUT
+from materializer.records import RawPartition
 
 if TYPE_CHECKING:
     from collections.abc import Collection

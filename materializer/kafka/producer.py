@@ -11,14 +11,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.kafka import client_config
-from materializer.exactly_once.position import Position, RawPartition, encode
+from materializer.exactly_once.position import Position, encode
 from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors, timeout_refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from cdc_program.settings import KafkaSettings
-    from materializer.exactly_once.partition_task import Message
+    from materializer.records import Message, RawPartition
 
 _BATCH_BYTES = 1_000_000
 _INIT_SECONDS = 0.02

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from cdc_program.kafka import client_config
-from materializer.exactly_once.position import RawPartition
-from materializer.fold.row_updates import RawRecord
 from materializer.kafka.clients import MAY_GO_AWAY, QUICK, TIMEOUT, driver_errors
 from materializer.kafka.positions import read_positions
+from materializer.records import RawPartition, RawRecord
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

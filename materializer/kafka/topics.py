@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.kafka import client_config
-from materializer.exactly_once.position import RawPartition, TopicShape
 from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors, timeout_refused
+from materializer.records import RawPartition, TopicShape
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

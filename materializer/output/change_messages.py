@@ -9,7 +9,7 @@ import structlog
 from cdc_messages.errors import MessageError
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
-from materializer.exactly_once.partition_task import Message
+from materializer.records import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -77,7 +77,7 @@ class Emitter:
 def _leave_out(change: RowChange, target: Target) -> None:
     _logger.warning(
         "change left out",
-        code=Code.KEY_WITHOUT_FORM.text,
+        code=Code.KEY_NOT_REPRESENTABLE.text,
         topic=target.topic,
         file=change.source.file,
         position=change.source.position,

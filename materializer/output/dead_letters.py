@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_messages.topics import dead_letter_topic, table_of
-from materializer.exactly_once.partition_task import Message
-from materializer.exactly_once.position import RawPartition
 from materializer.kafka import TopicReader, Topics
+from materializer.records import Message, RawPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

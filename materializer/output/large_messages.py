@@ -10,7 +10,7 @@ import structlog
 
 from cassandra_storage.murmur3 import token
 from cdc_program.errors import CdcError, Code
-from materializer.exactly_once.partition_task import Message
+from materializer.records import Message
 
 if TYPE_CHECKING:
     from cdc_messages.changes import RowChange

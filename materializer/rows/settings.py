@@ -8,18 +8,19 @@ PURGED_PER_CHUNK = 10_000  # as many as a chunk has rows: the rest waits for the
 
 
 class FoldRules(NamedTuple):
-    """hold_ms: how long, by the brokers' clock, a write waits for those that belong before it.
+    """reorder_ms: how long, by the brokers' clock, a write waits for those that belong before it.
     purge_margin_seconds: how much longer than gc_grace_seconds a tombstone is kept.
-    silent_host_ms: a publisher unheard of for longer is reported. forgotten_hosts: publishers that will not come back.
+    stalled_publisher_ms: a publisher unheard of for longer is reported. forgotten_publishers: those that will not come
+    back.
     max_dead_letters: as many raw messages of a raw partition may lack at a time.
     keep_time_ms: a chunk that changes nothing else stores the time once it has moved on by so much.
     max_changes, max_bytes: how many rows, and how many bytes of them, one chunk looks at or changes at most, about.
     """
 
-    hold_ms: int = 0
+    reorder_ms: int = 0
     purge_margin_seconds: int = 3600
-    silent_host_ms: int = 3_600_000
-    forgotten_hosts: frozenset[bytes] = frozenset()
+    stalled_publisher_ms: int = 3_600_000
+    forgotten_publishers: frozenset[bytes] = frozenset()
     keep_time_ms: int = 600_000
     purged_per_chunk: int = PURGED_PER_CHUNK
     max_dead_letters: int = 100

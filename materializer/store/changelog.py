@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from materializer.exactly_once.position import newer_format
+from materializer.errors import newer_format
 
 # Of the state's layout too: a build of version 1 may not open it (docs/decisions/0002), nor may one of version 2,
 # which would fold past what is unfinished (docs/decisions/0012).

@@ -19,7 +19,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_program.errors import CdcError, Code
-from materializer.exactly_once.position import newer_format, start_over
+from materializer.errors import newer_format, start_over
 from materializer.fault_points import FaultPoint, reach
 from materializer.store import changelog
 from materializer.store.changelog import Changelog, DamagedError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from materializer.exactly_once.position import RawPartition
+    from materializer.records import RawPartition
     from materializer.store.object_store import FileEntry, FileStore
 
 MANIFEST_VERSION = 1

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SETTINGS = {
     "publisher.heartbeat_seconds": 2,
     "materializer.purge_margin_seconds": 1,
-    "materializer.silent_host_seconds": 20,
+    "materializer.stalled_publisher_seconds": 20,
 }
 
 

@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.exhaustive,
 ]
 
-HOLD_SECONDS = 3.0
+REORDER_SECONDS = 3.0
 STATEMENTS = 1200
 LEAST_AGAIN = 20  # raw messages
 REPLICATION = f"{{'class': 'NetworkTopologyStrategy', '{CDC_DATACENTER}': 2}}"
@@ -39,7 +39,7 @@ SETTINGS: dict[str, Setting] = {
     "publisher.heartbeat_seconds": 1,
     "publisher.processed_segments": "keep",
     "kafka.raw_partitions": 1,
-    "materializer.hold_seconds": HOLD_SECONDS,
+    "materializer.reorder_seconds": REORDER_SECONDS,
 }
 
 
@@ -50,7 +50,7 @@ def pair() -> Iterator[tuple[Stack, Run]]:
     with Stack(datacenters={CDC_DATACENTER: 2}, options=options, settings=SETTINGS) as stack:
         servers = stack.servers
         with cql.connect(servers.cassandra_hosts[:1], servers.cassandra_port) as client:
-            yield stack, Run(client, client, servers, "5.0", REPLICATION, hold_seconds=HOLD_SECONDS)
+            yield stack, Run(client, client, servers, "5.0", REPLICATION, reorder_seconds=REORDER_SECONDS)
 
 
 def test_every_statement_comes_out_one_for_one_from_two_logs_in_other_orders(pair: tuple[Stack, Run]) -> None:

@@ -27,7 +27,7 @@ NAMES = [point.name.lower() for point in FaultPoint]
 SETTINGS = {
     "publisher.heartbeat_seconds": 1.0,
     "kafka.raw_partitions": 1,
-    "materializer.chunk_max_rows": 25,
+    "materializer.chunk_max_messages": 25,
     "materializer.snapshot_every_versions": 4,
     "materializer.changelogs_kept_versions": 3,
 }

@@ -20,7 +20,8 @@ from verify.chaos.matrix import Action
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from materializer.exactly_once.position import Position, RawPartition
+    from materializer.exactly_once.position import Position
+    from materializer.records import RawPartition
     from materializer.store.changelog import Changelog
 
 

@@ -42,7 +42,7 @@ class Run:
     servers: Servers
     version: str
     replication: str
-    hold_seconds: float = 0.0
+    reorder_seconds: float = 0.0
     push: Callable[[], None] = lambda: None
 
     @property
@@ -115,7 +115,7 @@ class Seed:
     def catch_up(self, quiet_after: float | None = None) -> None:
         """Everything written has come out, and everything that expires soon has expired; `history` has it all."""
         after = time.time() + EXPIRY_SECONDS if quiet_after is None else quiet_after
-        self.settler.settle(after + self.run.hold_seconds)
+        self.settler.settle(after + self.run.reorder_seconds)
         self.history.add(self._reader.read_all())
 
     def expiries(self) -> int:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from local_stack.servers.programs import Program
     from materializer.exactly_once.partition_task import Work
     from materializer.fold.result import ChunkResult
-    from materializer.fold.row_updates import RawRecord
     from materializer.job.plan import BatchPlan
+    from materializer.records import RawRecord
     from materializer.rows.overlay import StateReader
 
 VARIABLE = "CDC_MUTANT"

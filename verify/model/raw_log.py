@@ -10,7 +10,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPar
 
 from cdc_messages.raw import RawMessage, decode
 from cdc_messages.topics import raw_topic
-from materializer.fold.row_updates import RawRecord
+from materializer.records import RawRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

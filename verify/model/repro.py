@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.schema import TableMetadata
     from cdc_messages.raw import RawMessage
-    from materializer.fold.row_updates import RawRecord
+    from materializer.records import RawRecord
     from verify.model.check import Run
     from verify.model.generator import Statement
 

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from cdc_program.errors import CdcError, Code
 from materializer.commands.reshard.redistribute import is_settled
 from materializer.exactly_once.partition_task import check_clock
-from materializer.exactly_once.position import RawPartition
 from materializer.fault_points import ReshardPoint, reach
-from materializer.fold.row_updates import RawRecord
 from materializer.job.open_partitions import limits_of, open_resources
+from materializer.records import RawPartition, RawRecord
 from materializer.store.changelog import Changelog, Head
 from materializer.store.deadline import within
 from materializer.store.restore import restore
@@ -24,10 +23,11 @@ from materializer.store.versions import NOTHING, next_version
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from materializer.exactly_once.partition_task import Limits, Message, Resources, Work
+    from materializer.exactly_once.partition_task import Limits, Resources, Work
     from materializer.exactly_once.position import Position
     from materializer.fold.result import ChunkResult
     from materializer.job.plan import BatchPlan
+    from materializer.records import Message
 
 
 class RawMessageAt(NamedTuple):

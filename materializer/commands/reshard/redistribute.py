@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from cdc_messages.raw import RawMessage, encode
 from cdc_messages.topics import partition_for
 from materializer.fold.publishers import HostClock, decode_host, encode_host
-from materializer.fold.row_updates import RawRecord
 from materializer.fold.schema_change import read_shown
+from materializer.records import RawRecord
 from materializer.rows.keys import (
     CLOCK,
     EVOLVED,
@@ -23,7 +23,7 @@ from materializer.rows.keys import (
     HELD_QUEUE,
     HOST,
     HOST_END,
-    INEXACT,
+    INCOMPLETE,
     NOW,
     PARTITION,
     PURGE,
@@ -141,7 +141,7 @@ def dealt(
         if kind == PARTITION and split_data_key(key)[1] in (STATIC_SECTION, ROWS_SECTION):
             value = renumbered(value, numbers)  # noqa: PLW2901
         # What lacks nobody knows where lacks everywhere.
-        for partition in wanted if owner == b"" and kind == INEXACT else (partition_for(owner, count),):
+        for partition in wanted if owner == b"" and kind == INCOMPLETE else (partition_for(owner, count),):
             if partition in wanted:
                 yield partition, key, value
 
@@ -152,7 +152,7 @@ def _owner(kind: bytes, key: bytes) -> bytes:
         return split_data_key(split_queue_key(key)[1])[0]
     if kind == HELD_QUEUE:
         key = HELD + split_queue_key(key)[1]
-    elif kind not in (PARTITION, HELD, INEXACT):
+    elif kind not in (PARTITION, HELD, INCOMPLETE):
         raise ValueError("unfinished" if kind == EVOLVED else f"entries of the kind {kind!r} belong nowhere")
     return split_data_key(key)[0]
 

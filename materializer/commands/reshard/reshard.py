@@ -19,11 +19,12 @@ from cdc_messages.topics import partition_for
 from materializer.commands.reshard.partition import RawMessageAt, opened, overtaken
 from materializer.commands.reshard.redistribute import TICK_HOST, Deal, Facts, Times, dealt, make_deal, read_facts, tick
 from materializer.commands.reshard.survey import Survey, TopicNow, is_explained, survey, topic_now
-from materializer.exactly_once.position import MARKED, Position, RawPartition, command_lock
+from materializer.exactly_once.position import MARKED, Position, command_lock
 from materializer.fault_points import ReshardPoint, reach
-from materializer.fold.row_updates import UnreadableError, decode_record
+from materializer.fold.row_updates import decode_record
 from materializer.job import open_partitions
 from materializer.kafka import GroupPositions, PartitionProducer, read_raw
+from materializer.records import RawPartition, UnreadableError
 from materializer.store.bulk_load import Fill
 from materializer.store.changelog import Head
 from materializer.store.checkpoints import PartitionHistory
@@ -34,8 +35,8 @@ from materializer.store.versions import next_version, sequence
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from materializer.fold.row_updates import RawRecord
     from materializer.job.plan import BatchPlan
+    from materializer.records import RawRecord
     from materializer.store.rocksdb import State
 
 _AT_ONCE = 16  # states that are filled in one pass over the old ones
@@ -47,8 +48,8 @@ class Reshard:
 
     def __init__(self, plan: BatchPlan, topic: str, say: Callable[[str], None]) -> None:
         settings = plan.materializer
-        forgotten = frozenset({*settings.forgotten_hosts, UUID(bytes=TICK_HOST)})
-        here = settings.model_copy(update={"purge_margin_seconds": _NEVER, "forgotten_hosts": forgotten})
+        forgotten = frozenset({*settings.forgotten_publishers, UUID(bytes=TICK_HOST)})
+        here = settings.model_copy(update={"purge_margin_seconds": _NEVER, "forgotten_publishers": forgotten})
         self._plan = plan
         self._name = topic
         self._say = say
@@ -120,11 +121,11 @@ class Reshard:
 
     def _common(self, facts: Sequence[Facts]) -> tuple[Times, bytes | None]:
         """The time that all states come to, and the newest table that one of them is of."""
-        hold_ms = int(self._plan.materializer.hold_seconds * 1000)
-        now_ms = max(max(known.times.now_ms, known.times.clock_ms + hold_ms) for known in facts)
+        reorder_ms = int(self._plan.materializer.reorder_seconds * 1000)
+        now_ms = max(max(known.times.now_ms, known.times.clock_ms + reorder_ms) for known in facts)
         order = [schema.table_id for schema in self._plan.topics[self._name].schemas]
         tables = {known.table_id for known in facts if known.table_id is not None}
-        return Times(now_ms, now_ms - hold_ms), max(tables, key=order.index, default=None)
+        return Times(now_ms, now_ms - reorder_ms), max(tables, key=order.index, default=None)
 
     def _facts(self, found: Survey, number: int) -> Facts:
         with self._state(found.topic.partition(number), found.position(number).version) as state:

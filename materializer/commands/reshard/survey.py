@@ -9,24 +9,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
-from materializer.exactly_once.position import (
-    MARKED,
-    REBUILDING,
-    Position,
-    RawPartition,
-    being_rebuilt,
-    made_anew,
-    partitions_changed,
-    skipped,
-)
+from materializer.errors import being_rebuilt, made_anew, partitions_changed, skipped
+from materializer.exactly_once.position import MARKED, REBUILDING, Position
 from materializer.kafka import Topics, read_raw
+from materializer.records import RawPartition
 from materializer.store.versions import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cdc_program.settings import KafkaSettings
-    from materializer.fold.row_updates import RawRecord
+    from materializer.records import RawRecord
 
 
 class TopicNow(NamedTuple):

@@ -12,11 +12,11 @@ from fastavro import parse_schema, schemaless_reader
 
 from cdc_messages.topics import raw_topic, tables_topic
 from local_stack.clients.change_reader import Change
-from materializer.fold.row_updates import RawRecord
 from materializer.job.change_topics import Publications
 from materializer.job.open_partitions import table_work
 from materializer.job.plan import BatchPlan, TopicPlan
 from materializer.job.planner import Tables
+from materializer.records import RawRecord
 from tests.support.e2e.kafka_topics import read_all
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.memory_state import MemoryState
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cdc_program.settings import Settings
-    from materializer.exactly_once.partition_task import Message, Work
+    from materializer.exactly_once.partition_task import Work
+    from materializer.records import Message
 
 MOST_SECONDS = 180.0
 

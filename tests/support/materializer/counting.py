@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 from cdc_messages.changes import RowChange, Source
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
-from materializer.exactly_once.partition_task import Message, Work
+from materializer.exactly_once.partition_task import Work
 from materializer.fold.result import ChunkResult
+from materializer.records import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from materializer.fold.row_updates import RawRecord
     from materializer.job.plan import BatchPlan
+    from materializer.records import RawRecord
     from materializer.rows.overlay import StateReader
 
 RAW_PARTITIONS = "COUNTING_RAW_PARTITIONS"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cassandra_storage.clustering import Clustering
     from cdc_messages.changes import RowChange, RowImage
     from materializer.fold.result import ChunkResult
-    from materializer.fold.row_updates import RawRecord
+    from materializer.records import RawRecord
     from materializer.rows.settings import FoldRules
     from tests.support.materializer.brute_model import Visible
     from tests.support.materializer.raw_builder import TableWriter

@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from materializer.exactly_once.partition_task import Message
-from materializer.exactly_once.position import Position, RawPartition, TopicShape
-from materializer.fold.row_updates import RawRecord
+from materializer.exactly_once.position import Position
+from materializer.records import Message, RawPartition, RawRecord, TopicShape
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

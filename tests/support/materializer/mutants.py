@@ -60,7 +60,7 @@ MUTANTS = [
     Mutant(
         "every second intermediate change is dropped",
         chunk._fold_all,
-        "inexact.told(changes)",
+        "incomplete.told(changes)",
         "[each for n, each in enumerate(changes, 1) if n % 2 or n == len(changes)]",
     ),
     Mutant("a task's last message is skipped", chunks.chunks, "if chunk:\n        yield chunk", "yield chunk[:-1]"),
@@ -123,7 +123,7 @@ MUTANTS = [
     Mutant("expiry comes after the writes", ChunkFold.apply, "self._expire(partition_key, second)", "pass"),
     # Order and hold.
     Mutant("arrival is the order", reorder.due_updates, "key=lambda update: update.order", "key=lambda update: 0"),
-    Mutant("hold is ignored", Clock.__init__, "self.now_ms - hold_ms", "self.now_ms"),
+    Mutant("hold is ignored", Clock.__init__, "self.now_ms - reorder_ms", "self.now_ms"),
     Mutant(
         "hold counts from the write",
         reorder.due_updates,

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from cdc_program.settings import KafkaSettings, MaterializerSettings
-from materializer.exactly_once.position import RawPartition
-from materializer.fold.row_updates import RawRecord
 from materializer.job import open_partitions
 from materializer.job.plan import BatchPlan
+from materializer.records import RawPartition, RawRecord
 from materializer.store.checkpoints import PartitionHistory
 from materializer.store.object_store import FileStore
 from tests.support.materializer.counting import CHANGE_PARTITIONS, IDLE_KEY, change_topic_of, counting
@@ -72,7 +71,7 @@ class Setup(NamedTuple):
             group_id=self.prefix,
             checkpoint_location=self.checkpoint,
             state_directory=self.state,
-            chunk_max_rows=CHUNK,
+            chunk_max_messages=CHUNK,
             snapshot_every_versions=SNAPSHOT_EVERY,
             changelogs_kept_versions=KEPT,
             changelogs_kept_seconds=0,

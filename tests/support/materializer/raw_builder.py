@@ -20,7 +20,7 @@ from cassandra_storage.versions import VERSION_50
 from cassandra_storage.vint import write_sized
 from cdc_messages.raw import RawMessage, encode
 from cdc_messages.tables import canonical, digest
-from materializer.fold.row_updates import RawRecord
+from materializer.records import RawRecord
 from materializer.rows.catalog import TableCatalog
 
 if TYPE_CHECKING:

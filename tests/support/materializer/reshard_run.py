@@ -22,10 +22,9 @@ from materializer import fault_points
 from materializer.commands.reshard.reshard import Reshard
 from materializer.commands.state import verify_all
 from materializer.commands.state_list import positions_of
-from materializer.exactly_once.position import RawPartition
-from materializer.fold.row_updates import RawRecord
 from materializer.job.open_partitions import file_store
 from materializer.kafka import command_errors
+from materializer.records import RawPartition, RawRecord
 from materializer.store.checkpoints import PartitionHistory
 from materializer.store.restore import restore
 from materializer.store.rocksdb import open_state

@@ -15,11 +15,10 @@ from cdc_messages.envelope import value_schema
 from cdc_messages.tables import message_key, to_json
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings, MaterializerSettings, Settings
-from materializer.exactly_once.position import RawPartition
-from materializer.fold.row_updates import RawRecord
 from materializer.job import open_partitions
 from materializer.job.planner import Planner
 from materializer.job.worker_loop import TaskResult
+from materializer.records import RawPartition, RawRecord
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.protocol_run import read_topic
 from tests.support.materializer.raw_builder import TABLE

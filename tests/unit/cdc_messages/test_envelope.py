@@ -95,7 +95,7 @@ def test_create() -> None:
             "row_sequence": 1,
             "empty": [],
             "unreadable": [],
-            "inexact": False,
+            "incomplete": False,
             "left_out": [],
         },
         "op": "c",

@@ -16,16 +16,17 @@ from cdc_program.errors import CdcError, Code
 from materializer import fault_points
 from materializer.commands.rebuild import Rebuild
 from materializer.commands.state_list import positions_of
-from materializer.exactly_once.position import Position, RawPartition
 from materializer.fault_points import Fault, RebuildPoint
 from materializer.kafka import PartitionProducer, command_errors
 from materializer.output.dead_letters import standing
+from materializer.records import RawPartition
 from tests.support.materializer.raw_builder import int_bytes
 from tests.support.materializer.reshard_run import Run, in_child
 from tests.support.materializer.table_job import RAW_PARTITIONS, PatientPlanner, TableJob, job_settings, run_task
 
 if TYPE_CHECKING:
     from local_stack.servers.interfaces import KafkaServer
+    from materializer.exactly_once.position import Position
 
 pytestmark = pytest.mark.servers
 GROWN = 5
@@ -42,7 +43,7 @@ KILLS = [
 @pytest.fixture
 def run(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Run:
     job = TableJob.start(job_settings(kafka.bootstrap_servers, topic_prefix, tmp_path))
-    return Run(job.with_settings(chunk_max_rows=25, snapshot_every_versions=3, changelogs_kept_seconds=0), seed=7)
+    return Run(job.with_settings(chunk_max_messages=25, snapshot_every_versions=3, changelogs_kept_seconds=0), seed=7)
 
 
 def rebuild(job: TableJob) -> list[str]:

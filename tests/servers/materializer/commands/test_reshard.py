@@ -13,8 +13,8 @@ from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
 from materializer.commands.state import deal_out
 from materializer.commands.state_list import positions_of
-from materializer.exactly_once.position import RawPartition
 from materializer.fault_points import Fault, ReshardPoint
+from materializer.records import RawPartition
 from tests.support.materializer.raw_builder import int_bytes
 from tests.support.materializer.reshard_run import LATE, Run
 from tests.support.materializer.table_job import RAW_PARTITIONS, TableJob, job_settings
@@ -46,7 +46,7 @@ KILLS_ON_S3 = [(ReshardPoint.IN_DEAL, 2), (ReshardPoint.BEFORE_SWITCH, 1), (Resh
 
 
 def make_run(kafka: KafkaServer, prefix: str, folder: Path, **settings: object) -> Run:
-    bounds = {"chunk_max_rows": 25, "snapshot_every_versions": 3, "changelogs_kept_seconds": 0}
+    bounds = {"chunk_max_messages": 25, "snapshot_every_versions": 3, "changelogs_kept_seconds": 0}
     job = TableJob.start(job_settings(kafka.bootstrap_servers, prefix, folder))
     return Run(job.with_settings(**bounds, **settings), seed=7)
 

@@ -18,7 +18,7 @@ from cdc_program.errors import CdcError, Code
 from materializer.cli import main
 from materializer.commands.state_show import partition_json, partition_key
 from materializer.commands.state_verify import verify
-from materializer.exactly_once.position import RawPartition
+from materializer.records import RawPartition
 from materializer.store.changelog import Changelog, Head
 from materializer.store.checkpoints import MANIFEST_VERSION, PartitionHistory
 from materializer.store.object_store import FileStore

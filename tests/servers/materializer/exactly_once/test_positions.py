@@ -70,7 +70,7 @@ def send_rows(job: TableJob, *numbers: int) -> None:
 
 def test_a_position_that_does_not_move_is_committed_again(setup: Setup) -> None:
     plan, records, clock = setup.plan(), setup.records(), Clock()
-    renewal = Renewal(settings_of(setup, position_renewal_hours=12), clock)
+    renewal = Renewal(settings_of(setup, offset_refresh_hours=12), clock)
     try:
         open_partitions.run_partition(plan, setup.raw, records[:100], counting(plan, setup.raw.topic))
         before = position_of(setup)
@@ -178,7 +178,7 @@ def test_an_idle_groups_offset_outlives_its_retention(tmp_path: Path) -> None:
         kept, lost = (make_setup(broker.bootstrap_servers, name, tmp_path / name) for name in ("kept", "lost"))
         for each in (kept, lost):
             each.run(until=100)
-        renewal = Renewal(settings_of(kept, position_renewal_hours=20 / HOUR))
+        renewal = Renewal(settings_of(kept, offset_refresh_hours=20 / HOUR))
         deadline = time.monotonic() + 180
         while position_of(lost) is not None:
             assert time.monotonic() < deadline

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from local_stack.servers.interfaces import KafkaServer
     from materializer.exactly_once.partition_task import PartitionTask
-    from materializer.exactly_once.position import RawPartition
+    from materializer.records import RawPartition
     from materializer.store.changelog import Changelog
     from tests.support.materializer.protocol_run import Setup
 

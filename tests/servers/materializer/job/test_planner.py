@@ -14,9 +14,9 @@ from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import ColumnKind
 from cdc_messages.tables import mark_to_json, message_key, to_json
 from cdc_program.errors import CdcError, Code
-from materializer.exactly_once.position import RawPartition
 from materializer.job.plan import Publication
 from materializer.job.planner import Planner, Tables, raw_topic_pattern
+from materializer.records import RawPartition
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.protocol_run import read_topic
 from tests.support.materializer.raw_builder import INT, TABLE, column, int_bytes, raw_record

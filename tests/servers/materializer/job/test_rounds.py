@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from local_stack.servers.interfaces import KafkaServer
-    from materializer.exactly_once.position import Position, RawPartition
+    from materializer.exactly_once.position import Position
     from materializer.job.plan import BatchPlan
     from materializer.job.worker_loop import TaskResult
+    from materializer.records import RawPartition
 
 pytestmark = pytest.mark.servers
 LIVES = 2
@@ -37,7 +38,7 @@ PATIENCE_SECONDS = 60.0
 @pytest.fixture
 def job(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Iterator[TableJob]:
     made = TableJob.start(job_settings(kafka.bootstrap_servers, topic_prefix, tmp_path))
-    yield made.with_settings(idle_commit_seconds=3600.0, silent_host_seconds=1e6)
+    yield made.with_settings(idle_commit_seconds=3600.0, stalled_publisher_seconds=1e6)
     open_partitions.close_all()
 
 

@@ -11,8 +11,8 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdc_program.settings import KafkaSettings
-from materializer.exactly_once.position import RawPartition
 from materializer.kafka import clients, read_partition, read_raw
+from materializer.records import RawPartition
 
 if TYPE_CHECKING:
     from local_stack.servers.interfaces import KafkaServer

@@ -17,8 +17,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings
 from local_stack.servers.kafka import KafkaBroker
-from materializer.exactly_once.position import RawPartition
 from materializer.kafka import RawReader, ReadBounds, TopicReader, Topics
+from materializer.records import RawPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

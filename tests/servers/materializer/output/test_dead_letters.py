@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from cdc_messages.raw import RawMessage
     from local_stack.servers.interfaces import KafkaServer
-    from materializer.fold.row_updates import RawRecord
+    from materializer.records import RawRecord
 
 pytestmark = pytest.mark.servers
 JUNK = raw_record(int_bytes(1), "heartbeat", None)._replace(value=b"junk")
@@ -62,9 +62,9 @@ def command(job: TableJob, *arguments: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def inexact(job: TableJob) -> list[tuple[int, bool]]:
+def incomplete(job: TableJob) -> list[tuple[int, bool]]:
     """The partition and the flag of each change."""
-    return [(each["after"]["k"], each["source"]["inexact"]) for each in job.changes()]
+    return [(each["after"]["k"], each["source"]["incomplete"]) for each in job.changes()]
 
 
 def test_a_foreign_message_is_put_aside_and_discarded(job: TableJob, registry: Registry) -> None:
@@ -83,7 +83,7 @@ def test_a_foreign_message_is_put_aside_and_discarded(job: TableJob, registry: R
         "0",
         "1",
     ]
-    assert inexact(job) == [(1, True), (1, True), (2, False)]
+    assert incomplete(job) == [(1, True), (1, True), (2, False)]
     (line,) = command(job, "ls", "shop.orders")
     assert "junk" not in line
     assert "still" not in command(job, "replay")[0]
@@ -93,7 +93,7 @@ def test_a_foreign_message_is_put_aside_and_discarded(job: TableJob, registry: R
     job.run()
     job.send(row(5))
     job.run()
-    assert [flag for key, flag in inexact(job) if key == 1] == [True, True, True, False]
+    assert [flag for key, flag in incomplete(job) if key == 1] == [True, True, True, False]
     assert command(job, "ls") == []
     assert [each.value() for each in job.dead_letters()] == [JUNK.value, None]
 
@@ -120,7 +120,7 @@ def test_what_a_newer_build_reads_is_sent_again(job: TableJob, monkeypatch: pyte
     job.run()
     changes = job.changes()
     assert [each["after"]["a"] for each in changes] == ["1", "3", "4"]  # 2 was overwritten by 3 before it came
-    assert [each["source"]["inexact"] for each in changes] == [True, True, False]
+    assert [each["source"]["incomplete"] for each in changes] == [True, True, False]
     assert command(job, "ls") == []
 
 
@@ -132,4 +132,4 @@ def test_above_the_limit_nothing_of_the_chunk_is_there(job: TableJob) -> None:
     assert error.code is Code.DEAD_LETTERS
     assert job.changes() == []
     assert job.run().error is None
-    assert inexact(job) == [(1, True)]
+    assert incomplete(job) == [(1, True)]

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from local_stack.servers.interfaces import KafkaServer
-    from materializer.exactly_once.partition_task import Message
-    from materializer.fold.row_updates import RawRecord
+    from materializer.records import Message, RawRecord
 
 pytestmark = pytest.mark.servers
 LIMIT = 20_000

@@ -12,8 +12,8 @@ from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_messages.topics import partition_for
 from materializer.commands.reshard.redistribute import TICK_HOST, Times, dealt, is_settled, make_deal, read_facts, tick
-from materializer.fold.row_updates import RawRecord
-from materializer.rows.keys import EXPIRY, FLOOR, HELD, HOST, INEXACT, PARTITION, PURGE, SHOWN
+from materializer.records import RawRecord
+from materializer.rows.keys import EXPIRY, FLOOR, HELD, HOST, INCOMPLETE, PARTITION, PURGE, SHOWN
 from materializer.rows.settings import FoldRules
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.memory_state import MemoryState
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from tests.support.materializer.raw_builder import TableWriter
 
 KEYS = [int_bytes(number) for number in range(12)]
-HELD_BACK = NEVER_PURGE._replace(hold_ms=2000)
+HELD_BACK = NEVER_PURGE._replace(reorder_ms=2000)
 PURGING = FoldRules(purge_margin_seconds=0)
-OF_A_KEY = (EXPIRY, PURGE, HELD, b"q", INEXACT, PARTITION)
+OF_A_KEY = (EXPIRY, PURGE, HELD, b"q", INCOMPLETE, PARTITION)
 
 
 class Topic:
     """A raw topic's partitions, each folded by itself; a key's chain goes on wherever it is folded."""
 
     def __init__(self, writer: TableWriter, rules: FoldRules, partitions: int) -> None:
-        forgetful = rules._replace(forgotten_hosts=frozenset({TICK_HOST}))
+        forgetful = rules._replace(forgotten_publishers=frozenset({TICK_HOST}))
         self.runs = [FoldRun(writer, forgetful) for _ in range(partitions)]
 
     def write(self, each: RawRecord) -> list[RowChange]:
@@ -96,7 +96,7 @@ def check(writer: TableWriter, data: st.DataObject, rules: FoldRules, *, is_exac
             topic.write(each)
     now += data.draw(PASSING)
     assert by_key(old.settle(now * 1000)) == by_key(reference.settle(now * 1000)) or not is_exact
-    new = old.dealt(after, Times(now * 1000, now * 1000 - rules.hold_ms))
+    new = old.dealt(after, Times(now * 1000, now * 1000 - rules.reorder_ms))
     if is_exact:
         assert [of_keys(run) for run in new.runs] == [of_keys(run) for run in reference.runs]
     for offset in range(data.draw(st.integers(1, 10))):
@@ -164,9 +164,9 @@ def test_marks_of_everything_go_everywhere() -> None:
     run = FoldRun(FORWARD)
     run.chunk(RawRecord(b"", b"unreadable", 0, 1000), RawRecord(KEYS[0], b"unreadable", 1, 1000))
     run.heartbeat(2000)
-    marks = [key for key in run.state.data if key.startswith(INEXACT)]
+    marks = [key for key in run.state.data if key.startswith(INCOMPLETE)]
     after = deal_states([run.state], 4, Times(2000, 2000))
-    found = [[key for key in state.data if key.startswith(INEXACT)] for state in after]
+    found = [[key for key in state.data if key.startswith(INCOMPLETE)] for state in after]
     everywhere, of_key = sorted(marks)
     for number, here in enumerate(found):
         assert sorted(here) == [everywhere, *([of_key] if number == partition_for(KEYS[0], 4) else [])]
@@ -190,7 +190,7 @@ def test_a_kind_of_entry_that_nobody_knows_is_refused() -> None:
 
 
 def test_a_tick_leaves_no_publisher() -> None:
-    run = FoldRun(FORWARD, NEVER_PURGE._replace(forgotten_hosts=frozenset({TICK_HOST})))
+    run = FoldRun(FORWARD, NEVER_PURGE._replace(forgotten_publishers=frozenset({TICK_HOST})))
     run.chunk(tick(FORWARD.table.id.bytes, BASE_S * 1000))
     assert read_facts(run.state).times == Times(BASE_S * 1000, BASE_S * 1000)
     assert not any(key.startswith(HOST) for key in run.state.data)

@@ -21,10 +21,10 @@ from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings, MaterializerSettings
 from materializer import fault_points
 from materializer.commands.reshard.reshard import Reshard
-from materializer.exactly_once.position import RawPartition
 from materializer.fault_points import Fault, InjectedFaultError, ReshardPoint
 from materializer.job import open_partitions
 from materializer.job.plan import BatchPlan, Publication, TableSchema, TopicPlan
+from materializer.records import RawPartition
 from tests.support.materializer.memory_kafka import MemoryKafka
 from tests.support.materializer.raw_builder import TABLE, int_bytes, raw_record
 
@@ -52,7 +52,7 @@ class Run:
             group_id="g",
             checkpoint_location=str(folder / "checkpoint"),
             state_directory=folder / "state",
-            chunk_max_rows=chance.choice([3, 10, 50]),
+            chunk_max_messages=chance.choice([3, 10, 50]),
             snapshot_every_versions=2,
             changelogs_kept_versions=1,
             changelogs_kept_seconds=0,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from materializer.exactly_once.chunks import ChunkBounds, chunks
-from materializer.fold.row_updates import RawRecord
+from materializer.records import RawRecord
 
 RECORDS = st.lists(st.binary(max_size=50)).map(
     lambda values: [RawRecord(b"k", value, offset, 0) for offset, value in enumerate(values)]

@@ -13,10 +13,10 @@ import pytest
 from cassandra_storage.deletion import DeletionTime
 from materializer import fault_points
 from materializer.exactly_once.chunks import ChunkBounds
-from materializer.exactly_once.partition_task import Limits, Message, PartitionTask, Resources, Work
-from materializer.exactly_once.position import Position, RawPartition
+from materializer.exactly_once.partition_task import Limits, PartitionTask, Resources, Work
 from materializer.fault_points import Fault, FaultPoint, InjectedFaultError
 from materializer.fold.chunk import fold_chunk
+from materializer.records import Message, RawPartition
 from materializer.store.checkpoints import PartitionHistory, Retention
 from materializer.store.object_store import FileStore
 from materializer.store.rocksdb import open_state
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdc_messages.changes import RowChange
-    from materializer.fold.row_updates import RawRecord
+    from materializer.exactly_once.position import Position
+    from materializer.records import RawRecord
 
 PARTITION = RawPartition("raw", 0)
 LIMITS = Limits(ChunkBounds(1 << 20, 1000, 60.0), 1e12, 4, Retention(3, 0), 60.0)

@@ -5,16 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cdc_program.errors import CdcError, Code
-from materializer.exactly_once.position import (
-    FORMAT_VERSION,
-    MARKED,
-    Position,
-    RawPartition,
-    check_topic,
-    decode,
-    encode,
-    partitions_changed,
-)
+from materializer.errors import partitions_changed
+from materializer.exactly_once.position import FORMAT_VERSION, MARKED, Position, check_topic, decode, encode
+from materializer.records import RawPartition
 
 WHERE = RawPartition("cdc.raw.shop.orders", 3)
 POSITION = Position(77, "0000000004-0badcafe", 8)

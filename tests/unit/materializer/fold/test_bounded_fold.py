@@ -198,7 +198,7 @@ def test_what_is_cut_goes_on_when_hold_is_longer_meanwhile() -> None:
     whole, cut = wide(1000, ttl=5), wide(4, ttl=5)
     beat = record(FORWARD, static(b"t", BASE_US + 1), BASE_S + 20, 0)
     assert len(cut.part(beat).changes) == 4
-    cut.rules = bounded(3, HOLDING._replace(hold_ms=1_000_000))
+    cut.rules = bounded(3, HOLDING._replace(reorder_ms=1_000_000))
     cut.chunk(beat)
     whole.chunk(beat)
     for run in (whole, cut):

@@ -22,7 +22,7 @@ from tests.unit.materializer.fold.test_schema_change import HEARTBEAT, of_table,
 
 if TYPE_CHECKING:
     from cassandra_storage.schema import TableMetadata
-    from materializer.fold.row_updates import RawRecord
+    from materializer.records import RawRecord
 
 RAW, TOPIC = "cdc.raw.shop.orders", "cdc.shop.orders"
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cdc_messages.changes import RowImage
-    from materializer.fold.row_updates import RawRecord
+    from materializer.records import RawRecord
 
 BASE_US = 1_700_000_000_000_000
 BASE_S = BASE_US // 1_000_000

@@ -62,7 +62,7 @@ def test_a_purge_that_waits_for_a_silent_publisher_writes_nothing() -> None:
 
 
 def test_held_writes_wait_without_further_writes() -> None:
-    run = begun(NEVER_PURGE._replace(hold_ms=60_000))
+    run = begun(NEVER_PURGE._replace(reorder_ms=60_000))
     assert run.chunk(record(FORWARD, ROW, BASE_S + 1, 0)).writes
     assert run.heartbeat((BASE_S + 30) * 1000, clock=BASE_US).writes == {}
     assert run.chunk(record(FORWARD, ROW, BASE_S + 31, 0)).writes == {}

@@ -19,7 +19,7 @@ from tests.support.materializer.table_writes import BASE_S, BASE_US, PARTITIONS,
 if TYPE_CHECKING:
     from cassandra_storage.schema import TableMetadata
     from cdc_messages.changes import RowChange
-    from materializer.fold.row_updates import RawRecord
+    from materializer.records import RawRecord
     from tests.support.materializer.raw_builder import TableWriter
 
 EXAMPLES = int(os.environ.get("FOLD_EXAMPLES", "40"))

@@ -23,7 +23,7 @@ from tests.unit.materializer.fold.test_fold_model import record, timed_writes
 if TYPE_CHECKING:
     from tests.support.materializer.brute_model import Write
 
-RULES = FoldRules(hold_ms=1000, purge_margin_seconds=1, purged_per_chunk=3)
+RULES = FoldRules(reorder_ms=1000, purge_margin_seconds=1, purged_per_chunk=3)
 
 
 def apply(state: State, writes: dict[bytes, bytes | None], offset: int) -> None:

@@ -1,4 +1,4 @@
-"""What cannot be read is put aside and its partition is inexact until it has come after all; the fold's part of it."""
+"""An unreadable message is dead-lettered; its Cassandra partition is incomplete until the message is resolved."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from cdc_program.errors import CdcError, Code
 from materializer.fold import row_updates
 from materializer.fold.chunk import fold_chunk
 from materializer.fold.gaps import message_id
-from materializer.fold.row_updates import RawRecord
-from materializer.rows.keys import INEXACT
+from materializer.records import RawRecord
+from materializer.rows.keys import INCOMPLETE
 from materializer.rows.settings import FoldRules
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.memory_state import MemoryState
@@ -51,12 +51,12 @@ def void(key: bytes, mark: bytes) -> RawRecord:
     return RawRecord(key, encode(message, 1), 9, 0)
 
 
-def is_inexact(result: ChunkResult) -> list[bool]:
-    return [change.source.inexact for change in result.changes]
+def is_incomplete(result: ChunkResult) -> list[bool]:
+    return [change.source.incomplete for change in result.changes]
 
 
 def marks(folded: FoldRun) -> int:
-    return sum(key.startswith(INEXACT) for key in folded.state.data)
+    return sum(key.startswith(INCOMPLETE) for key in folded.state.data)
 
 
 def cut_update(value: bytes) -> bytes:
@@ -83,9 +83,9 @@ def test_what_cannot_be_read_is_put_aside_and_its_partition_says_so(damage: Call
     assert (letter.key, letter.value, letter.offset, letter.timestamp_ms) == bad
     assert (letter.code, letter.id) == (Code.DEAD_LETTER.text, message_id(bad.key, bad.value))
     assert letter.reason
-    assert {change.partition_key: change.source.inexact for change in result.changes} == {ONE: True, OTHER: False}
-    assert is_inexact(folded.chunk(row(4))) == [True]
-    assert is_inexact(folded.chunk(row(5, key=OTHER))) == [False]
+    assert {change.partition_key: change.source.incomplete for change in result.changes} == {ONE: True, OTHER: False}
+    assert is_incomplete(folded.chunk(row(4))) == [True]
+    assert is_incomplete(folded.chunk(row(5, key=OTHER))) == [False]
 
 
 def test_a_message_under_another_key_than_its_own_is_put_aside() -> None:
@@ -122,19 +122,19 @@ def test_once_it_can_be_read_it_is_folded_and_settled(monkeypatch: pytest.Monkey
         (dead,) = folded.chunk(late).letters
     assert marks(folded) == 1
     result = folded.chunk(late._replace(offset=2), row(3, offset=3))
-    assert is_inexact(result) == [True, True]  # the row before was not what SELECT shows
+    assert is_incomplete(result) == [True, True]  # the row before was not what SELECT shows
     assert [(letter.id, letter.key, letter.value) for letter in result.letters] == [(dead.id, ONE, None)]
     assert marks(folded) == 0
-    assert is_inexact(folded.chunk(row(4))) == [False]
+    assert is_incomplete(folded.chunk(row(4))) == [False]
 
 
 def test_what_is_held_is_not_yet_settled() -> None:
-    folded = FoldRun(WRITER, FoldRules(hold_ms=1000))
+    folded = FoldRun(WRITER, FoldRules(reorder_ms=1000))
     folded.heartbeat(10_000)
     folded.chunk(gap(ONE, offset=3)._replace(timestamp_ms=10_000))
     assert folded.chunk(row(1, offset=3, ms=11_000)).changes == []
     assert marks(folded) == 1
-    assert is_inexact(folded.heartbeat(13_000)) == [True]
+    assert is_incomplete(folded.heartbeat(13_000)) == [True]
     assert marks(folded) == 0
 
 
@@ -160,18 +160,18 @@ def test_the_next_format_and_an_unknown_schema_are_waited_for() -> None:
 def test_a_gap_lasts_until_its_replay() -> None:
     folded = FoldRun(WRITER)
     assert folded.chunk(gap(ONE, offset=3)).letters == []
-    assert is_inexact(folded.chunk(row(1, offset=4), row(1, key=OTHER, offset=4))) == [True, False]
-    assert is_inexact(folded.chunk(row(2, offset=3))) == [True]  # the replay has the gap's place
+    assert is_incomplete(folded.chunk(row(1, offset=4), row(1, key=OTHER, offset=4))) == [True, False]
+    assert is_incomplete(folded.chunk(row(2, offset=3))) == [True]  # the replay has the gap's place
     assert marks(folded) == 0
-    assert is_inexact(folded.chunk(row(3, offset=5))) == [False]
+    assert is_incomplete(folded.chunk(row(3, offset=5))) == [False]
 
 
 def test_a_gap_without_a_key_is_of_every_partition() -> None:
     folded = FoldRun(WRITER)
     folded.chunk(gap(b"", offset=3))
-    assert is_inexact(folded.chunk(row(1, offset=4), row(1, key=OTHER, offset=4))) == [True, True]
+    assert is_incomplete(folded.chunk(row(1, offset=4), row(1, key=OTHER, offset=4))) == [True, True]
     folded.chunk(row(2, offset=3))
-    assert is_inexact(folded.chunk(row(3))) == [False]
+    assert is_incomplete(folded.chunk(row(3))) == [False]
 
 
 def test_a_mark_that_is_void_goes() -> None:
@@ -182,7 +182,7 @@ def test_a_mark_that_is_void_goes() -> None:
     assert marks(folded) == 1
     (settled,) = folded.chunk(void(ONE, message_id(*bad[:2]))).letters
     assert (settled.key, settled.value) == (ONE, None)
-    assert is_inexact(folded.chunk(row(1))) == [False]
+    assert is_incomplete(folded.chunk(row(1))) == [False]
 
 
 def test_a_table_made_anew_lacks_nothing() -> None:

@@ -163,17 +163,17 @@ def test_a_tombstone_of_the_future_stays_until_its_time_has_come() -> None:
 
 
 def test_a_silent_publisher_holds_it_back_and_is_reported_until_it_returns() -> None:
-    run = Purging(rules=RULES._replace(silent_host_ms=30_000))
+    run = Purging(rules=RULES._replace(stalled_publisher_ms=30_000))
     run.pass_to(BASE_S, host=2)
     run.write(BASE_S, insert(BASE_S), delete(BASE_S))
     run.pass_to(BASE_S + 30)
     assert left(run)
-    assert run.heartbeat((BASE_S + 30) * 1000, host=1, clock=(BASE_S + 30) * 1_000_000).silent_hosts == ()
-    silent = run.heartbeat((BASE_S + 31) * 1000, host=1, clock=(BASE_S + 31) * 1_000_000).silent_hosts
+    assert run.heartbeat((BASE_S + 30) * 1000, host=1, clock=(BASE_S + 30) * 1_000_000).stalled_publishers == ()
+    silent = run.heartbeat((BASE_S + 31) * 1000, host=1, clock=(BASE_S + 31) * 1_000_000).stalled_publishers
     assert silent == (str(UUID(bytes=bytes([2]) * 16)),)
     assert left(run)
     returned = run.heartbeat((BASE_S + 40) * 1000, host=2, clock=(BASE_S + 40) * 1_000_000)
-    assert returned.silent_hosts == ()
+    assert returned.stalled_publishers == ()
     assert left(run) == []
 
 
@@ -201,11 +201,11 @@ def test_a_publisher_that_was_forgotten_does_not() -> None:
     run.write(BASE_S, insert(BASE_S), delete(BASE_S))
     run.pass_to(BASE_S + 30)
     assert left(run)
-    run.rules = RULES._replace(forgotten_hosts=frozenset({bytes([2]) * 16}))
+    run.rules = RULES._replace(forgotten_publishers=frozenset({bytes([2]) * 16}))
     run.pass_to(BASE_S + 31)
     assert left(run) == []
     assert not any(key.endswith(bytes([2]) * 16) for key in run.state.data)
-    assert run.heartbeat((BASE_S + 10_000) * 1000, host=1, clock=(BASE_S + 10_000) * 1_000_000).silent_hosts == ()
+    assert run.heartbeat((BASE_S + 10_000) * 1000, host=1, clock=(BASE_S + 10_000) * 1_000_000).stalled_publishers == ()
 
 
 def test_a_changed_gc_grace_is_followed() -> None:
@@ -231,7 +231,7 @@ def test_a_chunk_purges_no_more_than_its_bound() -> None:
 
 
 def test_held_writes_are_folded_before_what_shadows_them_goes() -> None:
-    run = Purging(rules=RULES._replace(hold_ms=20_000))
+    run = Purging(rules=RULES._replace(reorder_ms=20_000))
     run.write(BASE_S, insert(BASE_S), delete(BASE_S))
     run.pass_to(BASE_S + KEPT + 1)
     run.write(BASE_S + KEPT + 2, insert(BASE_S, timestamp=BASE_US - 5))  # shadowed by the deletion, which is due

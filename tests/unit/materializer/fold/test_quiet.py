@@ -13,11 +13,10 @@ from cassandra_storage.rows import Cell, Row
 from cdc_messages.raw import Kind, RawMessage, encode, is_heartbeat
 from cdc_program.settings import MaterializerSettings
 from materializer.exactly_once.partition_task import Report
-from materializer.exactly_once.position import RawPartition
 from materializer.fold.next_timer import next_due_ms
-from materializer.fold.row_updates import RawRecord
 from materializer.job.backlog import Waiting
 from materializer.job.worker_loop import heartbeat_wait
+from materializer.records import RawPartition, RawRecord
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import int_bytes, raw_record
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD
@@ -165,14 +164,16 @@ def ttl(second: int, lives: int, host: int = 1) -> RawRecord:
     return raw_record(b"key!", "row", row, offset=second, timestamp_ms=ms, host=host, writer=FORWARD)
 
 
-@pytest.mark.parametrize("hold_ms", [0, 3000])
+@pytest.mark.parametrize("reorder_ms", [0, 3000])
 @given(rows=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 30)), min_size=1, max_size=5))
-def test_until_it_is_due_a_state_has_nothing_to_tell_and_then_it_has(hold_ms: int, rows: list[tuple[int, int]]) -> None:
-    run = FoldRun(FORWARD, NEVER_PURGE._replace(hold_ms=hold_ms))
+def test_until_it_is_due_a_state_has_nothing_to_tell_and_then_it_has(
+    reorder_ms: int, rows: list[tuple[int, int]]
+) -> None:
+    run = FoldRun(FORWARD, NEVER_PURGE._replace(reorder_ms=reorder_ms))
     for second, lives in sorted(rows):
         run.chunk(ttl(second, lives))
     newest = (BASE_S + max(second for second, _ in rows)) * 1000
-    while (due := next_due_ms(run.state, hold_ms)) is not None:
+    while (due := next_due_ms(run.state, reorder_ms)) is not None:
         if due - 1 > newest:
             before = len(run.changes)
             run.heartbeat(due - 1)
@@ -190,6 +191,6 @@ def test_heartbeats_wait_for_less_than_what_goes_by_them() -> None:
         return heartbeat_wait(MaterializerSettings.model_validate(dict(values)))
 
     assert waits([]) == MaterializerSettings().idle_commit_seconds
-    assert waits([("silent_host_seconds", 20)]) == 5
+    assert waits([("stalled_publisher_seconds", 20)]) == 5
     assert waits([("max_clock_jump_hours", 0.01)]) == 9
     assert waits([("idle_commit_seconds", 0)]) == 0

@@ -19,11 +19,11 @@ from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, MI
 from tests.unit.materializer.fold.test_fold_model import EXAMPLES, NEVER_PURGE, PASSING, in_batches, record
 
 if TYPE_CHECKING:
-    from materializer.fold.row_updates import RawRecord
+    from materializer.records import RawRecord
     from materializer.rows.settings import FoldRules
 
 HOLD_MS = 3000
-HOLDING = NEVER_PURGE._replace(hold_ms=HOLD_MS)
+HOLDING = NEVER_PURGE._replace(reorder_ms=HOLD_MS)
 BASE_MS = BASE_S * 1000
 KEY = PARTITIONS[0]
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from cdc_messages.changes import RowChange, RowImage
     from cdc_messages.raw import Kind
-    from materializer.fold.row_updates import RawRecord
+    from materializer.records import RawRecord
 
 BASE_US = 1_700_000_000_000_000
 BASE_MS = BASE_US // 1000

@@ -11,10 +11,10 @@ import pytest
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import Settings
 from materializer.exactly_once.partition_task import Report
-from materializer.exactly_once.position import RawPartition
 from materializer.job import driver
 from materializer.job.driver import Batches
 from materializer.job.worker_loop import TaskResult
+from materializer.records import RawPartition
 
 if TYPE_CHECKING:
     from materializer.job.plan import BatchPlan

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from materializer.exactly_once.position import RawPartition
 from materializer.job.placement import Placement
+from materializer.records import RawPartition
 
 PARTITIONS = st.sets(st.builds(RawPartition, st.sampled_from(["a", "b", "c"]), st.integers(0, 9)), max_size=30)
 WORKERS = st.sets(st.sampled_from(["w1", "w2", "w3", "w4"]), min_size=1)

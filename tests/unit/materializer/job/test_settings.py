@@ -9,10 +9,10 @@ import structlog
 
 from cdc_program.settings import MaterializerSettings
 from materializer.exactly_once.partition_task import Report
-from materializer.exactly_once.position import RawPartition
 from materializer.job.driver import SilenceAlert
 from materializer.job.open_partitions import fold_rules
 from materializer.job.worker_loop import TaskResult
+from materializer.records import RawPartition
 
 if TYPE_CHECKING:
     import pytest
@@ -22,16 +22,16 @@ HOST = UUID(int=5)
 
 def test_the_rules_are_the_settings_in_the_folds_units() -> None:
     settings = MaterializerSettings(
-        hold_seconds=1.5, purge_margin_seconds=7, silent_host_seconds=900, forgotten_hosts=[HOST]
+        reorder_seconds=1.5, purge_margin_seconds=7, stalled_publisher_seconds=900, forgotten_publishers=[HOST]
     )
     rules = fold_rules(settings)
-    assert (rules.hold_ms, rules.purge_margin_seconds, rules.silent_host_ms) == (1500, 7, 900_000)
-    assert rules.forgotten_hosts == {HOST.bytes}
+    assert (rules.reorder_ms, rules.purge_margin_seconds, rules.stalled_publisher_ms) == (1500, 7, 900_000)
+    assert rules.forgotten_publishers == {HOST.bytes}
 
 
 def test_the_time_is_stored_before_anything_takes_the_stored_one_for_too_old() -> None:
     assert fold_rules(MaterializerSettings()).keep_time_ms == 600_000
-    assert fold_rules(MaterializerSettings(silent_host_seconds=60)).keep_time_ms == 30_000
+    assert fold_rules(MaterializerSettings(stalled_publisher_seconds=60)).keep_time_ms == 30_000
     assert fold_rules(MaterializerSettings(max_clock_jump_hours=0.1)).keep_time_ms == 180_000
 
 

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from materializer.exactly_once.position import RawPartition
+from materializer.records import RawPartition
 from materializer.store.changelog import Changelog, Head
 from materializer.store.checkpoints import GoneError, Manifest, PartitionHistory, Retention
 from materializer.store.object_store import FileEntry

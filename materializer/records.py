@@ -1,0 +1,74 @@
+"""What passes between the rooms: raw partitions, their records, decoded updates, and messages to send."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from cassandra_storage.deletion import LIVE, DeletionTime, RangeTombstone
+from cassandra_storage.rows import Row
+from cdc_messages.changes import Source
+
+
+class RawPartition(NamedTuple):
+    """A partition of a raw topic: the unit of state."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class TopicShape(NamedTuple):
+    """How many partitions a raw topic has, and its id, which a topic that is made anew under its name does not have."""
+
+    partitions: int
+    topic_id: str
+
+
+# A write's order key: its largest write timestamp, then where it stood in which log (host, segment, position, index).
+Order: TypeAlias = tuple[int, bytes, int, int, int]
+
+
+class RawRecord(NamedTuple):
+    """A Kafka record of one raw partition; `timestamp_ms` is the broker's (LogAppendTime)."""
+
+    key: bytes
+    value: bytes
+    offset: int
+    timestamp_ms: int
+
+
+class RowUpdate(NamedTuple):
+    """What one raw message writes to one partition: exactly one of row, static, range and deletion.
+
+    `arrival_ms` is when the message came, by the partition's clock; `raw` the message itself.
+    """
+
+    order: Order
+    partition_key: bytes
+    source: Source
+    arrival_ms: int
+    raw: bytes
+    row: Row | None = None
+    static: Row | None = None
+    range: RangeTombstone | None = None
+    deletion: DeletionTime = LIVE
+
+
+class UnreadableError(Exception):
+    """A raw message that can't be read; `reason` holds no row values."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Message(NamedTuple):
+    """A message on its way; `value` None is a tombstone."""
+
+    topic: str
+    partition: int
+    key: bytes
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
