@@ -1,0 +1,80 @@
+"""`make verify WHAT=NAME`: compares the project with Cassandra itself and with models, kills it, feeds it damaged bytes."""
+
+from __future__ import annotations
+
+import sys
+
+from tools.menu import Choice, start
+
+_MODEL = (
+    ("SEED", "--seed"),
+    ("SEEDS", "--seeds"),
+    ("STATEMENTS", "--statements"),
+    ("VERSION", "--version"),
+    ("CLUSTER", "--cluster=1"),
+)
+_FOLD_TESTS = ("test_fold_model.py", "test_reorder.py", "test_purge.py")
+
+CHOICES = (
+    Choice(
+        "model",
+        "verify.model",
+        "2-40",
+        "Random statements through all programs, compared with SELECT *; 20 seeds of 5,000",
+        _MODEL,
+    ),
+    Choice("repro", "verify.model.repro", "3", "A seed of model again, shrunk", (*_MODEL, ("DEFECT", "--defect"))),
+    Choice("mutants", "verify.model.mutate", "10", "Defects seeded into the Spark job: model must find each"),
+    Choice(
+        "chaos",
+        "verify.chaos",
+        "3-40",
+        "Crash at every fault point (RUNS=0 stops there), then kill programs under load 20 times",
+        (("SEED", "--seed"), ("RUNS", "--runs"), ("POINT", "--point")),
+    ),
+    Choice(
+        "fuzz",
+        "verify.fuzz",
+        "2",
+        "Damaged bytes into every reader; only the format's error may come out",
+        environment=(("FUZZ_RUNS", "FUZZ_RUNS", "1000000"), ("FUZZ_SEED", "FUZZ_SEED", "1")),
+        extra=("fuzz", "atheris"),
+    ),
+    Choice(
+        "oracle",
+        "verify.oracle.run",
+        "30",
+        "Random CQL's commit logs, read by Cassandra's reader and by ours; every version",
+        (("VERSION", "--versions"), ("MUTATIONS", "--mutations"), ("SEED", "--seed")),
+    ),
+    Choice(
+        "oracle-merge",
+        "verify.oracle.merge_check",
+        "30",
+        "Rows merged by Cassandra's classes and by ours; 1,000,000 for each version",
+        (("VERSION", "--versions"), ("MERGES", "--merges"), ("SEED", "--seed")),
+    ),
+    Choice(
+        "oracle-types",
+        "verify.oracle.order_check",
+        "10",
+        "The order of our keys and of Cassandra's comparators; 1,000,000 pairs for each version",
+        (("VERSION", "--versions"), ("PAIRS", "--pairs"), ("SEED", "--seed")),
+    ),
+    Choice(
+        "fold",
+        "pytest",
+        "20",
+        "The fold against its model, in more examples than each test run has",
+        arguments=(
+            "-v",
+            "--timeout",
+            "86400",
+            *(f"tests/unit/materializer/fold/{name}" for name in _FOLD_TESTS),
+        ),
+        environment=(("FOLD_EXAMPLES", "EXAMPLES", "1000"),),
+    ),
+)
+
+if __name__ == "__main__":
+    sys.exit(start(CHOICES, "WHAT=", sys.argv[1:]))
