@@ -1,4 +1,4 @@
-"""`make bench NAME=NAME`: measures CPU, memory, sizes and moves; BENCH_ARGS are more arguments (`--help` lists them)."""
+"""`make bench NAME=NAME`: measures CPU, memory, sizes and moves. BENCH_ARGS: more arguments (try --help)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make verify WHAT=NAME`: compares the project with Cassandra itself and with models, kills it, feeds it damaged bytes."""
+"""`make verify WHAT=NAME`: compares the project with Cassandra and with models, kills it, damages its input."""
 
 from __future__ import annotations
 

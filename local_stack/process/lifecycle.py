@@ -1,13 +1,16 @@
-"""What can be started, stopped, killed and paused, again and again: the shared half of nodes, brokers and programs."""
+"""The bases of nodes, brokers, programs and other servers: start, stop, kill, pause, restart."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from local_stack.process.folders import ServerFolder
 from local_stack.process.processes import ServerProcess
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
@@ -75,3 +78,23 @@ class Managed(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close(keep=isinstance(error, Exception))
+
+
+class FolderServer(Restartable[ServerProcess], Managed):
+    """A server of one process with a folder of its own: ports and data stay when it is stopped or killed."""
+
+    def __init__(self, name: str, folder: Path | None, report: Callable[[str], None]) -> None:
+        """folder: an existing one, or None for a fresh one in `.run`. report: takes what an installation prints."""
+        self.folder = ServerFolder(name, folder)
+        self.report = report
+
+    @abstractmethod
+    def start(self) -> Self: ...
+
+    @property
+    def log(self) -> Path:
+        return self.folder.path / "server.log"
+
+    def close(self, *, keep: bool = False) -> None:
+        self.kill()
+        self.folder.close(keep=keep)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Self
 from cdc_program.errors import CdcError, Code
 from local_stack.java.jars import KAFKA, class_path, install
 from local_stack.java.runtime import Java, find_java
-from local_stack.process.folders import ServerFolder
-from local_stack.process.lifecycle import Managed, Restartable
+from local_stack.process.lifecycle import FolderServer
 from local_stack.process.network import LOCALHOST, accepts, free_ports
 from local_stack.process.processes import ChildProcess, ServerProcess
 
@@ -41,7 +40,7 @@ LOG4J = """<Configuration status="WARN">
 """
 
 
-class KafkaBroker(Restartable[ServerProcess], Managed):
+class KafkaBroker(FolderServer):
     """A broker whose ports and data stay when it is stopped or killed; `start` goes on with them.
 
     `settings` are laid over server.properties.
@@ -55,10 +54,9 @@ class KafkaBroker(Restartable[ServerProcess], Managed):
         folder: Path | None = None,
         report: Report = print,
     ) -> None:
-        self.folder = ServerFolder("kafka", folder)
+        super().__init__("kafka", folder, report)
         self.heap_mib = heap_mib
         self.settings = dict(settings or {})
-        self.report = report
         self.port, self.controller_port = free_ports(2)
         self._java: Java | None = None
 
@@ -71,10 +69,6 @@ class KafkaBroker(Restartable[ServerProcess], Managed):
     @property
     def bootstrap_servers(self) -> str:
         return f"{LOCALHOST}:{self.port}"
-
-    @property
-    def log(self) -> Path:
-        return self.folder.path / "server.log"
 
     def start(self) -> Self:
         """Install what is missing, format the data folder the first time, start. Raises CdcError."""
@@ -104,10 +98,6 @@ class KafkaBroker(Restartable[ServerProcess], Managed):
     def install(self) -> None:
         """Bring what it needs to start."""
         install(KAFKA, self.report)
-
-    def close(self, *, keep: bool = False) -> None:
-        self.kill()
-        self.folder.close(keep=keep)
 
     def properties(self) -> dict[str, str]:
         """This broker's server.properties."""

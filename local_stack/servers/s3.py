@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Self
 
 from local_stack.java.jars import S3PROXY, class_path, install
 from local_stack.java.runtime import find_java
-from local_stack.process.folders import ServerFolder
-from local_stack.process.lifecycle import Managed, Restartable
+from local_stack.process.lifecycle import FolderServer
 from local_stack.process.network import LOCALHOST, free_ports
-from local_stack.process.processes import ChildProcess, ServerProcess
+from local_stack.process.processes import ChildProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,21 +41,16 @@ LOGBACK = """<configuration>
 """
 
 
-class S3Server(Restartable[ServerProcess], Managed):
+class S3Server(FolderServer):
     """It checks signatures, and has one bucket, BUCKET; port and data stay when it is stopped or killed.
 
     With `read_only` set before a start it refuses to write.
     """
 
     def __init__(self, *, folder: Path | None = None, report: Callable[[str], None] = print) -> None:
-        self.folder = ServerFolder("s3", folder)
-        self.report = report
+        super().__init__("s3", folder, report)
         self.read_only = False
         (self.port,) = free_ports(1)
-
-    @property
-    def log(self) -> Path:
-        return self.folder.path / "server.log"
 
     @property
     def data(self) -> Path:
@@ -82,10 +76,6 @@ class S3Server(Restartable[ServerProcess], Managed):
         self.process = process
         process.wait_ready(self._answers, "it answered", START_SECONDS)
         return self
-
-    def close(self, *, keep: bool = False) -> None:
-        self.kill()
-        self.folder.close(keep=keep)
 
     def _write_settings(self) -> tuple[Path, Path]:
         settings = {

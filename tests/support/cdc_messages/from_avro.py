@@ -117,3 +117,10 @@ def _counted(values: Sequence[bytes], count: int) -> bytes:
 
 def _sized(value: bytes) -> bytes:
     return struct.pack(">i", len(value)) + value
+
+
+def without_logical_types(schema: Any) -> Any:  # noqa: ANN401  any JSON
+    """fastavro turns a timestamp or date into Python's, whose years end at 9999: an exact reader takes the number."""
+    if isinstance(schema, dict):
+        return {name: without_logical_types(value) for name, value in schema.items() if name != "logicalType"}
+    return [without_logical_types(value) for value in schema] if isinstance(schema, list) else schema

@@ -15,7 +15,7 @@ from cassandra.query import BoundStatement, dict_factory
 from confluent_kafka import Consumer, TopicPartition
 from fastavro import schemaless_reader
 
-from tests.unit.cdc_messages.test_avro_types import without_logical_types
+from tests.support.cdc_messages.from_avro import without_logical_types
 from tests.vectors.make_vectors import RawHandler
 
 if TYPE_CHECKING:

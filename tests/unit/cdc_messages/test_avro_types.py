@@ -20,6 +20,7 @@ from cdc_messages.avro_types import AvroTypes
 from cdc_messages.envelope import key_schema, value_schema
 from cdc_messages.errors import MessageError
 from tests.support.cdc_messages.cql_values import NATIVE, values
+from tests.support.cdc_messages.from_avro import without_logical_types
 from tests.support.cdc_messages.strategies import TYPES, whole_tables
 from tests.support.cdc_messages.strategies import tables as table_metadata
 
@@ -35,13 +36,6 @@ TABLE = TableMetadata(
         ColumnMetadata("address", ADDRESS, ColumnKind.REGULAR),
     ),
 )
-
-
-def without_logical_types(schema: Any) -> Any:  # noqa: ANN401  any JSON
-    """fastavro turns a timestamp or date into Python's, whose years end at 9999: an exact reader takes the number."""
-    if isinstance(schema, dict):
-        return {name: without_logical_types(value) for name, value in schema.items() if name != "logicalType"}
-    return [without_logical_types(value) for value in schema] if isinstance(schema, list) else schema
 
 
 def read(schema: Any, data: bytes) -> Any:  # noqa: ANN401  any value

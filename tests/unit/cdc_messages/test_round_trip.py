@@ -18,9 +18,8 @@ from cassandra_storage.marshal import CqlType, ListType, NativeType, TupleType, 
 from cdc_messages.avro_types import AvroTypes
 from cdc_messages.errors import MessageError
 from tests.support.cdc_messages.cql_values import values
-from tests.support.cdc_messages.from_avro import cells, serialized
+from tests.support.cdc_messages.from_avro import cells, serialized, without_logical_types
 from tests.support.cdc_messages.strategies import TYPES
-from tests.unit.cdc_messages.test_avro_types import without_logical_types
 
 
 def read_by_fastavro(schema: Any, data: bytes) -> Any:  # noqa: ANN401  any JSON, any value

@@ -1,0 +1,60 @@
+"""Who imports whom where import-linter does not look: tests, verify, bench and tools are not distributed."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+import pytest
+
+from local_stack.process.paths import project_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PROGRAMS = (
+    "cassandra_storage",
+    "cassandra_files",
+    "cassandra_commitlog",
+    "cdc_messages",
+    "cdc_program",
+    "publisher",
+    "filler",
+    "materializer",
+    "schematizer",
+)
+CHECKOUT = ("local_stack", "tests", "tools", "verify", "bench")
+
+
+def imported(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+
+
+def offenders(folder: str, *forbidden: str) -> list[tuple[str, str]]:
+    root = project_root()
+    return [
+        (str(file.relative_to(root)), module)
+        for file in sorted((root / folder).rglob("*.py"))
+        for module in imported(file)
+        if any(module == name or module.startswith(f"{name}.") for name in forbidden)
+    ]
+
+
+@pytest.mark.parametrize("package", PROGRAMS)
+def test_programs_import_nothing_of_a_checkout(package: str) -> None:
+    assert not offenders(package, *CHECKOUT)
+
+
+@pytest.mark.parametrize("folder", ["bench", "verify", "tests/support"])
+def test_shared_helpers_are_in_support(folder: str) -> None:
+    assert not offenders(folder, "tests.unit", "tests.servers", "tests.e2e")
+
+
+def test_local_stack_imports_no_tests() -> None:
+    assert not offenders("local_stack", "tests", "verify", "bench")
