@@ -1,1 +1,1 @@
-""""""
+"""What travels through Kafka: raw messages, table schemas, change messages and their Avro."""

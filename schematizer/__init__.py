@@ -1,1 +1,1 @@
-""""""
+"""A schema registry with the API of Confluent's."""

@@ -1,4 +1,4 @@
-"""Writes the module map of docs/architecture.md from the modules' docstrings: `python -m tools.module_map`."""
+"""Writes the map of packages and rooms in docs/architecture.md from their docstrings: `python -m tools.module_map`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ PACKAGES = (
     "cassandra_commitlog",
     "local_stack",
 )
-HEADING = "## Module map\n"
+CHECKOUT_PACKAGES = ("tools", "verify", "bench")
+HEADING = "## Packages and rooms\n"
 
 
 def main() -> int:
@@ -33,27 +34,33 @@ def main() -> int:
 
 
 def with_module_map(page: str) -> str:
-    """The page with its last section made anew."""
+    """The page with a fresh last section."""
     before, _, _ = page.partition(HEADING)
     return before + HEADING + "\n" + module_map()
 
 
 def module_map() -> str:
-    """A table for each package: module and the first paragraph of its docstring."""
-    return "\n".join(_package(project_root() / name) for name in PACKAGES)
+    """A row for each package and each room: its name, how many modules it has, its docstring's first paragraph."""
+    root = project_root()
+    folders = [folder for name in (*PACKAGES, *CHECKOUT_PACKAGES) for folder in (root / name, *rooms(root / name))]
+    rows = [f"| `{folder.relative_to(root)}` | {len(modules(folder))} | {summary(folder)} |" for folder in folders]
+    return "\n".join(["| package or room | modules | what it is |", "| --- | ---: | --- |", *rows]) + "\n"
 
 
-def _package(folder: Path) -> str:
-    modules = sorted(path for path in folder.rglob("*.py") if path.name[0] != "_")
-    rows = [f"| `{path.relative_to(folder)}` | {_summary(path)} |" for path in modules]
-    about = _summary(folder / "__init__.py")
-    heading = f"### {folder.name}\n\n" + (f"{about}\n\n" if about else "")
-    return heading + "\n".join(["| module | what it is |", "| --- | --- |", *rows]) + "\n"
+def rooms(package: Path) -> list[Path]:
+    """The folders of a package that are packages themselves, however deep."""
+    return sorted(file.parent for file in package.rglob("__init__.py") if file.parent != package)
 
 
-def _summary(path: Path) -> str:
-    """The first paragraph of the docstring, on one line."""
-    docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
+def modules(folder: Path) -> list[Path]:
+    """The modules of a package or room, without those of its rooms."""
+    return sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
+
+
+def summary(path: Path) -> str:
+    """The first paragraph of a module's or package's docstring, on one line; empty if there is none."""
+    file = path / "__init__.py" if path.is_dir() else path
+    docstring = ast.get_docstring(ast.parse(file.read_text())) or ""
     paragraph = " ".join(docstring.partition("\n\n")[0].split())
     return paragraph.replace("|", "\\|")
 

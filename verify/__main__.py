@@ -6,13 +6,9 @@ import sys
 
 from tools.menu import Choice, start
 
-_MODEL = (
-    ("SEED", "--seed"),
-    ("SEEDS", "--seeds"),
-    ("STATEMENTS", "--statements"),
-    ("VERSION", "--version"),
-    ("CLUSTER", "--cluster=1"),
-)
+_SEED = (("SEED", "--seed"), ("STATEMENTS", "--statements"))
+_STACK = (("VERSION", "--version"), ("CLUSTER", "--cluster=1"))
+_DEFECT = (("DEFECT", "--defect"),)
 _FOLD_TESTS = ("test_fold_model.py", "test_reorder.py", "test_purge.py")
 
 CHOICES = (
@@ -21,10 +17,16 @@ CHOICES = (
         "verify.model",
         "2-40",
         "Random statements through all programs, compared with SELECT *; 20 seeds of 5,000",
-        _MODEL,
+        (*_SEED, ("SEEDS", "--seeds"), *_STACK),
     ),
-    Choice("repro", "verify.model.repro", "3", "A seed of model again, shrunk", (*_MODEL, ("DEFECT", "--defect"))),
-    Choice("mutants", "verify.model.mutate", "10", "Defects seeded into the Spark job: model must find each"),
+    Choice("repro", "verify.model.repro", "3", "A seed of model again, shrunk", (*_SEED, *_STACK, *_DEFECT)),
+    Choice(
+        "mutants",
+        "verify.model.mutate",
+        "10",
+        "Defects seeded into the Spark job: model must find each",
+        (*_SEED, *_DEFECT),
+    ),
     Choice(
         "chaos",
         "verify.chaos",

@@ -134,7 +134,7 @@ def ivy_jar() -> Path:
     raise CdcError(
         Code.STACK_MISSING,
         "PySpark, whose Ivy resolves the servers' jars, is not installed.",
-        "Run: pip install 'cassandra-cdc-materializer[local]'",
+        "Run: pip install 'cassandra-cdc-materializer[dev]'",
     )
 
 

@@ -25,7 +25,7 @@ def test_each_choice_names_a_module_that_is_there(choice: Choice) -> None:
 def test_variables_become_flags() -> None:
     choice = next(choice for choice in PROGRAMS if choice.name == "model")
     given = {"SEEDS": "1", "STATEMENTS": "2000", "CLUSTER": "1", "VERSION": ""}
-    assert flags(choice, given) == ["--seeds", "1", "--statements", "2000", "--cluster"]
+    assert flags(choice, given) == ["--statements", "2000", "--seeds", "1", "--cluster"]
     bench = next(choice for choice in BENCHMARKS if choice.name == "wide")
     assert flags(bench, {"ROWS": "10 20", "BENCH_ARGS": "--x 'a b'"}) == ["10", "20", "--x", "a b"]
 
