@@ -1,4 +1,4 @@
-"""What is known of each setting, from the types of cdc_program/settings.py: for help, errors and documentation."""
+"""Each setting's name, type, default and meaning, from cdc_program/settings: for help, errors and documentation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _BOUNDS: tuple[tuple[type, str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key of one table; `name` is `table.key`, `default` what settings.py gives (a secret is never shown)."""
+    """One key of one table; `name` is `table.key`, `default` as the class has it (a secret is never shown)."""
 
     table: str
     key: str

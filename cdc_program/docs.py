@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md from cdc_program/settings.py: `python -m cdc_program.docs`."""
+"""Writes docs/configuration.md from cdc_program/settings: `python -m cdc_program.docs`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CONFIGURATION = Path(__file__).resolve().parent.parent / "docs" / "configuration
 _INTRODUCTION = """\
 # Configuration
 
-<!-- Made by `python -m cdc_program.docs` from cdc_program/settings.py; do not edit. -->
+<!-- Made by `python -m cdc_program.docs` from cdc_program/settings; do not edit. -->
 
 All programs read one TOML file: the one that `--config` names, else the one that the environment variable `CDC_CONFIG`
 names, else `./cdc.toml` if it is there. Over the file goes the environment, `CDC_<TABLE>__<KEY>`, and over the
