@@ -9,7 +9,7 @@ import structlog
 
 from cassandra_files.segments import remove_orphaned_indexes
 from cdc_program.cassandra import check_cdc_enabled, connect, live_settings, read_node
-from cdc_program.compiled import warn_if_not
+from cdc_program.compiled import warn_if_not_compiled
 from cdc_program.metrics import Collected
 from cdc_program.operations import Operations
 from publisher import cdc_raw, state_files
@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 def run(settings: Settings) -> None:
     """Publish until interrupted; CdcError if it cannot begin or go on."""
     own = settings.publisher
-    warn_if_not()
+    warn_if_not_compiled()
     with connect(settings.cassandra, only=settings.cassandra.contact_points[0]) as client:
         node = read_node(client)
         told = live_settings(client)
