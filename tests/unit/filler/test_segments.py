@@ -1,4 +1,4 @@
-"""How full a segment is, told by its sync markers alone: real segments, growing and whole."""
+"""How full a segment is, from its sync markers alone: real segments, growing and complete."""
 
 from __future__ import annotations
 
