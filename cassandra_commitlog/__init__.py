@@ -1,1 +1,1 @@
-"""The command cassandra-commitlog: commit log segments, looked into without any server."""
+"""The command cassandra-commitlog inspects commit log segments without any server."""

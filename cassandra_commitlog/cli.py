@@ -1,4 +1,4 @@
-"""The console script cassandra-commitlog: looks into commit log segments without any server."""
+"""The console script cassandra-commitlog: it inspects commit log segments without any server."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import sys
 
 import click
 
-from cassandra_commitlog.dump import Bound, Filter, line, mutation_json
-from cassandra_commitlog.facts import SegmentFacts, facts_json
+from cassandra_commitlog.dump import Bound, Filter, json_line, mutation_json
 from cassandra_commitlog.mutations import Damaged, Undecoded
-from cassandra_commitlog.options import Reading, parse_bound, takes_reading
+from cassandra_commitlog.options import SegmentInput, parse_bound, segment_options
 from cassandra_commitlog.report import info_text
-from cassandra_commitlog.segments import Ending, SegmentWalk
+from cassandra_commitlog.segments import SegmentEnd, SegmentWalk
+from cassandra_commitlog.summary import SegmentSummary, summary_json
 
-PROBLEMS_FOUND = 1  # exit status; 2 is click's, of a command line that is wrong
+PROBLEMS_FOUND = 1  # exit status; click exits with 2 for an invalid command line
 
 
 def main() -> None:
-    """The console script. A pipe that is closed (`| head`) ends it silently, as it ends cat and grep."""
+    """The console script. A closed pipe (`| head`) ends it silently, like cat and grep."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     group()
 
@@ -26,35 +26,41 @@ def main() -> None:
 @click.group("cassandra-commitlog")
 @click.version_option(package_name="cassandra-cdc-materializer", prog_name="cassandra-commitlog")
 def group() -> None:
-    """Looks into Cassandra's commit log segments, of 3.0 to 5.0, without any server.
+    """Inspects commit log segments of Cassandra 3.0 to 5.0, without any server.
 
-    PATH is a segment (CommitLog-<version>-<id>.log) or a folder of them: cdc_raw, commitlog, or a copy. Tables are
-    known from --schema, and from each CREATE TABLE that is in the segments given.
+    PATH is a segment (CommitLog-<version>-<id>.log) or a directory of segments: cdc_raw, commitlog, or a copy. Table
+    schemas come from --schema, and from each CREATE TABLE in the segments.
     """
 
 
 @group.command("info")
-@takes_reading
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for each segment, on a line.")
-def info(reading: Reading, *, as_json: bool) -> None:
-    """What is in each segment: version, state, sections, mutations and bytes of each table, how it ends."""
-    for walk in reading.walks():
-        facts = SegmentFacts()
-        for event in reading.events(walk):
-            facts.add(event)
-        shown = facts_json(walk, facts)
-        click.echo(line(shown) if as_json else info_text(shown), nl=not as_json)
+@segment_options
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON for each segment.")
+def info(segments: SegmentInput, *, as_json: bool) -> None:
+    """Summarizes each segment: version, state, sections, mutations and bytes of each table, and how it ends."""
+    for walk in segments.walks():
+        summary = SegmentSummary()
+        for event in segments.events(walk):
+            summary.add(event)
+        shown = summary_json(walk, summary)
+        click.echo(json_line(shown) if as_json else info_text(shown), nl=not as_json)
 
 
 @group.command("dump")
-@takes_reading
+@segment_options
 @click.option("--table", "names", metavar="KEYSPACE.TABLE", multiple=True, help="Only this table; may be repeated.")
-@click.option("--key", metavar="KEY", help="Only this partition: its key's values, colons between, or 0x and bytes.")
-@click.option("--from", "from_", metavar="POSITION", callback=parse_bound, help="From [<segment id>:]<position> on.")
-@click.option("--to", metavar="POSITION", callback=parse_bound, help="Up to there, inclusive.")
-@click.option("--values", "with_values", is_flag=True, help="Show values; without it, only their lengths.")
+@click.option(
+    "--key",
+    metavar="KEY",
+    help="Only this partition key: its values, separated by colons, or 0x and its bytes.",
+)
+@click.option(
+    "--from", "from_", metavar="POSITION", callback=parse_bound, help="Only from [<segment id>:]<position> on."
+)
+@click.option("--to", metavar="POSITION", callback=parse_bound, help="Only up to this position, inclusive.")
+@click.option("--values", "with_values", is_flag=True, help="Show values. By default only their lengths are shown.")
 def dump(  # noqa: PLR0913  one for each option
-    reading: Reading,
+    segments: SegmentInput,
     *,
     names: tuple[str, ...],
     key: str | None,
@@ -62,14 +68,14 @@ def dump(  # noqa: PLR0913  one for each option
     to: Bound | None,
     with_values: bool,
 ) -> None:
-    """Mutations as JSON lines, in Cassandra's own terms; damage and what is left out go to stderr."""
+    """Prints mutations as JSON lines, in Cassandra's terms. Damage and omissions are reported on stderr."""
     chosen = Filter(frozenset(names), key, from_, to)
     out = sys.stdout.buffer
     if sys.stdout.isatty():
-        reading.hide_progress()
+        segments.hide_progress()
     unknown = problems = 0
-    for walk in reading.walks():
-        for event in reading.events(walk):
+    for walk in segments.walks():
+        for event in segments.events(walk):
             if isinstance(event, Damaged):
                 problems += 1
                 click.echo(_problem(walk, event.position, event.reason), err=True)
@@ -77,28 +83,28 @@ def dump(  # noqa: PLR0913  one for each option
             unknown += isinstance(event, Undecoded)
             shown = mutation_json(walk.file, event, chosen, with_values=with_values)
             if shown is not None:
-                out.write(line(shown))
+                out.write(json_line(shown))
     out.flush()
     if unknown:
-        click.echo(f"{unknown} mutations of tables or columns that are not known: give --schema", err=True)
+        click.echo(f"{unknown} mutations of unknown tables or columns: use --schema", err=True)
     if problems:
         sys.exit(PROBLEMS_FOUND)
 
 
 @group.command("verify")
-@takes_reading
-def verify(reading: Reading) -> None:
-    """Reads all, checksums and mutations, and reports what is wrong. Exit status: 0 if nothing is, 1 if something is.
+@segment_options
+def verify(segments: SegmentInput) -> None:
+    """Verifies all checksums and mutations, and reports problems. Exit status: 0 without problems, 1 with problems.
 
-    A torn tail of the newest segment, as a node that lives or was killed leaves it, is not wrong; nor are mutations of
-    unknown tables, which are counted.
+    A torn tail of the newest segment is not a problem: a running or killed node leaves one. Mutations of unknown tables
+    are not problems either; they are counted.
     """
     decoded = unknown = problems = 0
-    for walk in reading.walks():
+    for walk in segments.walks():
         if walk.index_problem is not None:
             problems += 1
             click.echo(f"{walk.index_path}:0: {walk.index_problem}")
-        for event in reading.events(walk):
+        for event in segments.events(walk):
             if isinstance(event, Damaged):
                 problems += 1
                 click.echo(_problem(walk, event.position, event.reason))
@@ -106,12 +112,12 @@ def verify(reading: Reading) -> None:
                 unknown += 1
             else:
                 decoded += 1
-        if walk.ending is Ending.TORN:
-            click.echo(f"note: {_problem(walk, walk.end_position, 'torn tail: cut off, or not written yet')}")
-        elif walk.ending is not Ending.CORRUPT and walk.stray is not None:
-            click.echo(f"note: {_problem(walk, walk.stray, 'bytes behind the end: written and not synced')}")
+        if walk.ending is SegmentEnd.TORN:
+            click.echo(f"note: {_problem(walk, walk.end_position, 'torn tail: truncated, or not written yet')}")
+        elif walk.ending is not SegmentEnd.CORRUPT and walk.unsynced_position is not None:
+            click.echo(f"note: {_problem(walk, walk.unsynced_position, 'bytes after the end: written and not synced')}")
     click.echo(
-        f"{len(reading.segments)} segments, {decoded} mutations decoded, {unknown} of tables or columns not known,"
+        f"{len(segments.files)} segments, {decoded} mutations decoded, {unknown} of unknown tables or columns,"
         f" {problems} problems"
     )
     if problems:

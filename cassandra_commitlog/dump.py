@@ -30,14 +30,14 @@ class Bound:
     position: int
     segment_id: int | None = None
 
-    def of(self, segment: SegmentFile) -> CommitLogPosition:
+    def position_in(self, segment: SegmentFile) -> CommitLogPosition:
         return CommitLogPosition(segment.id if self.segment_id is None else self.segment_id, self.position)
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What is shown; `tables` as keyspace.table or by id, `key` as key_text or 0x and its bytes, None for all. Bounds
-    are inclusive.
+    """The mutations to show. `tables`: as keyspace.table or by id. `key`: as key_text, or 0x and bytes; None for all.
+    Bounds are inclusive.
     """
 
     tables: frozenset[str] = frozenset()
@@ -45,25 +45,25 @@ class Filter:
     from_: Bound | None = None
     to: Bound | None = None
 
-    def has_position(self, segment: SegmentFile, position: int) -> bool:
+    def includes_position(self, segment: SegmentFile, position: int) -> bool:
         here = CommitLogPosition(segment.id, position)
-        return (self.from_ is None or here >= self.from_.of(segment)) and (
-            self.to is None or here <= self.to.of(segment)
+        return (self.from_ is None or here >= self.from_.position_in(segment)) and (
+            self.to is None or here <= self.to.position_in(segment)
         )
 
-    def has_update(self, update: PartitionUpdate) -> bool:
+    def includes_update(self, update: PartitionUpdate) -> bool:
         table = update.table
         if self.tables and not self.tables & {table.qualified_name, str(table.id)}:
             return False
         return self.key is None or self.key in (hexadecimal(update.partition_key), key_text(update))
 
-    def has_unknown(self, event: Undecoded) -> bool:
-        """One that could not be decoded is shown where nothing is asked of what it holds, or its table's id is."""
+    def includes_undecoded(self, event: Undecoded) -> bool:
+        """A mutation that could not be decoded is shown if the filter does not need its content."""
         return self.key is None and (not self.tables or str(unknown_table(event)) in self.tables)
 
 
 def key_text(update: PartitionUpdate) -> str | None:
-    """A partition key as nodetool takes it: its columns' values, with colons between."""
+    """A partition key in nodetool's form: the values of its columns, separated by colons."""
     try:
         values = partition_key_values(update.table, update.partition_key)
     except FormatError:
@@ -73,22 +73,22 @@ def key_text(update: PartitionUpdate) -> str | None:
 
 
 def unknown_table(event: Undecoded) -> UUID | None:
-    """The id of the table whose schema is missing; None if it is a column's of a table that is known."""
+    """The id of the table whose schema is missing; None if only a column is unknown."""
     return UUID(bytes=event.error.table_id) if isinstance(event.error, UnknownTableError) else None
 
 
 def mutation_json(
     segment: SegmentFile, event: Decoded | Undecoded, chosen: Filter, *, with_values: bool
 ) -> dict[str, Any] | None:
-    """The object of one line; None if the filter has nothing of it."""
-    if not chosen.has_position(segment, event.entry.end_position):
+    """The object of one line; None if the filter excludes the mutation."""
+    if not chosen.includes_position(segment, event.entry.end_position):
         return None
     head = _head(segment, event.entry)
     if isinstance(event, Undecoded):
-        if not chosen.has_unknown(event):
+        if not chosen.includes_undecoded(event):
             return None
         return {**head, "not_decoded": event.error.reason}
-    updates = [sized.update for sized in event.updates if chosen.has_update(sized.update)]
+    updates = [sized.update for sized in event.updates if chosen.includes_update(sized.update)]
     if not updates:
         return None
     shown = [update_json(update, with_values=with_values) for update in updates]
@@ -99,7 +99,7 @@ def _head(segment: SegmentFile, entry: CommitLogEntry) -> dict[str, Any]:
     return {"segment": segment.path.name, "position": entry.end_position, "size": len(entry.mutation)}
 
 
-def line(value: dict[str, Any]) -> bytes:
+def json_line(value: dict[str, Any]) -> bytes:
     """One line of JSON in UTF-8."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.translate(_CONTROLS).encode() + b"\n"

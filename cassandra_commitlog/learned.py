@@ -1,7 +1,7 @@
-"""Table schemas learned from the commit log itself: CREATE, ALTER and DROP are mutations of system_schema's tables.
+"""Table schemas learned from the commit log: CREATE, ALTER and DROP are mutations of the tables of system_schema.
 
-A table is known from the mutation on that holds all of it: its CREATE, or the schema that a node writes when it starts
-or pulls from another. An ALTER, which says only what it changes, makes none known that was not.
+A table is known after a mutation with its complete schema: its CREATE, or the schema that a node writes when it starts
+or pulls it from another node. An ALTER contains only the changes, so it does not make an unknown table known.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _UUID_EPOCH = 0x01B21DD213814000  # 1970-01-01 in version 1 UUIDs' unit, 100 ns 
 
 
 class LearnedSchema:
-    """What the mutations given so far say, merged as Cassandra merges them."""
+    """The schema in the mutations so far, merged as Cassandra merges them."""
 
     def __init__(self) -> None:
         self._keyspaces: dict[str, _Keyspace] = {}
         self._whole: set[UUID] = set()
 
     def apply(self, updates: Iterable[PartitionUpdate]) -> dict[bytes, TableMetadata]:
-        """Take the updates of one mutation of system_schema; the tables that it may have changed, by their ids."""
+        """Apply the updates of one mutation of system_schema. Returns the tables that may have changed, by id."""
         mutation = {update.table.name: update for update in updates if update.table.name in _KINDS}
         if not mutation:
             return {}
@@ -61,7 +61,7 @@ class LearnedSchema:
 
 
 class _Keyspace:
-    """The rows of one partition of each table of system_schema; tombstones are kept, as they are in no sstable yet."""
+    """The rows of one partition of each table of system_schema. Tombstones stay: they are not in an sstable yet."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -79,7 +79,7 @@ class _Keyspace:
             rows[row.clustering] = _MERGERS[kind].merge(versions, self._deletions[kind])
 
     def touched_by(self, mutation: Mapping[str, PartitionUpdate]) -> list[str]:
-        """The tables that it may change; a user type may be in any."""
+        """The tables that the mutation may change; any table may use a user type."""
         if "types" in mutation:
             keys = [*self._rows["tables"], *self._rows["views"]]
         else:
@@ -87,7 +87,7 @@ class _Keyspace:
         return list(dict.fromkeys(_text(key) for key in keys))
 
     def table(self, name: str) -> TableMetadata | None:
-        """The table or view of that name, if there is one that what is known describes."""
+        """The table or view with this name, if its schema is known."""
         tables, views = self._described("tables", name), self._described("views", name)
         if not any("id" in row for row in [*tables, *views]):
             return None
@@ -96,7 +96,7 @@ class _Keyspace:
         try:
             (table,) = tables_from_rows(tables, columns, types, dropped, views).values()
         except FormatError:
-            return None  # only a part of it is in the log: no key, or a user type that is not there
+            return None  # the log has only a part of it: the key or a user type is missing
         return table
 
     def _described(self, kind: str, name: str) -> list[SchemaRow]:
@@ -127,8 +127,8 @@ def _text(clustering: Clustering) -> str:
 
 
 def _holds_all_of(table: TableMetadata, columns: PartitionUpdate) -> bool:
-    """Whether the columns of a mutation are a CREATE's. An ALTER has only those that it changes: of a key's it can be
-    a new name, which deletes the old one, or a mask, of one column alone.
+    """Whether the columns of a mutation are those of a CREATE. An ALTER has only the changed columns. For a key it has
+    a new name, which deletes the old one, or a mask, of one column only.
     """
     rows = [row for row in columns.rows if _text(row.clustering) == table.name]
     if any(not row.columns for row in rows):

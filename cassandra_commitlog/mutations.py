@@ -1,4 +1,4 @@
-"""The mutations of segments, decoded with what is known of the schema, which grows as they are read."""
+"""The mutations of segments, decoded with the schemas known so far. Mutations add to these schemas."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 
 
 class SizedUpdate(NamedTuple):
-    """An update and the bytes that it takes in its mutation."""
+    """An update and its size in the mutation, in bytes."""
 
     update: PartitionUpdate
     size: int
 
 
 class Decoded(NamedTuple):
-    """A mutation, all of it."""
+    """A decoded mutation."""
 
     entry: CommitLogEntry
     updates: list[SizedUpdate]
 
 
 class Undecoded(NamedTuple):
-    """A mutation that needs a schema that is not known: rows carry no size, so that nothing of it can be told apart."""
+    """A mutation with an unknown schema. Rows have no size field, so no part of it can be decoded."""
 
     entry: CommitLogEntry
     error: UnknownTableError | UnknownColumnError
 
 
 class Damaged(NamedTuple):
-    """What is no entry or no mutation, though it should be; `position` is an offset in the segment."""
+    """Bytes that should be an entry or a mutation, but are not; `position` is an offset in the segment."""
 
     position: int
     reason: str
@@ -57,19 +57,19 @@ def _reason(event: CorruptEntry) -> str:
 
 
 class MutationReader:
-    """Reads segments in the order given, so that a CREATE comes before what needs it."""
+    """Reads segments in the given order, so that a CREATE precedes the mutations that need it."""
 
     def __init__(self, schemas: Schemas, codecs: Codecs | None = None) -> None:
         self._schemas = schemas
         self._codecs = codecs
 
     def walk(self, file: SegmentFile) -> SegmentWalk:
-        """The segment, not yet read."""
+        """The segment, before anything is read."""
         return SegmentWalk(file, self._codecs)
 
     def events(self, walk: SegmentWalk) -> Iterator[Event]:
-        """The mutations of one segment. At the first one whose schema is not known, the rest of the segment is searched
-        for it: what a node writes while it starts comes before the schema of its own tables.
+        """The mutations of one segment. At the first unknown schema the whole segment is searched for schemas: a
+        starting node writes mutations before the schema of its own tables.
         """
         is_searched = False
         for event in walk.events():
@@ -79,7 +79,7 @@ class MutationReader:
             decoded = self._decode(event, walk.messaging_version)
             if isinstance(decoded, Undecoded) and not is_searched:
                 is_searched = True
-                self._search(walk.file)
+                self._learn_schemas(walk.file)
                 decoded = self._decode(event, walk.messaging_version)
             yield decoded
 
@@ -90,12 +90,12 @@ class MutationReader:
             return Undecoded(entry, error)
         except FormatError as error:
             where = "" if error.position is None else f" at byte {error.position} of it"
-            return Damaged(entry.position, f"mutation that cannot be read: {error.reason}{where}")
+            return Damaged(entry.position, f"unreadable mutation: {error.reason}{where}")
         if read[0][0].table.id.bytes in SCHEMA_TABLES:
             self._schemas.learn(update for update, _ in read)
         return Decoded(entry, [SizedUpdate(*pair) for pair in read])
 
-    def _search(self, file: SegmentFile) -> None:
+    def _learn_schemas(self, file: SegmentFile) -> None:
         walk = self.walk(file)
         for event in walk.events():
             if isinstance(event, CommitLogEntry) and first_table(event.mutation) in SCHEMA_TABLES:

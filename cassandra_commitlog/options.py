@@ -1,4 +1,4 @@
-"""What every command of cassandra-commitlog takes, and the reading that it makes of it."""
+"""The options that all commands of cassandra-commitlog share, and the segments that they select."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _segments(_context: click.Context, _parameter: click.Parameter, paths: tuple
     except FormatError as error:
         raise click.BadParameter(str(error)) from None
     if not found:
-        raise click.BadParameter("there is no commit log segment (CommitLog-<version>-<id>.log)")
+        raise click.BadParameter("no commit log segment found (CommitLog-<version>-<id>.log)")
     return found
 
 
@@ -78,8 +78,8 @@ def _secret(file: Path | None, variable: str) -> str | None:
     return os.environ.get(variable) if file is None else file.read_text().rstrip("\r\n")
 
 
-def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the parameters that all have, as one `reading`."""
+def segment_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the shared options to a command, whose first parameter is then a SegmentInput."""
 
     @click.argument("segments", type=_FOLDER_OR_FILE, nargs=-1, required=True, metavar="PATH...", callback=_segments)
     @click.option(
@@ -89,23 +89,23 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
         metavar="FILE",
         multiple=True,
         callback=_tables,
-        help="A publisher's schema.json, or messages of <prefix>.tables, one a line; may be repeated.",
+        help="A publisher's schema.json, or messages of <prefix>.tables, one per line; may be repeated.",
     )
     @click.option("--keystore", type=_FILE, metavar="FILE", help="For encrypted segments: Cassandra's JCEKS keystore.")
     @click.option(
         "--keystore-password-file",
         type=_FILE,
         metavar="FILE",
-        help="Its password is in there.  [default: $CASSANDRA_COMMITLOG_KEYSTORE_PASSWORD]",
+        help="File that holds the keystore's password.  [default: $CASSANDRA_COMMITLOG_KEYSTORE_PASSWORD]",
     )
     @click.option(
         "--key-password-file",
         type=_FILE,
         metavar="FILE",
-        help="The keys' password, if it is another.  [default: $CASSANDRA_COMMITLOG_KEY_PASSWORD]",
+        help="File that holds the keys' password, if it differs.  [default: $CASSANDRA_COMMITLOG_KEY_PASSWORD]",
     )
     @functools.wraps(command)
-    def with_reading(
+    def with_segments(
         *,
         segments: list[SegmentFile],
         tables: list[TableMetadata],
@@ -115,23 +115,23 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
         **others: Any,  # noqa: ANN401  the command's own
     ) -> None:
         codecs = _codecs(keystore, keystore_password_file, key_password_file)
-        command(Reading(segments, MutationReader(Schemas(tables), codecs)), **others)
+        command(SegmentInput(segments, MutationReader(Schemas(tables), codecs)), **others)
 
-    return with_reading
+    return with_segments
 
 
-class Reading:
-    """All that a command reads, segment by segment."""
+class SegmentInput:
+    """The input of a command, segment by segment."""
 
     def __init__(self, segments: list[SegmentFile], reader: MutationReader) -> None:
-        self.segments = segments
+        self.files = segments
         self._reader = reader
         self._progress = Progress(len(segments))
         self._number = 0
         self._mutations = 0
 
     def walks(self) -> Iterator[SegmentWalk]:
-        for file in self.segments:
+        for file in self.files:
             self._number += 1
             yield self._reader.walk(file)
 
@@ -139,12 +139,12 @@ class Reading:
         try:
             for event in self._reader.events(walk):
                 self._mutations += 1
-                self._progress.at(self._number, self._mutations)
+                self._progress.update(self._number, self._mutations)
                 yield event
         except OSError as error:
             yield Damaged(0, f"cannot be read: {error.strerror}")
         self._progress.clear()
 
     def hide_progress(self) -> None:
-        """The terminal is for what is read."""
+        """The output goes to the terminal."""
         self._progress = Progress(0, is_shown=False)

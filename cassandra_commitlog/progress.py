@@ -1,4 +1,4 @@
-"""How far a long reading has come, on stderr if that is a terminal."""
+"""The progress of a long run, on stderr if that is a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Tells nothing of what is done within a second. `is_shown`: no, where the terminal is the output's."""
+    """Shown after one second. `is_shown` is False if the output goes to the terminal."""
 
     def __init__(self, segments: int, *, is_shown: bool = True) -> None:
         self._segments = segments
@@ -19,8 +19,8 @@ class Progress:
         self._next = time.monotonic() + _FIRST_SECONDS
         self._is_on_screen = False
 
-    def at(self, segment: int, mutations: int) -> None:
-        """Reading the segment of that number (from 1), with so many mutations behind it in all."""
+    def update(self, segment: int, mutations: int) -> None:
+        """`segment`: number of the current segment, from 1; `mutations`: number of mutations read so far."""
         if not self._is_shown or mutations % 256 or (now := time.monotonic()) < self._next:
             return
         self._next = now + _EVERY_SECONDS
@@ -29,7 +29,7 @@ class Progress:
         sys.stderr.flush()
 
     def clear(self) -> None:
-        """Before anything else is written to the terminal."""
+        """Call it before other output to the terminal."""
         if self._is_on_screen:
             self._is_on_screen = False
             sys.stderr.write(_CLEAR)

@@ -1,10 +1,10 @@
-"""What `info` and `verify` print for people."""
+"""The output of `info` as text."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cassandra_commitlog.facts import moment
+from cassandra_commitlog.summary import iso_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -12,30 +12,30 @@ if TYPE_CHECKING:
 _LABEL = 13
 
 
-def info_text(facts: Mapping[str, Any]) -> str:
-    """One segment of facts_json, as lines."""
-    return "\n".join([facts["segment"], *_lines(facts), *_tables(facts["tables"]), *_problems(facts)])
+def info_text(summary: Mapping[str, Any]) -> str:
+    """The lines of one segment, from summary_json."""
+    return "\n".join([summary["segment"], *_lines(summary), *_tables(summary["tables"]), *_problems(summary)])
 
 
-def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
-    written_by = f"written by Cassandra {facts['written_by']}" if facts["written_by"] else "not known to this program"
-    yield _line("version", f"{facts['version']}, {written_by}; messaging version {facts['messaging_version']}")
-    yield _line("id", f"{facts['id']}: counted up from the milliseconds of the node's start, {facts['id_time']}")
-    yield _line("compression", facts["compression"] or "none")
-    key = f", key {facts['key_alias']}" if facts["encryption"] else ""
-    yield _line("encryption", (facts["encryption"] or "none") + key)
-    yield _line("size", f"{facts['size']:,} bytes")
-    yield _line("_cdc.idx", facts["index"] or "none")
-    yield _line("sections", f"{facts['sections']:,}")
-    unknown = f", {facts['unknown']:,} of them of tables or columns not known" if facts["unknown"] else ""
-    yield _line("mutations", f"{facts['entries']:,}{unknown}")
-    first, last = facts["min_timestamp"], facts["max_timestamp"]
+def _lines(summary: Mapping[str, Any]) -> Iterator[str]:
+    written_by = f"written by Cassandra {summary['written_by']}" if summary["written_by"] else "unknown to this program"
+    yield _line("version", f"{summary['version']}, {written_by}; messaging version {summary['messaging_version']}")
+    yield _line("id", f"{summary['id']}: the node's start time in ms, counted up, {summary['id_time']}")
+    yield _line("compression", summary["compression"] or "none")
+    key = f", key {summary['key_alias']}" if summary["encryption"] else ""
+    yield _line("encryption", (summary["encryption"] or "none") + key)
+    yield _line("size", f"{summary['size']:,} bytes")
+    yield _line("_cdc.idx", summary["index"] or "none")
+    yield _line("sections", f"{summary['sections']:,}")
+    unknown = f", {summary['unknown']:,} of them of unknown tables or columns" if summary["unknown"] else ""
+    yield _line("mutations", f"{summary['entries']:,}{unknown}")
+    first, last = summary["min_timestamp"], summary["max_timestamp"]
     yield _line("written", "" if first is None else f"{_moment(first)} to {_moment(last)}")
-    yield _line("ends", f"{facts['ending']['kind']} at {facts['ending']['position']:,}")
+    yield _line("ends", f"{summary['ending']['kind']} at {summary['ending']['position']:,}")
 
 
 def _moment(microseconds: int) -> str:
-    return moment(microseconds) or f"{microseconds} µs"
+    return iso_time(microseconds) or f"{microseconds} µs"
 
 
 def _line(label: str, text: str) -> str:
@@ -51,8 +51,8 @@ def _tables(tables: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
         yield f"  {name:<{width}}  {table['mutations']:>10,}  {table['bytes']:>12,}"
 
 
-def _problems(facts: Mapping[str, Any]) -> Iterator[str]:
-    for problem in facts["problems"]:
+def _problems(summary: Mapping[str, Any]) -> Iterator[str]:
+    for problem in summary["problems"]:
         yield f"  problem at {problem['position']}: {problem['reason']}"
-    if facts["more_problems"]:
-        yield f"  and {facts['more_problems']:,} more"
+    if summary["more_problems"]:
+        yield f"  and {summary['more_problems']:,} more"

@@ -1,4 +1,4 @@
-"""The schemas that mutations are read with: from a file, and from the log as it is read."""
+"""The schemas for decoding mutations: from a file and from the commit log itself."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 class Schemas:
-    """`tables`: all that are known so far, by the 16 bytes of the id. A table stays known after its DROP, and with
-    them all cells are read, those of dropped columns too: what the log says is asked, not what a query would show.
+    """`tables`: the tables known so far, by the 16 bytes of the id. A table stays known after its DROP. Cells of
+    dropped columns are read too: the tool shows the content of the log, not the result of a query.
     """
 
     def __init__(self, from_file: Iterable[TableMetadata] = ()) -> None:
@@ -33,35 +33,35 @@ class Schemas:
             self._add(table)
 
     def learn(self, updates: Iterable[PartitionUpdate]) -> None:
-        """Take the updates of a mutation; all but system_schema's say nothing of schemas."""
+        """Apply the updates of a mutation. Only those of system_schema matter."""
         for table in self._learned.apply(update for update in updates if update.table.keyspace == KEYSPACE).values():
             if table.keyspace != KEYSPACE:
                 self._add(table)
 
     def _add(self, table: TableMetadata) -> None:
-        """Newer over older, whose columns stay readable; the cells of dropped columns are kept."""
+        """Replace an older schema. Its columns stay readable, and so do the cells of dropped columns."""
         dropped = {name: replace(column, dropped_time=NO_TIMESTAMP) for name, column in table.dropped_columns.items()}
         older = self.tables.get(table.id.bytes)
         if older is not None:
             current = {column.name for column in table.columns}
             dropped = {**older.dropped_columns, **dropped}
             for column in older.static_columns + older.regular_columns:
-                if column.name not in current:  # with the type that it had: DROP keeps of a user type only a tuple
+                if column.name not in current:  # with its former type: DROP turns a user type into a tuple
                     dropped[column.name] = DroppedColumn(column, NO_TIMESTAMP)
         self.tables[table.id.bytes] = replace(table, dropped_columns=MappingProxyType(dropped))
 
 
 def read_schema_file(path: Path) -> list[TableMetadata]:
-    """The tables of a publisher's schema.json, of a value of the topic `<prefix>.tables`, or of many, one a line (those
-    of other kinds are passed over).
+    """The tables of a publisher's schema.json, or of values of the topic `<prefix>.tables`, one per line. Values of
+    other kinds are skipped.
 
-    ValueError says what the file is not, OSError why it cannot be read.
+    ValueError if the file is neither, OSError if it cannot be read.
     """
     content = path.read_text()
     try:
         return [table_messages.from_json(message) for message in _messages(content)]
     except (KeyError, TypeError, AttributeError, MessageError) as error:
-        raise ValueError(f"not a publisher's schema.json, nor messages of the tables topic: {error}") from error
+        raise ValueError(f"neither a publisher's schema.json nor messages of the tables topic: {error}") from error
 
 
 def _messages(content: str) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Segments on disk: which there are, and the walk through one of them, whatever state it is in."""
+"""Segments on disk: finding them, and reading one in any state."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _LARGEST_DESCRIPTOR = 14 + 0xFFFF + 4
 
 
 class SegmentFile(NamedTuple):
-    """A segment's file. `is_newest`: none of its folder that holds anything is newer, and it may be written still; as
-    when Cassandra replays, it alone may end torn. (The next one is made ahead.)
+    """A segment's file. `is_newest`: it is the newest segment with content in its directory, and may still be written
+    to. As in a replay by Cassandra, only this one may have a torn end. (Cassandra creates the next one ahead.)
     """
 
     id: int
@@ -39,7 +39,7 @@ class SegmentFile(NamedTuple):
     is_newest: bool
 
 
-class Ending(StrEnum):
+class SegmentEnd(StrEnum):
     """How a segment ends."""
 
     ZEROES = "zero marker"
@@ -49,9 +49,9 @@ class Ending(StrEnum):
 
 
 def find_segments(paths: Iterable[Path]) -> list[SegmentFile]:
-    """The segments that are these files or lie in these folders, each once, in the order of their ids.
+    """The segments among these files and in these directories, each once, in the order of their ids.
 
-    FormatError if a file given by itself has no segment's name; OSError if a folder cannot be read.
+    FormatError if a file does not have the name of a segment; OSError if a directory cannot be read.
     """
     found: dict[Path, tuple[int, int]] = {}
     for path in paths:
@@ -70,8 +70,8 @@ def find_segments(paths: Iterable[Path]) -> list[SegmentFile]:
 class SegmentWalk:
     """Reads one segment to its end.
 
-    Once `events` is exhausted it is known how it ends, at which place in the file, and where behind that a byte is not
-    zero: what a node that lives or was killed has written and not synced.
+    Once `events` is exhausted, `ending` and `end_position` say how and where the segment ends. `unsynced_position` is
+    the first byte after the end that is not zero: a running or killed node has written it, but not synced it.
     """
 
     def __init__(self, file: SegmentFile, codecs: Codecs | None = None) -> None:
@@ -79,9 +79,9 @@ class SegmentWalk:
         self.index_problem: str | None = None
         self.index = self._read_index()
         self.size = 0
-        self.ending = Ending.FILE_END
+        self.ending = SegmentEnd.FILE_END
         self.end_position = 0
-        self.stray: int | None = None
+        self.unsynced_position: int | None = None
         self.descriptor: CommitLogDescriptor | None = None
         self._codecs = codecs
         self._open: OpenSegment | None = None
@@ -96,56 +96,60 @@ class SegmentWalk:
 
     @property
     def messaging_version(self) -> int:
-        """Of its mutations; known once there is one."""
+        """The version of its mutations; known after the first one."""
         assert self.descriptor is not None
         return self.descriptor.messaging_version
 
     def events(self) -> Iterator[Event]:
-        """Its entries, and what is none; of a torn tail, which is no problem, nothing. OSError if it cannot be read."""
+        """Its entries and its damage. A torn tail is not damage. OSError if the segment cannot be read."""
         self.size = self.file.path.stat().st_size
         self.descriptor = _descriptor(self.file.path)
         largest = max(self.size, MAX_SEGMENT_SIZE)
         self._open = OpenSegment(self.file.path, codecs=self._codecs, max_segment_size=largest)
-        held: CorruptEntry | None = None  # it may be what the segment ends with
+        pending: CorruptEntry | None = None  # it may be the end of the segment
         try:
             for event in _all_events(self._open):
-                if held is not None:
-                    yield held
-                    held = None
+                if pending is not None:
+                    yield pending
+                    pending = None
                 if isinstance(event, CorruptEntry) and event.mutation is None:
-                    held = event
+                    pending = event
                 else:
                     yield event
         finally:
             self._open.close()
         self.end_position = self._open.position
-        self._judge(held)
-        if held is not None and self.ending is not Ending.TORN:
-            yield held
-        elif held is None and self.ending is Ending.CORRUPT:
+        self._classify_end(pending)
+        if pending is not None and self.ending is not SegmentEnd.TORN:
+            yield pending
+        elif pending is None and self.ending is SegmentEnd.CORRUPT:
             yield CorruptEntry(self.end_position, self.size, "section ends inside an entry")
 
-    def _judge(self, last: CorruptEntry | None) -> None:
-        """How it ends, if the last event was that."""
+    def _classify_end(self, last: CorruptEntry | None) -> None:
+        """Determine how the segment ends, from its last event."""
         if last is not None and _place(last) == self.end_position:
-            self.ending = Ending.TORN if self._may_be_torn(last) else Ending.CORRUPT
+            self.ending = SegmentEnd.TORN if self._may_be_torn(last) else SegmentEnd.CORRUPT
             return
-        self.ending = Ending.FILE_END if self.size - self.end_position < _MARKER_SIZE else Ending.ZEROES
+        self.ending = SegmentEnd.FILE_END if self.size - self.end_position < _MARKER_SIZE else SegmentEnd.ZEROES
         assert self._open is not None
         if self.descriptor is not None and not self._open.is_coded:
-            self.stray = _first_set(self.file.path, self.end_position)
+            self.unsynced_position = _first_set(self.file.path, self.end_position)
             is_final = not self.file.is_newest or (self.index is not None and self.index.is_completed)
-            if is_final and self.stray is not None and self.stray < self.end_position + _SIZE_SIZE:
-                self.ending = Ending.CORRUPT
+            if (
+                is_final
+                and self.unsynced_position is not None
+                and self.unsynced_position < self.end_position + _SIZE_SIZE
+            ):
+                self.ending = SegmentEnd.CORRUPT
 
     def _may_be_torn(self, last: CorruptEntry) -> bool:
-        """Whether a segment may end so while its node lives, or after it died: a node that replays it writes COMPLETED
-        and the file's length into its index.
+        """Whether this may be the end of a segment of a running or killed node. A node that replays a segment writes
+        COMPLETED and the file's length into its index.
         """
         if self.index is not None and self.index.is_completed:
             return last.is_truncation and self.index.offset == self.size
-        is_behind_durable = self.index is not None and last.position >= self.index.offset
-        return self.file.is_newest and (last.is_truncation or is_behind_durable)
+        is_after_durable = self.index is not None and last.position >= self.index.offset
+        return self.file.is_newest and (last.is_truncation or is_after_durable)
 
     def _read_index(self) -> CdcIndex | None:
         try:
@@ -158,7 +162,7 @@ class SegmentWalk:
 
 
 def _all_events(segment: OpenSegment) -> Iterator[Event]:
-    """Its events; of a segment whose descriptor cannot be read one that says so."""
+    """The segment's events; a single CorruptEntry if its descriptor cannot be read."""
     try:
         yield from segment.events()
     except FormatError as error:
@@ -167,7 +171,7 @@ def _all_events(segment: OpenSegment) -> Iterator[Event]:
 
 
 def _descriptor(path: Path) -> CommitLogDescriptor | None:
-    """What it says of itself, whether or not there is a codec and a key for it."""
+    """The descriptor, even without a codec or a key for the segment."""
     with path.open("rb") as file:
         try:
             return read_descriptor(file.read(_LARGEST_DESCRIPTOR))
@@ -181,7 +185,7 @@ def _is_begun(path: Path) -> bool:
         with path.open("rb") as file:
             head = file.read(_LARGEST_DESCRIPTOR + _MARKER_SIZE)
     except OSError:
-        return False  # gone, or not for us to read: the walk says so
+        return False  # deleted or not readable: the walk reports it
     try:
         descriptor = read_descriptor(head)
     except FormatError:
@@ -190,7 +194,7 @@ def _is_begun(path: Path) -> bool:
 
 
 def _place(event: CorruptEntry) -> int:
-    """Where in the file it was met."""
+    """The event's position in the file."""
     return event.position if event.section_offset is None else event.section_offset
 
 

@@ -1,4 +1,4 @@
-"""Commit logs as files: folders of segments, read as they grow, decompressed and decrypted.
+"""Commit logs as files: directories of segments, read as they grow, decompressed and decrypted.
 
-Above cassandra_storage, which knows the bytes and does no I/O; below every program.
+It uses cassandra_storage, which parses the bytes without I/O. The programs use it.
 """

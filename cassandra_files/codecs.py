@@ -18,30 +18,30 @@ if TYPE_CHECKING:
     from cassandra_storage.commitlog_sections import Decompressor, Decryptor, EncryptionParameters
 
 _LENGTH_SIZE = 4  # before LZ4's block
-# No byte of a block stands for more: so much memory at most is taken because a length says so.
+# Maximum number of bytes that one compressed byte can represent: it bounds the memory that a length can claim.
 _LZ4_MOST = 256
-_SNAPPY_MOST = 32  # a copy of 64 bytes takes three
-_ZSTD_MOST = 1 << 15  # a block of 128 KiB that repeats one byte takes four
-_CIPHER = "AES/CBC/PKCS5Padding"  # TransparentDataEncryptionOptions.cipher, unless it is set
+_SNAPPY_MOST = 32  # a copy of 64 bytes takes three bytes
+_ZSTD_MOST = 1 << 15  # a block of 128 KiB that repeats one byte takes four bytes
+_CIPHER = "AES/CBC/PKCS5Padding"  # the default of TransparentDataEncryptionOptions.cipher
 
 
 class SegmentCodecs:
-    """cassandra_storage.commitlog_sections.Codecs. `keys`: the bytes of AES keys by their alias in the keystore, which
-    knows lower case only; none for a log that is not encrypted.
+    """Implements cassandra_storage.commitlog_sections.Codecs. `keys`: the bytes of AES keys by their alias in the
+    keystore, which has only lower case; none for a log that is not encrypted.
     """
 
     def __init__(self, keys: Mapping[str, bytes] | None = None) -> None:
         self._keys = keys or {}
 
     def decompressor(self, class_name: str) -> Decompressor:
-        """By the class name of an ICompressor, with or without its package."""
+        """The decompressor for an ICompressor's class name, with or without its package."""
         found = _DECOMPRESSORS.get(class_name.removeprefix("org.apache.cassandra.io.compress."))
         if found is None:
             raise UnsupportedError(f"compression by {class_name} is not supported")
         return found
 
     def decryptor(self, parameters: EncryptionParameters) -> Decryptor:
-        """With the key of that alias."""
+        """The decryptor with the key of the parameters' alias."""
         if parameters.cipher != _CIPHER:
             raise UnsupportedError(f"encryption by {parameters.cipher} is not supported")
         key = self._keys.get(parameters.key_alias.lower())
@@ -51,14 +51,14 @@ class SegmentCodecs:
 
 
 def _decrypt(cipher: Cipher[modes.CBC], block: bytes) -> bytes:
-    """Each block anew from the segment's IV, as Cipher.doFinal leaves it."""
+    """Each block starts from the segment's IV, as Cipher.doFinal resets it."""
     decryptor = cipher.decryptor()
     unpadder = PKCS7(128).unpadder()
     try:
         padded = decryptor.update(block) + decryptor.finalize()
         return unpadder.update(padded) + unpadder.finalize()
     except ValueError:
-        raise FormatError("encrypted block is damaged, or the key is another") from None
+        raise FormatError("damaged encrypted block, or wrong key") from None
 
 
 def _lz4(data: bytes, most: int) -> bytes:

@@ -1,5 +1,5 @@
-"""As much of Java's object serialization (java.io.ObjectStreamConstants) as secret keys are made of: objects, classes,
-strings and byte arrays. Anything else is refused, and what was read is never shown.
+"""A reader of Java's object serialization (java.io.ObjectStreamConstants) for secret keys: objects, classes, strings
+and byte arrays. It refuses anything other than these, and its errors never show the content.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class _Class(NamedTuple):
 
 
 def read_object(stream: io.BytesIO) -> dict[str, Any]:
-    """The fields of the one object at the stream's place, its superclasses' too; the stream stands behind it then.
+    """The fields of the object at the stream's position, and those of its superclasses. The stream moves after it.
 
-    ValueError if it is none, or has what is not read here.
+    ValueError if there is no object, or if it has unsupported content.
     """
     if stream.read(4) != _STREAM_START:
-        raise ValueError("no serialized Java object")
+        raise ValueError("not a serialized Java object")
     try:
         fields = _Reader(stream).value()
     except (struct.error, RecursionError):
         raise ValueError("ends inside a serialized Java object") from None
     if not isinstance(fields, dict):
-        raise ValueError("no serialized Java object")  # noqa: TRY004  the bytes are wrong, not the caller
+        raise ValueError("not a serialized Java object")  # noqa: TRY004  the bytes are wrong, not the caller
     return fields
 
 
@@ -65,14 +65,14 @@ class _Reader:
             case _Tag.OBJECT:
                 return self._object()
             case _Tag.STRING:
-                return self._keep(self._text())
+                return self._add_handle(self._text())
             case _Tag.ARRAY:
                 return self._array()
-        raise ValueError(f"serialized Java of kind {tag:#x} is not read")
+        raise ValueError(f"serialized Java of kind {tag:#x} is not supported")
 
     def _referred(self, index: int) -> Any:  # noqa: ANN401
         if not 0 <= index < len(self._handles) or self._handles[index] is None:
-            raise ValueError("reference to nothing in serialized Java")
+            raise ValueError("invalid reference in serialized Java")
         return self._handles[index]
 
     def _class(self) -> _Class:
@@ -83,10 +83,10 @@ class _Reader:
         flags = self._number(">B")
         fields = [self._field() for _ in range(self._number(">H"))]
         if self._number(">B") != _Tag.END_OF_ANNOTATION or flags != _PLAIN:
-            raise ValueError(f"serialized Java class {name} is not read")
+            raise ValueError(f"serialized Java class {name} is not supported")
         parent = self.value()
         if not isinstance(parent, _Class | None):
-            raise ValueError("a superclass that is none in serialized Java")  # noqa: TRY004
+            raise ValueError("invalid superclass in serialized Java")  # noqa: TRY004
         self._handles[index] = _Class(name, fields, parent)
         return self._handles[index]  # type: ignore[no-any-return]
 
@@ -98,7 +98,7 @@ class _Reader:
 
     def _object(self) -> dict[str, Any]:
         cls: _Class | None = self._expect_class()
-        fields: dict[str, Any] = self._keep({})
+        fields: dict[str, Any] = self._add_handle({})
         hierarchy: list[_Class] = []
         while cls is not None:
             hierarchy.insert(0, cls)
@@ -110,7 +110,7 @@ class _Reader:
 
     def _array(self) -> bytes:
         if self._expect_class().name != "[B":
-            raise ValueError("serialized Java arrays are read of bytes only")
+            raise ValueError("serialized Java array that is not of bytes")
         index = len(self._handles)
         self._handles.append(None)
         self._handles[index] = self._bytes(self._number(">I"))
@@ -119,10 +119,10 @@ class _Reader:
     def _expect_class(self) -> _Class:
         cls = self.value()
         if not isinstance(cls, _Class):
-            raise ValueError("no class where one must be in serialized Java")  # noqa: TRY004
+            raise ValueError("missing class in serialized Java")  # noqa: TRY004
         return cls
 
-    def _keep(self, value: Any) -> Any:  # noqa: ANN401
+    def _add_handle(self, value: Any) -> Any:  # noqa: ANN401
         self._handles.append(value)
         return value
 

@@ -1,9 +1,9 @@
 """Secret keys from a JCEKS keystore (com.sun.crypto.provider.JceKeyStore, KeyProtector), as Cassandra's JKSKeyProvider
 reads them.
 
-Big-endian: magic, version, count, entries, SHA-1 of password and all before. An entry is its tag, alias and time, then
-what it holds; a secret key is a serialized SealedObject: bytes encrypted by PBEWithMD5AndTripleDES, which hold the
-serialized key. No library: pyjks needs a compiler where it is installed, and javaobj, below it, logs the bytes
+Big-endian: magic, version, count, entries, SHA-1 of the password and everything before. An entry is its tag, alias and
+time, then its content. A secret key is a serialized SealedObject: the serialized key, encrypted by
+PBEWithMD5AndTripleDES. No library is used: pyjks needs a compiler to install, and its dependency javaobj logs the bytes
 that it cannot read.
 """
 
@@ -36,12 +36,12 @@ _Sealed: TypeAlias = dict[str, Any]
 
 
 class KeystoreError(Exception):
-    """A keystore that cannot be read: damaged, of another type, or with another password. It names no secrets."""
+    """A keystore that cannot be read: damaged, of another type, or with another password. It has no secrets."""
 
 
 def read_keys(path: Path, password: str, key_password: str | None = None) -> dict[str, bytes]:
-    """The secret keys by alias (lower case) of the JCEKS keystore at `path`, all protected by `key_password`, which is
-    the keystore's own if not given. KeystoreError if it cannot be read, OSError if the file cannot.
+    """The secret keys by alias (lower case) of the JCEKS keystore at `path`. `key_password` protects all keys. Its
+    default is the keystore's password. KeystoreError if the keystore cannot be read, OSError if the file cannot.
     """
     data = path.read_bytes()
     try:
@@ -58,7 +58,7 @@ def _read_store(data: bytes, password: str) -> dict[str, _Sealed]:
     content, digest = data[:-_DIGEST_SIZE], data[-_DIGEST_SIZE:]
     expected = hashlib.sha1(password.encode("utf-16-be") + _WHITENER + content, usedforsecurity=False).digest()
     if not hmac.compare_digest(digest, expected):
-        raise KeystoreError("its password is another, or it is damaged")
+        raise KeystoreError("wrong password, or damaged keystore")
     stream = io.BytesIO(content)
     try:
         _, version, count = struct.unpack(">III", stream.read(12))
@@ -74,7 +74,7 @@ def _read_entry(stream: io.BytesIO) -> tuple[str, _Sealed | None]:
     """(alias, the SealedObject of a secret key; None for another entry)."""
     (tag,) = struct.unpack(">I", stream.read(4))
     alias = _read_sized(stream, ">H").decode()
-    stream.read(8)  # when it was made
+    stream.read(8)  # time of creation
     if tag == _SECRET_KEY:
         return alias.lower(), read_object(stream)
     if tag == _CERTIFICATE:
@@ -111,7 +111,7 @@ def _unseal(sealed: _Sealed, password: str) -> bytes:
         padded = decryptor.update(sealed["encryptedContent"]) + decryptor.finalize()
         secret = read_object(io.BytesIO(unpadder.update(padded) + unpadder.finalize()))["key"]  # SecretKeySpec's
     except (ValueError, TypeError, KeyError) as error:
-        raise KeystoreError("the password of a key is another, or the key cannot be read") from error
+        raise KeystoreError("wrong password of a key, or unreadable key") from error
     if not isinstance(secret, bytes):
         raise KeystoreError("a key without bytes")
     return secret
@@ -130,7 +130,7 @@ def _parse_parameters(der: bytes) -> tuple[bytes, int]:
 def _derive(password: bytes, salt: bytes, iterations: int) -> tuple[bytes, bytes]:
     """com.sun.crypto.provider.PBES1Core.deriveCipherKey of Triple DES: (key, IV)."""
     halves = [salt[:4], salt[4:]]
-    if halves[0] == halves[1]:  # meant to be turned round, and for ever done so
+    if halves[0] == halves[1]:  # meant to reverse the half, but Java has always done this
         halves[0] = bytes((salt[3], salt[0], salt[1], salt[3]))
     derived = b""
     for half in halves:

@@ -1,17 +1,17 @@
-"""Segments as files: which are in a folder, what their indexes say, and the events in one of any kind.
+"""Segments as files: those in a directory, their indexes, and the events of a segment of any kind.
 
-Who writes what into cdc_raw, by the sources (CommitLogSegmentManagerCDC, CommitLogSegment, CommitLogReplayer):
+What Cassandra writes to cdc_raw (CommitLogSegmentManagerCDC, CommitLogSegment, CommitLogReplayer):
 
-- 3.11 moves a segment here when it is full and flushed, if it has CDC writes; and, when the node starts again after a
-  crash, every segment that it has replayed, with or without CDC writes, torn as it may be.
-- 4.0 and later link a segment here when they make it, still empty, whether or not CDC writes will come. At each sync
-  after a CDC write they truncate and write its `_cdc.idx`: the logical offset that is durable; at the first sync after
-  it is full the same with COMPLETED. When it is flushed they delete the commit log's own link, and this one too if it
-  has no CDC write. When the node starts again after a crash they make this link again if it is gone and write the
-  file's length and COMPLETED into the index of each segment of which a CDC write was replayed, and then delete the
-  commit log's own link of every segment, and this one if it has no index.
+- 3.11 moves a segment to cdc_raw when it is full and flushed, if it has CDC writes. After a crash, the starting node
+  also moves every segment that it has replayed, with or without CDC writes. Such a segment may have a torn end.
+- 4.0 and later link a segment to cdc_raw when they create it, still empty, with or without CDC writes later. At each
+  sync after a CDC write they truncate and write its `_cdc.idx`, which is the durable logical offset. At the first sync
+  after the segment is full they add COMPLETED. When the segment is flushed they delete the commit log's own link, and
+  this link too if the segment has no CDC write. After a crash, the starting node recreates a missing link, and writes
+  the file's length and COMPLETED into the index of each segment with a replayed CDC write. Then it deletes the commit
+  log's own link of every segment, and this link if the segment has no index.
 
-So a segment whose index lacks COMPLETED gets no more bytes once it has no link but this one: it was flushed, and the
+So a segment without COMPLETED in its index gets no more bytes once this link is its only one: it was flushed, and the
 node crashed before it was completed.
 """
 
@@ -46,7 +46,7 @@ MAX_DESCRIPTOR_SIZE = 14 + 0xFFFF + 4
 
 
 class SegmentFile(NamedTuple):
-    """A segment of commit log format `version`, by its file's name; ordered as they were begun."""
+    """A segment of commit log format `version`, as its file's name says. Segments sort in the order of creation."""
 
     id: int
     version: int
@@ -57,10 +57,10 @@ class SegmentFile(NamedTuple):
         return self.path.with_name(index_file_name(self.path.name))
 
     def read_index(self) -> CdcIndex | None:
-        """How much of it is durable; None if there is nothing to read yet (no index, or one just being written).
+        """How much of the segment is durable; None if there is nothing to read yet (no index, or an incomplete one).
 
-        A version without indexes is taken for replayed: its number is the file's length. FormatError if it is not an
-        index, UnsupportedError if the version is not known.
+        A version without indexes counts as replayed: its offset is the file's length. FormatError if the file is not an
+        index, UnsupportedError for an unknown version.
         """
         try:
             if not commit_log_format(self.version).has_cdc_index:
@@ -70,21 +70,21 @@ class SegmentFile(NamedTuple):
             return None
 
     def is_left_behind(self) -> bool:
-        """Cassandra has let go of it: it gets no more bytes, whatever its index says."""
+        """Whether Cassandra has released it: it gets no more bytes, whatever its index says."""
         return self.path.stat().st_nlink == 1
 
     def delete(self) -> None:
-        """Remove log and index, the log first: an index alone is rubbish, a log alone looks like one not begun."""
+        """Remove the log and then the index: an index alone is harmless, a log alone looks like a new segment."""
         self.path.unlink(missing_ok=True)
         self.index_path.unlink(missing_ok=True)
 
 
 def list_segments(folder: Path) -> list[SegmentFile]:
-    """The segments in the folder in the order of their ids, which is the order in which they were begun. Files with
-    other names are passed over, as Cassandra does.
+    """The segments in the directory, in the order of their ids, which is the order of creation. Files with other names
+    are skipped, as in Cassandra.
     """
     found = []
-    for name in os.listdir(folder):  # noqa: PTH208  twenty times a second: no Path for each name
+    for name in os.listdir(folder):  # noqa: PTH208  called twenty times a second: no Path for each name
         with suppress(FormatError):
             version, segment = parse_file_name(name)
             found.append(SegmentFile(segment, version, folder / name))
@@ -92,21 +92,21 @@ def list_segments(folder: Path) -> list[SegmentFile]:
 
 
 def read_descriptor_of(path: Path) -> CommitLogDescriptor | None:
-    """What the segment says of itself; None while it does not. FormatError if it is damaged or unknown."""
+    """The segment's descriptor; None while it has none. FormatError if it is damaged or unknown."""
     with path.open("rb") as file:
         return read_descriptor(file.read(MAX_DESCRIPTOR_SIZE))
 
 
 def remove_orphaned_indexes(folder: Path) -> None:
-    """Remove the indexes that a deletion cut short has left without a log."""
+    """Remove indexes without a log, which an interrupted deletion leaves."""
     for index in folder.glob("CommitLog-*_cdc.idx"):
         if not index.with_name(index.name.replace("_cdc.idx", ".log")).exists():
             index.unlink(missing_ok=True)
 
 
 class OpenSegment:
-    """A segment's file, read on from where the last reading stopped; see SegmentReader for the arguments. The file is
-    opened when it is first read, and closed at its end.
+    """A segment's file, read on from the last position; see SegmentReader for the arguments. The first read opens the
+    file, and reaching the end closes it.
     """
 
     def __init__(
@@ -123,31 +123,31 @@ class OpenSegment:
 
     @property
     def descriptor(self) -> CommitLogDescriptor | None:
-        """None until it has been read."""
+        """None before it has been read."""
         return self._reader.descriptor
 
     @property
     def is_coded(self) -> bool:
-        """Its sections are compressed or encrypted; known once it has been read."""
+        """Whether its sections are compressed or encrypted; known after the first read."""
         return self._reader.is_coded
 
     @property
     def sections(self) -> int:
-        """How many it has come by."""
+        """The number of sections read so far."""
         return self._reader.sections
 
     @property
     def position(self) -> int:
-        """The place in the file behind what has been read."""
+        """The position in the file after the bytes read so far."""
         return self._reader.position
 
     @property
     def is_ended(self) -> bool:
-        """All of it has been read, and no more will come."""
+        """Whether all of it has been read, and no more will follow."""
         return self._reader.is_ended
 
     def events(self, durable: int | None = None) -> Iterator[Event]:
-        """What is new up to the logical offset `durable`; if None the segment is complete, and all the rest comes.
+        """The new events up to the logical offset `durable`; None means that the segment is complete: all other events.
 
         FormatError if its descriptor cannot be read, OSError if the file cannot.
         """
@@ -168,7 +168,7 @@ class OpenSegment:
         self.close()
 
     def close(self) -> None:
-        """It opens again when it is read."""
+        """Close the file. The next read opens it again."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
@@ -180,7 +180,7 @@ class OpenSegment:
 
 
 def read_segment(path: Path, codecs: Codecs | None = None) -> Iterator[Event]:
-    """All events of a segment that is complete, or of what there is of it; errors as OpenSegment.events."""
+    """All events of a complete segment, or of its present content; errors as OpenSegment.events."""
     segment = OpenSegment(path, codecs=codecs)
     try:
         yield from segment.events()

@@ -64,7 +64,7 @@ def read_cell(
 
 
 def skip_cell(buf: bytes, pos: int, stats: EncodingStats, column: ColumnLayout) -> int:
-    """The position behind the cell, which may lie past the buffer's end. What read_cell refuses, this does."""
+    """The position after the cell, which may lie past the buffer's end. What read_cell refuses, this does."""
     flags = buf[pos]
     pos += 1
     if not flags & _USE_ROW_TIMESTAMP:

@@ -33,7 +33,7 @@ def read_values(buf: bytes, pos: int, lengths: tuple[int, ...], count: int) -> t
 
 
 def skip_values(buf: bytes, pos: int, lengths: tuple[int, ...], count: int) -> int:
-    """skipValuesWithoutSize: the position behind the values, which may lie past the buffer's end."""
+    """skipValuesWithoutSize: the position after the values, which may lie past the buffer's end."""
     header = 0
     for index in range(count):
         if index % _BATCH == 0:
@@ -76,7 +76,7 @@ def read_value(buf: bytes, pos: int, length: int) -> tuple[bytes, int]:
 
 
 def skip_value(buf: bytes, pos: int, length: int) -> int:
-    """AbstractType.skipValue: the position behind the value, which may lie past the buffer's end."""
+    """AbstractType.skipValue: the position after the value, which may lie past the buffer's end."""
     if length != VARIABLE:
         return pos + length
     size = buf[pos]
@@ -98,7 +98,7 @@ def write_value(value: bytes, length: int) -> bytes:
 
 
 def read_bound(buf: bytes, pos: int, lengths: tuple[int, ...]) -> tuple[Kind, Clustering, int]:
-    """ClusteringBoundOrBoundary.Serializer.deserialize: (kind, values, position behind them)."""
+    """ClusteringBoundOrBoundary.Serializer.deserialize: (kind, values, position after them)."""
     kind, count = _bound_head(buf, pos, lengths)
     values, pos = read_values(buf, pos + 3, lengths, count)
     return kind, values, pos

@@ -1,12 +1,12 @@
 """Commit log segments (org.apache.cassandra.db.commitlog: CommitLogDescriptor, CommitLogSegmentReader,
 CommitLogReader), without I/O.
 
-A segment is a descriptor, then sections, each behind a sync marker that says where the next marker is; a section is
+A segment is a descriptor, then sections, each after a sync marker that says where the next marker is; a section is
 entries: size, CRC of the size, mutation, CRC of size and mutation. Zeroes follow the last section. The sections of some
 segments are compressed or encrypted (commitlog_sections): there every position, the one of a `_cdc.idx` too, is one in
 the segment as it would be if it were plain, and never a place in the file. Both are counted from the file's start.
 
-Entries have the positions that CommitLogReader gives them. Only behind a section that cannot be decoded they differ:
+Entries have the positions that CommitLogReader gives them. Only after a section that cannot be decoded they differ:
 CommitLogReader then counts as if that section were not there, and the reader here as the writer did.
 """
 
@@ -59,7 +59,7 @@ class CommitLogDescriptor(NamedTuple):
 
 
 class CommitLogEntry(NamedTuple):
-    """One mutation. `end_position` is what Cassandra calls the mutation's position, and where to resume behind it."""
+    """One mutation. `end_position` is what Cassandra calls the mutation's position, and where to resume after it."""
 
     position: int
     end_position: int
@@ -152,25 +152,25 @@ def _parse_parameters(parameters: dict[str, str]) -> tuple[str | None, Encryptio
 
 
 class SegmentReader:
-    """Walks one segment. It holds a place in it and no bytes: the caller reads the file where the reader says.
+    """Reads one segment. It stores a position but no bytes: the caller reads the file at that position.
 
-    `position` is the place in the file of the first byte that it has not used (in compressed and encrypted segments no
-    entry's position, see above), `wanted` how many bytes from there it needs at least, `sections` how many it has met.
+    `position` is the file position of the first byte that is not used yet (not an entry's position in compressed and
+    encrypted segments, see above). `wanted` is the minimum number of bytes that it needs from there, `sections` the
+    number of sections read.
 
         while not reader.is_ended:
             data = file.read(max(window, reader.wanted)) at reader.position
             for event in reader.read(data, length, durable=durable): ...
 
-    While the segment is written, give `durable`, the offset in its `_cdc.idx`: bytes past it may change and are not
-    looked at. If neither `position` nor `wanted` changes, wait until there are more. Only once the segment is completed
-    give `length`, the file's size, and no `durable`: till then all that looks unfinished is waited for, from then on it
-    is the end or corrupt.
+    While Cassandra writes the segment, pass `durable`, the offset in its `_cdc.idx`: bytes after it may change and are
+    not read. If neither `position` nor `wanted` changes, wait for more bytes. Once the segment is completed, pass
+    `length`, the file's size, and no `durable`: unfinished content is then the end of the segment, or corrupt.
 
-    To go on after a restart, give the `end_position` of the last entry that is done with as `resume_from`: sections
-    before it are stepped over by their markers, so `position` still begins at 0 but little is read.
+    To continue after a restart, pass the `end_position` of the last processed entry as `resume_from`. Sections before
+    it are skipped by their markers, so `position` begins at 0 but little is read.
 
-    `max_segment_size`: the writer's commitlog_segment_size, or more. A section, compressed or not, is no larger, and an
-    entry not larger than half of it (max_mutation_size); what claims to be is corrupt.
+    `max_segment_size`: the writer's commitlog_segment_size, or more. A section, compressed or not, is at most this
+    large, and an entry at most half of it (max_mutation_size). Anything that claims more is corrupt.
     """
 
     __slots__ = (
@@ -221,10 +221,10 @@ class SegmentReader:
         return self._decode is not None
 
     def read(self, data: bytes, length: int | None = None, *, durable: int | None = None) -> Iterable[Event]:
-        """The events in `data`, the file's bytes from `position` on; both move behind what was used. Take all of them
+        """The events in `data`, the file's bytes from `position` on; both advance past the bytes used. Take all of them
         before the next call.
 
-        FormatError (with the file's name) if the descriptor cannot be read: then there is nothing to be had.
+        FormatError (with the file's name) if the descriptor cannot be read: then there are no events.
         """
         base = self.position
         if self.descriptor is None and not self._read_descriptor(data, length):
@@ -313,7 +313,7 @@ class SegmentReader:
     def _read_decoded(
         self, data: bytes, base: int, decode: SectionDecoder, durable: int | None, length: int | None
     ) -> Iterator[Event]:
-        """The sections that are wholly in `data`: CompressedSegmenter.nextSegment or EncryptedSegmenter's."""
+        """The sections that are complete in `data`: CompressedSegmenter.nextSegment or EncryptedSegmenter's."""
         while not self.is_ended:
             here, start = self.position, self._logical + _MARKER_SIZE
             complaints: list[Event] = []

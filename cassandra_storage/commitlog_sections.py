@@ -1,5 +1,5 @@
 """The content of a compressed or encrypted section of a commit log segment (CommitLogSegmentReader.CompressedSegmenter
-and EncryptedSegmenter, security.EncryptionUtils), by algorithms that the caller brings.
+and EncryptedSegmenter, security.EncryptionUtils), with algorithms from the caller.
 
 A compressed section is the length of its content and one compressed block. An encrypted one is the length of its
 content and blocks: length of the encrypted bytes, length of what they hold, the bytes; and what they hold is the length
@@ -34,7 +34,7 @@ class EncryptionParameters(NamedTuple):
 Decompressor: TypeAlias = "Callable[[bytes, int], bytes]"
 # Encrypted bytes of one block -> their content without padding; FormatError if they are damaged.
 Decryptor: TypeAlias = "Callable[[bytes], bytes]"
-# (a section behind its content's length, that length) -> as much of the content as can be had, and what the rest lacks.
+# (a section after its content's length, that length) -> as much of the content as can be had, and what the rest lacks.
 SectionDecoder: TypeAlias = "Callable[[bytes, int], tuple[bytes, FormatError | None]]"
 
 

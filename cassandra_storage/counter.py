@@ -58,7 +58,7 @@ def merge_contexts(left: bytes, right: bytes) -> bytes:
         relation = _relation(ours, theirs)
         left_has_all &= relation in (_Relation.EITHER, _Relation.LEFT)
         right_has_all &= relation in (_Relation.EITHER, _Relation.RIGHT)
-        merged.append(_keep(relation, ours, theirs))
+        merged.append(_merged_shard(relation, ours, theirs))
     if left_has_all:
         return left
     return right if right_has_all else _context(merged)
@@ -149,7 +149,7 @@ def _remote_clock_wins(left: int, right: int) -> bool:
     return right > 0 and left > right
 
 
-def _keep(relation: _Relation, left: Shard, right: Shard) -> Shard:
+def _merged_shard(relation: _Relation, left: Shard, right: Shard) -> Shard:
     if relation is _Relation.SUM:
         return Shard(left.id, _signed64(left.clock + right.clock), _signed64(left.value + right.value), ShardKind.LOCAL)
     return left if relation is _Relation.LEFT else right

@@ -1,4 +1,4 @@
-"""What makes data live or dead: DeletionTime, LivenessInfo, RangeTombstone (org.apache.cassandra.db).
+"""What decides whether data is live: DeletionTime, LivenessInfo, RangeTombstone (org.apache.cassandra.db).
 
 These are NamedTuples and not dataclasses because one is made for every row read: a frozen dataclass costs three times
 as much to build.

@@ -1,4 +1,4 @@
-"""Dropped columns: what their drop has ended, and those whose type system_schema does not tell.
+"""Dropped columns: the cells that a drop removes, and columns whose type is not in system_schema.
 
 A user type may be dropped after its columns, so that TableMetadata.Builder.recordColumnDrop writes it out as a tuple
 (AbstractType.expandUserTypes; see SchemaKeyspace and DroppedColumn), which is always frozen. A non-frozen user type was

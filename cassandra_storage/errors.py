@@ -29,7 +29,7 @@ class FormatError(Exception):
 
 
 class UnsupportedError(FormatError):
-    """Sound as far as can be told, but of a version, compression or encryption that cannot be read here."""
+    """Probably valid, but of an unsupported version, compression or encryption."""
 
 
 class UnknownTableError(FormatError):

@@ -1,4 +1,4 @@
-"""What an update says once for all its rows (org.apache.cassandra.db.SerializationHeader, Columns, rows.EncodingStats).
+"""The header of an update for all its rows (org.apache.cassandra.db.SerializationHeader, Columns, rows.EncodingStats).
 
 Layout for messaging: timestamp, local deletion time and TTL that the rows' values are deltas of, then the names of the
 static columns (only if there is a static row) and of the regular columns. Names are resolved in the table at hand.
@@ -334,7 +334,7 @@ def read_deletion_time(buf: bytes, pos: int, header: SerializationHeader) -> tup
 
 
 def skip_deletion_time(buf: bytes, pos: int) -> int:
-    """The position behind the deletion time, which may lie past the buffer's end."""
+    """The position after the deletion time, which may lie past the buffer's end."""
     return skip_int(buf, pos + SIZES[buf[pos]])
 
 

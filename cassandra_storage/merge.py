@@ -1,4 +1,4 @@
-"""Cassandra's reconciliation: which of two writes of the same thing stands.
+"""Cassandra's reconciliation: which of two writes to the same cell or row wins.
 
 Pure functions after org.apache.cassandra.db.rows.Cells (reconcile), Row.Merger and LivenessInfo.supersedes of 4.0, 4.1
 and 5.0, which are one; used for 3.11 too, which has other ties (docs/decisions/0007-merge-rules.md).

@@ -1,4 +1,4 @@
-"""Serialized mutations (org.apache.cassandra.db.Mutation.MutationSerializer): a count of partition updates, then they.
+"""Serialized mutations (org.apache.cassandra.db.Mutation.MutationSerializer): a count, and then the partition updates.
 
 All updates of a mutation are of one keyspace and one partition key, each of another table.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def read_mutation(
     buf: bytes, messaging_version: int, tables: Mapping[bytes, TableMetadata]
 ) -> tuple[PartitionUpdate, ...]:
-    """The updates of the mutation that `buf` wholly is; errors as read_partition_update."""
+    """The updates of the mutation that fills `buf`; errors as read_partition_update."""
     return tuple(update for update, _ in read_updates(buf, messaging_version, tables))
 
 
@@ -42,7 +42,7 @@ def read_updates(
 def split_mutation(
     buf: bytes, messaging_version: int, tables: Mapping[bytes, TableMetadata]
 ) -> list[tuple[TableMetadata, list[SingleRowUpdate]]]:
-    """The single-row parts of the mutation that `buf` wholly is, by update; errors as read_partition_update.
+    """The single-row parts of the mutation that fills `buf`, by update; errors as read_partition_update.
 
     Rows carry no size: an update of an unknown table or column cannot be stepped over, and makes the whole mutation
     raise. Nothing of it is given out before all of it is read.
@@ -86,4 +86,4 @@ def _read_count(buf: bytes) -> tuple[int, int]:
 
 def _check_end(buf: bytes, pos: int) -> None:
     if pos != len(buf):
-        raise FormatError("bytes behind a mutation's end", position=pos)
+        raise FormatError("bytes after a mutation's end", position=pos)

@@ -1,4 +1,4 @@
-"""PartitionUpdate (org.apache.cassandra.db.partitions): what one mutation writes to one partition of one table."""
+"""PartitionUpdate (org.apache.cassandra.db.partitions): one mutation's writes to one Cassandra partition of a table."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class SingleRowUpdate(NamedTuple):
 def read_partition_update(
     buf: bytes, pos: int, messaging_version: int, tables: Mapping[bytes, TableMetadata]
 ) -> tuple[PartitionUpdate, int]:
-    """The update that starts at `pos` and the position behind it; `tables` by the 16 bytes of their id.
+    """The update that starts at `pos` and the position after it; `tables` by the 16 bytes of their id.
 
     Rows that hold nothing but cells of dropped columns are left out. FormatError on anything that is no update,
     UnknownTableError and UnknownColumnError where the tables do not fit it.
@@ -138,7 +138,7 @@ def _read_start(buf: bytes, pos: int, tables: Mapping[bytes, TableMetadata]) -> 
 
 
 def _check_flags(flags: int, pos: int) -> None:
-    """PartitionUpdateSerializer.deserialize; flags that nobody has given a meaning are ignored."""
+    """PartitionUpdateSerializer.deserialize; flags without a defined meaning are ignored."""
     if flags & (_IS_REVERSED | _HAS_ROW_ESTIMATE) != _HAS_ROW_ESTIMATE:
         raise FormatError(f"partition update with invalid flags {flags:#04x}", position=pos - 1)
 
@@ -182,7 +182,7 @@ def _opened_for(marker: Marker, opened: tuple[ClusteringBound, DeletionTime] | N
 def split_partition_update(
     buf: bytes, pos: int, messaging_version: int, tables: Mapping[bytes, TableMetadata]
 ) -> tuple[list[SingleRowUpdate], TableMetadata, int]:
-    """The parts of the update that starts at `pos`, its table, and the position behind it; errors as
+    """The parts of the update that starts at `pos`, its table, and the position after it; errors as
     read_partition_update.
 
     In this order: partition deletion, static row, rows and ranges in clustering order. An empty update has no parts.
@@ -214,7 +214,7 @@ def _split(
             SingleRowUpdate(
                 "partition_deletion",
                 key,
-                (lead.of(_HAS_PARTITION_DELETION), _NO_COLUMNS, buf[pos:end], _NO_ROWS + _END),
+                (lead.with_flags(_HAS_PARTITION_DELETION), _NO_COLUMNS, buf[pos:end], _NO_ROWS + _END),
             )
         )
         pos = end
@@ -225,7 +225,7 @@ def _split(
             SingleRowUpdate(
                 "static",
                 key,
-                (lead.of(_HAS_STATIC_ROW), row.columns.raw, _NO_COLUMNS, *pieces, _NO_ROWS + _END),
+                (lead.with_flags(_HAS_STATIC_ROW), row.columns.raw, _NO_COLUMNS, *pieces, _NO_ROWS + _END),
             )
         )
         pos = row.end
@@ -241,15 +241,15 @@ class _Lead(NamedTuple):
     id_and_key: bytes
     stats: bytes
 
-    def of(self, flags: int) -> bytes:
+    def with_flags(self, flags: int) -> bytes:
         return self.id_and_key + bytes((_HAS_ROW_ESTIMATE | flags,)) + self.stats
 
 
 def _split_unfiltereds(
     buf: bytes, pos: int, header: SerializationHeader, lead: _Lead, parts: list[SingleRowUpdate]
 ) -> int:
-    """Rows and ranges up to the end of the partition; the position behind it."""
-    key, row_lead = lead.partition_key, lead.of(0)
+    """Rows and ranges up to the end of the partition; the position after it."""
+    key, row_lead = lead.partition_key, lead.with_flags(0)
     opened: tuple[Marker, bytes] | None = None
     while not (flags := buf[pos]) & END_OF_PARTITION:
         if flags & IS_MARKER:

@@ -77,7 +77,7 @@ MARKER_KINDS: dict[Kind, tuple[Kind | None, Kind | None]] = {
 
 
 def read_row(buf: bytes, pos: int, header: SerializationHeader, *, is_static: bool = False) -> tuple[Row, int]:
-    """One row and the position behind it; FormatError on anything that is none. Cells that a DROP of their column
+    """One row and the position after it; FormatError on anything that is none. Cells that a DROP of their column
     covers are left out, so the row may be empty.
     """
     try:
@@ -117,7 +117,7 @@ def parse_row(buf: bytes, pos: int, header: SerializationHeader, *, is_static: b
 
 
 def _row_flags(buf: bytes, pos: int, *, is_static: bool) -> tuple[int, int, int]:
-    """(flags, extended flags, position behind them). Extended flags that nobody has given a meaning are ignored."""
+    """(flags, extended flags, position after them). Extended flags without a defined meaning are ignored."""
     flags = buf[pos]
     if not flags & _EXTENSION:
         extended, end = 0, pos + 1
@@ -216,7 +216,7 @@ def row_pieces(buf: bytes, pos: int, row: RowExtent) -> tuple[bytes, ...]:
 
 def parse_marker(buf: bytes, pos: int, header: SerializationHeader) -> tuple[Marker, int]:
     """UnfilteredSerializer.deserializeMarkerBody with what comes before it."""
-    kind, values, pos = read_bound(buf, _behind_flags(buf, pos), header.clustering_lengths)
+    kind, values, pos = read_bound(buf, _skip_flags(buf, pos), header.clustering_lengths)
     close_kind, open_kind = MARKER_KINDS[kind]
     close = open_ = None
     if close_kind is not None:
@@ -228,7 +228,7 @@ def parse_marker(buf: bytes, pos: int, header: SerializationHeader) -> tuple[Mar
     return Marker(close, open_), pos
 
 
-def _behind_flags(buf: bytes, pos: int) -> int:
+def _skip_flags(buf: bytes, pos: int) -> int:
     return pos + (2 if buf[pos] & _EXTENSION else 1)
 
 
@@ -236,7 +236,7 @@ def split_marker(buf: bytes, pos: int, clustering_lengths: tuple[int, ...]) -> t
     """(the marker that closes the range before, the one that opens the next): a boundary gives both. Each is a whole
     serialized marker. The marker at `pos` must have been parsed before.
     """
-    start = _behind_flags(buf, pos)
+    start = _skip_flags(buf, pos)
     kind, pos = skip_bound(buf, start, clustering_lengths)
     values = buf[start + 1 : pos]
     markers: list[bytes | None] = []

@@ -1,4 +1,4 @@
-"""What differs between Cassandra's versions, as data: nothing else asks which version it reads.
+"""The differences between Cassandra's versions, as data: no other module checks the version.
 
 Commit log versions are CommitLogDescriptor's, messaging versions MessagingService's. A version that is not in a table
 is refused by name; making one readable means adding its line here (and, for its tests, vectors of a real server).

@@ -22,7 +22,7 @@ _LIMITS = tuple(1 << (7 * size) for size in range(MAX_SIZE))
 
 
 def read_unsigned_vint(buf: bytes, pos: int) -> tuple[int, int]:
-    """VIntCoding.readUnsignedVInt: (value in 0 .. 2**64 - 1, position behind it)."""
+    """VIntCoding.readUnsignedVInt: (value in 0 .. 2**64 - 1, position after it)."""
     if pos >= len(buf):
         raise FormatError("ends where an integer should be", position=pos)
     first = buf[pos]
@@ -36,13 +36,13 @@ def read_unsigned_vint(buf: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_vint(buf: bytes, pos: int) -> tuple[int, int]:
-    """VIntCoding.readVInt: (value in -2**63 .. 2**63 - 1 from its zigzag form, position behind it)."""
+    """VIntCoding.readVInt: (value in -2**63 .. 2**63 - 1 from its zigzag form, position after it)."""
     value, pos = read_unsigned_vint(buf, pos)
     return (value >> 1) ^ -(value & 1), pos
 
 
 def read_int(buf: bytes, pos: int) -> tuple[int, int]:
-    """VIntCoding.readUnsignedVInt32: (value, position behind it); negatives are written sign-extended to 64 bits."""
+    """VIntCoding.readUnsignedVInt32: (value, position after it); negatives are written sign-extended to 64 bits."""
     value, end = read_unsigned_vint(buf, pos)
     if value > 0x7FFFFFFF:
         value -= 1 << 64
@@ -52,13 +52,13 @@ def read_int(buf: bytes, pos: int) -> tuple[int, int]:
 
 
 def skip_int(buf: bytes, pos: int) -> int:
-    """The position behind what read_int would read, which may lie past the buffer's end."""
+    """The position after what read_int would read, which may lie past the buffer's end."""
     size = SIZES[buf[pos]]
     return pos + size if size < 5 else read_int(buf, pos)[1]  # up to 4 bytes it fits 32 bits
 
 
 def read_sized(buf: bytes, pos: int) -> tuple[bytes, int]:
-    """ByteBufferUtil.readWithVIntLength: (the bytes that follow their length, position behind them)."""
+    """ByteBufferUtil.readWithVIntLength: (the bytes that follow their length, position after them)."""
     length, start = read_unsigned_vint(buf, pos)
     end = start + length
     if end > len(buf):

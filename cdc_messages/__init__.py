@@ -1,1 +1,1 @@
-"""What travels through Kafka: raw messages, table schemas, change messages and their Avro."""
+"""The messages in Kafka: raw messages, table schemas and change messages, and their JSON and Avro forms."""

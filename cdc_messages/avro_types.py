@@ -1,4 +1,4 @@
-"""The Avro type of each CQL type (docs/formats/messages.md has the table), which loses nothing but empty values."""
+"""The Avro type of each CQL type (see the table in docs/formats/messages.md). Only empty values are lost."""
 
 from __future__ import annotations
 
@@ -78,22 +78,22 @@ _STRINGS = (NativeType("text"), NativeType("ascii"))
 
 
 class AvroType(NamedTuple):
-    """schema: as it stands at this place (a record that was defined before is its full name)."""
+    """`schema`: as used at this place; a record that was defined earlier is only its full name."""
 
     schema: AvroSchema
     encode: Encoder
 
 
 class AvroTypes:
-    """The types of one schema: named types are defined where they are first met and named after that.
+    """The types of one schema. A named type is defined at its first use; later uses have only its name.
 
     Records are named so that no other column can change their names: a user type is `<namespace>.types.<name>`, a
     tuple `<namespace>.columns.<path>.Tuple`, a map's entry `<namespace>.columns.<path>.Entry`, where the path is the
     column and `element`, `key`, `value` or the field on the way down. Inside a user type the path starts at the type.
     """
 
-    def __init__(self, of: str) -> None:
-        self._namespace = of
+    def __init__(self, avro_namespace: str) -> None:
+        self._namespace = avro_namespace
         self._user_types: dict[str, tuple[str, tuple[str, ...], tuple[CqlType, ...]]] = {}
         self._shared: set[str] = set()
 
@@ -150,7 +150,7 @@ class AvroTypes:
         return AvroType({"type": "array", "items": entry, "cqlType": "map"}, encode)
 
     def _tuple(self, types: tuple[CqlType, ...], path: str) -> AvroType:
-        schemas, encoders = self._fields({f"f{index}": of for index, of in enumerate(types)}, path)
+        schemas, encoders = self._fields({f"f{index}": field_type for index, field_type in enumerate(types)}, path)
         schema = {"type": "record", "name": "Tuple", "namespace": path, "cqlType": "tuple", "fields": schemas}
         return AvroType(schema, avro_values.frozen_record(encoders))
 
@@ -161,8 +161,8 @@ class AvroTypes:
         definition = (cql_type.name, cql_type.field_names, cql_type.field_types)
         if self._user_types.setdefault(full_name, definition) != definition:
             raise MessageError(f"two user types {cql_type.name} that differ, in one table")
-        of = dict(zip(cql_type.field_names, cql_type.field_types, strict=True))
-        schemas, encoders = self._fields(of, full_name)
+        field_types = dict(zip(cql_type.field_names, cql_type.field_types, strict=True))
+        schemas, encoders = self._fields(field_types, full_name)
         make = avro_values.record_cells if cql_type.is_multi_cell else avro_values.frozen_record
         if is_known:
             return AvroType(full_name, make(encoders))
@@ -181,7 +181,7 @@ class AvroTypes:
 
 
 def field(cql_name: str, name: str, cql_type: CqlType, schema: AvroSchema, *, is_nullable: bool) -> dict[str, Any]:
-    """A record's field of a column: a nullable one is null if a writer's schema does not have it."""
+    """The field of a column. A nullable field is null if the writer's schema does not have it."""
     described: dict[str, Any] = {"name": name, "type": schema, "cqlType": type_text(cql_type)}
     if is_nullable:
         described |= {"type": ["null", schema], "default": None}

@@ -142,8 +142,8 @@ def frozen_list(element: Encoder) -> Encoder:
     return lambda value: encode_array([element(item) for item in marshal.elements(_not_empty(value))])
 
 
-def vector(of: VectorType, element: Encoder) -> Encoder:
-    return lambda value: encode_array([element(item) for item in marshal.vector_elements(of, _not_empty(value))])
+def vector(type_: VectorType, element: Encoder) -> Encoder:
+    return lambda value: encode_array([element(item) for item in marshal.vector_elements(type_, _not_empty(value))])
 
 
 def frozen_map(key: Encoder, value: Encoder) -> Encoder:

@@ -1,4 +1,4 @@
-"""What the fold emits for a row: a RowChange, still in Cassandra's serialized values."""
+"""What the fold emits for a row: a RowChange, with values in Cassandra's serialization."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Cause: TypeAlias = Literal["write", "expiry", "schema"]
 
 
 class Source(NamedTuple):
-    """Where a change comes from: the message's largest write timestamp (µs) and its place in a node's commit log.
+    """The origin of a change: its largest write timestamp (µs) and its place in a node's commit log.
 
-    incomplete: the row's partition lacked something, so that the row may not be what `SELECT` shows.
+    `incomplete`: a mutation of the row's Cassandra partition is missing, so the row may differ from `SELECT`'s.
     """
 
     ts_us: int
@@ -31,10 +31,10 @@ class Source(NamedTuple):
 
 
 class RowChange(NamedTuple):
-    """One change of one visible row; `clustering` is None for the row of a partition that has only statics.
+    """One change of one visible row; `clustering` is None for the row of a Cassandra partition with only statics.
 
-    `row_sequence` is one more with each change of the row; `schema` is the digest of the table schema whose columns the
-    images have.
+    `row_sequence` increases by one with each change of the row. `schema` is the digest of the table schema of the
+    images' columns.
     """
 
     partition_key: bytes
@@ -48,5 +48,5 @@ class RowChange(NamedTuple):
 
 
 def change_op(before: RowImage | None, after: RowImage | None) -> Op:
-    """Of a change from one image to another."""
+    """The operation that changes one image into another."""
     return "c" if before is None else "d" if after is None else "u"

@@ -31,7 +31,7 @@ except PackageNotFoundError:  # run from a source tree that was not installed
 
 
 class _Column(NamedTuple):
-    """How a column is written: `name` is its field's."""
+    """How a column is encoded; `name` is the name of its field."""
 
     cql_name: str
     name: str
@@ -39,9 +39,9 @@ class _Column(NamedTuple):
     encode: Encoder
 
 
-class _OddValues(NamedTuple):
-    """The names (as encoded strings) of fields that are null because Avro has no form of their value: it is empty, or
-    none of its type, which Cassandra lets pass in places (docs/formats/messages.md).
+class _UnrepresentableFields(NamedTuple):
+    """The names (as encoded strings) of fields that are null because Avro cannot represent their value: it is empty, or
+    not a value of its type, which Cassandra sometimes accepts (docs/formats/messages.md).
     """
 
     empty: list[bytes]
@@ -49,27 +49,27 @@ class _OddValues(NamedTuple):
 
 
 def key_schema(table: TableMetadata, prefix: str) -> dict[str, Any]:
-    """The key: a record of the primary key's columns. It does not depend on any other column."""
-    of = _namespace(table, prefix)
-    return _record("Key", of, _fields(table, of, table.partition_key + table.clustering)[0])
+    """The key: a record of the primary key's columns. It depends on no other column."""
+    avro_namespace = _namespace(table, prefix)
+    return _record("Key", avro_namespace, _fields(table, avro_namespace, table.partition_key + table.clustering)[0])
 
 
 def value_schema(table: TableMetadata, prefix: str) -> dict[str, Any]:
     """The value: the envelope with a record of all columns, the key's first."""
-    of = _namespace(table, prefix)
-    row = _record("Value", of, _fields(table, of, table.columns)[0])
+    avro_namespace = _namespace(table, prefix)
+    row = _record("Value", avro_namespace, _fields(table, avro_namespace, table.columns)[0])
     fields: list[dict[str, Any]] = [
         {"name": "before", "type": ["null", row], "default": None},
-        {"name": "after", "type": ["null", f"{of}.Value"], "default": None},
-        {"name": "source", "type": _source_schema(of)},
+        {"name": "after", "type": ["null", f"{avro_namespace}.Value"], "default": None},
+        {"name": "source", "type": _source_schema(avro_namespace)},
         {"name": "op", "type": "string"},
         {"name": "ts_ms", "type": ["null", "long"], "default": None},
     ]
-    return _record("Envelope", of, fields)
+    return _record("Envelope", avro_namespace, fields)
 
 
 def schema_text(schema: dict[str, Any]) -> str:
-    """The text under which a schema is registered and looked up: the same for the same schema."""
+    """The text of a schema in the registry: equal schemas have equal texts."""
     return json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -116,22 +116,22 @@ class ChangeEncoder:
     def encode(
         self, change: RowChange, ts_ms: int | None = None, *, without_before: bool = False
     ) -> tuple[bytes, bytes] | None:
-        """The change's message, key and value; `ts_ms` is when it was made, now if not given. `without_before` leaves
-        the row before out, and says so, where there is one.
+        """The change's message, key and value. `ts_ms` is when the message was made, by default now. `without_before`
+        omits `before` and names it in `left_out`.
 
-        None if the row's key has no form in Avro: an empty value of a type without one, a null of a compact table, a
-        value that is none of its type. MessageError if the change is not one of this table's.
+        None if Avro cannot represent the row's key: an empty value of a type without one, a null of a compact table,
+        or a value that is not of its type. MessageError if the change is not one of this table.
         """
         key = self._key(change)
         if key is None:
             return None
-        odd = _OddValues([], [])
+        unrepresentable = _UnrepresentableFields([], [])
         left_out = _BEFORE if without_before and change.before is not None else ()
         value = (
             self._value_header,
-            self._image("before", None if left_out else change.before, key, odd),
-            self._image("after", change.after, key, odd),
-            self._source(change, odd, left_out),
+            self._image("before", None if left_out else change.before, key, unrepresentable),
+            self._image("after", change.after, key, unrepresentable),
+            self._source(change, unrepresentable, left_out),
             encode_string(change.op),
             VALUE,
             encode_long(time_ns() // 1_000_000 if ts_ms is None else ts_ms),
@@ -153,8 +153,8 @@ class ChangeEncoder:
             fields.append(encoded)
         return b"".join(fields)
 
-    def _image(self, which: str, image: RowImage | None, key: bytes, odd: _OddValues) -> bytes:
-        """The union of null and the row; names of fields whose values have no form in Avro go to `odd`."""
+    def _image(self, which: str, image: RowImage | None, key: bytes, unrepresentable: _UnrepresentableFields) -> bytes:
+        """The union of null and the row; `unrepresentable` gets the names of fields that Avro cannot represent."""
         if image is None:
             return NULL
         parts = [VALUE, key]
@@ -169,10 +169,10 @@ class ChangeEncoder:
                 encoded = encode(value)
             except EmptyValueError:
                 parts.append(NULL)
-                odd.empty.append(encode_string(f"{which}.{name}"))
+                unrepresentable.empty.append(encode_string(f"{which}.{name}"))
             except FormatError:
                 parts.append(NULL)
-                odd.unreadable.append(encode_string(f"{which}.{name}"))
+                unrepresentable.unreadable.append(encode_string(f"{which}.{name}"))
             except MessageError as error:
                 raise MessageError(f"column {cql_name}: {error}") from error
             else:
@@ -182,7 +182,7 @@ class ChangeEncoder:
             raise MessageError(f"columns that {self._table.qualified_name} does not have: {sorted(unknown)}")
         return b"".join(parts)
 
-    def _source(self, change: RowChange, odd: _OddValues, left_out: Sequence[bytes]) -> bytes:
+    def _source(self, change: RowChange, unrepresentable: _UnrepresentableFields, left_out: Sequence[bytes]) -> bytes:
         """The source record; what rarely changes is kept encoded."""
         source = change.source
         if self._file != (source.host, source.file):
@@ -197,8 +197,8 @@ class ChangeEncoder:
             encode_long(source.position),
             encode_string(source.cause),
             encode_long(change.row_sequence),
-            encode_array(odd.empty),
-            encode_array(odd.unreadable),
+            encode_array(unrepresentable.empty),
+            encode_array(unrepresentable.unreadable),
             TRUE if source.incomplete else FALSE,
             encode_array(left_out),
         )
@@ -213,7 +213,7 @@ def _partition_key(table: TableMetadata, key: bytes) -> list[bytes]:
 
 
 def _key_field(column: _Column, value: bytes | None, *, may_be_null: bool) -> bytes | None:
-    """None if the value has no form in the key; null is the row of a partition that has only statics, and no other."""
+    """None if the key cannot represent the value. Only the row of a partition with only statics may have null."""
     if value is None:
         if not may_be_null:
             return None
@@ -231,15 +231,15 @@ def _namespace(table: TableMetadata, prefix: str) -> str:
     return namespace(prefix, table.keyspace, table.name)
 
 
-def _record(name: str, of: str, fields: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"type": "record", "name": name, "namespace": of, "fields": fields}
+def _record(name: str, avro_namespace: str, fields: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"type": "record", "name": name, "namespace": avro_namespace, "fields": fields}
 
 
 def _fields(
-    table: TableMetadata, of: str, columns: Iterable[ColumnMetadata]
+    table: TableMetadata, avro_namespace: str, columns: Iterable[ColumnMetadata]
 ) -> tuple[list[dict[str, Any]], list[_Column]]:
     names = _field_names(table)
-    types = AvroTypes(of)
+    types = AvroTypes(avro_namespace)
     schemas, described = [], []
     for column in columns:
         avro_type = types.column(names[column.name], column.type)
@@ -257,17 +257,17 @@ def _field_names(table: TableMetadata) -> dict[str, str]:
 
 
 def _is_nullable(table: TableMetadata, column: ColumnMetadata) -> bool:
-    """The row of a partition that has only statics has no clustering. Dropping the last static changes no key."""
+    """The row of a partition with only statics has no clustering. Dropping the last static does not change the key."""
     if column.kind is ColumnKind.CLUSTERING:
         dropped = (dropped.column.kind for dropped in table.dropped_columns.values())
         return bool(table.static_columns) or ColumnKind.STATIC in dropped
     return column.kind is not ColumnKind.PARTITION_KEY
 
 
-def _source_schema(of: str) -> dict[str, Any]:
+def _source_schema(avro_namespace: str) -> dict[str, Any]:
     return _record(
         "Source",
-        of,
+        avro_namespace,
         [
             {"name": "version", "type": "string"},
             {"name": "connector", "type": "string"},

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 class MessageError(Exception):
-    """A message that is not what this build can read or write: `reason` says what is wrong and holds no row values.
+    """A message that this build cannot read or write. `reason` says why, without row values.
 
-    Reading: another wire format, a format version that is neither this build's nor the one before, damaged bytes.
-    Writing: a value that its column's type cannot have. Nothing of the message may be used.
+    Reading: another wire format, a format version that is neither this build's nor the one before, or damaged bytes.
+    Writing: a value that its column's type cannot have. No part of the message may be used.
     """
 
     def __init__(self, reason: str) -> None:
@@ -16,11 +16,11 @@ class MessageError(Exception):
 
 
 class NextVersionError(MessageError):
-    """It is whole, as far as can be seen, but of the format version after this build's."""
+    """The message has the format version after this build's."""
 
 
 def check_version(version: object, readable: range, what: str) -> None:
-    """Raise MessageError unless this build reads format `version` of `what`: its own or the one before."""
+    """Raise MessageError unless this build reads this format version of `what`: its own or the one before."""
     if not isinstance(version, int) or version not in readable:
         known = " and ".join(str(number) for number in readable)
         kind = NextVersionError if version == readable.stop else MessageError

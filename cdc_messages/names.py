@@ -1,4 +1,4 @@
-"""Avro names for CQL's: Avro allows `[A-Za-z_][A-Za-z0-9_]*`, CQL nearly anything between quotes."""
+"""Avro names for CQL names: Avro allows `[A-Za-z_][A-Za-z0-9_]*`, CQL almost any text between quotes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_]|^[0-9]")
 
 
 def avro_name(name: str) -> str:
-    """The name if Avro allows it, else with each offending character as `_x<hex>_` (as in SQL/XML, ISO 9075-14)."""
+    """The name, with each character that Avro does not allow as `_x<hex>_` (as in SQL/XML, ISO 9075-14)."""
     if not name:
         return "_"
     return _INVALID_CHARACTER.sub(lambda match: f"_x{ord(match[0]):04X}_", name)
 
 
 def avro_names(names: Iterable[str], taken: frozenset[str] = frozenset()) -> dict[str, str]:
-    """CQL name -> Avro name for the fields of one record, all different and none of those `taken`.
+    """CQL name -> Avro name for the fields of one record. All are different, and none is in `taken`.
 
-    Names that Avro allows are given out first, so that a column added later changes none of them; who comes to a name
-    that is taken gets underscores after it.
+    Names that Avro allows are assigned first, so that a column added later does not change them. A name that is already
+    taken gets underscores appended.
     """
     used = set(taken)
     mapped = {}

@@ -1,7 +1,7 @@
-"""Raw messages: what publishers send, one for each row's update, and heartbeats and gaps between them.
+"""Raw messages: publishers send one for each row's update, and heartbeats and gaps between them.
 
-Avro in the Confluent wire format. The first field is the format version, which alone says how the rest is laid out:
-a reader needs no registry, and takes its own version and the one before.
+They are Avro in the Confluent wire format. The first field is the format version, which determines the layout of the
+others: a reader needs no registry, and reads its own version and the one before.
 """
 
 from __future__ import annotations
@@ -18,26 +18,25 @@ from cdc_messages import wire
 from cdc_messages.errors import MessageError, check_version
 
 FORMAT_VERSION = 1
-READABLE_VERSIONS = range(1, FORMAT_VERSION + 1)  # version 1 has none before it
+READABLE_VERSIONS = range(1, FORMAT_VERSION + 1)  # there is no version before 1
 
 Kind: TypeAlias = Literal["row", "static", "partition_deletion", "range_deletion", "gap", "heartbeat"]
 
 
 @dataclass(frozen=True, slots=True)
 class RawMessage:
-    """What a raw message says.
+    """The content of a raw message.
 
-    kind: row, static, partition_deletion or range_deletion: `update` is a PartitionUpdate of that one thing, in
-        Cassandra's serialization of `messaging_version`. gap: a quarantined mutation, `update` is what is known of it;
-        the messages of its replay have the same host, segment and position. A gap whose `file` is empty says that
-        nothing is missing after all where `update` names a mark: of a gap its place_id (docs/decisions/0015). Under an
-        empty key a gap is of every partition.
-        heartbeat: `update` is empty, nothing about rows is said.
+    kind: row, static, partition_deletion or range_deletion: `update` is a PartitionUpdate with that one element, in
+        Cassandra's serialization of `messaging_version`. gap: a quarantined mutation; `update` is what is known of it.
+        The messages of its replay have the same host, segment and position. A gap with an empty `file` resolves the
+        gap whose place_id is `update` (docs/decisions/0015). A gap with an empty key is a gap of every Cassandra
+        partition. heartbeat: `update` is empty; the message says nothing about rows.
     table_id, host_id: UUIDs, 16 bytes. schema_digest: 16 bytes (cdc_messages.tables.digest).
-    truncation_epoch: the number of truncations of the table that this host's log has passed.
-    segment, position, index: the CommitLogPosition of the mutation and the place in it; `file` the segment's name.
-    published_up_to_segment, published_up_to_position: all of the host's log up to there has been acknowledged
-        (heartbeats; 0 elsewhere). clock: the host's time in µs when the message was made.
+    truncation_epoch: the number of truncations of the table in this host's log so far.
+    segment, position, index: the CommitLogPosition of the mutation and the place in it; `file` is the segment's name.
+    published_up_to_segment, published_up_to_position: Kafka has acknowledged the host's log up to there (heartbeats;
+        0 in other messages). clock: the host's time in µs when the message was made.
     """
 
     kind: Kind
@@ -60,12 +59,12 @@ _PLACE = struct.Struct(">16sqq")
 
 
 def place_id(host_id: bytes, segment: int, position: int) -> bytes:
-    """What names a gap (16 bytes): the place of the mutation that is missing."""
+    """The id of a gap (16 bytes), from the place of the missing mutation."""
     return blake2b(_PLACE.pack(host_id, segment, position), digest_size=16).digest()
 
 
 def _bytes16(name: str, doc: str) -> dict[str, Any]:
-    """A field of 16 bytes: Avro's fixed would need a named type for each and tells readers no more."""
+    """A field of 16 bytes. Avro's fixed would need a named type for each field, for no benefit."""
     return {"name": name, "type": "bytes", "doc": doc}
 
 
@@ -116,7 +115,7 @@ def encode(message: RawMessage, schema_id: int) -> bytes:
 
 
 def is_heartbeat(data: bytes) -> bool:
-    """Is this the message of a heartbeat? False also for what cannot be read: two bytes are looked at."""
+    """Whether this is a heartbeat, by two of its bytes; False for a message that cannot be read."""
     return data[wire.HEADER_SIZE : wire.HEADER_SIZE + 2] == _HEARTBEAT
 
 
@@ -130,7 +129,7 @@ def decode(data: bytes) -> RawMessage:
         record: Any = schemaless_reader(stream, _PARSED, None)
         del record["format_version"]
         message = RawMessage(**record)
-    except Exception as error:  # fastavro raises whatever it stumbles over: EOFError, IndexError, ValueError, ...
+    except Exception as error:  # fastavro raises EOFError, IndexError, ValueError and others
         raise MessageError(f"damaged raw message: {type(error).__name__}") from error
     if stream.tell() != len(data):
         raise MessageError("damaged raw message: bytes after its end")

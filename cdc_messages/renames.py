@@ -1,4 +1,4 @@
-"""Fields of user types that were renamed: Avro resolves records by names, Cassandra stores fields by position."""
+"""Renamed fields of user types: Avro matches the fields of records by name, Cassandra stores them by position."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def with_aliases(schema: dict[str, Any], earlier: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The schema, whose renamed fields have the names of `earlier` schemas as aliases: so it reads their messages."""
+    """The schema, with the names of `earlier` schemas as aliases of renamed fields, so that it reads their messages."""
     result = deepcopy(schema)
     fields_of = _user_types(result)
     for old in earlier:
@@ -24,7 +24,7 @@ def with_aliases(schema: dict[str, Any], earlier: Iterable[dict[str, Any]]) -> d
 
 
 def is_misread(schema: dict[str, Any], earlier: dict[str, Any]) -> bool:
-    """Whether a field has a name that another field had: messages of before would be read into the wrong one."""
+    """Whether a field has a name that another field had: earlier messages would be read into the wrong field."""
     before = _user_types(earlier)
     for name, fields in _user_types(schema).items():
         former = {field["name"]: position for position, field in enumerate(before.get(name, ()))}
@@ -36,8 +36,8 @@ def is_misread(schema: dict[str, Any], earlier: dict[str, Any]) -> bool:
 def _user_types(envelope: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """The fields of each user type of a table, by its full name, in order."""
     namespace = f"{envelope['namespace']}.types"  # cdc_messages.avro_types; a table may be called `types` as well
-    found = (of for of in _records(envelope) if of["namespace"] == namespace)
-    return {f"{namespace}.{of['name']}": of["fields"] for of in found}
+    records = (record for record in _records(envelope) if record["namespace"] == namespace)
+    return {f"{namespace}.{record['name']}": record["fields"] for record in records}
 
 
 def _records(schema: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - any part of a schema

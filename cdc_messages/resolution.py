@@ -1,6 +1,6 @@
-"""Whether readers with one Avro schema read messages with another: Avro's schema resolution, for schemas of our making.
+"""Whether a reader with one Avro schema can read messages with another: Avro's schema resolution, for our own schemas.
 
-A registry's level may compare a schema with the one before only; a topic's newest schema has to read all that it holds.
+A registry may compare a schema only with the one before. A topic's newest schema must read all messages of the topic.
 """
 
 from __future__ import annotations
@@ -20,43 +20,43 @@ Schema = Any
 Named = Mapping[str, dict[str, Any]]
 
 
-def reads(reader: dict[str, Any], writer: dict[str, Any]) -> bool:
-    """Whether every message written by the one schema can be read by the other."""
-    return _Resolution(_records(reader), _records(writer)).reads(reader, writer)
+def can_read(reader: dict[str, Any], writer: dict[str, Any]) -> bool:
+    """Whether the reader's schema can read every message of the writer's."""
+    return _Resolution(_records(reader), _records(writer)).can_read(reader, writer)
 
 
 class _Resolution(NamedTuple):
-    """The records of both sides by their full names: after its first place a record is only named."""
+    """The records of both schemas by full name: after its definition a record is only named."""
 
     reader_records: Named
     writer_records: Named
 
-    def reads(self, reader: Schema, writer: Schema) -> bool:  # noqa: PLR0911  one for each kind of type
+    def can_read(self, reader: Schema, writer: Schema) -> bool:  # noqa: PLR0911  one for each kind of type
         if isinstance(writer, list):
-            return all(self.reads(reader, branch) for branch in writer)
+            return all(self.can_read(reader, branch) for branch in writer)
         if isinstance(reader, list):
-            return any(self.reads(branch, writer) for branch in reader)
+            return any(self.can_read(branch, writer) for branch in reader)
         reader, writer = _resolved(reader, self.reader_records), _resolved(writer, self.writer_records)
         kind = reader["type"]
         if kind != writer["type"]:
             return writer["type"] in _PROMOTED.get(kind, ())
         match kind:
             case "array":
-                return self.reads(reader["items"], writer["items"])
+                return self.can_read(reader["items"], writer["items"])
             case "map":
-                return self.reads(reader["values"], writer["values"])
+                return self.can_read(reader["values"], writer["values"])
             case "record":
-                return _full_name(reader) == _full_name(writer) and self._reads_fields(reader, writer)
+                return _full_name(reader) == _full_name(writer) and self._can_read_fields(reader, writer)
         return True
 
-    def _reads_fields(self, reader: dict[str, Any], writer: dict[str, Any]) -> bool:
+    def _can_read_fields(self, reader: dict[str, Any], writer: dict[str, Any]) -> bool:
         written = {field["name"]: field for field in writer["fields"]}
         for field in reader["fields"]:
             names = [field["name"], *field.get("aliases", ())]
             found = next((written[name] for name in names if name in written), None)
             if found is None and "default" not in field:
                 return False
-            if found is not None and not self.reads(field["type"], found["type"]):
+            if found is not None and not self.can_read(field["type"], found["type"]):
                 return False
         return True
 

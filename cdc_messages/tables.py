@@ -1,11 +1,11 @@
 """Table schemas as messages of the compacted topic `<prefix>.tables`.
 
 key: the table's id (16 bytes) and the digest (16 bytes). Value: JSON, `{"altered_at_us", "cluster", "format_version",
-"gc_grace_seconds", "table"}`. The digest is of `table` alone, in a canonical form that is the same whichever version of
-Cassandra the schema was read from: what decoding and the Avro schemas need and nothing else. A changed gc_grace_seconds
-is thus a new value under the same key.
+"gc_grace_seconds", "table"}`. The digest is of `table` alone, in a canonical form that is the same for every version of
+Cassandra: it has only what decoding and the Avro schemas need. So a changed gc_grace_seconds is a new value of the same
+key.
 
-Under a key of the table's id alone stands a mark: `{"format_version", "needs_snapshot_since_us"}`.
+A key that is only the table's id has a snapshot mark: `{"format_version", "needs_snapshot_since_us"}`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 FORMAT_VERSION = 1
-READABLE_VERSIONS = range(1, FORMAT_VERSION + 1)  # version 1 has none before it
+READABLE_VERSIONS = range(1, FORMAT_VERSION + 1)  # there is no version before 1
 DIGEST_SIZE = 16
 
 
 def canonical(table: TableMetadata) -> bytes:
-    """What the digest is made of: compact JSON in UTF-8 with sorted keys, statics and regulars in Cassandra's order."""
+    """The input of the digest: compact JSON in UTF-8 with sorted keys, statics and regulars in Cassandra's order."""
     return _dump(_table_to_json(table))
 
 
@@ -70,12 +70,12 @@ def from_json(value: bytes) -> TableMetadata:
 
 
 def mark_to_json(since: int) -> bytes:
-    """The value of a mark: from `since` (µs) on changes of the table are missing, a snapshot is needed."""
+    """The value of a snapshot mark: changes of the table are missing from `since` (µs) on."""
     return _dump({"format_version": FORMAT_VERSION, "needs_snapshot_since_us": since})
 
 
 def mark_from_json(value: bytes) -> int:
-    """The time (µs) of a mark; MessageError if it is none."""
+    """The time (µs) of a snapshot mark; MessageError if the value is not one."""
     try:
         message = json.loads(value)
         check_version(message["format_version"], READABLE_VERSIONS, "table mark")
@@ -85,8 +85,8 @@ def mark_from_json(value: bytes) -> int:
 
 
 def cluster_name(value: bytes) -> str:
-    """The name of the cluster in a message's value, which from_json has read."""
-    return str(json.loads(value).get("cluster", ""))
+    """The name of the cluster in a message's value, which from_json accepts."""
+    return str(json.loads(value)["cluster"])
 
 
 def _dump(value: object) -> bytes:

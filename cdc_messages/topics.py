@@ -1,4 +1,4 @@
-"""Names of topics, and the partition of a key, as Kafka's own Java clients compute it."""
+"""Names of topics, and the Kafka partition of a key, as Kafka's Java clients compute it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def raw_topic(prefix: str, keyspace: str, table: str) -> str:
 
 
 def change_topic(prefix: str, keyspace: str, table: str, version: int = 1) -> str:
-    """A topic has one key schema for ever: another one is of another version, from 2 on in the name.
+    """A topic always has the same key schema. Another key schema needs another version of the topic, named from 2 on.
 
-    Kafka takes '.' and '_' for the same and Cassandra's names have no '-', so that no other table's topic is like it.
+    Kafka does not distinguish '.' and '_', and Cassandra's names have no '-', so no other table's topic collides.
     """
     return f"{prefix}.{keyspace}.{table}" + (f"-v{version}" if version > 1 else "")
 
@@ -31,7 +31,7 @@ def tables_topic(prefix: str) -> str:
 
 
 class TopicCollision(NamedTuple):
-    """Two topics whose names Kafka takes for one, and what each of them is for (`keyspace.table`, or `schemas`)."""
+    """Two topics whose names Kafka does not distinguish, and the owner of each (`keyspace.table`, or `schemas`)."""
 
     owner: str
     topic: str
@@ -55,7 +55,7 @@ def collisions(prefix: str, tables: Iterable[tuple[str, str]]) -> list[TopicColl
 
 
 def dead_letter_topic(prefix: str, keyspace: str, table: str) -> str:
-    """Where raw messages go that cannot be read."""
+    """The topic of dead-lettered raw messages."""
     return f"{prefix}.dead.{keyspace}.{table}"
 
 
@@ -66,7 +66,7 @@ def table_of(raw_topic: str) -> tuple[str, str]:
 
 
 def check_length(topic: str) -> str:
-    """The topic's name, or MessageError if Kafka refuses one so long."""
+    """The topic's name, or MessageError if it is too long for Kafka."""
     if len(topic) > MAX_TOPIC_LENGTH:
         raise MessageError(f"topic name {topic} has {len(topic)} characters; Kafka allows {MAX_TOPIC_LENGTH}")
     return topic
@@ -82,7 +82,7 @@ def _topics(prefix: str, tables: Iterable[tuple[str, str]]) -> Iterator[tuple[st
 
 
 def partition_for(key: bytes, count: int) -> int:
-    """The partition of a serialized partition key in a topic of `count` partitions (BuiltInPartitioner).
+    """The Kafka partition of a serialized partition key in a topic with `count` partitions (BuiltInPartitioner).
 
     librdkafka's `partitioner=murmur2` gives the same.
     """

@@ -1,8 +1,8 @@
-"""CQL types as JSON, self-contained: a user type is spelled with its fields, at whatever depth it is used.
+"""CQL types as self-contained JSON: a user type has its fields wherever it is used.
 
 A native type is its name; any other an object: `{"list": T}`, `{"set": T}`, `{"map": [K, V]}`, `{"tuple": [T, …]}`,
 `{"user": [keyspace, name, [[field, T], …]]}`, `{"vector": [T, dimension]}`, `{"custom": class}`; a non-frozen one says
-`"multi_cell": true`. Only a column's own type can be non-frozen: what is inside another type is not asked.
+`"multi_cell": true`. Only a column's own type can be non-frozen; the flag of an inner type is ignored.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _to_json(cql_type: CqlType) -> str | dict[str, Any]:  # noqa: PLR0911  one f
         case TupleType(types):
             return {"tuple": [_to_json(element) for element in types]}
         case UserType(keyspace, name, names, types):
-            fields = [[field, _to_json(of)] for field, of in zip(names, types, strict=True)]
+            fields = [[field, _to_json(field_type)] for field, field_type in zip(names, types, strict=True)]
             return {"user": [keyspace, name, fields]}
         case VectorType(elements, dimension):
             return {"vector": [_to_json(elements), dimension]}
@@ -59,25 +59,25 @@ def type_from_json(value: str | Mapping[str, Any]) -> CqlType:  # noqa: PLR0911 
     if isinstance(value, str):
         return NativeType(value)
     is_multi_cell = bool(value.get("multi_cell", False))
-    ((kind, of),) = ((name, inner) for name, inner in value.items() if name != "multi_cell")
+    ((kind, content),) = ((name, inner) for name, inner in value.items() if name != "multi_cell")
     match kind:
         case "list":
-            return ListType(type_from_json(of), is_multi_cell)
+            return ListType(type_from_json(content), is_multi_cell)
         case "set":
-            return SetType(type_from_json(of), is_multi_cell)
+            return SetType(type_from_json(content), is_multi_cell)
         case "map":
-            keys, values = of
+            keys, values = content
             return MapType(type_from_json(keys), type_from_json(values), is_multi_cell)
         case "tuple":
-            return TupleType(tuple(type_from_json(element) for element in of))
+            return TupleType(tuple(type_from_json(element) for element in content))
         case "user":
-            keyspace, name, fields = of
+            keyspace, name, fields = content
             types = tuple(type_from_json(field_type) for _, field_type in fields)
             return UserType(keyspace, name, tuple(field for field, _ in fields), types, is_multi_cell)
         case "vector":
-            elements, dimension = of
+            elements, dimension = content
             return VectorType(type_from_json(elements), int(dimension))
         case "custom":
-            return CustomType(str(of))
+            return CustomType(str(content))
         case _:
             raise ValueError(f"unknown type {kind}")

@@ -1,7 +1,7 @@
 """Partition updates as JSON, in Cassandra's own terms: docs/commitlog-tool.md has the form.
 
-Values (of cells, of keys and clusterings, keys and elements of collections) are shown or only their lengths are; all
-else always is.
+Values (of cells, keys, clusterings and collection elements) are shown in full or as lengths. Everything but values is
+always shown.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def update_json(update: PartitionUpdate, *, with_values: bool) -> Json:
-    """One update; what it does not hold (a partition deletion, a static row, rows, ranges) is left out."""
+    """One update, without the parts that it does not have (a partition deletion, a static row, rows, ranges)."""
     return _UpdateForm(update.table, with_values=with_values).update(update)
 
 
@@ -70,7 +70,7 @@ class _UpdateForm:
         return self._named(self._table.partition_key, values)
 
     def _named(self, columns: Iterable[ColumnMetadata], values: Sequence[bytes | None]) -> Json:
-        """Key or clustering columns; `values` may be fewer, of a bound."""
+        """Key or clustering columns; a bound may have fewer `values`."""
         named = zip(columns, values, strict=False)
         return {column.name: self._value(column.type, value) for column, value in named}
 
@@ -113,10 +113,10 @@ class _UpdateForm:
         """A cell of a multi-cell column: its path is a list's timeuuid, a set's element, a map's key, a field."""
         assert cell.path is not None
         match type_:
-            case ListType(of, _):
-                return {"path": self._value(NativeType("timeuuid"), cell.path), **self._cell(of, cell)}
-            case SetType(of, _):
-                return {"path": self._value(of, cell.path), **self._cell(NativeType("empty"), cell)}
+            case ListType(elements, _):
+                return {"path": self._value(NativeType("timeuuid"), cell.path), **self._cell(elements, cell)}
+            case SetType(elements, _):
+                return {"path": self._value(elements, cell.path), **self._cell(NativeType("empty"), cell)}
             case MapType(keys, values, _):
                 return {"path": self._value(keys, cell.path), **self._cell(values, cell)}
             case UserType():
@@ -151,7 +151,7 @@ def deletion_json(deletion: DeletionTime) -> Json:
 
 
 def liveness_json(liveness: LivenessInfo) -> Json:
-    """`timestamp` in µs; of one that expires `ttl` and `local_expiration_time`, in s."""
+    """`timestamp` in µs; `ttl` and `local_expiration_time`, if it expires, in s."""
     shown = {"timestamp": liveness.timestamp}
     if liveness.ttl != NO_TTL:
         shown |= {"ttl": liveness.ttl, "local_expiration_time": liveness.local_expiration_time}

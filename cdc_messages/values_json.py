@@ -1,6 +1,6 @@
-"""Serialized CQL values as JSON that loses nothing: docs/commitlog-tool.md has the form of each type.
+"""Serialized CQL values as lossless JSON: docs/commitlog-tool.md has the form of each type.
 
-A value that its type cannot read, or a number too long to be worth its decimal digits, is `{"$raw": "0x…"}`.
+A value that is not of its type, and a number with too many digits, is `{"$raw": "0x…"}`.
 """
 
 from __future__ import annotations

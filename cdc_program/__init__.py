@@ -1,1 +1,1 @@
-"""What every program has: settings, error codes, logging and the command line's common parts."""
+"""What all programs share: settings, error codes, logging, the command line, and clients of Cassandra and Kafka."""

@@ -1,4 +1,4 @@
-"""Questions to Cassandra over CQL: the only module that imports the driver."""
+"""A CQL client of Cassandra: the only module that imports the driver."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ RECONNECT_SECONDS = 2.0
 
 
 class Node(NamedTuple):
-    """The node that answers."""
+    """A Cassandra node."""
 
     host_id: UUID
     cluster: str
@@ -57,7 +57,7 @@ class Node(NamedTuple):
 
 
 class CassandraClient:
-    """A connection: rows come as dicts, errors as CdcError CASSANDRA_UNREACHABLE, _AUTH or _QUERY."""
+    """A connection. Rows are dicts; errors are CdcError CASSANDRA_UNREACHABLE, _AUTH or _QUERY."""
 
     def __init__(self, session: Session, where: str) -> None:
         self._session = session
@@ -65,14 +65,14 @@ class CassandraClient:
         self._prepared: dict[str, Any] = {}
 
     def rows(self, query: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
-        """All rows of the answer; parameters stand as %s in the query."""
+        """All rows of the result; the query has %s for each parameter."""
         try:
             return list(self._session.execute(query, parameters or None))
         except _ERRORS as error:
             raise_cdc_error(error, self._where, query)
 
     def write(self, query: str, parameters: Sequence[object] = ()) -> None:
-        """Run a statement often: it is prepared once; parameters stand as ? in the query."""
+        """Run a statement that is prepared once; it has ? for each parameter."""
         try:
             if query not in self._prepared:
                 self._prepared[query] = self._session.prepare(query)
@@ -83,14 +83,14 @@ class CassandraClient:
 
 @contextmanager
 def connect(settings: CassandraSettings, only: str | None = None) -> Iterator[CassandraClient]:
-    """A client of the cluster or, with `only`, of the one node at that address and no other."""
-    _quiet()
+    """A client of the cluster, or with `only` of the one node at that address."""
+    _silence_driver_log()
     contact_points = [only] if only else settings.contact_points
     where = ", ".join(f"{host}:{settings.port}" for host in contact_points)
-    with _reported(settings, where):
+    with _connection_errors(settings, where):
         cluster = _cluster(settings, contact_points, pinned=bool(only))
     try:
-        with _reported(settings, where):
+        with _connection_errors(settings, where):
             session = cluster.connect()
         yield CassandraClient(session, where)
     finally:
@@ -98,7 +98,7 @@ def connect(settings: CassandraSettings, only: str | None = None) -> Iterator[Ca
 
 
 def read_node(client: CassandraClient) -> Node:
-    """Who answers; with a connection to one node, that node."""
+    """The node that answers. A connection to one node has only that node."""
     row = client.rows(
         "SELECT host_id, cluster_name, data_center, release_version FROM system.local WHERE key = 'local'"
     )[0]
@@ -106,7 +106,7 @@ def read_node(client: CassandraClient) -> Node:
 
 
 def live_settings(client: CassandraClient) -> dict[str, str] | None:
-    """The node's settings by name; None where it does not tell them: 3.11, or without the grant."""
+    """The node's settings by name. None if it does not report them: in Cassandra 3.11, or without the permission."""
     try:
         rows = client.rows("SELECT name, value FROM system_views.settings")
     except CdcError as error:
@@ -117,12 +117,12 @@ def live_settings(client: CassandraClient) -> dict[str, str] | None:
 
 
 def peer_datacenters(client: CassandraClient) -> list[str]:
-    """The datacenter of each other node that this one knows."""
+    """The datacenter of each other node of the cluster."""
     return [row["data_center"] for row in client.rows("SELECT data_center FROM system.peers")]
 
 
 def check_cdc_enabled(settings: Mapping[str, str] | None) -> None:
-    """CdcError CDC_DISABLED if the node says, in its `live_settings`, that it keeps no CDC log."""
+    """CdcError CDC_DISABLED if the node's live settings disable CDC."""
     if (settings or {}).get("cdc_enabled", "true") != "true":
         raise CdcError(
             Code.CDC_DISABLED,
@@ -146,9 +146,9 @@ def _cluster(settings: CassandraSettings, contact_points: list[str], *, pinned: 
         execution_profiles={EXEC_PROFILE_DEFAULT: profile},
         connect_timeout=settings.connect_timeout_seconds,
         control_connection_timeout=settings.connect_timeout_seconds,
-        # The driver's own waits grow to ten minutes: a restarted node would be missed for as long as it was away.
+        # The driver's default delay grows to ten minutes: it would reconnect to a restarted node that late.
         reconnection_policy=ConstantReconnectionPolicy(RECONNECT_SECONDS, max_attempts=None),
-        # The programs read system_schema themselves: the driver's own copy costs memory and time.
+        # The programs read system_schema themselves. The driver's own copy would cost memory and time.
         schema_metadata_enabled=False,
         token_metadata_enabled=False,
         compression=False,
@@ -156,7 +156,7 @@ def _cluster(settings: CassandraSettings, contact_points: list[str], *, pinned: 
 
 
 def _tls(settings: CassandraSettings) -> ssl.SSLContext | None:
-    """CdcError CONFIG_INVALID where a file cannot be used."""
+    """CdcError CONFIG_INVALID if a file cannot be used."""
     if not settings.ssl:
         return None
     try:
@@ -174,8 +174,8 @@ def _tls(settings: CassandraSettings) -> ssl.SSLContext | None:
 
 
 @contextmanager
-def _reported(settings: CassandraSettings, where: str) -> Iterator[None]:
-    """What fails while connecting, as a CdcError."""
+def _connection_errors(settings: CassandraSettings, where: str) -> Iterator[None]:
+    """Raises errors of the connection as CdcError."""
     try:
         yield
     except _ERRORS as error:
@@ -191,12 +191,12 @@ def _reported(settings: CassandraSettings, where: str) -> Iterator[None]:
 
 
 def raise_cdc_error(error: Exception, where: str, query: str) -> NoReturn:
-    """Raise the driver's error as one with a code."""
+    """Raise the driver's error as a CdcError."""
     if isinstance(error, _AUTH):
         raise CdcError(
             Code.CASSANDRA_AUTH,
-            f"Cassandra at {where} does not allow: {query} ({_first_line(error)}).",
-            "Grant the role what docs/security.md lists.",
+            f"Cassandra at {where} does not permit: {query} ({_first_line(error)}).",
+            "Grant the role the permissions listed in docs/security.md.",
         ) from error
     if isinstance(error, _UNREACHABLE) or not isinstance(error, RequestExecutionException | DriverException):
         raise CdcError(
@@ -207,7 +207,7 @@ def raise_cdc_error(error: Exception, where: str, query: str) -> NoReturn:
     raise CdcError(
         Code.CASSANDRA_QUERY,
         f"Cassandra at {where} refuses: {query} ({_first_line(error)}).",
-        "See the node's log; this build knows Cassandra 3.11 to 5.0.",
+        "See the node's log. This build supports Cassandra 3.11 to 5.0.",
     ) from error
 
 
@@ -217,6 +217,6 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [""])[0][:200] or type(error).__name__
 
 
-def _quiet() -> None:
-    """The driver logs what it then raises, and every lost connection several times."""
+def _silence_driver_log() -> None:
+    """The driver logs every error that it raises, and every lost connection several times."""
     logging.getLogger("cassandra").setLevel(logging.CRITICAL)

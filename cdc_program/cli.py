@@ -1,12 +1,12 @@
-"""The command line's common parts: each program's cli.py is a Program and its commands.
+"""What the command lines of all programs share: each program's cli.py is a Program and its commands.
 
     main = Program("cassandra-schematizer", tables=("schematizer", "log"), help="…")
 
     @main.program_command("serve", flags={"--port": "schematizer.port"})
     def serve(settings: Settings) -> None: …
 
-Every command takes --config, --set and the log flags, before or behind its name, and so do `config check` and
-`config show`, which each Program has.
+Every command takes --config, --set and the log flags, before or after its name. Each Program also has the commands
+`config check` and `config show`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import structlog
 from cdc_program.describe import mask_url, setting, settings_of, value_text
 from cdc_program.errors import CdcError, Code
 from cdc_program.load import DEFAULT_ORIGIN, Loaded, load_settings
-from cdc_program.logs import configure
+from cdc_program.logs import configure_logging
 from cdc_program.settings import Settings
 
 if TYPE_CHECKING:
@@ -55,17 +55,17 @@ class Program(click.Group):
         params: Sequence[click.Parameter] = (),
         group: click.Group | None = None,
     ) -> Callable[[Callable[..., None]], click.Command]:
-        """Makes a function of the settings (and of `params`) a command; `flags` maps a flag to its setting, `group` is
-        one of this program's if the command is not its own.
+        """Makes a command of a function of the settings and of `params`. `flags` maps a flag to its setting. `group` is
+        the group of the command, by default the program.
 
-        Settings are loaded and logging is set up before it; its errors become one message and an exit status.
+        The command loads the settings, configures logging, and reports an error as one message and an exit status.
         """
 
-        def make(function: Callable[..., None]) -> click.Command:
+        def make_command(function: Callable[..., None]) -> click.Command:
             def callback(**arguments: Any) -> None:  # noqa: ANN401 - what the command's own parameters are
                 with reported_errors():
                     loaded = load_from_context(click.get_current_context())
-                    configure(loaded.settings.log)
+                    configure_logging(loaded.settings.log)
                     function(loaded.settings, **arguments)
 
             command = click.Command(
@@ -81,14 +81,14 @@ class Program(click.Group):
             (group or self).add_command(command)
             return command
 
-        return make
+        return make_command
 
 
 def setting_option(flag: str, name: str) -> click.Option:
-    """A flag for the setting `table.key`; its help and its default are the setting's own."""
+    """A flag for the setting `table.key`, with the help and the default of the setting."""
     known = setting(name)
 
-    def keep(context: click.Context, _option: click.Parameter, value: str | None) -> None:
+    def store_override(context: click.Context, _option: click.Parameter, value: str | None) -> None:
         if value is not None:
             context.meta.setdefault(_OVERRIDES, {})[name] = value
             context.meta.setdefault(_FLAG_NAMES, {})[name] = flag
@@ -97,24 +97,24 @@ def setting_option(flag: str, name: str) -> click.Option:
         [flag],
         metavar=known.metavar,
         expose_value=False,
-        callback=keep,
-        help=f"{known.description} Over {name}.  [default: {known.default_text}]",
+        callback=store_override,
+        help=f"{known.description} Overrides {name}.  [default: {known.default_text}]",
     )
 
 
 def load_from_context(context: click.Context) -> Loaded:
-    """The settings that the flags of this command line, the environment and the file give."""
+    """The settings from this command line's flags, the environment and the file."""
     meta = context.meta
     return load_settings(meta.get(_CONFIG), meta.get(_OVERRIDES, {}), meta.get(_FLAG_NAMES, {}))
 
 
 @contextmanager
 def reported_errors() -> Iterator[None]:
-    """Ends the process as programs do.
+    """Exits the process with one message or log event, and a status.
 
-    CdcError: one message on stderr without a trace, the code's exit status. SIGINT or SIGTERM: KeyboardInterrupt is
-    raised in the main thread, so that the program's `finally` and `with` run, and the exit status is 0. Anything else:
-    logged with its trace, exit status 70.
+    CdcError: one message on stderr without a stack trace, and the code's exit status. SIGINT or SIGTERM: raises
+    KeyboardInterrupt in the main thread, so that the program's `finally` and `with` run, and exits with 0. Any other
+    exception: logged with its stack trace, exit status 70.
     """
     previous = _on_terminate(_interrupt)
     try:
@@ -146,7 +146,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def _on_terminate(handler: Any) -> Any:  # noqa: ANN401 - signal's own types
-    """Sets what SIGTERM does, if this is the main thread, and returns what it did."""
+    """Sets the handler of SIGTERM, if this is the main thread, and returns the previous one."""
     try:
         return signal.signal(signal.SIGTERM, handler)
     except ValueError:
@@ -160,27 +160,27 @@ def _common_options() -> list[click.Parameter]:
             metavar="FILE",
             type=click.Path(path_type=Path),
             expose_value=False,
-            callback=_keep_config,
-            help="The settings file.  [default: $CDC_CONFIG, else ./cdc.toml if it is there]",
+            callback=_store_config,
+            help="The settings file.  [default: $CDC_CONFIG, or ./cdc.toml if it exists]",
         ),
         click.Option(
             ["--set"],
             metavar="TABLE.KEY=VALUE",
             multiple=True,
             expose_value=False,
-            callback=_keep_set,
-            help="Any setting of docs/configuration.md, over file and environment; may be repeated.  [default: none]",
+            callback=_store_overrides,
+            help="Override any setting of docs/configuration.md; may be repeated.  [default: none]",
         ),
         *(setting_option(flag, name) for flag, name in _LOG_FLAGS.items()),
     ]
 
 
-def _keep_config(context: click.Context, _option: click.Parameter, value: Path | None) -> None:
+def _store_config(context: click.Context, _option: click.Parameter, value: Path | None) -> None:
     if value is not None:
         context.meta[_CONFIG] = value
 
 
-def _keep_set(context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> None:
+def _store_overrides(context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> None:
     for assignment in values:
         name, equals, value = assignment.partition("=")
         if not equals or "." not in name:
@@ -190,13 +190,13 @@ def _keep_set(context: click.Context, _option: click.Parameter, values: tuple[st
 
 
 def _config_group(tables: Sequence[str]) -> click.Group:
-    group = click.Group("config", help="The settings: are they valid, and where does each come from?")
+    group = click.Group("config", help="Check and show the settings.")
     group.add_command(
         click.Command(
             "check",
             callback=_check,
             params=_common_options(),
-            help="Checks file, environment and flags; connects to nothing.",
+            help="Checks the file, the environment and the flags, without connecting to any server.",
         )
     )
     group.add_command(
@@ -205,12 +205,12 @@ def _config_group(tables: Sequence[str]) -> click.Group:
             callback=lambda *, everything, as_json: _show(tables, everything=everything, as_json=as_json),
             params=[
                 click.Option(
-                    ["--json", "as_json"], is_flag=True, help="One JSON object: table.key to value and origin."
+                    ["--json", "as_json"], is_flag=True, help="Print one JSON object: table.key to value and origin."
                 ),
-                click.Option(["--all", "everything"], is_flag=True, help="The tables of the other programs too."),
+                click.Option(["--all", "everything"], is_flag=True, help="Also show the tables of the other programs."),
                 *_common_options(),
             ],
-            help="Prints each value and where it comes from; secrets are masked.",
+            help="Prints each value and its origin. Secrets are masked.",
         )
     )
     return group
@@ -220,7 +220,7 @@ def _check() -> None:
     with reported_errors():
         loaded = load_from_context(click.get_current_context())
         given = sum(origin != DEFAULT_ORIGIN for origin in loaded.origins.values())
-        click.echo(f"ok: {loaded.file or 'no settings file'}, {given} values given, the others are defaults")
+        click.echo(f"ok: {loaded.file or 'no settings file'}, {given} values set, the others are defaults")
 
 
 def _show(tables: Sequence[str], *, everything: bool, as_json: bool) -> None:
@@ -236,7 +236,7 @@ def _show(tables: Sequence[str], *, everything: bool, as_json: bool) -> None:
 
 
 def _values_as_json(loaded: Loaded, tables: Sequence[str]) -> dict[str, dict[str, object]]:
-    """`table.key` → {value, origin}; a secret's value is `***`, or empty if it is."""
+    """`table.key` → {value, origin}. A secret's value is `***`, or empty if the secret is."""
     result: dict[str, dict[str, object]] = {}
     for table in tables:
         values = getattr(loaded.settings, table).model_dump(mode="json")

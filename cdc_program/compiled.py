@@ -1,4 +1,4 @@
-"""Whether the modules that every row passes run compiled (`make dist`; pyproject.toml names them)."""
+"""Whether the hot modules run compiled (`make dist` compiles them; pyproject.toml lists them)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ log = structlog.get_logger(__name__)
 
 
 def is_compiled() -> bool:
-    """Of one of them, for all: a wheel has all of them or none."""
+    """Checks one module: a wheel has all of them compiled, or none."""
     return not str(vint.__file__).endswith((".py", ".pyc"))
 
 
-def warn_if_not() -> None:
+def warn_if_not_compiled() -> None:
     if not is_compiled():
         log.warning(
             "not compiled",
             code=Code.NOT_COMPILED.text,
-            problem="This program runs as plain Python: the same results, for up to twice the CPU.",
-            fix="Install a wheel or an archive that `make dist` made.",
+            problem="This program runs as plain Python: the results are the same, but it uses up to twice the CPU.",
+            fix="Install a wheel or an archive built by `make dist`.",
         )

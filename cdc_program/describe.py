@@ -1,4 +1,4 @@
-"""What is known of each setting, from the types of cdc_program/settings.py: for help, errors and documentation."""
+"""Each setting's name, type, default and meaning, from cdc_program/settings: for help, errors and documentation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _BOUNDS: tuple[tuple[type, str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key of one table; `name` is `table.key`, `default` what settings.py gives (a secret is never shown)."""
+    """One key of one table; `name` is `table.key`, `default` as the class has it (a secret is never shown)."""
 
     table: str
     key: str
@@ -59,7 +59,7 @@ class Setting:
 
     @property
     def metavar(self) -> str:
-        """The type as help shows it: INTEGER, [auto|json]."""
+        """The type as shown in help: INTEGER, [auto|json]."""
         first = self.type_text.partition(",")[0]
         return (
             f"[{first.replace(' or ', '|')}]".replace('"', "") if " or " in first else first.upper().replace(" ", "_")
@@ -71,7 +71,7 @@ class Setting:
 
 
 def value_text(value: object) -> str:
-    """A value as cdc.toml would have it; secrets masked; none where there is none."""
+    """A value as in cdc.toml, with secrets masked; `none` for None."""
     match value:
         case SecretStr():
             return '"***"' if value.get_secret_value() else '""'
@@ -88,7 +88,7 @@ def value_text(value: object) -> str:
 
 
 def mask_url(url: str) -> str:
-    """The text with the password of each URL in it masked."""
+    """The text, with the password of each URL masked."""
     return _URL_PASSWORD.sub(r"\1***@", url)
 
 
@@ -110,7 +110,7 @@ def all_settings() -> Iterator[Setting]:
 
 
 def setting(name: str) -> Setting:
-    """The setting `table.key`; KeyError if there is none."""
+    """The setting `table.key`; KeyError if it does not exist."""
     return {known.name: known for known in all_settings()}[name]
 
 

@@ -1,6 +1,6 @@
-"""Every error and alert has a code (`CDC-012`) that opens its paragraph of the runbook, docs/runbook.md.
+"""Every error and alert has a code (`CDC-012`) with a section in the runbook, docs/runbook.md.
 
-A code names one situation for ever: numbers are never reused. CI fails if a code has no paragraph.
+A number always means the same situation: numbers are never reused. A test fails if a code has no section.
 """
 
 from __future__ import annotations
@@ -9,26 +9,26 @@ from enum import Enum
 
 
 class Code(Enum):
-    """The situations that a program reports; the value is (number, exit status)."""
+    """The situations that a program reports. The value is (number, exit status)."""
 
     CONFIG_UNKNOWN_KEY = (1, 2)
     CONFIG_INVALID = (2, 2)
     CONFIG_FILE = (3, 2)
     PORT_IN_USE = (4, 2)
     STACK_MISSING = (5, 2)
-    PROGRAM_SILENT = (6, 3)
+    PROGRAM_UNREACHABLE = (6, 3)
     NOT_COMPILED = (7, 0)
-    MEMORY = (8, 0)  # an alert's alone: Prometheus compares, no program reports it
+    MEMORY = (8, 0)  # only for an alert: Prometheus compares, no program reports it
     CASSANDRA_UNREACHABLE = (10, 3)
     CASSANDRA_AUTH = (11, 3)
     CDC_DISABLED = (12, 3)
     CDC_RAW_MISSING = (13, 3)
     CASSANDRA_QUERY = (14, 3)
-    FILLER_HELD = (15, 3)
+    FILLER_PAUSED = (15, 3)
     NODETOOL_FAILED = (16, 3)
     CHANGES_WOULD_BE_LOST = (17, 3)
     SPOOLING = (18, 3)
-    SEGMENTS_STAY = (19, 3)
+    SEGMENTS_STUCK = (19, 3)
     KAFKA_UNREACHABLE = (20, 3)
     KAFKA_REFUSED = (21, 3)
     TOPIC_SETTINGS = (22, 3)
@@ -42,7 +42,7 @@ class Code(Enum):
     SCHEMA_UNKNOWN = (43, 4)
     LOG_ENCRYPTED = (44, 3)
     KEYSTORE = (45, 3)
-    CDC_RAW_FILLS = (46, 3)
+    CDC_RAW_FILLING = (46, 3)
     CDC_RAW_WAS_FULL = (47, 3)
     QUARANTINED = (48, 4)
     QUARANTINE_FULL = (49, 4)
@@ -50,20 +50,20 @@ class Code(Enum):
     STATE_MISMATCH = (51, 4)
     STATE_DAMAGED = (52, 4)
     STATE_FORMAT = (53, 4)
-    PARTITIONS_CHANGED = (54, 4)
+    RAW_PARTITIONS_CHANGED = (54, 4)
     CLOCK_JUMP = (55, 4)
     SPARK_SETTING = (56, 2)
     SPARK_FAILED = (57, 4)
-    RAW_MESSAGE = (58, 4)
+    RAW_MESSAGE_UNREADABLE = (58, 4)
     NOT_SUPPORTED = (59, 4)
     TABLE_NOT_PUBLISHED = (63, 4)
-    CDC_SWITCHED_OFF = (64, 4)
+    TABLE_CDC_DISABLED = (64, 4)
     NEEDS_SNAPSHOT = (65, 4)
     TOPIC_VERSION = (66, 4)
     KEY_NOT_REPRESENTABLE = (67, 4)
     PUBLISHER_STALLED = (68, 4)
-    DEAD_LETTER = (80, 4)
-    DEAD_LETTERS = (81, 4)
+    DEAD_LETTERED = (80, 4)
+    TOO_MANY_DEAD_LETTERS = (81, 4)
     MESSAGE_TOO_LARGE = (82, 4)
     TRANSACTION_TIMEOUT = (83, 4)
     SERVER_FAILED = (70, 5)
@@ -79,9 +79,9 @@ class Code(Enum):
 
 
 class CdcError(Exception):
-    """A situation with a code: `problem` says what is wrong and where, `fix` what to do about it.
+    """An error with a code: `problem` says what is wrong and where, `fix` what to do about it.
 
-    The command line prints it as one error without a stack trace and exits with the code's status.
+    The command line prints it without a stack trace and exits with the code's status.
     """
 
     def __init__(self, code: Code, problem: str, fix: str) -> None:
@@ -91,5 +91,5 @@ class CdcError(Exception):
         self.fix = fix
 
     def __reduce__(self) -> tuple[type[CdcError], tuple[Code, str, str]]:
-        """Spark carries it from worker to driver by pickle."""
+        """Spark pickles it to send it from a worker to the driver."""
         return CdcError, (self.code, self.problem, self.fix)

@@ -1,4 +1,4 @@
-"""How every program reaches Kafka through librdkafka."""
+"""How every program connects to Kafka through librdkafka."""
 
 from __future__ import annotations
 
@@ -13,43 +13,47 @@ if TYPE_CHECKING:
 _SAME_SECONDS = 30.0
 
 
-class _Seldom(logging.Filter):
-    """A broker that is away is told several times a second: lines that differ by numbers only come this seldom."""
+class _RateLimit(logging.Filter):
+    """librdkafka logs an unreachable broker several times a second. This passes one such line in _SAME_SECONDS; lines
+    may differ in numbers.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self._said: dict[str, float] = {}
+        self._logged_at: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         words = re.sub(r", \d+ identical error\(s\) suppressed|\d+", "", record.getMessage())
-        is_new = abs(record.created - self._said.get(words, -inf)) >= _SAME_SECONDS  # the clock may have been set back
+        is_new = (
+            abs(record.created - self._logged_at.get(words, -inf)) >= _SAME_SECONDS
+        )  # the clock may have been set back
         if is_new:
-            self._said[words] = record.created
+            self._logged_at[words] = record.created
         return is_new
 
 
 LIBRDKAFKA_LOGGER = logging.getLogger("librdkafka")
-"""For a client's `logger` argument: librdkafka's own lines then go where the program's do (on the client's poll)."""
-LIBRDKAFKA_LOGGER.addFilter(_Seldom())
+"""For a client's `logger` argument: librdkafka's lines then go to the program's log (when the client polls)."""
+LIBRDKAFKA_LOGGER.addFilter(_RateLimit())
 
 _SECRET_KEYS = frozenset({"sasl.password"})
 
 
 class ClientConfig(dict[str, object]):
-    """Properties of a librdkafka client; its repr masks the secrets, so that a logged or traced one tells nothing."""
+    """Properties of a librdkafka client; its repr masks the secrets, for logs and stack traces."""
 
     def __repr__(self) -> str:
         return repr({key: "***" if key in _SECRET_KEYS else value for key, value in self.items()})
 
 
-# For a consumer that is told its partitions and commits nothing: librdkafka wants a group of it all the same, and asks
-# for its coordinator. Who may not use the group (the error's name) reads without one.
+# For a consumer that assigns its own Kafka partitions and commits nothing: librdkafka requires a group nevertheless,
+# and looks up its coordinator. A consumer without permission for the group (the error's name) reads without one.
 WITHOUT_GROUP: dict[str, object] = {"group.id": "unused", "enable.auto.commit": False, "enable.partition.eof": True}
 GROUP_REFUSED = "GROUP_AUTHORIZATION_FAILED"
 
 
 def client_config(settings: KafkaSettings) -> dict[str, object]:
-    """The properties that every client of these brokers has; add the client's own to it."""
+    """The properties that all clients of these brokers share; each client adds its own."""
     config = ClientConfig(
         {
             "bootstrap.servers": settings.bootstrap_servers,

@@ -1,6 +1,6 @@
-"""Reads the settings: the defaults, cdc.toml over them, the environment over it, flags over the environment.
+"""Reads the settings: cdc.toml overrides the defaults, the environment overrides the file, flags override both.
 
-Each layer is checked by itself, so that an error names the file, the variable or the flag that it stands in.
+Each layer is checked separately, so that an error names the file, the variable or the flag.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FILE_VARIABLE = "CDC_CONFIG"
 DEFAULT_ORIGIN = "default"
 
 Values = dict[str, Any]
-"""Table → key → value, as a source gave them."""
+"""Table → key → value, as a source gives them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """What one source gave; `origin_names` tells where `table.key` stands in it, else `origin` does."""
+    """The values of one source. `origin_names` names the origin of each `table.key`; `origin` is that of the others."""
 
     values: Values
     origin: str
@@ -51,7 +51,7 @@ class _Layer:
 
 
 class _Sources(BaseSettings, Settings):
-    """Settings as the sources of pydantic-settings want to see them; never made into an object."""
+    """Settings as the sources of pydantic-settings require them; never instantiated."""
 
     model_config = SettingsConfigDict(
         env_prefix=ENVIRONMENT_PREFIX, env_nested_delimiter="__", enable_decoding=False, extra="forbid"
@@ -61,10 +61,11 @@ class _Sources(BaseSettings, Settings):
 def load_settings(
     file: Path | None, overrides: Mapping[str, object], flag_names: Mapping[str, str] | None = None
 ) -> Loaded:
-    """The settings of file (None: CDC_CONFIG, else ./cdc.toml if it is there), environment and overrides.
+    """The settings of the file, the environment and the overrides.
 
-    `overrides` maps `table.key` to what a flag gave, `flag_names` `table.key` to the flag. Raises CdcError: CONFIG_FILE
-    for a file that cannot be read, CONFIG_UNKNOWN_KEY and CONFIG_INVALID for what stands in a source.
+    `file` None means CDC_CONFIG, or ./cdc.toml if that exists. `overrides` maps `table.key` to a flag's value,
+    `flag_names` maps it to the flag. CdcError: CONFIG_FILE for a file that cannot be read, CONFIG_UNKNOWN_KEY and
+    CONFIG_INVALID for the content of a source.
     """
     path = _settings_file(file)
     layers = [_environment_layer(), _flags_layer(overrides, flag_names or {})]
@@ -91,8 +92,8 @@ def _settings_file(given: Path | None) -> Path | None:
         named_by = "--config" if given else FILE_VARIABLE
         raise CdcError(
             Code.CONFIG_FILE,
-            f"The settings file {path}, named by {named_by}, is not there or not a file.",
-            f"Correct {named_by}, or leave it away to use ./{DEFAULT_FILE} or the defaults.",
+            f"The settings file {path}, named by {named_by}, does not exist or is not a file.",
+            f"Correct {named_by}, or omit it to use ./{DEFAULT_FILE} or the defaults.",
         )
     return path
 
@@ -101,7 +102,7 @@ def _file_layer(path: Path) -> _Layer:
     try:
         source = TomlConfigSettingsSource(_Sources, path)
     except tomllib.TOMLDecodeError as error:
-        raise CdcError(Code.CONFIG_FILE, f"{path} is not TOML: {error}.", "Correct that line.") from error
+        raise CdcError(Code.CONFIG_FILE, f"{path} is not valid TOML: {error}.", "Correct that line.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise CdcError(
             Code.CONFIG_FILE, f"{path} cannot be read: {error}.", "It must be a readable UTF-8 file."
@@ -118,7 +119,7 @@ def _environment_layer() -> _Layer:
     names = {f"{table}.{key}": f"environment {variable}" for variable, (table, key) in variables.items()}
     values: Values = EnvSettingsSource(_Sources)()
     for variable, (table, key) in variables.items():
-        # The source leaves unknown tables out; here they are kept, to be refused by name.
+        # The source omits unknown tables. They are added here, so that the error can name them.
         values.setdefault(table, {}).setdefault(key, os.environ[variable])
     return _Layer({table: found for table, found in values.items() if isinstance(found, dict)}, "environment", names)
 
@@ -139,7 +140,7 @@ def _check_names(layer: _Layer) -> None:
         if not isinstance(values, dict):
             raise CdcError(
                 Code.CONFIG_INVALID,
-                f"{table} in {layer.origin} is a single value, but it is a table of settings.",
+                f"{table} in {layer.origin} is a single value, but must be a table of settings.",
                 f"Write its keys below a line [{table}].",
             )
         known = {each.key for each in settings_of(table)}
@@ -162,29 +163,28 @@ def _unknown(layer: _Layer, table: str, key: str) -> CdcError:
 
 
 def _nearest(table: str, key: str) -> Setting | None:
-    """The valid setting that is most like table.key: in its table, else of its name elsewhere, else anywhere."""
-    names = {each.name: each for each in all_settings()}
+    """The setting most similar to table.key. In order of preference: a key of the same table that begins with it, the
+    same key in another table, a similar key of the same table, a similar name.
+    """
+    by_name = {each.name: each for each in all_settings()}
     close_tables = difflib.get_close_matches(table, Settings.model_fields, n=1, cutoff=0.7)
-    if close_tables:
-        keys = [each.key for each in settings_of(close_tables[0])]
-        begins = [known for known in keys if key and known.startswith(key)]
-        close_keys = begins or difflib.get_close_matches(key, keys, n=1, cutoff=0.5)
-        if close_keys:
-            return names[f"{close_tables[0]}.{close_keys[0]}"]
-    elsewhere = [each for each in names.values() if each.key == key]
-    close_names = difflib.get_close_matches(f"{table}.{key}", names, n=1, cutoff=0.6)
-    return elsewhere[0] if elsewhere else names[close_names[0]] if close_names else None
+    by_key = {each.key: each for each in settings_of(close_tables[0])} if close_tables else {}
+    longer = [known for own_key, known in by_key.items() if key and own_key.startswith(key)]
+    same = [known for known in by_name.values() if known.key == key]
+    similar = [by_key[own_key] for own_key in difflib.get_close_matches(key, by_key, n=1, cutoff=0.5)]
+    similar_names = [by_name[name] for name in difflib.get_close_matches(f"{table}.{key}", by_name, n=1, cutoff=0.6)]
+    return next(iter([*longer, *same, *similar, *similar_names]), None)
 
 
 def _check_values(layer: _Layer) -> None:
-    """A file has types, so it is read strictly; variables and flags are text and are converted."""
+    """A file has types, so it is validated strictly. Variables and flags are text, so their values are converted."""
     try:
         if layer.origin in ("environment", "--set"):
             Settings.model_validate(layer.values)
         else:
             Settings.model_validate_json(json.dumps(layer.values, default=lambda _: {}), strict=True)
     except ValidationError as error:
-        # Without the cause: pydantic's own text repeats the input, which may be a secret.
+        # Without the cause: pydantic's message repeats the input, which may be a secret.
         raise _invalid(layer, error) from None
 
 
@@ -197,12 +197,12 @@ def _invalid(layer: _Layer, error: ValidationError) -> CdcError:
     return CdcError(
         Code.CONFIG_INVALID,
         f"The value{shown} of {known.name} in {layer.origin_of(known.name)} is not valid: {reason}.",
-        f"It takes: {known.type_text}. {known.description}",
+        f"Expected: {known.type_text}. {known.description}",
     )
 
 
 def _with_secret_files(settings: Settings, origins: dict[str, str]) -> Settings:
-    """The settings with each `x_file` of a secret `x` read into `x`."""
+    """The settings, with each secret `x` read from its `x_file` if that is set."""
     updates: dict[str, Any] = {}
     for secret in all_settings():
         file_name = f"{secret.name}_file"
@@ -215,8 +215,8 @@ def _with_secret_files(settings: Settings, origins: dict[str, str]) -> Settings:
         if origins[secret.name] != DEFAULT_ORIGIN:
             raise CdcError(
                 Code.CONFIG_INVALID,
-                f"Both {secret.name} ({origins[secret.name]}) and {file_name} ({origins[file_name]}) are given.",
-                "Keep one of them.",
+                f"Both {secret.name} ({origins[secret.name]}) and {file_name} ({origins[file_name]}) are set.",
+                "Remove one of them.",
             )
         value = SecretStr(_read_secret(path, file_name, origins[file_name]))
         updates[secret.table] = table.model_copy(update={secret.key: value})

@@ -1,7 +1,7 @@
-"""Logging of all programs: structlog, readable on a terminal, else one JSON object a line, to stderr.
+"""Logging of all programs to stderr: structlog as readable text on a terminal, and as JSON lines everywhere else.
 
-Row values and secrets are never logged: events carry names, positions, counts and codes. Other libraries' std-logging
-goes the same way.
+Row values and secrets are never logged: events have names, positions, counts and codes. The standard logging of other
+libraries has the same output.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cdc_program.settings import LogSettings
 
 _LEAST_LEVELS = {
-    # At debug these print what they send and receive, row values included.
+    # At debug level these log what they send and receive, including row values.
     "cassandra": logging.WARNING,
     "py4j": logging.WARNING,
     "pyspark": logging.INFO,
@@ -38,13 +38,13 @@ _SHARED: list[Processor] = [
 ]
 
 
-def configure(settings: LogSettings, stream: TextIO | None = None) -> None:
-    """Sends structlog's and logging's records of at least the level to the stream (stderr), as the format says."""
+def configure_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
+    """Sends the records of structlog and logging from the level on to the stream (stderr), in the settings' format."""
     output = stream or sys.stderr
     terminal = output.isatty()
     console = settings.format == "console" or (settings.format == "auto" and terminal)
     handler = logging.StreamHandler(output)
-    # Py4J tells the root logger at info of a lost connection, with its trace, and raises it as well.
+    # Py4J logs a lost connection to the root logger at info, with a stack trace, and also raises it.
     handler.addFilter(lambda record: record.name != "root" or record.levelno >= logging.WARNING)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -74,7 +74,7 @@ def configure(settings: LogSettings, stream: TextIO | None = None) -> None:
 
 
 def _renderers(*, console: bool, colors: bool) -> list[Processor]:
-    """The last processors; a traceback is always plain, as rich ones show local variables, hence row values."""
+    """The last processors. Tracebacks are plain, because rich ones show local variables and so row values."""
     if console:
         plain = structlog.dev.plain_traceback
         return [structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain)]

@@ -1,4 +1,4 @@
-"""What a program's status comes to as metrics of Prometheus, and as words for a person."""
+"""A program's status as metrics of Prometheus and as text."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ if TYPE_CHECKING:
 
 
 class Collected:
-    """A collector of Prometheus: `collect` is called when it asks."""
+    """A collector of Prometheus that calls `collect` at each scrape."""
 
     def __init__(self, collect: Callable[[], Iterable[Metric]]) -> None:
         self.collect = collect
 
 
 def counters(prefix: str, rows: Iterable[tuple[str, str, float]]) -> Iterator[Metric]:
-    """Of (name, help, value) each."""
+    """One for each (name, help, value)."""
     for name, text, value in rows:
         yield CounterMetricFamily(f"{prefix}_{name}", text, value)
 
 
 def gauges(prefix: str, rows: Iterable[tuple[str, str, float | None]]) -> Iterator[Metric]:
-    """Of (name, help, value) each; None is not known now, and left out."""
+    """One for each (name, help, value), except where the value is None: unknown now."""
     for name, text, value in rows:
         if value is not None:
             yield GaugeMetricFamily(f"{prefix}_{name}", text, value)
 
 
 def summary(name: str, text: str, count: int, total: float) -> Metric:
-    """Of so many observations that come to `total`."""
+    """`count` observations with the sum `total`."""
     return SummaryMetricFamily(name, text, count, total)
 
 
 def as_size(count: float) -> str:
-    """Of bytes."""
+    """A number of bytes as text."""
     return f"{count / MIB:,.1f} MiB"
 
 
-def as_time(seconds: float | None, otherwise: str = "unknown") -> str:
-    """Of seconds; `otherwise` for None."""
+def as_time(seconds: float | None, unknown: str = "unknown") -> str:
+    """A number of seconds as text; `unknown` for None."""
     if seconds is None:
-        return otherwise
+        return unknown
     return f"{seconds:.1f} s" if seconds < 60 else str(timedelta(seconds=round(seconds)))

@@ -1,6 +1,6 @@
-"""The port on which a program is watched: /metrics for Prometheus, /health for a supervisor, /status for a person.
+"""The operations port of a program: /metrics for Prometheus, /health for a supervisor, /status for the status command.
 
-Health is of the process's own loop alone: that Kafka or Cassandra is away must not take a pod out of service.
+/health only checks the program's own loop: an unreachable Kafka or Cassandra must not take a pod out of service.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ IDLE_SECONDS = 10.0
 
 
 class Operations:
-    """The endpoints of one program, none if its port is 0.
+    """The endpoints of one program; none if its port is 0.
 
-    `registry` takes its metrics; `beat` is called by its loop; `status` gives what /status answers, a JSON object.
+    `registry` has its metrics. Its loop calls `beat`. `status` returns the JSON object of /status.
     """
 
     def __init__(self, address: str, port: int, status: Callable[[], dict[str, Any]]) -> None:
@@ -51,7 +51,7 @@ class Operations:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port it listens on; 0 if it does not."""
         return self._server.server_port if self._server else 0
 
     def __enter__(self) -> Self:
@@ -59,7 +59,7 @@ class Operations:
             return self
         try:
             self._server = make_server(
-                self._address, self._asked_port, self._answer, server_class=_Server, handler_class=_Quiet
+                self._address, self._asked_port, self._answer, server_class=_Server, handler_class=_RequestHandler
             )
         except OSError as error:
             raise CdcError(
@@ -79,7 +79,7 @@ class Operations:
             self._server.server_close()
 
     def beat(self) -> None:
-        """The program's loop goes round."""
+        """The program's loop has completed a round."""
         self._last_beat = monotonic()
 
     def _answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -103,7 +103,7 @@ def _json(start_response: StartResponse, value: dict[str, Any], *, is_well: bool
 
 
 class _Server(ThreadingMixIn, WSGIServer):
-    """A thread for each connection: one that asks nothing must hold up neither the others nor the program's end."""
+    """A thread for each connection: an idle one must block neither the others nor the program's exit."""
 
     daemon_threads = True
 
@@ -111,10 +111,10 @@ class _Server(ThreadingMixIn, WSGIServer):
         log.debug("request failed", client=client_address, reason=repr(sys.exception()))
 
 
-class _Quiet(WSGIRequestHandler):
-    """Scrapes are not logged."""
+class _RequestHandler(WSGIRequestHandler):
+    """Logs requests at debug level only."""
 
-    timeout = IDLE_SECONDS  # what a connection that asks nothing may keep its thread for
+    timeout = IDLE_SECONDS  # an idle connection keeps its thread for this long
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - the library's own signature
         log.debug("request", line=format % args)

@@ -1,4 +1,4 @@
-"""Questions to a schema registry with Confluent's API, ours or another."""
+"""A client of a schema registry with Confluent's API: cassandra-schematizer or another."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _RETRY_WAIT_MS = 200
 
 
 class IncompatibleSchemaError(CdcError):
-    """REGISTRY_REFUSED: by the subject's compatibility level the schema does not follow those that it has."""
+    """REGISTRY_REFUSED: the subject's compatibility level does not allow the schema."""
 
 
 class RegistryClient:
-    """Registers and looks up Avro schemas, given and returned as their JSON dicts; ids are the registry's for ever.
+    """Registers and looks up Avro schemas as JSON dicts. An id never changes its schema.
 
-    Raises CdcError: REGISTRY_UNREACHABLE when there is no answer or the registry itself has failed (worth another
-    try), REGISTRY_REFUSED with the registry's message when it says no. Safe to use from several threads.
+    CdcError: REGISTRY_UNREACHABLE if the registry does not answer or has failed (worth a retry), REGISTRY_REFUSED with
+    its message if it refuses. Several threads may use one client.
     """
 
     def __init__(self, settings: RegistrySettings, timeout: float = 10.0) -> None:
-        """`timeout` in seconds is for one request; a failed one is tried three times in all."""
+        """`timeout`: of one request, in seconds. A failed request is retried twice."""
         self._url = mask_url(settings.url)
         self._client = SchemaRegistryClient(_client_config(settings, timeout))
 
@@ -52,12 +52,12 @@ class RegistryClient:
         self._client.close()
 
     def check_reachable(self) -> None:
-        """Returns when a registry answers."""
+        """Returns if a registry answers."""
         with self._errors("list its subjects"):
             self._client.get_subjects()
 
     def register(self, subject: str, schema: dict[str, Any]) -> int:
-        """The id of the schema, which is a version of the subject from now on; IncompatibleSchemaError."""
+        """The id of the schema, now a version of the subject; IncompatibleSchemaError."""
         with self._errors(f"register a schema under {subject}"):
             return _id(self._client.register_schema(subject, _avro(schema)))
 
@@ -82,7 +82,7 @@ class RegistryClient:
                 raise
 
     def get(self, schema_id: int) -> dict[str, Any]:
-        """The schema of an id."""
+        """The schema with this id."""
         with self._errors(f"get schema {schema_id}"):
             text = self._client.get_schema(schema_id).schema_str
         schema: dict[str, Any] = json.loads(text or "")
@@ -93,12 +93,12 @@ class RegistryClient:
         try:
             yield
         except SchemaRegistryError as error:
-            raise self._answered(error, doing) from error
+            raise self._refusal(error, doing) from error
         except (ValueError, TypeError, AttributeError) as error:
-            # confluent_kafka has read an answer that it does not understand.
+            # confluent_kafka cannot parse the answer.
             raise CdcError(
                 Code.REGISTRY_REFUSED,
-                f"What answers at {self._url} is no schema registry: cannot {doing}.",
+                f"The server at {self._url} is not a schema registry: cannot {doing}.",
                 "Set registry.url to the root of a registry with Confluent's API.",
             ) from error
         except _transport_errors() as error:
@@ -109,23 +109,23 @@ class RegistryClient:
                 "Start it (cassandra-schematizer serve), or correct registry.url.",
             ) from error
 
-    def _answered(self, error: SchemaRegistryError, doing: str) -> CdcError:
+    def _refusal(self, error: SchemaRegistryError, doing: str) -> CdcError:
         status = error.http_status_code
-        said = f"HTTP {status}, {error.error_code}: {error.error_message}"
+        reason = f"HTTP {status}, {error.error_code}: {error.error_message}"
         if status in (408, 429) or status >= 500:
             return CdcError(
                 Code.REGISTRY_UNREACHABLE,
-                f"The schema registry at {self._url} has failed: cannot {doing}: {said}.",
-                "See the registry's own log; try again when it is well.",
+                f"The schema registry at {self._url} failed: cannot {doing}: {reason}.",
+                "See the registry's own log, and try again once it works.",
             )
         if status in (401, 403):
-            fix = "Correct registry.username and registry.password, or grant that user the right."
+            fix = "Correct registry.username and registry.password, or grant that user the permission."
         elif _INCOMPATIBLE in (error.error_code, status):
             fix = "Compare the schema with the subject's versions, or set another compatibility level for the subject."
         else:
-            fix = "Is registry.url a registry with Confluent's API? If so, its message says what it minds."
+            fix = "Check that registry.url is a registry with Confluent's API. If it is, see its message."
         kind = IncompatibleSchemaError if _INCOMPATIBLE in (error.error_code, status) else CdcError
-        return kind(Code.REGISTRY_REFUSED, f"The schema registry at {self._url} refuses to {doing}: {said}.", fix)
+        return kind(Code.REGISTRY_REFUSED, f"The schema registry at {self._url} refuses to {doing}: {reason}.", fix)
 
 
 def _client_config(settings: RegistrySettings, timeout: float) -> dict[str, Any]:
@@ -152,6 +152,6 @@ def _avro(schema: dict[str, Any]) -> Schema:
 
 
 def _transport_errors() -> tuple[type[Exception], ...]:
-    """What confluent_kafka lets through when there is no HTTP answer: the errors of httpx, or of its successor."""
+    """The errors that confluent_kafka passes on without an HTTP answer: those of httpx, or of its successor."""
     names = [name for name in ("httpx", "httpx2") if importlib.util.find_spec(name)]
     return (OSError, *(importlib.import_module(name).HTTPError for name in names))

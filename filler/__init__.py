@@ -1,1 +1,1 @@
-"""The sidecar that writes padding so that commit log segments fill up within a configured time."""
+"""The filler: it writes padding so that every commit log segment fills up, and is released to CDC, in bounded time."""

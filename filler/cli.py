@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 main = Program(
     "cassandra-filler",
-    tables=("cassandra", "filler", "log"),
-    help="Bounds how long a write waits in the commit log of a quiet cluster: writes a little of its own.",
+    tables=("cassandra", "node", "filler", "log"),
+    help="Bounds how long a write waits in the commit log of a cluster with few writes: it writes padding.",
 )
 
 
@@ -22,15 +22,15 @@ main = Program(
     "run",
     flags={
         "--max-segment-age-seconds": "filler.max_segment_age_seconds",
-        "--commitlog-directory": "filler.commitlog_directory",
-        "--cdc-raw-directory": "filler.cdc_raw_directory",
+        "--commitlog-directory": "node.commitlog_directory",
+        "--cdc-raw-directory": "node.cdc_raw_directory",
     },
 )
 def run(settings: Settings) -> None:
-    """Writes until it is stopped."""
-    from filler.run import run as fill  # noqa: PLC0415 - --help and config need no driver
+    """Writes padding until it is stopped."""
+    from filler.app import run_filler  # noqa: PLC0415 - --help and config need no driver
 
-    fill(settings)
+    run_filler(settings)
 
 
 @main.program_command(
@@ -39,11 +39,13 @@ def run(settings: Settings) -> None:
         "--operations-address": "filler.operations_address",
         "--operations-port": "filler.operations_port",
     },
-    params=[click.Option(["--json", "as_json"], is_flag=True, help="The numbers, as one JSON object.")],
+    params=[click.Option(["--json", "as_json"], is_flag=True, help="Print the values as one JSON object.")],
 )
 def status(settings: Settings, *, as_json: bool) -> None:
-    """Asks the filler that runs on this machine what it does."""
-    from cdc_program.ask import ask  # noqa: PLC0415 - --help and config need no metrics
-    from filler.status import Status, text  # noqa: PLC0415 - likewise
+    """Shows the status of the filler on this machine."""
+    from cdc_program.status_client import fetch_status  # noqa: PLC0415 - --help and config need no metrics
+    from filler.status import Status, status_text  # noqa: PLC0415 - likewise
 
-    click.echo(ask("filler", settings.filler, lambda value: text(Status.from_json(value)), as_json=as_json))
+    click.echo(
+        fetch_status("filler", settings.filler, lambda value: status_text(Status.from_json(value)), as_json=as_json)
+    )

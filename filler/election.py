@@ -1,7 +1,7 @@
-"""Who writes for all: a write reaches every node of the datacenter, so one filler writes what the neediest lacks.
+"""Which filler writes: a write reaches every node of the datacenter, so one filler writes what the neediest node needs.
 
-Each filler tells the others what its node lacks, in rows that expire after two and a half periods: a node whose filler
-is gone is soon no longer among them. Pure: no I/O.
+Each filler reports what its node needs in a row that expires after two and a half periods: a node without a filler
+soon leaves the election. Pure: no I/O.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ PERIODS_TO_LIVE = 2.5
 
 
 class Member(NamedTuple):
-    """A node's filler. `lacking`: bytes that its commit log lacks; `held`: why nothing may be written, or empty."""
+    """A node's filler. `padding`: bytes that its commit log needs; `paused`: why writes must pause, or empty."""
 
     host_id: UUID
-    lacking: int
-    held: str
+    padding: int
+    paused: str
 
 
-def share(own: UUID, members: Sequence[Member]) -> int:
-    """The bytes that the filler of the node `own` has to write now, for all of them: nothing unless its host id is the
-    lowest, and nothing while one of the nodes must not be written to.
+def padding_to_write(own: UUID, members: Sequence[Member]) -> int:
+    """The bytes that the filler of the node `own` writes now, for all members. It is 0 unless its host id is the
+    lowest, and 0 while any member is paused.
     """
-    if any(member.held for member in members) or own != min(member.host_id for member in members):
+    if any(member.paused for member in members) or own != min(member.host_id for member in members):
         return 0
-    return max(member.lacking for member in members)
+    return max(member.padding for member in members)

@@ -1,6 +1,6 @@
-"""3.11 hands a full segment over when all that it holds is flushed: the node's own nodetool flushes it now and then.
+"""Cassandra 3.11 releases a full segment to CDC once its writes are flushed: the node's own nodetool flushes them.
 
-From 4.0 on a segment is handed over when it is made, and flushing helps nothing.
+Cassandra 4.0 and later release a segment when they create it: they need no flush.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ TIMEOUT_SECONDS = 300.0
 
 
 def needs_flush(release: str) -> bool:
-    """Of the version that a node tells."""
+    """Whether a node of this version releases segments only after a flush."""
     return release.startswith("3.")
 
 
 class Flusher:
-    """Flushes every table of the node, one flush at a time, while the filler's periods go on."""
+    """Flushes every table of the node, one flush at a time, in the background of the filler's periods."""
 
     def __init__(self, nodetool: Sequence[str]) -> None:
         self._command = [*nodetool, "flush"]
         self._running: subprocess.Popen[str] | None = None
         self._started_at = 0.0
-        self.done = 0
+        self.completed = 0
 
     @property
     def is_running(self) -> bool:
@@ -45,31 +45,31 @@ class Flusher:
             raise self._failed(str(error)) from error
         self._started_at = monotonic()
 
-    def look(self) -> None:
-        """See whether it has ended; CdcError NODETOOL_FAILED if not well, or not in time."""
+    def poll(self) -> None:
+        """Check a running flush; CdcError NODETOOL_FAILED if it has failed or takes too long."""
         if self._running is None:
             return
         if self._running.poll() is None:
             if monotonic() - self._started_at > TIMEOUT_SECONDS:
                 self.stop()
-                raise self._failed(f"it has not ended after {TIMEOUT_SECONDS:.0f} s")
+                raise self._failed(f"it is still running after {TIMEOUT_SECONDS:.0f} s")
             return
         process, self._running = self._running, None
-        said, _ = process.communicate()
+        output, _ = process.communicate()
         if process.returncode:
-            raise self._failed(said.strip()[:500])
-        self.done += 1
+            raise self._failed(output.strip()[:500])
+        self.completed += 1
 
     def stop(self) -> None:
-        """Leave no child behind."""
+        """Kill a running flush."""
         if self._running is not None:
             self._running.kill()
             self._running.communicate()
             self._running = None
 
-    def _failed(self, said: str) -> CdcError:
+    def _failed(self, reason: str) -> CdcError:
         return CdcError(
             Code.NODETOOL_FAILED,
-            f"{' '.join(self._command)} has failed: {said}.",
-            "Set filler.nodetool to the node's own nodetool with what it needs to reach the node (-h, -p, -u, -pwf).",
+            f"{' '.join(self._command)} failed: {reason}.",
+            "Set filler.nodetool to the node's own nodetool with the options it needs to connect (-h, -p, -u, -pwf).",
         )

@@ -1,4 +1,4 @@
-"""The filler's own keyspace: on every node of the CDC datacenter and nowhere else, however they come and go."""
+"""The filler's own keyspace: on every node of the CDC datacenter and no other, as nodes join and leave."""
 
 from __future__ import annotations
 
@@ -23,36 +23,37 @@ _REPLICATION_OF = "SELECT replication FROM system_schema.keyspaces WHERE keyspac
 log = structlog.get_logger(__name__)
 
 
-def prepare(client: CassandraClient, settings: FillerSettings, node: Node) -> None:
-    """Make the keyspace and its two tables where they are not there.
+def create_keyspace(client: CassandraClient, settings: FillerSettings, node: Node) -> None:
+    """Create the keyspace and its two tables if they do not exist.
 
-    Every node's filler does, maybe at once. The tables' ids are told, for Cassandra would make one for each. Only the
-    first start needs the right to make keyspaces: IF NOT EXISTS asks for it even where there is one.
+    Every node's filler does so, perhaps at the same time. The statements give the tables' ids, because Cassandra would
+    generate a different one for each. Only the first start needs the permission to create keyspaces: IF NOT EXISTS
+    requires it even if the keyspace exists.
     """
     written, members = f"{settings.keyspace}.{settings.table}", f"{settings.keyspace}.{MEMBERS}"
     if not client.rows(_REPLICATION_OF, (settings.keyspace,)):
         replication = _replication(node, _nodes(client, node))
         client.rows(f"CREATE KEYSPACE IF NOT EXISTS {settings.keyspace} WITH replication = {replication}")
-    follow_nodes(client, settings, node)
+    update_replication(client, settings, node)
     client.rows(
         f"CREATE TABLE IF NOT EXISTS {written} (id int PRIMARY KEY, filling blob)"
         f" WITH id = {uuid5(NAMESPACE_OID, written)} AND cdc = true AND gc_grace_seconds = 0"
-        " AND comment = 'Written by cassandra-filler so that commit log segments are handed over in time.'"
+        " AND comment = 'Written by cassandra-filler so that commit log segments fill up in time.'"
     )
     client.rows(
-        f"CREATE TABLE IF NOT EXISTS {members} (host_id uuid PRIMARY KEY, lacking bigint, held text)"
+        f"CREATE TABLE IF NOT EXISTS {members} (host_id uuid PRIMARY KEY, padding bigint, paused text)"
         f" WITH id = {uuid5(NAMESPACE_OID, members)} AND gc_grace_seconds = 0"
-        " AND comment = 'What the commit log of each node lacks, by the cassandra-filler beside it.'"
+        " AND comment = 'The padding that the commit log of each node needs, as its cassandra-filler reports.'"
     )
 
 
-def follow_nodes(client: CassandraClient, settings: FillerSettings, node: Node) -> None:
-    """Replicate to as many nodes as the datacenter has now."""
+def update_replication(client: CassandraClient, settings: FillerSettings, node: Node) -> None:
+    """Set the replication factor to the number of nodes that the datacenter has now."""
     found = dict(client.rows(_REPLICATION_OF, (settings.keyspace,))[0]["replication"])
     count = _nodes(client, node)
     if found != {"class": STRATEGY, node.datacenter: str(count)}:
         client.rows(f"ALTER KEYSPACE {settings.keyspace} WITH replication = {_replication(node, count)}")
-        log.info("keyspace replicated anew", keyspace=settings.keyspace, datacenter=node.datacenter, nodes=count)
+        log.info("keyspace replication changed", keyspace=settings.keyspace, datacenter=node.datacenter, nodes=count)
 
 
 class Members:
@@ -61,15 +62,15 @@ class Members:
     def __init__(self, client: CassandraClient, settings: FillerSettings, seconds_to_live: int) -> None:
         table = f"{settings.keyspace}.{MEMBERS}"
         self._client = client
-        self._select = f"SELECT host_id, lacking, held FROM {table}"  # noqa: S608 - the names are checked settings
-        self._insert = f"INSERT INTO {table} (host_id, lacking, held) VALUES (?, ?, ?) USING TTL {seconds_to_live}"  # noqa: S608 - likewise
+        self._select = f"SELECT host_id, padding, paused FROM {table}"  # noqa: S608 - the names are checked settings
+        self._insert = f"INSERT INTO {table} (host_id, padding, paused) VALUES (?, ?, ?) USING TTL {seconds_to_live}"  # noqa: S608 - likewise
 
-    def tell(self, member: Member) -> None:
+    def report(self, member: Member) -> None:
         self._client.write(self._insert, member)
 
     def others(self, own: UUID) -> list[Member]:
-        """As this node has heard from them."""
-        found = (Member(row["host_id"], row["lacking"], row["held"]) for row in self._client.rows(self._select))
+        """The other fillers, as this node has them."""
+        found = (Member(row["host_id"], row["padding"], row["paused"]) for row in self._client.rows(self._select))
         return [member for member in found if member.host_id != own]
 
 

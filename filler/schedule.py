@@ -1,24 +1,24 @@
-"""How much the commit log lacks: a segment is to be full when it is `max_segment_age` old. Pure: no I/O, no clock."""
+"""How much padding a segment needs to be full once it is `max_age` old. Pure: no I/O, no clock."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-# Of the age: so far the log may lie behind before anything is written. It is more than a sync period of Cassandra's.
+# Share of the age: the log may be this late before the filler writes. It is longer than Cassandra's sync period.
 SLACK = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """`segment_bytes` of a whole segment; `max_age` and `period`, from one look to the next, in s."""
+    """`segment_bytes` of a full segment; `max_age`, and `period` between two measurements, in s."""
 
     segment_bytes: int
     max_age: float
     period: float
 
-    def lacking(self, written: int, age: float) -> int:
-        """How many of the segment's bytes must be written until the next look: what lies below the straight line from
-        empty, a tenth of the age after its first write, to full a period before it is too old.
+    def padding(self, written: int, age: float) -> int:
+        """How many bytes must be written to the segment until the next measurement: what is missing below the straight
+        line from empty, a tenth of the age after its first write, to full, a period before it is too old.
         """
         slack = self.max_age * SLACK
         line = (age + 2 * self.period - slack) / (self.max_age - slack)
@@ -27,16 +27,17 @@ class Schedule:
 
 @dataclass(slots=True)
 class SegmentAge:
-    """Since when the segment that the node writes to has been filling, in the filler's own clock.
+    """How long the node has written to its newest segment, by the filler's own clock.
 
-    A segment is met at most a period after its first write. What was there at the filler's start is as old as that
-    start: the bound holds from then on.
+    The filler sees a segment at most a period after its first write. A segment that exists when the filler starts
+    counts from that start: the bound holds from then on.
     """
 
     _segment: int = field(default=-1)
     _since: float = 0.0
 
-    def of(self, segment: int, now: float) -> float:
+    def measure(self, segment: int, now: float) -> float:
+        """The age of the newest segment, in s."""
         if segment != self._segment:
             self._segment, self._since = segment, now
         return now - self._since

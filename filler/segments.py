@@ -1,8 +1,8 @@
-"""How full the segment is that a node writes to: the commit log's folder, read by its sync markers alone.
+"""How full a node's newest commit log segment is, from its sync markers alone.
 
-Any version, plain, compressed or encrypted: a marker says where the next is, and in compressed and encrypted segments
-the length of what it holds uncompressed stands behind it (CommitLogSegmentReader). Their fullness counts in those
-bytes: Cassandra ends a segment when that many have been allocated.
+It may be of any version, plain, compressed or encrypted. A marker holds the place of the next one; in compressed and
+encrypted segments the uncompressed length of the section follows it (CommitLogSegmentReader). The fill counts in those
+uncompressed bytes: Cassandra ends a segment once it has allocated that many.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class SegmentFill(NamedTuple):
 
 
 def newest_fill(folder: Path, known: SegmentFill | None) -> SegmentFill | None:
-    """The newest segment that has been written to (Cassandra makes one ahead), walked on from where it was `known`."""
+    """The newest segment with a write (Cassandra creates one ahead), read on from where it was `known`."""
     for file in reversed(segment_files(folder)):
         try:
             fill = _fill(file, known if known is not None and known.file == file else None)
         except FileNotFoundError:
-            continue  # finished with, between the listing and now
+            continue  # Cassandra removed it since the listing
         if fill is not None:
             return fill
     return None
@@ -60,7 +60,7 @@ def folder_bytes(folder: Path) -> int:
 
 
 def segment_files(folder: Path) -> list[SegmentFile]:
-    """Its segments, in the order in which they were begun."""
+    """The folder's segments, in the order in which they were begun."""
     try:
         return list_segments(folder)
     except OSError as error:
@@ -68,7 +68,7 @@ def segment_files(folder: Path) -> list[SegmentFile]:
 
 
 def _fill(file: SegmentFile, known: SegmentFill | None) -> SegmentFill | None:
-    """None of one that holds no section yet."""
+    """None for a segment without a section."""
     known = known or _begin(file)
     if known is None:
         return None
@@ -92,8 +92,8 @@ def _begin(file: SegmentFile) -> SegmentFill | None:
     except FormatError as error:
         raise CdcError(
             Code.SEGMENT_CORRUPT,
-            f"{file.path} is no commit log segment: {error.reason}.",
-            "Set filler.commitlog_directory to the node's commitlog_directory (cassandra.yaml).",
+            f"{file.path} is not a commit log segment: {error.reason}.",
+            "Set node.commitlog_directory to the node's commitlog_directory (cassandra.yaml).",
         ) from error
     if descriptor is None:
         return None
@@ -105,6 +105,6 @@ def _unreadable(folder: Path, error: OSError) -> CdcError:
     return CdcError(
         Code.CDC_RAW_MISSING,
         f"The directory {folder} cannot be read: {error.strerror}.",
-        "Set filler.commitlog_directory and filler.cdc_raw_directory to the node's (cassandra.yaml), and let the"
-        " filler's user read there.",
+        "Set node.commitlog_directory and node.cdc_raw_directory to the node's (cassandra.yaml), and let the"
+        " filler's user read them.",
     )

@@ -1,4 +1,4 @@
-"""What a filler is doing, at a glance: taken each period, shown as metrics, as JSON and to a person."""
+"""The status of a filler, updated each period: as metrics, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 
 
 class Status(NamedTuple):
-    """Sizes are bytes, times seconds. `fillers`: those that are heard of, this one among them; `segment_written` of
-    `segment_bytes` and `segment_age`: of the segment that the node writes to; `lacking`: what its log lacks until the
-    next period; `writes`, `written`, `flushes`: since the start. `held`: why nothing may be written to this node,
-    `waiting`: the problem because of which nothing is done at all; empty if there is none.
+    """Sizes are in bytes, times in seconds.
+
+    `fillers`: the known fillers, including this one. `segment_written` of `segment_bytes`, and `segment_age`: of the
+    node's newest segment. `padding`: what that segment needs until the next period. `writes`, `written`, `flushes`:
+    since the start. `paused`: why writes to this node must pause, or empty. `waiting`: the error that prevents all
+    work, or empty.
     """
 
     host_id: str
@@ -28,50 +30,50 @@ class Status(NamedTuple):
     is_writer: bool = False
     segment_written: int = 0
     segment_age: float = 0.0
-    lacking: int = 0
+    padding: int = 0
     writes: int = 0
     written: int = 0
     flushes: int = 0
-    held: str = ""
+    paused: str = ""
     waiting: str = ""
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Status:
-        """Of a filler of this version; TypeError of another."""
+        """The status of a filler of this version; TypeError for another version's."""
         return cls(**value)
 
 
-def metrics(status: Status) -> Iterator[Metric]:
-    """For Prometheus."""
+def status_metrics(status: Status) -> Iterator[Metric]:
+    """The status as metrics of Prometheus."""
     yield from counters(
         "cdc_filler",
         (
-            ("writes", "Writes for all nodes.", status.writes),
-            ("written_bytes", "Bytes of these writes, before replication.", status.written),
-            ("flushes", "Flushes of this 3.11 node.", status.flushes),
+            ("writes", "Padding writes, which reach all nodes of the datacenter.", status.writes),
+            ("written_bytes", "Bytes of padding written, before replication.", status.written),
+            ("flushes", "Completed flushes of this Cassandra 3.11 node.", status.flushes),
         ),
     )
     yield from gauges(
         "cdc_filler",
         (
-            ("fillers", "Fillers of the datacenter that are heard of, this one among them.", status.fillers),
-            ("writer", "1 if this one writes for all.", float(status.is_writer)),
-            ("segment_age_seconds", "Age of the segment that the node writes to.", status.segment_age),
-            ("segment_written_bytes", "Bytes in it.", status.segment_written),
-            ("lacking_bytes", "What the node's log lacks until the next period.", status.lacking),
-            ("max_segment_age_seconds", "The bound.", status.max_segment_age),
-            ("held", "1 while nothing may be written because of this node.", float(bool(status.held))),
-            ("waiting", "1 while nothing is done because of an error.", float(bool(status.waiting))),
+            ("fillers", "Known fillers of the datacenter, including this one.", status.fillers),
+            ("writer", "1 if this filler writes for the datacenter.", float(status.is_writer)),
+            ("segment_age_seconds", "Age of the node's newest commit log segment.", status.segment_age),
+            ("segment_written_bytes", "Bytes in the node's newest commit log segment.", status.segment_written),
+            ("padding_bytes", "Padding that the newest segment needs until the next period.", status.padding),
+            ("max_segment_age_seconds", "Configured age at which a segment is full.", status.max_segment_age),
+            ("paused", "1 while all fillers pause because of this node.", float(bool(status.paused))),
+            ("waiting", "1 while an error prevents all work.", float(bool(status.waiting))),
         ),
     )
 
 
-def text(status: Status) -> str:
-    """For a person; the last line says what it does now."""
+def status_text(status: Status) -> str:
+    """The status as text; the last line says what the filler does now."""
     filled = f"{as_size(status.segment_written)} of {as_size(status.segment_bytes)}"
     lines = [
         ("node", f"{status.host_id} of {status.cluster}, Cassandra {status.cassandra}"),
-        ("fillers", f"{status.fillers}, {'this one writes for all' if status.is_writer else 'another writes for all'}"),
+        ("fillers", f"{status.fillers}, {'this one writes' if status.is_writer else 'another one writes'}"),
         ("segment", f"{filled}, {as_time(status.segment_age)} of at most {as_time(status.max_segment_age)} old"),
         ("written", f"{as_size(status.written)} in {status.writes:,} writes"),
     ]
@@ -82,7 +84,7 @@ def text(status: Status) -> str:
 
 def _verdict(status: Status) -> str:
     if status.waiting:
-        return f"does nothing: {status.waiting}"
-    if status.held:
-        return f"nobody writes: {status.held}"
-    return "works"
+        return f"waiting: {status.waiting}"
+    if status.paused:
+        return f"paused: {status.paused}"
+    return "running"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cdc_program.cli import Program, reported_errors
-from cdc_program.compiled import warn_if_not
+from cdc_program.compiled import warn_if_not_compiled
 
 if TYPE_CHECKING:
     from cdc_program.settings import Settings
@@ -38,7 +38,7 @@ def run(settings: Settings) -> None:
     """
     from materializer.job.spark import run as materialize  # noqa: PLC0415 - --help and config need no PySpark
 
-    warn_if_not()
+    warn_if_not_compiled()
     materialize(settings)
 
 

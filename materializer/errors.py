@@ -15,17 +15,17 @@ def partitions_changed(topic: str, before: int, now: int) -> CdcError:
     problem = f"The raw topic {topic} has {now} partitions, but its state was made with {before}: keys have moved."
     if now < before:
         return CdcError(
-            Code.PARTITIONS_CHANGED,
+            Code.RAW_PARTITIONS_CHANGED,
             problem,
             f"Kafka takes no partitions away: see who made the topic anew. {start_over(topic)}",
         )
-    return CdcError(Code.PARTITIONS_CHANGED, problem, f"{_run_reshard(topic)} Then start the materializer again.")
+    return CdcError(Code.RAW_PARTITIONS_CHANGED, problem, f"{_run_reshard(topic)} Then start the materializer again.")
 
 
 def being_resharded(where: RawPartition) -> CdcError:
     """CdcError(PARTITIONS_CHANGED) for a position that `state reshard` is at work on, or was."""
     return CdcError(
-        Code.PARTITIONS_CHANGED,
+        Code.RAW_PARTITIONS_CHANGED,
         f"`cassandra-materializer state reshard` has begun to deal out the state of {where.topic}, and is not done.",
         f"Let it finish. If it was stopped: {_run_reshard(where.topic)}",
     )
@@ -43,7 +43,7 @@ def being_rebuilt(topic: str) -> CdcError:
 def misplaced(where: RawPartition, offset: int, belongs: int) -> CdcError:
     """CdcError(PARTITIONS_CHANGED) for a raw message that came to the wrong partition after a reshard."""
     return CdcError(
-        Code.PARTITIONS_CHANGED,
+        Code.RAW_PARTITIONS_CHANGED,
         f"The raw message at offset {offset} of {where} belongs to partition {belongs}: whoever sent it has not seen "
         "that the topic has more partitions now.",
         f"Restart the publishers, which then do. {_run_reshard(where.topic)} Then start the materializer again.",

@@ -9,7 +9,7 @@ import structlog
 
 from cassandra_files.segments import remove_orphaned_indexes
 from cdc_program.cassandra import check_cdc_enabled, connect, live_settings, read_node
-from cdc_program.compiled import warn_if_not
+from cdc_program.compiled import warn_if_not_compiled
 from cdc_program.metrics import Collected
 from cdc_program.operations import Operations
 from publisher import cdc_raw, state_files
@@ -40,15 +40,15 @@ log = structlog.get_logger(__name__)
 def run(settings: Settings) -> None:
     """Publish until interrupted; CdcError if it cannot begin or go on."""
     own = settings.publisher
-    warn_if_not()
+    warn_if_not_compiled()
     with connect(settings.cassandra, only=settings.cassandra.contact_points[0]) as client:
         node = read_node(client)
         told = live_settings(client)
         check_cdc_enabled(told)
-        _check_cdc_raw(own.cdc_raw_directory, told)
+        _check_cdc_raw(settings.node.cdc_raw_directory, told)
         watch = Watch(client, node, settings)
         watch.start()
-        codecs = cdc_raw.open_codecs(own)
+        codecs = cdc_raw.open_codecs(own, settings.node.cdc_raw_directory)
         state_files.make_folder(own.state_directory)
         with state_files.locked(own.state_directory):
             schema = Schema(
@@ -61,10 +61,10 @@ def run(settings: Settings) -> None:
             positions = Positions.load(own.state_directory / "position.json", node.host_id)
             sender = Sender(settings.kafka)
             spool = open_spool(own, node.host_id)
-            tails = Tails(own.cdc_raw_directory, positions, codecs, own.max_segment_mib << 20, spool)
+            tails = Tails(settings.node.cdc_raw_directory, positions, codecs, own.max_segment_mib << 20, spool)
             quarantine = open_quarantine(own)
             parts = Parts(schema, sender, positions, tails, watch, quarantine, spool)
-            overview = Overview(node, told, own, parts)
+            overview = Overview(node, told, settings.node, parts)
             operations = Operations(own.operations_address, own.operations_port, overview.describe)
             operations.registry.register(Collected(lambda: metrics(overview.newest())))
             publisher = Publisher(

@@ -25,7 +25,7 @@ def segments(folder: Path) -> list[SegmentFile]:
         raise CdcError(
             Code.CDC_RAW_MISSING,
             f"The directory {folder} cannot be read: {error.strerror}.",
-            "Set publisher.cdc_raw_directory to the node's cdc_raw_directory (cassandra.yaml), and let the publisher's"
+            "Set node.cdc_raw_directory to the node's cdc_raw_directory (cassandra.yaml), and let the publisher's"
             " user read and delete there.",
         ) from error
 
@@ -77,10 +77,10 @@ class LazyCodecs:
         return SegmentCodecs().decryptor(parameters)
 
 
-def open_codecs(settings: PublisherSettings) -> Codecs:
-    """For segments of every kind: the keys of the keystore, if one is set, and with consent only."""
+def open_codecs(settings: PublisherSettings, folder: Path) -> Codecs:
+    """For segments of every kind in the folder: the keys of the keystore, if one is set, and with consent only."""
     if settings.keystore is None or not settings.allow_plaintext_downstream:
-        _check_plain(settings.cdc_raw_directory, has_keystore=settings.keystore is not None)
+        _check_plain(folder, has_keystore=settings.keystore is not None)
         return LazyCodecs()
     from cassandra_files.codecs import SegmentCodecs  # noqa: PLC0415 - see LazyCodecs
     from cassandra_files.keystore import KeystoreError, read_keys  # noqa: PLC0415 - likewise

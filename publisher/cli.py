@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 main = Program(
     "cassandra-publisher",
-    tables=("cassandra", "kafka", "registry", "publisher", "filler", "log"),
+    tables=("cassandra", "kafka", "registry", "node", "publisher", "filler", "log"),
     help="""
     Publishes a Cassandra node's commit log: every change of every table with cdc = true goes to Kafka, one message
     for each row. It runs beside the node, which is the first of cassandra.contact_points.
@@ -24,7 +24,7 @@ main = Program(
 @main.program_command(
     "run",
     flags={
-        "--cdc-raw-directory": "publisher.cdc_raw_directory",
+        "--cdc-raw-directory": "node.cdc_raw_directory",
         "--state-directory": "publisher.state_directory",
     },
 )
@@ -35,7 +35,7 @@ def run(settings: Settings) -> None:
     publish(settings)
 
 
-@main.program_command("check", flags={"--cdc-raw-directory": "publisher.cdc_raw_directory"})
+@main.program_command("check", flags={"--cdc-raw-directory": "node.cdc_raw_directory"})
 def check(settings: Settings) -> None:
     """Looks at the node, its keyspaces, the disk and Kafka, changes nothing, and says what is ok, what is worth a word
     and what would lose changes; exit status 3 if anything would.
@@ -55,10 +55,12 @@ def check(settings: Settings) -> None:
 )
 def status(settings: Settings, *, as_json: bool) -> None:
     """Asks the publisher that runs on this machine what it does; the last line says whether it is safe to stop."""
-    from cdc_program.ask import ask  # noqa: PLC0415 - --help and config need no metrics
+    from cdc_program.status_client import fetch_status  # noqa: PLC0415 - --help and config need no metrics
     from publisher.status import Status, text  # noqa: PLC0415 - likewise
 
-    click.echo(ask("publisher", settings.publisher, lambda value: text(Status.from_json(value)), as_json=as_json))
+    click.echo(
+        fetch_status("publisher", settings.publisher, lambda value: text(Status.from_json(value)), as_json=as_json)
+    )
 
 
 quarantine = click.Group("quarantine", help="Mutations that could not be decoded and were put aside.")
@@ -91,7 +93,7 @@ def discard_quarantine(settings: Settings, place: str) -> None:
 
 @main.program_command(
     "observe",
-    flags={"--cdc-raw-directory": "publisher.cdc_raw_directory"},
+    flags={"--cdc-raw-directory": "node.cdc_raw_directory"},
     params=[click.Option(["--seconds"], type=float, help="End after so long.  [default: only by Ctrl-C]")],
 )
 def observe(settings: Settings, seconds: float | None) -> None:

@@ -304,7 +304,7 @@ class Publisher:
         """Only after the position is durable; what cannot be moved now is tried again."""
         if not self._has_finished:
             return
-        files = [*segments(self._settings.cdc_raw_directory), *self._spool.files()]
+        files = [*segments(self._tails.folder), *self._spool.files()]
         try:
             for file in files:
                 if self._positions.is_finished(file.id) and self._disposal.dispose(file):
@@ -318,7 +318,7 @@ class Publisher:
     def _relieve(self, space: Space) -> None:
         """Cassandra links a segment here again if it crashes before it has flushed it: the spool has all of it."""
         spooled = {file.id for file in self._spool.files()}
-        here = segments(self._settings.cdc_raw_directory)
+        here = segments(self._tails.folder)
         for file in here:
             if file.id in spooled:
                 file.delete()

@@ -170,7 +170,7 @@ def _files(facts: Facts) -> Iterator[Finding]:
             "cdc_raw",
             Status.FAIL,
             f"{facts.cdc_raw} is not a directory that this user may read and delete in.",
-            "Set publisher.cdc_raw_directory to the node's, and put the publisher's user into Cassandra's group.",
+            "Set node.cdc_raw_directory to the node's, and put the publisher's user into Cassandra's group.",
         )
     elif facts.free_percent < _LEAST_FREE_PERCENT:
         yield Finding(

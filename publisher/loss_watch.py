@@ -30,7 +30,7 @@ def check(settings: Settings, say: Callable[[str], None]) -> None:
     with connect(settings.cassandra, only=settings.cassandra.contact_points[0]) as client:
         tables = tables_with_cdc(client, settings)
         published = [table for table in tables if selection_of(own).takes(*table)]
-        findings = judge(gather(client, read_node(client), own, tables, _kafka_problems(settings, published)))
+        findings = judge(gather(client, read_node(client), settings, tables, _kafka_problems(settings, published)))
     width = max(len(finding.check) for finding in findings)
     for check_name, status, says, fix in findings:
         accepted = " (accepted)" if status is Status.FAIL and check_name in own.accept_loss else ""
@@ -88,7 +88,7 @@ class Watch:
 
     def _findings(self) -> list[Finding]:
         node, tables = read_node(self._client), tables_with_cdc(self._client, self._all_settings)
-        facts = gather(self._client, node, self._settings, tables, ())
+        facts = gather(self._client, node, self._all_settings, tables, ())
         self.node, self.told = node, facts.settings
         return judge(facts)
 
@@ -96,14 +96,14 @@ class Watch:
 def gather(
     client: CassandraClient,
     node: Node,
-    settings: PublisherSettings,
+    settings: Settings,
     tables: Sequence[tuple[str, str]],
     kafka: Sequence[str],
 ) -> Facts:
     """`tables`: those with `cdc = true`; `kafka`: see Facts. CdcError CASSANDRA_UNREACHABLE, _AUTH or _QUERY."""
-    folder = settings.cdc_raw_directory
+    folder = settings.node.cdc_raw_directory
     is_ours = folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK)
-    selection = selection_of(settings)
+    selection = selection_of(settings.publisher)
     disk = shutil.disk_usage(folder) if is_ours else None
     return Facts(
         release=node.release,

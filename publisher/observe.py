@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from cassandra_storage.errors import FormatError
 from cdc_program.cassandra import check_cdc_enabled, connect, live_settings, read_node
 from cdc_program.metrics import as_size, as_time
+from cdc_program.node_sizes import node_sizes
 from publisher import cdc_raw
 from publisher.inflight import Mark
 from publisher.messages import Origin, raw_messages
-from publisher.node_space import allowance
 from publisher.position import Positions
 from publisher.progress import Every
 from publisher.schema import Schema
@@ -51,17 +51,17 @@ def observe(settings: Settings, seconds: float | None, say: Callable[[str], None
             selection_of(own),
         )
         positions = Positions(Path(scratch) / "position.json", node.host_id)
-        folder = own.cdc_raw_directory
-        space = allowance(told, own)
-        tails = Tails(folder, positions, cdc_raw.open_codecs(own), own.max_segment_mib << 20)
+        folder = settings.node.cdc_raw_directory
+        sizes = node_sizes(told, settings.node)
+        tails = Tails(folder, positions, cdc_raw.open_codecs(own, folder), own.max_segment_mib << 20)
         observer = Observer(schema, tails, positions)
-        watch = SpaceWatch(space.total, space.segment)
+        watch = SpaceWatch(sizes.cdc_total, sizes.segment)
         is_due, end = Every(SAY_SECONDS, monotonic()), None if seconds is None else monotonic() + seconds
         while end is None or monotonic() < end:
             schema.refresh()
             observer.read()
             now = monotonic()
-            filling = watch.look(now, segment_sizes(folder, unflushed(node, own), space.segment))
+            filling = watch.look(now, segment_sizes(folder, unflushed(node, settings.node), sizes.segment))
             if is_due.is_due(now):
                 say(observer.report(filling))
             sleep(LOOK_SECONDS)

@@ -218,7 +218,7 @@ class Schema:
         elif is_off and table.cdc:
             self._mark(table, table.altered_at)
         elif before is not None and before.cdc and not table.cdc:
-            log.warning("cdc was switched off", code=Code.CDC_SWITCHED_OFF.text, table=table.qualified_name)
+            log.warning("cdc was switched off", code=Code.TABLE_CDC_DISABLED.text, table=table.qualified_name)
 
     def _mark(self, table: TableMetadata, since: int) -> None:
         self._marks[table.id.bytes] = since

@@ -23,7 +23,7 @@ def move(file: SegmentFile, folder: Path) -> SegmentFile:
     """Move a complete segment, durably: the index first, then the log, whose appearance is what counts, and only then
     is the old index removed. On one filesystem the log is renamed; to another it is copied beside its new name, made
     durable, renamed, and removed here. A crash leaves it here or there, or a whole copy in both; what is half is an
-    index without a log or a `.partial` file, which `remove_remains` knows. CdcError SEGMENTS_STAY.
+    index without a log or a `.partial` file, which `remove_remains` knows. CdcError SEGMENTS_STUCK.
     """
     moved = file._replace(path=folder / file.path.name)
     try:
@@ -46,7 +46,7 @@ def move(file: SegmentFile, folder: Path) -> SegmentFile:
 
 def stays(file: SegmentFile, folder: Path, reason: str) -> CdcError:
     return CdcError(
-        Code.SEGMENTS_STAY,
+        Code.SEGMENTS_STUCK,
         f"The segment {file.path} cannot be moved to {folder}: {reason}.",
         "Make room there, or let the publisher's user write there; it stays where it is, and is tried again.",
     )
@@ -70,7 +70,7 @@ class Disposal:
             remove_remains(folder)
 
     def dispose(self, file: SegmentFile) -> bool:
-        """True if it is gone from where it was; CdcError SEGMENTS_STAY."""
+        """True if it is gone from where it was; CdcError SEGMENTS_STUCK."""
         if self._folder is not None:
             move(file, self._folder)
         elif self._choice == "delete":
@@ -89,7 +89,7 @@ def _delete(file: SegmentFile) -> None:
         file.delete()
     except OSError as error:
         raise CdcError(
-            Code.SEGMENTS_STAY,
+            Code.SEGMENTS_STUCK,
             f"The segment {file.path} cannot be deleted: {error.strerror or error}.",
             "Let the publisher's user delete there; it stays where it is, and is tried again.",
         ) from error

@@ -101,7 +101,7 @@ class Spool:
             yield there
 
     def _check(self, file: SegmentFile, size: int) -> None:
-        """CdcError SEGMENTS_STAY if it must not come here, OSError."""
+        """CdcError SEGMENTS_STUCK if it must not come here, OSError."""
         if self.bytes + size > self.max_bytes:
             raise stays(file, self.folder, f"the spool holds {self.bytes >> 20} MiB of spool_max_mib already")
         disk = shutil.disk_usage(self.folder)
@@ -125,7 +125,7 @@ def spool_above(space: Space) -> int:
 
 
 def open_spool(settings: PublisherSettings, host_id: UUID) -> Spool:
-    """The node's; CdcError SEGMENTS_STAY if segments wait in another folder than the one that is set."""
+    """The node's; CdcError SEGMENTS_STUCK if segments wait in another folder than the one that is set."""
     folder = (settings.spool_directory or settings.state_directory / "spool") / str(host_id)
     remembered = settings.state_directory / "spool.json"
     before = (state_files.read(remembered) or {}).get("folder", str(folder))
@@ -140,7 +140,7 @@ def open_spool(settings: PublisherSettings, host_id: UUID) -> Spool:
 def _check_empty(before: Path, now: Path) -> None:
     if before.is_dir() and segments(before):
         raise CdcError(
-            Code.SEGMENTS_STAY,
+            Code.SEGMENTS_STUCK,
             f"Segments wait in the spool {before}, and publisher.spool_directory now means {now}.",
             "Set spool_directory back until they are published, or move them to the new folder, logs and indexes.",
         )

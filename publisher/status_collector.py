@@ -11,11 +11,11 @@ import structlog
 
 from cdc_program.compiled import is_compiled
 from cdc_program.errors import Code
+from cdc_program.node_sizes import node_sizes
 from publisher.cdc_raw import segments
 from publisher.kafka import Sender
 from publisher.loss_watch import Watch
 from publisher.memory import resident_bytes
-from publisher.node_space import allowance
 from publisher.position import Positions
 from publisher.quarantine import Quarantine
 from publisher.schema import Schema
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdc_program.cassandra import Node
-    from cdc_program.settings import PublisherSettings
+    from cdc_program.settings import NodeSettings
     from publisher.progress import Report
     from publisher.space import FullSpan, Space
 
@@ -51,20 +51,20 @@ class Parts(NamedTuple):
 class Overview:
     """Keeps the newest status, which other threads may ask for."""
 
-    def __init__(self, node: Node, told: Mapping[str, str] | None, settings: PublisherSettings, parts: Parts) -> None:
+    def __init__(self, node: Node, told: Mapping[str, str] | None, settings: NodeSettings, parts: Parts) -> None:
         """`told`: the node's live settings, None of 3.11."""
         self._settings = settings
         self._parts = parts
         self._alerts = Alerts()
         self._status = Status(str(node.host_id), node.cluster, node.release, is_compiled=is_compiled())
         self._node = node
-        self._allowance = allowance(told, settings)
-        self._space = SpaceWatch(self._allowance.total, self._allowance.segment)
-        if self._allowance.is_assumed:
+        self._sizes = node_sizes(told, settings)
+        self._space = SpaceWatch(self._sizes.cdc_total, self._sizes.segment)
+        if self._sizes.is_default:
             log.warning(
-                "the node does not tell its cdc_total_space: Cassandra's default is assumed",
-                mib=self._allowance.total >> 20,
-                setting="publisher.cdc_total_space_mib",
+                "the node does not report cdc_total_space: assuming Cassandra's default",
+                mib=self._sizes.cdc_total >> 20,
+                setting="node.cdc_total_space_mib",
             )
 
     def follow(self, node: Node, told: Mapping[str, str] | None) -> None:
@@ -73,8 +73,8 @@ class Overview:
             log.info("the node is of another version now", cassandra=node.release, before=self._node.release)
         self._node = node
         self._status = self._status._replace(cassandra=node.release)
-        self._allowance = allowance(told, self._settings)
-        self._space.allow(self._allowance.total, self._allowance.segment)
+        self._sizes = node_sizes(told, self._settings)
+        self._space.allow(self._sizes.cdc_total, self._sizes.segment)
 
     def newest(self) -> Status:
         return self._status
@@ -86,7 +86,7 @@ class Overview:
     def look(self, now: float, report: Report) -> Space:
         """`now`: of the monotonic clock; gives what there is of cdc_raw."""
         own = self._settings
-        sizes = segment_sizes(own.cdc_raw_directory, unflushed(self._node, own), self._allowance.segment)
+        sizes = segment_sizes(own.cdc_raw_directory, unflushed(self._node, own), self._sizes.segment)
         waiting = report.waiting(now)
         space = self._space.look(now, sizes, is_waiting=bool(waiting))
         schema, sender, positions, tails, watch, quarantine, spool = self._parts
@@ -134,7 +134,7 @@ class Overview:
         if crossed is not None:
             log.warning(
                 "cdc_raw fills",
-                code=Code.CDC_RAW_FILLS.text,
+                code=Code.CDC_RAW_FILLING.text,
                 percent=crossed,
                 used_mib=space.used >> 20,
                 full_at_mib=space.full_at >> 20,
@@ -175,7 +175,7 @@ def segment_sizes(folder: Path, unflushed: Path | None, segment_size: int) -> di
     return sizes
 
 
-def unflushed(node: Node, settings: PublisherSettings) -> Path | None:
+def unflushed(node: Node, settings: NodeSettings) -> Path | None:
     """The folder whose segments count, too: of 3.11, which hands a segment over when it is flushed."""
     return settings.commitlog_directory if node.release.startswith("3.") else None
 

@@ -178,6 +178,11 @@ class Tails:
                 newest = max(newest, file.id)
         return tails[::-1]
 
+    @property
+    def folder(self) -> Path:
+        """The node's cdc_raw."""
+        return self._folder
+
     def relocate(self, file: SegmentFile) -> None:
         """A segment has been moved."""
         if file.id in self._tails:

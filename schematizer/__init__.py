@@ -1,1 +1,1 @@
-"""A schema registry with the API of Confluent's."""
+"""The schema registry cassandra-schematizer: Confluent's Schema Registry API for Avro schemas."""

@@ -1,4 +1,4 @@
-"""The HTTP service: Confluent's Schema Registry API over a Store, its answers and its errors."""
+"""The HTTP service: Confluent's Schema Registry API over a Store, with its responses and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a field's default a value of its type? As org.apache.avro.Schema.isValidDefault; the avro library does not ask."""
+"""Whether a field's default is of its type, as org.apache.avro.Schema.isValidDefault; avro does not check."""
 
 from __future__ import annotations
 

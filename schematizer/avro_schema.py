@@ -1,4 +1,4 @@
-"""Avro schemas: read from JSON, checked against the specification, written in one canonical form.
+"""Avro schemas: parsed from JSON, validated against the specification, and written in a canonical form.
 
 Two texts that differ only in white space, order of attributes, or how a name or a primitive type is spelled are one
 schema. Unlike Avro's Parsing Canonical Form, this form keeps documentation, defaults, aliases and logical types: a

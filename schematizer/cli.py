@@ -25,7 +25,7 @@ main = Program(
     },
 )
 def serve(settings: Settings) -> None:
-    """Answers over HTTP until it is stopped."""
-    from schematizer.server import serve as run  # noqa: PLC0415 - --help and config need neither FastAPI nor SQLAlchemy
+    """Serves HTTP requests until it is stopped."""
+    from schematizer.server import serve_registry  # noqa: PLC0415 - --help and config need neither FastAPI nor SQLAlchemy
 
-    run(settings.schematizer)
+    serve_registry(settings.schematizer)

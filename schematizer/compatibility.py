@@ -1,6 +1,6 @@
-"""Can readers and writers with one schema understand those with another? Apache avro's rules, Confluent's levels.
+"""Whether readers and writers with different schemas are compatible: Apache avro's rules, Confluent's levels.
 
-The check itself is avro.compatibility. It is given schemas in `resolved` form, which mends what it does otherwise than
+The check is avro.compatibility. Its input is schemas in `resolved` form, which corrects its differences from
 org.apache.avro.SchemaCompatibility, which Confluent uses: aliases without a namespace never match there, a record of
 type `error` is unknown to it, a name in the null namespace inside a namespace is misread, and a name written as
 {"type": "…"} is refused.
@@ -39,7 +39,7 @@ class Level(Enum):
 
 
 def conflicts(level: Level, new: AvroSchema, earlier: Sequence[tuple[int, AvroSchema]]) -> list[str]:
-    """Why the level forbids the new schema after the earlier (version, schema), oldest first; empty if it does not."""
+    """Why the level forbids the new schema after the earlier (version, schema), oldest first; empty if it allows it."""
     backward, forward, transitive = level.value
     messages: list[str] = []
     for version, old in earlier if transitive else earlier[-1:]:

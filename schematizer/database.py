@@ -1,4 +1,4 @@
-"""The registry's tables and how its transactions run, on SQLite by default and on any database of SQLAlchemy."""
+"""The registry's tables and its transactions, on SQLite by default, or on any database that SQLAlchemy supports."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 BUSY_TIMEOUT_SECONDS = 30
 SUBJECT_LENGTH = 512
 GLOBAL = ""
-"""The subject of the settings that hold where a subject has none of its own."""
+"""The subject of the default settings, for subjects without their own."""
 _ATTEMPTS = 5
 T = TypeVar("T")
 
@@ -49,8 +49,8 @@ schemas = Table(
     Column("text", Text().with_variant(LONGTEXT, "mysql", "mariadb"), nullable=False),
     sqlite_autoincrement=True,
 )
-"""Each schema once. Rows are never deleted or changed: what was written with an id stays readable. digest: hex SHA-256
-of the canonical text."""
+"""Each schema once. Rows are never deleted or changed: messages stay readable by their ids. digest: hex SHA-256 of the
+canonical text."""
 
 versions = Table(
     "versions",
@@ -71,10 +71,10 @@ subject_settings = Table(
 
 
 class Database:
-    """Transactions on the registry's database; those that write come one after the other, across processes too."""
+    """Transactions on the registry's database. Writing transactions run one at a time, even across processes."""
 
     def __init__(self, url: str) -> None:
-        """Opens the database and makes its tables; CdcError REGISTRY_DATABASE if that fails."""
+        """Opens the database and creates its tables; CdcError REGISTRY_DATABASE if that fails."""
         parsed = _parsed(url)
         try:
             if parsed.get_backend_name() == "sqlite":
@@ -87,25 +87,25 @@ class Database:
     def close(self) -> None:
         self._engine.dispose()
 
-    def read(self, work: Callable[[Connection], T]) -> T:
-        """What `work` returns, in one consistent view."""
+    def read(self, transaction: Callable[[Connection], T]) -> T:
+        """What `transaction` returns, in one consistent view."""
         with self._engine.begin() as connection:
-            return work(connection)
+            return transaction(connection)
 
-    def write(self, work: Callable[[Connection], T]) -> T:
-        """What `work` returns, committed. It may run again if another process was quicker."""
+    def write(self, transaction: Callable[[Connection], T]) -> T:
+        """What `transaction` returns, committed. It runs again if another process was faster."""
         for _ in range(_ATTEMPTS - 1):
             try:
-                return self._write_once(work)
+                return self._write_once(transaction)
             except IntegrityError:
                 continue
-        return self._write_once(work)
+        return self._write_once(transaction)
 
-    def _write_once(self, work: Callable[[Connection], T]) -> T:
+    def _write_once(self, transaction: Callable[[Connection], T]) -> T:
         with self._engine.connect().execution_options(cdc_write=True) as connection, connection.begin():
-            # SQLite has its write lock by now; elsewhere this row is the lock.
+            # SQLite already holds its write lock. In other databases this row is the lock.
             connection.execute(select(subject_settings).where(subject_settings.c.subject == GLOBAL).with_for_update())
-            return work(connection)
+            return transaction(connection)
 
     def _make_tables(self) -> None:
         with self._engine.connect().execution_options(cdc_write=True) as connection, connection.begin():
@@ -116,7 +116,7 @@ class Database:
                 if found.first() is None:
                     connection.execute(insert(subject_settings).values(subject=GLOBAL))
         except IntegrityError:
-            pass  # another process has just made it
+            pass  # another process has just created it
 
 
 def _parsed(url: str) -> URL:
@@ -132,7 +132,7 @@ def _parsed(url: str) -> URL:
     if parsed.get_backend_name() == "sqlite" and (parsed.database or ":memory:") == ":memory:":
         raise CdcError(
             Code.REGISTRY_DATABASE,
-            f"schematizer.database_url {url} names a database in memory, which would forget its ids.",
+            f"schematizer.database_url {url} is a database in memory, which would lose its ids.",
             "Name a file: sqlite:////absolute/path/registry.db.",
         )
     return parsed
@@ -148,7 +148,7 @@ def _unusable(url: str, error: Exception) -> CdcError:
 
 
 def _prepare_file(url: URL) -> None:
-    """Makes the file 0600, and its folder 0700 if it is not there."""
+    """Creates the file with mode 0600, and its directory with 0700 if missing."""
     path = Path(url.database or "")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -165,7 +165,7 @@ def _engine(url: URL) -> Engine:
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 - sqlite3's, as SQLAlchemy hands it out
     """WAL: readers never wait. FULL: an id that was answered survives a power cut."""
-    connection.isolation_level = None  # the driver begins nothing by itself
+    connection.isolation_level = None  # the driver must not begin transactions
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_SECONDS * 1000}")
     cursor.execute("PRAGMA journal_mode = WAL")
@@ -175,6 +175,6 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 - 
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    """A writer takes the lock at once: a reader that turned writer would fail instead of waiting."""
+    """A writer takes the lock at once: a reader that becomes a writer would fail instead of waiting."""
     writes = connection.get_execution_options().get("cdc_write", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,4 +1,4 @@
-"""What the registry answers when it says no, with Confluent's error codes."""
+"""The registry's error responses, with Confluent's error codes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ LEVELS_TEXT = "none, backward, forward, full, backward_transitive, forward_trans
 
 
 class RegistryError(Exception):
-    """An answer {error_code, message}; the HTTP status is the first three digits of the code."""
+    """An error response {error_code, message}. The HTTP status is the first three digits of the code."""
 
     def __init__(self, error_code: int, message: str) -> None:
         super().__init__(message)

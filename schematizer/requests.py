@@ -1,4 +1,4 @@
-"""What the registry takes from a request: body and query, read as forgivingly as Confluent's registry does."""
+"""The body and the query of a request, parsed as leniently as Confluent's registry does."""
 
 from __future__ import annotations
 
@@ -64,24 +64,24 @@ def _subject(subject: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a list: from `offset`, at most `limit` items; a limit below 1 is none."""
+    """A part of a list: at most `limit` items from `offset` on. A limit below 1 is no limit."""
 
     offset: int = 0
     limit: int = -1
 
-    def of(self, items: list[T]) -> list[T]:
+    def select(self, items: list[T]) -> list[T]:
         rest = items[max(self.offset, 0) :]
         return rest[: self.limit] if self.limit > 0 else rest
 
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """Are soft-deleted versions listed too, or nothing else?"""
+    """Whether to list soft-deleted versions too, or only them."""
 
     too: Annotated[bool, Query(alias="deleted")] = False
     only: Annotated[bool, Query(alias="deletedOnly")] = False
     only_by_client: Annotated[bool, Query(alias="deleted_only")] = False
-    """confluent-kafka's client writes it so."""
+    """The spelling of confluent-kafka's client."""
 
     @property
     def nothing_else(self) -> bool:
@@ -95,7 +95,7 @@ Subject = Annotated[str, Depends(_subject)]
 
 
 def schema_text(body: object) -> str:
-    """The Avro schema of a request, as text; what this registry does not keep is refused, not dropped."""
+    """The Avro schema of a request, as text. Unsupported parts are errors; they are never dropped."""
     request = _read(SchemaRequest, body)
     if request.schema_type not in (None, "", "AVRO"):
         raise errors.unprocessable(f"The schema type {request.schema_type} is not supported; this registry keeps AVRO.")

@@ -1,4 +1,4 @@
-"""The content type of the registry's answers."""
+"""The content type of the registry's responses."""
 
 from __future__ import annotations
 

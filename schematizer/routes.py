@@ -1,4 +1,4 @@
-"""The paths of the API. Further query parameters of Confluent's API are accepted and mean nothing here."""
+"""The paths of the API. Other query parameters of Confluent's API are accepted and ignored."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def _schemas(store: Store) -> APIRouter:
             for name, version in store.uses(schema_id, deleted=deleted)
             if subject in (None, name)
         ]
-        return page.of(found)
+        return page.select(found)
 
     @router.get("/ids/{schema_id}/subjects")
     def subjects(schema_id: int, page: PageQuery, subject: str | None = None, *, deleted: Flag = False) -> list[str]:
         names = dict.fromkeys(name for name, _ in store.uses(schema_id, deleted=deleted))
-        return page.of([name for name in names if subject in (None, name)])
+        return page.select([name for name in names if subject in (None, name)])
 
     @router.get("/guids/{guid}")
     def schema_of_guid(guid: str) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _compatibility(store: Store) -> APIRouter:
     router = APIRouter(prefix="/compatibility/subjects/{subject:path}/versions")
 
     def check(subject: str, body: object, version: str | None, *, verbose: bool) -> dict[str, Any]:
-        messages = store.check(subject, requests.schema_text(body), version)
+        messages = store.check_compatibility(subject, requests.schema_text(body), version)
         return {"is_compatible": not messages} | ({"messages": messages} if verbose else {})
 
     @router.post("/{version}")
@@ -169,7 +169,7 @@ def _subject_list(store: Store) -> APIRouter:
 
     @router.get("/subjects")
     def subjects(deleted: DeletedQuery, page: PageQuery, prefix: PrefixText = "") -> list[str]:
-        return page.of(store.subjects(prefix, deleted=deleted.too, only_deleted=deleted.nothing_else))
+        return page.select(store.subjects(prefix, deleted=deleted.too, only_deleted=deleted.nothing_else))
 
     return router
 
@@ -197,7 +197,7 @@ def _versions(store: Store) -> APIRouter:
 
     @router.get("")
     def numbers(subject: Subject, deleted: DeletedQuery, page: PageQuery) -> list[int]:
-        return page.of(store.versions(subject, deleted=deleted.too, only_deleted=deleted.nothing_else))
+        return page.select(store.versions(subject, deleted=deleted.too, only_deleted=deleted.nothing_else))
 
     @router.post("")
     def register(subject: Subject, body: Body) -> dict[str, Any]:

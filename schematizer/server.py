@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _STOP_SECONDS = 5
 
 
-def serve(settings: SchematizerSettings) -> None:
-    """Answers until SIGTERM or SIGINT; CdcError PORT_IN_USE, CONFIG_INVALID or REGISTRY_DATABASE if it cannot start."""
+def serve_registry(settings: SchematizerSettings) -> None:
+    """Serve until SIGTERM or SIGINT; CdcError PORT_IN_USE, CONFIG_INVALID or REGISTRY_DATABASE if it cannot start."""
     listener = _listen(settings.host, settings.port)
     database = Database(settings.database_url)
     try:

@@ -1,4 +1,4 @@
-"""What the registry knows and does, apart from HTTP: subjects, versions, ids, levels and modes."""
+"""The registry's operations, without HTTP: subjects, versions, ids, levels and modes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Registered:
 
 
 def guid_of(digest: str) -> str:
-    """A name of the schema that is the same in every registry like this one."""
+    """A name of the schema that is the same in every registry of this kind."""
     return str(uuid.UUID(digest[:32]))
 
 
@@ -53,13 +53,13 @@ def read_schema(text: str) -> AvroSchema:
 
 
 class Store:
-    """The registry's operations, each one transaction; RegistryError when the answer is no."""
+    """The registry's operations, each in one transaction; RegistryError if it is refused."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def register(self, subject: str, text: str) -> Registered:
-        """The version that has the schema, or a new one if none has it and the subject's level allows it."""
+        """The version with the schema, or a new version if there is none and the subject's level allows it."""
         schema = read_schema(text)
         digest = _digest(schema)
         known = self._database.read(lambda connection: _find(connection, subject, digest, deleted=False))
@@ -68,14 +68,14 @@ class Store:
     def lookup(self, subject: str, text: str, *, deleted: bool) -> Registered:
         digest = _digest(read_schema(text))
 
-        def work(connection: Connection) -> Registered:
+        def transaction(connection: Connection) -> Registered:
             found = _find(connection, subject, digest, deleted=deleted)
             if found is None:
                 _versions(connection, subject, deleted=deleted)
                 raise errors.schema_not_found()
             return found
 
-        return self._database.read(work)
+        return self._database.read(transaction)
 
     def subjects(self, prefix: str, *, deleted: bool, only_deleted: bool) -> list[str]:
         query = select(versions.c.subject).distinct().order_by(versions.c.subject)
@@ -88,22 +88,22 @@ class Store:
         return [subject for subject in rows if subject.startswith(prefix)]
 
     def versions(self, subject: str, *, deleted: bool, only_deleted: bool) -> list[int]:
-        def work(connection: Connection) -> list[int]:
+        def transaction(connection: Connection) -> list[int]:
             found = _versions(connection, subject, deleted=deleted or only_deleted)
             if only_deleted:
                 alive = set(_version_numbers(connection, subject, deleted=False))
                 return [each.version for each in found if each.version not in alive]
             return [each.version for each in found]
 
-        return self._database.read(work)
+        return self._database.read(transaction)
 
     def version(self, subject: str, version: str, *, deleted: bool) -> Registered:
-        """`version` as the URL has it: a number, -1 or latest."""
+        """`version`: as in the URL, a number, -1 or latest."""
         number = version_number(version)
         return self._database.read(lambda connection: _version(connection, subject, number, deleted=deleted))
 
     def schema(self, schema_id: int) -> tuple[str, str]:
-        """(text, guid) of an id; that its versions are deleted does not matter."""
+        """(text, guid) of an id, even if its versions are deleted."""
         query = select(schemas.c.text, schemas.c.digest).where(schemas.c.id == schema_id)
         row = self._database.read(lambda connection: connection.execute(query).first())
         if row is None:
@@ -136,12 +136,12 @@ class Store:
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return [(row.subject, row.version) for row in rows]
 
-    def check(self, subject: str, text: str, version: str | None) -> list[str]:
-        """Why the subject's level forbids the schema, after one version or (None) after those the level asks for."""
+    def check_compatibility(self, subject: str, text: str, version: str | None) -> list[str]:
+        """The conflicts of the schema with one version, or (None) with those that the subject's level requires."""
         schema = read_schema(text)
         number = None if version is None else version_number(version)
 
-        def work(connection: Connection) -> list[str]:
+        def transaction(connection: Connection) -> list[str]:
             level = _level(connection, subject)
             if number is None:
                 earlier = _found(connection, subject, deleted=False)
@@ -151,12 +151,12 @@ class Store:
                 earlier = [_version(connection, subject, number, deleted=False)]
             return conflicts(level, schema, _parsed(earlier, level))
 
-        return self._database.read(work)
+        return self._database.read(transaction)
 
     def delete_subject(self, subject: str, *, permanent: bool) -> list[int]:
-        """The versions deleted. Schemas stay readable by their ids even if permanent."""
+        """The deleted versions. Schemas stay readable by their ids, even after a permanent deletion."""
 
-        def work(connection: Connection) -> list[int]:
+        def transaction(connection: Connection) -> list[int]:
             _require_writable(connection, subject)
             every = _versions(connection, subject, deleted=True)
             alive = _version_numbers(connection, subject, deleted=False)
@@ -171,12 +171,12 @@ class Store:
             connection.execute(delete(subject_settings).where(subject_settings.c.subject == subject))
             return alive
 
-        return self._database.write(work)
+        return self._database.write(transaction)
 
     def delete_version(self, subject: str, version: str, *, permanent: bool) -> int:
         wanted = version_number(version)
 
-        def work(connection: Connection) -> int:
+        def transaction(connection: Connection) -> int:
             _require_writable(connection, subject)
             alive = _version_numbers(connection, subject, deleted=False)
             number = _version(connection, subject, wanted, deleted=wanted is not LATEST).version
@@ -191,55 +191,55 @@ class Store:
                 connection.execute(update(versions).where(this).values(deleted=True))
             return number
 
-        return self._database.write(work)
+        return self._database.write(transaction)
 
     def level(self, subject: str, *, or_global: bool) -> Level:
         """The level set for the subject (GLOBAL: for all others)."""
 
-        def work(connection: Connection) -> Level:
+        def transaction(connection: Connection) -> Level:
             own = _setting(connection, subject, "compatibility")
             if own is None and subject != GLOBAL and not or_global:
                 raise errors.no_compatibility_of_subject(subject)
             return _level(connection, subject)
 
-        return self._database.read(work)
+        return self._database.read(transaction)
 
     def set_level(self, subject: str, level: Level) -> None:
         self._database.write(lambda connection: _set(connection, subject, "compatibility", level.name))
 
     def delete_level(self, subject: str) -> Level:
-        """Back to the global level, or of the global one to the default; returns what was set."""
+        """Reset to the global level, or the global level to the default. Returns the previous level."""
 
-        def work(connection: Connection) -> Level:
+        def transaction(connection: Connection) -> Level:
             own = _setting(connection, subject, "compatibility")
             if own is None and subject != GLOBAL:
                 raise errors.subject_not_found(subject)
             _set(connection, subject, "compatibility", None)
             return DEFAULT_LEVEL if own is None else Level[own]
 
-        return self._database.write(work)
+        return self._database.write(transaction)
 
     def mode(self, subject: str, *, or_global: bool) -> str:
-        def work(connection: Connection) -> str:
+        def transaction(connection: Connection) -> str:
             own = _setting(connection, subject, "mode")
             if own is None and subject != GLOBAL and not or_global:
                 raise errors.no_mode_of_subject(subject)
             return _mode(connection, subject)
 
-        return self._database.read(work)
+        return self._database.read(transaction)
 
     def set_mode(self, subject: str, mode: str) -> None:
         self._database.write(lambda connection: _set(connection, subject, "mode", mode))
 
     def delete_mode(self, subject: str) -> str:
-        def work(connection: Connection) -> str:
+        def transaction(connection: Connection) -> str:
             own = _setting(connection, subject, "mode")
             if own is None and subject != GLOBAL:
                 raise errors.subject_not_found(subject)
             _set(connection, subject, "mode", None)
             return own or DEFAULT_MODE
 
-        return self._database.write(work)
+        return self._database.write(transaction)
 
 
 def version_number(text: str) -> int | None:
@@ -315,7 +315,7 @@ def _register(connection: Connection, subject: str, schema: AvroSchema, digest: 
 
 
 def _parsed(earlier: Sequence[Registered], level: Level) -> list[tuple[int, AvroSchema]]:
-    """Only what the level looks at is parsed."""
+    """Parses only the schemas that the level requires."""
     return [(each.version, parse(each.text)) for each in (earlier if level.transitive else earlier[-1:])]
 
 

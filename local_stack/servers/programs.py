@@ -122,9 +122,9 @@ def publisher(
 ) -> Program:
     """The publisher of the node at this address; `settings` as of Servers.settings(), and more."""
     own: dict[str, Setting] = {
-        "publisher.cdc_raw_directory": cdc_raw,
+        "node.cdc_raw_directory": cdc_raw,
         "publisher.state_directory": folder / f"{name}-state",
-        "publisher.commitlog_directory": cdc_raw.parent / "commitlog",
+        "node.commitlog_directory": cdc_raw.parent / "commitlog",
         "publisher.operations_port": free_ports(1)[0],
     }
     return Program(
@@ -138,8 +138,8 @@ def publisher(
 def filler(folder: Path, node: str, cdc_raw: Path, settings: Mapping[str, Setting], name: str = "filler") -> Program:
     """The filler of the node at this address; `settings` as of Servers.settings(), and more."""
     own: dict[str, Setting] = {
-        "filler.cdc_raw_directory": cdc_raw,
-        "filler.commitlog_directory": cdc_raw.parent / "commitlog",
+        "node.cdc_raw_directory": cdc_raw,
+        "node.commitlog_directory": cdc_raw.parent / "commitlog",
         "filler.operations_port": free_ports(1)[0],
     }
     return Program(

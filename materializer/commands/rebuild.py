@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cdc_messages import wire
-from cdc_messages.ended import Ending
+from cdc_messages.closing_deletes import ClosingDeletes
 from cdc_messages.topics import change_topic, raw_topic
 from cdc_program.errors import CdcError
 from materializer.commands.reshard.survey import topic_now
@@ -69,7 +69,7 @@ class Rebuild:
         self._say = say
         self._store = file_store(settings.materializer)
         self._positions = GroupPositions(self._kafka, self._group)
-        self._endings: dict[int, Ending] = {}
+        self._closing_deletes: dict[int, ClosingDeletes] = {}
 
     def survey(self) -> Iterator[str]:
         """What is there, for a reader; nothing is changed."""
@@ -199,17 +199,17 @@ class Rebuild:
         """For each row that is there: its last messages, and the row_sequence of its end."""
         for stored, value in newest:
             key = stored[len(_KEY) :]
-            ended = self._ending(wire.schema_id(value)).end(value, time.time_ns() // 1000)
-            if ended is not None:
-                messages = [Message(*where, key, ended.value)]
+            delete = self._deletes_of(wire.schema_id(value)).delete_after(value, time.time_ns() // 1000)
+            if delete is not None:
+                messages = [Message(*where, key, delete.value)]
                 if self._settings.materializer.tombstones:
                     messages.append(Message(*where, key, None))
-                yield messages, ended.row_sequence
+                yield messages, delete.row_sequence
 
-    def _ending(self, schema_id: int) -> Ending:
-        if schema_id not in self._endings:
-            self._endings[schema_id] = Ending(self._schemas.get(schema_id))
-        return self._endings[schema_id]
+    def _deletes_of(self, schema_id: int) -> ClosingDeletes:
+        if schema_id not in self._closing_deletes:
+            self._closing_deletes[schema_id] = ClosingDeletes(self._schemas.get(schema_id))
+        return self._closing_deletes[schema_id]
 
     def _settle_letters(self, lock: PartitionProducer) -> None:
         """What they lack, Cassandra's rebuild brings."""

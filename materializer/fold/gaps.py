@@ -70,7 +70,7 @@ class Incomplete:
         if sum(kind == _DEAD for kind in self._kinds.values()) >= self._max:
             raise too_many(self._max, record, problem)
         self._put(mark, _DEAD, record)
-        self.letters.append(DeadLetter(mark[1], *record, Code.DEAD_LETTER.text, problem.reason))
+        self.letters.append(DeadLetter(mark[1], *record, Code.DEAD_LETTERED.text, problem.reason))
 
     def gap(self, record: RawRecord, message: RawMessage) -> None:
         """A publisher reports a mutation that it could not decode, or (without a file) that a mark is void."""
@@ -134,7 +134,7 @@ def message_id(key: bytes, value: bytes) -> bytes:
 def too_many(limit: int, record: RawRecord, problem: UnreadableError) -> CdcError:
     """CdcError(DEAD_LETTERS)."""
     return CdcError(
-        Code.DEAD_LETTERS,
+        Code.TOO_MANY_DEAD_LETTERS,
         f"The raw message at offset {record.offset} can't be read: {problem.reason}; {limit} of its raw partition are "
         "dead letters already, which is materializer.max_dead_letters.",
         "See who else writes to the raw topic. A publisher's messages are readable by a materializer of its version: "

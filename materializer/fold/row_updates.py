@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def stop(record: RawRecord, error: UnreadableError) -> None:
     """What is done with a message that was readable when it came: CdcError(RAW_MESSAGE)."""
     raise CdcError(
-        Code.RAW_MESSAGE,
+        Code.RAW_MESSAGE_UNREADABLE,
         f"The raw message at offset {record.offset} can't be read: {error.reason}.",
         "See who else writes to the raw topic; a publisher's messages are readable by a materializer of its version.",
     ) from error

@@ -15,7 +15,7 @@ from cassandra_storage.compact_tables import as_selected
 from cassandra_storage.schema import TableMetadata
 from cdc_messages.envelope import key_schema, schema_text, value_schema
 from cdc_messages.renames import is_misread, with_aliases
-from cdc_messages.resolution import reads
+from cdc_messages.resolution import can_read
 from cdc_messages.tables import from_json
 from cdc_messages.topics import change_topic
 from cdc_program.errors import Code
@@ -130,4 +130,4 @@ class Publications:
 
 def _follows(value: dict[str, Any], earlier: dict[str, Any]) -> bool:
     """Whether readers with the value schema understand what was published with an earlier one."""
-    return reads(value, earlier) and not is_misread(value, earlier)
+    return can_read(value, earlier) and not is_misread(value, earlier)

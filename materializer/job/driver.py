@@ -168,7 +168,7 @@ def _say_dead_letters(results: list[TaskResult]) -> None:
         if report is not None and report.dead_letters:
             _logger.warning(
                 "raw messages put aside",
-                code=Code.DEAD_LETTER.text,
+                code=Code.DEAD_LETTERED.text,
                 partition=str(partition),
                 count=report.dead_letters,
                 problem="They cannot be read; changes of their Cassandra partitions say so (source.incomplete).",

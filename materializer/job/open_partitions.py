@@ -61,7 +61,7 @@ def run_partition(plan: BatchPlan, partition: RawPartition, records: Iterable[Ra
             task.close()
         raise
     _open[partition] = task
-    while len(_open) > plan.materializer.open_partitions:
+    while len(_open) > plan.materializer.max_open_raw_partitions:
         _open.popitem(last=False)[1].close()
     return report._replace(read=traffic.read - read, written=traffic.written - written)
 
@@ -108,7 +108,7 @@ def limits_of(settings: MaterializerSettings) -> Limits:
         ChunkBounds(settings.chunk_max_bytes, settings.chunk_max_messages, settings.chunk_max_seconds),
         settings.max_clock_jump_hours * 3_600_000,
         settings.snapshot_every_versions,
-        Retention(settings.changelogs_kept_versions, settings.changelogs_kept_seconds),
+        Retention(settings.changelog_retention_versions, settings.changelog_retention_seconds),
         _storage_seconds(settings),
     )
 

@@ -99,7 +99,7 @@ class Tables:
 
     def _unreadable(self, key: bytes, reason: str) -> CdcError:
         return CdcError(
-            Code.RAW_MESSAGE,
+            Code.RAW_MESSAGE_UNREADABLE,
             f"A message of {tables_topic(self._prefix)} with the key {key.hex()} cannot be read: {reason}.",
             "Run a materializer of the publisher's version or a later one; let nobody else write to that topic.",
         )

@@ -92,7 +92,7 @@ def _encode(change: RowChange, target: Target, *, without_before: bool = False) 
     except MessageError as error:
         source = change.source
         raise CdcError(
-            Code.RAW_MESSAGE,
+            Code.RAW_MESSAGE_UNREADABLE,
             f"A change for {target.topic} cannot be written ({source.file}, position {source.position}): "
             f"{error.reason}.",
             "The row holds a value that its column's type cannot have: correct it in Cassandra and report this.",

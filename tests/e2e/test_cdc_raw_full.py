@@ -59,10 +59,9 @@ def stacks(version: str, datacenters: Mapping[str, int] | None = None) -> Iterat
         cdc_total_space_mib=TOTAL_MIB,
     )
     settings = {
-        "publisher.cdc_total_space_mib": TOTAL_MIB,
-        "publisher.commitlog_segment_mib": SEGMENT_MIB,
+        "node.cdc_total_space_mib": TOTAL_MIB,
+        "node.commitlog_segment_mib": SEGMENT_MIB,
         "filler.max_segment_age_seconds": 3600,
-        "filler.commitlog_segment_mib": SEGMENT_MIB,
         "filler.flush_seconds": FLUSH_SECONDS,
     }
     with Stack(version=version, datacenters=datacenters, options=options, settings=settings) as running:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from cdc_messages.ended import CAUSE
+from cdc_messages.closing_deletes import CAUSE
 from cdc_program.errors import CdcError
 from local_stack.clients import cql
 from local_stack.clients.compare import compare

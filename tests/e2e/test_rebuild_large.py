@@ -76,7 +76,11 @@ def stack_of(version: str, total_mib: int) -> Iterator[tuple[Stack, Run]]:
         cdc_total_space_mib=total_mib,
         yaml={f"{name}_request_timeout_in_ms": TIMEOUT_MS for name in TIMEOUTS},
     )
-    settings = {"publisher.heartbeat_seconds": 1, "publisher.cdc_total_space_mib": total_mib}
+    settings = {
+        "publisher.heartbeat_seconds": 1,
+        "node.cdc_total_space_mib": total_mib,
+        "node.commitlog_segment_mib": SEGMENT_MIB,
+    }
     datacenters = {MAIN: 1, CDC_DATACENTER: CDC_NODES}
     with Stack(version=version, datacenters=datacenters, options=options, settings=settings) as stack:
         servers = stack.servers

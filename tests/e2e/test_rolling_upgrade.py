@@ -50,7 +50,7 @@ FLUSH_SECONDS = 20.0
 # What a filler of 3.11 has to be told, and short times.
 SETTINGS: dict[str, Setting] = {
     "publisher.processed_segments": "delete",
-    "filler.commitlog_segment_mib": SEGMENT_MIB,
+    "node.commitlog_segment_mib": SEGMENT_MIB,
     "filler.max_segment_age_seconds": 20,
     "filler.period_seconds": 1,
     "filler.flush_seconds": FLUSH_SECONDS,

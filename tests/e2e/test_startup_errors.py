@@ -108,7 +108,7 @@ def test_a_port_in_use(tmp_path: Path) -> None:
         Case(
             "publisher",
             Code.CDC_RAW_MISSING,
-            {"publisher.cdc_raw_directory": "/nowhere/cdc_raw"},
+            {"node.cdc_raw_directory": "/nowhere/cdc_raw"},
             ("/nowhere/cdc_raw",),
         ),
         Case("filler", Code.CASSANDRA_UNREACHABLE, {"cassandra.port": 1}, ("127.",)),
@@ -123,7 +123,7 @@ def test_something_out_of_reach(case: Case, servers: Servers, tmp_path: Path) ->
     """Everything else is there: the running stack's."""
     [node] = servers.nodes
     assert node.cdc_raw is not None
-    settings: dict[str, Setting] = {**servers.settings(), "publisher.cdc_raw_directory": node.cdc_raw, **case.settings}
+    settings: dict[str, Setting] = {**servers.settings(), "node.cdc_raw_directory": node.cdc_raw, **case.settings}
     check(case, run(case.program, settings, tmp_path))
 
 
@@ -136,7 +136,7 @@ def test_cdc_off_in_cassandra_yaml(servers: Servers, tmp_path: Path) -> None:
             **servers.settings(),
             "cassandra.contact_points": cluster.contact_points[0],
             "cassandra.port": cluster.port,
-            "publisher.cdc_raw_directory": str(cluster.nodes[0].cdc_raw),
+            "node.cdc_raw_directory": str(cluster.nodes[0].cdc_raw),
         }
         case = Case("publisher", Code.CDC_DISABLED, says=("cdc_enabled",))
         check(case, run(case.program, settings, tmp_path))

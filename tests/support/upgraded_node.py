@@ -1,4 +1,4 @@
-"""The answers of a node that is upgraded, for what asks it over CQL: `node.release` and `node.told` are to be set."""
+"""The answers to CQL queries of a node that is upgraded: set `node.release` and `node.live_settings`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from filler.keyspace import STRATEGY
 
 @dataclass
 class UpgradedNode:
-    """In the place of a CassandraClient. `told`: its live settings, None where it does not tell them, as 3.11."""
+    """In the place of a CassandraClient. `live_settings`: None where it does not report them, as 3.11."""
 
     release: str = "3.11.19"
-    told: Mapping[str, str] | None = None
+    live_settings: Mapping[str, str] | None = None
     host_id: UUID = field(default=UUID(int=1))
 
     def rows(self, query: str, _parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
@@ -24,9 +24,9 @@ class UpgradedNode:
             own = {"host_id": self.host_id, "cluster_name": "test", "data_center": "cdc"}
             return [{**own, "release_version": self.release}]
         if "system_views.settings" in query:
-            if self.told is None:
+            if self.live_settings is None:
                 raise CdcError(Code.CASSANDRA_QUERY, "There is no system_views.", "Upgrade.")
-            return [{"name": name, "value": value} for name, value in self.told.items()]
+            return [{"name": name, "value": value} for name, value in self.live_settings.items()]
         if "SELECT replication" in query:
             return [{"replication": {"class": STRATEGY, "cdc": "1"}}]
         return []

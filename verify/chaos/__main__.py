@@ -29,7 +29,7 @@ SETTINGS = {
     "kafka.raw_partitions": 1,
     "materializer.chunk_max_messages": 25,
     "materializer.snapshot_every_versions": 4,
-    "materializer.changelogs_kept_versions": 3,
+    "materializer.changelog_retention_versions": 3,
 }
 
 

@@ -172,7 +172,7 @@ def test_without_the_schema_a_mutation_is_named_and_not_guessed(cdc_raw: CdcRaw,
     (tmp_path / segment.name).write_bytes(segment.data)
     result = commitlog("dump", tmp_path)
     entries = segment.entries()
-    assert f"{len(entries)} mutations of tables or columns that are not known" in result.stderr
+    assert f"{len(entries)} mutations of unknown tables or columns" in result.stderr
     for line, entry in zip(json_lines(result), entries, strict=True):
         assert line.keys() == {"segment", "position", "size", "not_decoded"}
         assert (line["position"], line["size"]) == (entry.end_position, len(entry.mutation))

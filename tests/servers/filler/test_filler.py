@@ -55,10 +55,10 @@ def test_one_of_two_writes_for_both_and_the_other_takes_over(pair: CassandraClus
         says_what_it_does(fillers[0])
         for node in nodes:
             wait_completed(node)
-        fillers[1].wait_for("another node's filler writes for all", 1 if fillers[1].events(WRITER) else 0)
-        wrote = len(fillers[1].events("written"))
+        fillers[1].wait_for("another filler writes for the datacenter", 1 if fillers[1].events(WRITER) else 0)
+        wrote = len(fillers[1].events("padding written"))
         wait_completed(nodes[1])
-        assert len(fillers[1].events("written")) == wrote  # the lowest host id writes for both
+        assert len(fillers[1].events("padding written")) == wrote  # the lowest host id writes for both
         before = len(fillers[1].events(WRITER))
         fillers[0].kill()
         fillers[1].wait_for(WRITER, before + 1)
@@ -70,16 +70,16 @@ def test_one_of_two_writes_for_both_and_the_other_takes_over(pair: CassandraClus
             file.truncate((SMALL.cdc_total_space_mib << 20) * 6 // 10)
         again = FillerProcess(tmp_path / "again.log", settings(nodes[0]))
         fillers.append(again)
-        again.wait_for("writing nothing")
+        again.wait_for("paused")
         assert "CDC-015" in again.log()
-        assert "nobody writes: " in again.command("status")[1].splitlines()[-1]
+        assert "paused: " in again.command("status")[1].splitlines()[-1]
         time.sleep(2 * PERIOD_SECONDS)
-        wrote = len(fillers[1].events("written")) + len(again.events("written"))
+        wrote = len(fillers[1].events("padding written")) + len(again.events("padding written"))
         time.sleep(4 * PERIOD_SECONDS)
-        assert len(fillers[1].events("written")) + len(again.events("written")) == wrote
+        assert len(fillers[1].events("padding written")) + len(again.events("padding written")) == wrote
         filling.unlink()
-        again.wait_for("writing again")
-        again.wait_for("written")
+        again.wait_for("resumed")
+        again.wait_for("padding written")
         assert again.stop() == 0
         assert fillers[1].stop() == 0
     finally:
@@ -95,12 +95,12 @@ def says_what_it_does(filler: FillerProcess) -> None:
     found = {sample.name: sample.value for family in families for sample in family.samples}
     assert found["cdc_filler_writer"] == 1
     assert found["cdc_filler_written_bytes_total"] > 0
-    assert found["cdc_filler_held"] == found["cdc_filler_waiting"] == 0
+    assert found["cdc_filler_paused"] == found["cdc_filler_waiting"] == 0
     assert found["process_resident_memory_bytes"] < 128 << 20
     status, shown = filler.command("status")
     assert status == 0, shown
-    assert "this one writes for all" in shown
-    assert shown.splitlines()[-1] == "works"
+    assert "this one writes" in shown
+    assert shown.splitlines()[-1] == "running"
 
 
 @own_clusters
@@ -144,7 +144,7 @@ def test_3_11_hands_over_a_write_within_the_bound(tmp_path: Path) -> None:
         [node] = cluster.nodes
         refused = FillerProcess(tmp_path / "refused.log", settings(node))
         assert refused.process.wait(READY_SECONDS) == 2
-        assert "filler.commitlog_directory" in refused.log()
+        assert "node.commitlog_directory" in refused.log()
         with connect([node.address], node.port) as client:
             client.run("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
             client.run("CREATE TABLE k.t (k int PRIMARY KEY, v text) WITH cdc = true")

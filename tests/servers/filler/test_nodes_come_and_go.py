@@ -125,7 +125,7 @@ def test_it_stops_by_itself_while_cdc_is_off(tmp_path: Path) -> None:
             written = filler.status()["written"]
             time.sleep(2 * BOUND_SECONDS)
             assert filler.status()["written"] == written
-            assert "does nothing: CDC-012" in filler.command("status")[1].splitlines()[-1]
+            assert "waiting: CDC-012" in filler.command("status")[1].splitlines()[-1]
             node.stop()
             node.cdc_enabled = True
             node.start()

@@ -39,15 +39,15 @@ def test_it_stops_by_itself_while_the_disk_is_short(node: CassandraNode, tmp_pat
         filler.wait_for("ready")
         wait_completed(node)
         ballast = fill(tmp_path / "disk", SHORT_BYTES)
-        filler.wait_for("writing nothing")
+        filler.wait_for("paused")
         assert "CDC-015" in filler.log()
-        assert "nobody writes: less than 10 % of the disk" in filler.command("status")[1].splitlines()[-1]
+        assert "paused: less than 10 % of the disk" in filler.command("status")[1].splitlines()[-1]
         time.sleep(2 * PERIOD_SECONDS)
         written = filler.status()["written"]
         time.sleep(BOUND_SECONDS)
         assert filler.status()["written"] == written
         ballast.unlink()
-        filler.wait_for("writing again")
+        filler.wait_for("resumed")
         wait_completed(node)
         assert filler.stop() == 0
     finally:

@@ -69,7 +69,7 @@ def test_the_nodes_clock_jumps(kafka_side: dict[str, object], sent: SentBy, tmp_
     options = CassandraOptions(commitlog_segment_mib=1, commitlog_sync_period_ms=SYNC_PERIOD_MS)
     cluster = CassandraCluster(options=options, folder=tmp_path / "cluster")
     [node] = cluster.nodes
-    settings = {"publisher.cdc_raw_directory": node.cdc_raw, "publisher.state_directory": tmp_path / "state"}
+    settings = {"node.cdc_raw_directory": node.cdc_raw, "publisher.state_directory": tmp_path / "state"}
 
     def write() -> None:
         with connect([node.address], node.port) as client:

@@ -70,9 +70,9 @@ def test_all_that_was_written_comes_out_and_writes_are_accepted_again(
     settings = settings_beside(node.cluster, tmp_path / "state") | kafka_side
     if is_flushed:  # what 3.11 does not tell
         settings |= {
-            "publisher.commitlog_directory": node.commitlog,
-            "publisher.cdc_total_space_mib": TOTAL_MIB,
-            "publisher.commitlog_segment_mib": SEGMENT_MIB,
+            "node.commitlog_directory": node.commitlog,
+            "node.cdc_total_space_mib": TOTAL_MIB,
+            "node.commitlog_segment_mib": SEGMENT_MIB,
         }
     publisher = PublisherProcess(settings, tmp_path)
     with cql.connect([node.address], node.port) as client:

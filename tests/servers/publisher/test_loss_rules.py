@@ -105,7 +105,7 @@ def test_a_real_node(kafka: KafkaServer, tmp_path: Path) -> None:
                 "cassandra.contact_points": node.address,
                 "cassandra.port": node.port,
                 "kafka.bootstrap_servers": kafka.bootstrap_servers,
-                "publisher.cdc_raw_directory": node.cdc_raw,
+                "node.cdc_raw_directory": node.cdc_raw,
                 "publisher.state_directory": tmp_path / "state",
                 **{f"publisher.{name}": value for name, value in settings.items()},
             }

@@ -49,7 +49,7 @@ def cluster(tmp_path: Path) -> Iterator[CassandraCluster]:
 @pytest.fixture
 def publisher(cluster: CassandraCluster, kafka_side: dict[str, object], tmp_path: Path) -> Iterator[PublisherProcess]:
     """Beside the node of the datacenter `cdc`; not started."""
-    own = {"publisher.cdc_raw_directory": cluster.cdc_nodes[0].cdc_raw}
+    own = {"node.cdc_raw_directory": cluster.cdc_nodes[0].cdc_raw}
     process = PublisherProcess(settings_beside(cluster, tmp_path / "state") | kafka_side | own, tmp_path)
     yield process
     process.kill()
@@ -89,14 +89,14 @@ def test_each_is_seen_to_fail(cluster: CassandraCluster, publisher: PublisherPro
     nobody = f"{LOCALHOST}:{free_ports(1)[0]}"
     away = findings(publisher, kafka__bootstrap_servers=nobody, kafka__connect_timeout_seconds=2)
     assert away == always | {("fail", "kafka", "")}
-    assert findings(publisher, publisher__cdc_raw_directory=tmp_path / "none") == always | {("fail", "cdc_raw", "")}
+    assert findings(publisher, node__cdc_raw_directory=tmp_path / "none") == always | {("fail", "cdc_raw", "")}
     chosen = findings(publisher, publisher__include_tables="once.*,nothing.*")
     assert chosen == {each for each in always if each[2] in {"", "once"}} | {("warn", "tables", "")}
     main = next(node for node in cluster.nodes if not node.cdc_enabled)
     assert ("fail", "cdc_enabled", "") in findings(publisher, cassandra__contact_points=main.address)
     with small_disk(tmp_path / "disk", 4) as disk:
         fill(disk, 512 * 1024)
-        assert findings(publisher, publisher__cdc_raw_directory=disk) == always | {("warn", "disk", "")}
+        assert findings(publisher, node__cdc_raw_directory=disk) == always | {("warn", "disk", "")}
 
 
 def test_what_begins_to_fail_is_told_within_a_minute(cluster: CassandraCluster, publisher: PublisherProcess) -> None:

@@ -50,7 +50,7 @@ def beside(kafka_side: dict[str, object], tmp_path: Path) -> Iterator[Callable[[
     def publisher(node: CassandraNode) -> PublisherProcess:
         settings = settings_beside(node.cluster, tmp_path / "state") | {
             "cassandra.contact_points": node.address,
-            "publisher.cdc_raw_directory": node.cdc_raw,
+            "node.cdc_raw_directory": node.cdc_raw,
             **kafka_side,
         }
         made.append(PublisherProcess(settings, tmp_path))

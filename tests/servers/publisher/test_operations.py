@@ -81,7 +81,7 @@ def test_a_fillers_rows_measure_the_way_through_the_log(
     publisher: PublisherProcess, cassandra: CassandraServers, cql: Session, tmp_path: Path, kafka: KafkaServer
 ) -> None:
     settings = {name: publisher.settings[name] for name in ("cassandra.contact_points", "cassandra.port")} | {
-        "filler.cdc_raw_directory": cassandra.nodes[0].cdc_raw,
+        "node.cdc_raw_directory": cassandra.nodes[0].cdc_raw,
         "filler.max_segment_age_seconds": 10,
     }
     publisher.start()

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from cdc_program.cassandra import Node
 from cdc_program.errors import CdcError, Code
-from cdc_program.settings import KafkaSettings, PublisherSettings
+from cdc_program.settings import KafkaSettings, NodeSettings, PublisherSettings
 from local_stack.process.network import free_ports
 from local_stack.servers.kafka import KafkaBroker
 from publisher.inflight import Mark
@@ -63,7 +63,7 @@ class Beside:
             segment = SegmentFileBuilder(cdc_raw, FIRST + number, size=MIB)
             segment.append(mutation(number))
             segment.sync(complete=number < SEGMENTS)
-        own = PublisherSettings(cdc_raw_directory=cdc_raw, state_directory=folder, on_full="spool")
+        own = PublisherSettings(state_directory=folder, on_full="spool")
         kafka = KafkaSettings(
             bootstrap_servers=f"127.0.0.1:{free_ports(1)[0]}", connect_timeout_seconds=CONNECT_SECONDS
         )
@@ -77,7 +77,7 @@ class Beside:
         self.overview = Overview(
             Watch.node,
             Watch.told,
-            own,
+            NodeSettings(cdc_raw_directory=cdc_raw),
             Parts(schema, sender, self.positions, tails, watch, quarantine, self.spool),
         )
         self.seen: list[Status] = []

@@ -9,7 +9,7 @@ import promql_parser
 from cdc_program.metrics import Collected
 from cdc_program.operations import Operations
 from filler.status import Status as FillerStatus
-from filler.status import metrics as filler_metrics
+from filler.status import status_metrics as filler_metrics
 from publisher.status import Status, metrics
 
 

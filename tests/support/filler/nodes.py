@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 
+from cdc_program.settings import NodeSettings
 from local_stack.clients.cql import connect
 from local_stack.process.processes import wait_until
 from local_stack.servers.cassandra import CassandraNode, CassandraOptions
@@ -25,7 +26,7 @@ SMALL = CassandraOptions(heap_mib=400, commitlog_segment_mib=1, commitlog_sync_p
 BOUND_SECONDS = 8.0
 LATE_SECONDS = 30.0  # two busy cores may be that late
 PERIOD_SECONDS = 0.5
-WRITER = "this node's filler writes for all"
+WRITER = "this filler writes for the datacenter"
 HOST_ID = "SELECT host_id FROM system.local"
 own_clusters = pytest.mark.skipif(os.environ.get("SERVERS") == "containers", reason="these are about child processes")
 
@@ -35,11 +36,15 @@ def settings(node: CassandraNode, **more: object) -> dict[str, object]:
         "cassandra.contact_points": node.address,
         "cassandra.port": node.port,
         "log.level": "debug",
-        "filler.cdc_raw_directory": node.cdc_raw,
+        "node.cdc_raw_directory": node.cdc_raw,
         "filler.max_segment_age_seconds": BOUND_SECONDS,
         "filler.period_seconds": PERIOD_SECONDS,
-        **{f"filler.{name}": value for name, value in more.items()},
+        **{f"{_table_of(name)}.{name}": value for name, value in more.items()},
     }
+
+
+def _table_of(setting: str) -> str:
+    return "node" if setting in NodeSettings.model_fields else "filler"
 
 
 def completed(node: CassandraNode) -> set[str]:

@@ -36,7 +36,7 @@ class FillerProcess:
         return self._log.read_text()
 
     def events(self, event: str) -> list[dict[str, Any]]:
-        """The lines of its log that tell this."""
+        """The lines of its log with this event."""
         lines = (json.loads(line) for line in self.log().splitlines() if line.startswith("{"))
         return [line for line in lines if line["event"] == event]
 
@@ -55,11 +55,11 @@ class FillerProcess:
         return done.returncode, done.stdout + done.stderr
 
     def wait_for(self, event: str, count: int = 1) -> None:
-        def is_told() -> bool:
+        def is_logged() -> bool:
             assert self.process.poll() is None, self.log()
             return len(self.events(event)) >= count
 
-        wait_until(is_told, f"the filler's word {event!r}", READY_SECONDS)
+        wait_until(is_logged, f"the filler's event {event!r}", READY_SECONDS)
 
     def stop(self) -> int:
         self.process.terminate()

@@ -64,7 +64,7 @@ def _count(reader: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
     records = [record for record in records if record.key != IDLE_KEY]
     keys = sorted({record.key for record in records})
     if BAD_KEY in keys:
-        raise CdcError(Code.RAW_MESSAGE, "A bad message was met.", "Send no bad messages.")
+        raise CdcError(Code.RAW_MESSAGE_UNREADABLE, "A bad message was met.", "Send no bad messages.")
     stored = reader.get_many([b"p" + key for key in keys])
     counts = {key: int.from_bytes(value or b"", "big") for key, value in zip(keys, stored, strict=True)}
     changes = []

@@ -73,8 +73,8 @@ class Setup(NamedTuple):
             state_directory=self.state,
             chunk_max_messages=CHUNK,
             snapshot_every_versions=SNAPSHOT_EVERY,
-            changelogs_kept_versions=KEPT,
-            changelogs_kept_seconds=0,
+            changelog_retention_versions=KEPT,
+            changelog_retention_seconds=0,
         )
         kafka = KafkaSettings(bootstrap_servers=self.bootstrap, topic_prefix=self.prefix)
         return BatchPlan({}, kafka, materializer.model_copy(update=settings))

@@ -27,7 +27,7 @@ def settings_beside(cassandra: CassandraServers, state: Path) -> dict[str, objec
         "cassandra.contact_points": cassandra.contact_points[0],
         "cassandra.port": cassandra.port,
         "kafka.raw_partitions": 3,
-        "publisher.cdc_raw_directory": cassandra.nodes[0].cdc_raw,
+        "node.cdc_raw_directory": cassandra.nodes[0].cdc_raw,
         "publisher.state_directory": state,
         "publisher.operations_port": free_ports(1)[0],
     }

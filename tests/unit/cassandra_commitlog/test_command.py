@@ -8,10 +8,10 @@ import sys
 import tracemalloc
 from typing import TYPE_CHECKING
 
-from cassandra_commitlog.facts import SegmentFacts
 from cassandra_commitlog.mutations import MutationReader
 from cassandra_commitlog.schemas import Schemas
 from cassandra_commitlog.segments import find_segments
+from cassandra_commitlog.summary import SegmentSummary
 from tests.support.cassandra_storage.segment_builder import NAME, SEGMENT_ID, segment
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def test_memory_does_not_grow_with_segments(tmp_path: Path) -> None:
     try:
         reader = MutationReader(Schemas())
         for file in find_segments([tmp_path]):
-            facts = SegmentFacts()
+            facts = SegmentSummary()
             for event in reader.events(reader.walk(file)):
                 facts.add(event)
             entries += facts.entries

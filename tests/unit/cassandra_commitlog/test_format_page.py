@@ -104,7 +104,7 @@ def test_the_readme() -> None:
     )
     (shown,) = re.findall(r'^\{"segment".+$', readme, re.MULTILINE)
     assert shown in output.splitlines()
-    assert "380 mutations decoded, 0 of tables or columns not known, 0 problems" in output
+    assert "380 mutations decoded, 0 of unknown tables or columns, 0 problems" in output
 
 
 def test_the_schema_file_of_the_example() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given
 
-from cassandra_commitlog.facts import write_timestamps
+from cassandra_commitlog.summary import write_timestamps
 from cassandra_storage.deletion import DeletionTime, RowDeletion
 from cassandra_storage.merge import largest_timestamp
 from cassandra_storage.partition import PartitionUpdate

@@ -38,7 +38,7 @@ def completed(cdc_raw: CdcRaw) -> Segment:
 def test_what_a_node_left_is_sound(cdc_raw: CdcRaw) -> None:
     result = commitlog("verify", cdc_raw.folder)
     count = sum(len(segment.entries()) for segment in cdc_raw.vectors.segments)
-    assert result.stdout.endswith(f", {count} mutations decoded, 0 of tables or columns not known, 0 problems\n")
+    assert result.stdout.endswith(f", {count} mutations decoded, 0 of unknown tables or columns, 0 problems\n")
 
 
 def test_info_counts_what_is_there(cdc_raw: CdcRaw) -> None:
@@ -80,7 +80,7 @@ def test_no_flipped_bit_loses_a_mutation_unnoticed(tmp_path: Path) -> None:
     data = segment([[ONE], [TWO, ONE], [TWO]])
     file = write(tmp_path, data + bytes(64), "1\nCOMPLETED")
     all_read = commitlog("verify", tmp_path).stdout
-    assert "4 of tables or columns not known, 0 problems" in all_read
+    assert "4 of unknown tables or columns, 0 problems" in all_read
     unnoticed = set()
     for position in range(len(data)):
         damaged = bytearray(data)
@@ -97,7 +97,7 @@ def test_what_was_not_synced_is_told_and_no_problem(tmp_path: Path) -> None:
     data = segment([[ONE]]) + bytes(8)
     file = write(tmp_path, data + entry(b"not behind any marker") + bytes(64))
     result = commitlog("verify", tmp_path)
-    assert f"note: {file}:{len(data) + 3}: bytes behind the end" in result.stdout
+    assert f"note: {file}:{len(data) + 3}: bytes after the end" in result.stdout
 
 
 @pytest.mark.parametrize("index", [None, "64\n"])
@@ -146,7 +146,7 @@ def test_a_segment_that_is_not_begun(tmp_path: Path) -> None:
 def test_a_mutation_that_is_none(tmp_path: Path) -> None:
     file = write(tmp_path, segment([[b"\x00 no mutation"]]))
     result = commitlog("verify", tmp_path, status=1)
-    assert f"{file}:28: mutation that cannot be read: mutation of 0 updates" in result.stdout
+    assert f"{file}:28: unreadable mutation: mutation of 0 updates" in result.stdout
 
 
 def test_a_descriptor_or_an_index_that_cannot_be_read(tmp_path: Path) -> None:

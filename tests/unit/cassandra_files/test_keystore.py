@@ -26,9 +26,9 @@ def test_keys() -> None:
 
 
 def test_wrong_passwords() -> None:
-    with pytest.raises(KeystoreError, match="its password is another"):
+    with pytest.raises(KeystoreError, match="wrong password"):
         read_keys(KEYSTORE, "secret2")
-    with pytest.raises(KeystoreError, match="the password of a key is another"):
+    with pytest.raises(KeystoreError, match="wrong password of a key"):
         read_keys(KEYSTORE, PASSWORD, "secret2")
 
 

@@ -64,9 +64,9 @@ def test_options_stand_before_or_behind_the_command(program: Program, seen: list
     assert [(each.kafka.raw_partitions, each.kafka.topic_prefix) for each in seen] == [(3, "a"), (3, "a")]
 
 
-def test_help_tells_settings_and_defaults(program: Program) -> None:
+def test_help_shows_settings_and_defaults(program: Program) -> None:
     text = " ".join(CliRunner().invoke(program, ["run", "--help"]).output.split())
-    assert '--prefix STRING First part of every topic\'s name. Over kafka.topic_prefix. [default: "cdc"]' in text
+    assert '--prefix STRING First part of every topic\'s name. Overrides kafka.topic_prefix. [default: "cdc"]' in text
     assert "--log-level [debug|info|warning|error]" in text
     assert "--config FILE" in text
     assert "--set TABLE.KEY=VALUE" in text
@@ -95,7 +95,7 @@ def test_a_mistyped_set_is_a_usage_error(program: Program) -> None:
 def test_config_check(program: Program, tmp_path: Path) -> None:
     (tmp_path / "cdc.toml").write_text("[kafka]\nraw_partitions = 3\n")
     result = CliRunner().invoke(program, ["config", "check"])
-    assert (result.exit_code, result.output) == (0, "ok: cdc.toml, 1 values given, the others are defaults\n")
+    assert (result.exit_code, result.output) == (0, "ok: cdc.toml, 1 values set, the others are defaults\n")
     (tmp_path / "cdc.toml").write_text("[kafka]\npartitions = 3\n")
     assert CliRunner().invoke(program, ["config", "check"]).exit_code == 2
 

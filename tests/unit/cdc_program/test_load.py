@@ -109,6 +109,9 @@ def test_an_unknown_variable_is_named_with_the_nearest(
     [
         ('[kafka]\nbootstrap = "x"\n', "kafka.bootstrap", "kafka.bootstrap_servers"),
         ('[kafak]\ntopic_prefix = "x"\n', "kafak.topic_prefix", "kafka.topic_prefix"),
+        ('[publisher]\ncdc_raw_directory = "/x"\n', "publisher.cdc_raw_directory", "mean node.cdc_raw_directory?"),
+        ("[filler]\ncommitlog_segment_mib = 1\n", "filler.commitlog_segment_mib", "mean node.commitlog_segment_mib?"),
+        ("[materializer]\nhold_seconds = 1\n", "materializer.hold_seconds", "mean materializer.reorder_seconds?"),
         ("[zebra]\nstripes = 1\n", "zebra.stripes", "schematizer"),
         ("[zebra]\n", "zebra", "docs/configuration.md"),
         ("zebra = 1\n", "zebra", "docs/configuration.md"),

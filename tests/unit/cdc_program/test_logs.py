@@ -10,7 +10,7 @@ from datetime import datetime
 import pytest
 import structlog
 
-from cdc_program.logs import configure
+from cdc_program.logs import configure_logging
 from cdc_program.settings import LogSettings
 
 
@@ -25,7 +25,7 @@ def lines(stream: io.StringIO) -> list[dict[str, object]]:
 
 def test_json_lines_of_ours_and_of_libraries() -> None:
     stream = io.StringIO()
-    configure(LogSettings(), stream)
+    configure_logging(LogSettings(), stream)
     structlog.get_logger("publisher.tail").info("segment done", segment=7)
     logging.getLogger("librdkafka").warning("%s is down", "broker 1")
     ours, theirs = lines(stream)
@@ -36,7 +36,7 @@ def test_json_lines_of_ours_and_of_libraries() -> None:
 
 def test_levels() -> None:
     stream = io.StringIO()
-    configure(LogSettings(level="warning"), stream)
+    configure_logging(LogSettings(level="warning"), stream)
     structlog.get_logger("a").info("unheard")
     structlog.get_logger("a").warning("heard")
     assert [line["event"] for line in lines(stream)] == ["heard"]
@@ -45,7 +45,7 @@ def test_levels() -> None:
 @pytest.mark.parametrize("name", ["cassandra.cluster", "py4j.clientserver", "root", "sqlalchemy.engine"])
 def test_libraries_that_would_log_values_are_kept_from_it(name: str) -> None:
     stream = io.StringIO()
-    configure(LogSettings(level="debug"), stream)
+    configure_logging(LogSettings(level="debug"), stream)
     logging.getLogger(name).info("INSERT … VALUES (secret)")
     logging.getLogger(name).warning("lost")
     assert [line["event"] for line in lines(stream)] == ["lost"]
@@ -53,7 +53,7 @@ def test_libraries_that_would_log_values_are_kept_from_it(name: str) -> None:
 
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
 def test_a_traceback_shows_no_variables(stream: io.StringIO) -> None:
-    configure(LogSettings(), stream)
+    configure_logging(LogSettings(), stream)
 
     def fail(row: str) -> None:
         assert row
@@ -72,9 +72,9 @@ def test_a_traceback_shows_no_variables(stream: io.StringIO) -> None:
 
 def test_a_terminal_is_given_colours_and_a_pipe_is_not() -> None:
     terminal, pipe = Terminal(), io.StringIO()
-    configure(LogSettings(), terminal)
+    configure_logging(LogSettings(), terminal)
     structlog.get_logger("a").info("hello")
-    configure(LogSettings(format="console"), pipe)
+    configure_logging(LogSettings(format="console"), pipe)
     structlog.get_logger("a").info("hello")
     assert "\x1b[" in terminal.getvalue()
     assert "hello" in pipe.getvalue()

@@ -35,7 +35,7 @@ def test_status_and_metrics_and_nothing_else() -> None:
 
 
 def test_who_connects_and_asks_nothing_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations._Quiet, "timeout", 0.2)
+    monkeypatch.setattr(operations._RequestHandler, "timeout", 0.2)
     with (
         Operations("127.0.0.1", free_ports(1)[0], dict) as served,
         socket.create_connection(("127.0.0.1", served.port)) as idle,

@@ -44,7 +44,7 @@ CASES = {
         PUBLISHER,
         {"cdc_publisher_cdc_raw_full_in_seconds": 1800},
         {"cdc_publisher_cdc_raw_full_in_seconds": 7200},
-        "cdc_raw of sick is full in 30m 0s.",
+        "cdc_raw of sick will be full in 30m 0s.",
     ),
     "CdcRawHalfFull": Case(
         PUBLISHER,
@@ -56,19 +56,19 @@ CASES = {
         PUBLISHER,
         {"cdc_publisher_cdc_raw_bytes": 101, FULL: 100},
         {"cdc_publisher_cdc_raw_bytes": 99, FULL: 100},
-        "cdc_raw of sick is full; the node refuses CDC writes.",
+        "cdc_raw of sick is full. The node rejects CDC writes.",
     ),
     "CdcSegmentsSpooled": Case(
         PUBLISHER,
         {"cdc_publisher_spool_segments": 3},
         {"cdc_publisher_spool_segments": 0},
-        "3 segments of sick wait in the spool.",
+        "3 segments of sick are in the spool.",
     ),
-    "CdcSegmentsStay": Case(
+    "CdcSegmentsStuck": Case(
         PUBLISHER,
         {"cdc_publisher_spool_stuck": 1},
         {"cdc_publisher_spool_stuck": 0},
-        "cdc_raw of sick fills, and nothing can be moved to the spool.",
+        "cdc_raw of sick is filling, and no segment can be moved to the spool.",
     ),
     "CdcPublisherWaits": Case(
         PUBLISHER,
@@ -80,9 +80,9 @@ CASES = {
         PUBLISHER,
         {"cdc_publisher_lag_seconds": 360},
         {"cdc_publisher_lag_seconds": 11},
-        "The publisher beside sick is 6m 0s behind its log.",
+        "The publisher beside sick is 6m 0s behind its commit log.",
     ),
-    "CdcMutationsPutAside": Case(
+    "CdcMutationsQuarantined": Case(
         PUBLISHER,
         {"cdc_publisher_quarantined_mutations": 2},
         {"cdc_publisher_quarantined_mutations": 0},
@@ -98,25 +98,27 @@ CASES = {
         PUBLISHER,
         {"process_resident_memory_bytes": 192 * MIB},
         {"process_resident_memory_bytes": 127 * MIB},
-        "The publisher beside sick takes 192MiB of memory.",
+        "The publisher beside sick uses 192MiB of memory.",
     ),
     "CdcPublisherNotCompiled": Case(
         PUBLISHER, {"cdc_compiled": 0}, {"cdc_compiled": 1}, "The publisher beside sick runs as plain Python."
     ),
     "CdcFillerDown": Case(FILLER, {"up": 0}, {"up": 1}, "The filler beside sick does not answer."),
-    "CdcNobodyFills": Case(
+    "CdcNoFillerWrites": Case(
         FILLER,
         {"cdc_filler_writer": 0},
         {"cdc_filler_writer": 1},
         "No filler of the datacenter writes.",
         is_of_all=True,
     ),
-    "CdcFillerHeld": Case(FILLER, {"cdc_filler_held": 1}, {"cdc_filler_held": 0}, "Nothing is filled because of sick."),
+    "CdcFillerPaused": Case(
+        FILLER, {"cdc_filler_paused": 1}, {"cdc_filler_paused": 0}, "All fillers pause because of sick."
+    ),
     "CdcFillerWaits": Case(
         FILLER,
         {"cdc_filler_waiting": 1},
         {"cdc_filler_waiting": 0},
-        "The filler beside sick does nothing because of an error.",
+        "The filler beside sick waits because of an error.",
     ),
     "CdcSegmentTooOld": Case(
         FILLER,

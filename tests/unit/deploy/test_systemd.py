@@ -80,7 +80,7 @@ def test_they_may_write_where_the_settings_say() -> None:
         service(ROOT / "deploy" / "systemd" / f"cassandra-{name}.service")
         for name in ("publisher", "filler", "materializer", "schematizer")
     )
-    assert publisher["ReadWritePaths"] == str(DEFAULTS.publisher.cdc_raw_directory)
+    assert publisher["ReadWritePaths"] == str(DEFAULTS.node.cdc_raw_directory)
     assert STATE / publisher["StateDirectory"] == DEFAULTS.publisher.state_directory
     for strict in (publisher, filler, schematizer):
         assert strict["ProtectSystem"] == "strict"

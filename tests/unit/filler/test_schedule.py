@@ -22,7 +22,7 @@ def fill(natural: list[int], *, sync_lag: int) -> tuple[float, int]:
     age = 0.0
     while history[-1] < SEGMENT and age < 10 * BOUND:
         seen = history[max(0, len(history) - 1 - sync_lag)]
-        written = SCHEDULE.lacking(seen, age)
+        written = SCHEDULE.padding(seen, age)
         by_filler += written
         index = int(age / PERIOD)
         history.append(history[-1] + written + (natural[index] if index < len(natural) else 0))
@@ -50,7 +50,7 @@ def test_a_node_that_fills_its_segment_in_time_is_left_alone(periods: int) -> No
 
 def test_age_counts_from_when_a_segment_is_first_seen() -> None:
     age = SegmentAge()
-    assert age.of(7, 100.0) == 0
-    assert age.of(7, 130.0) == 30
-    assert age.of(8, 140.0) == 0
-    assert age.of(8, 141.0) == 1
+    assert age.measure(7, 100.0) == 0
+    assert age.measure(7, 130.0) == 30
+    assert age.measure(8, 140.0) == 0
+    assert age.measure(8, 141.0) == 1

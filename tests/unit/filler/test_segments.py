@@ -1,4 +1,4 @@
-"""How full a segment is, told by its sync markers alone: real segments, growing and whole."""
+"""How full a segment is, from its sync markers alone: real segments, growing and complete."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def test_the_one_made_ahead_is_not_the_newest(tmp_path: Path) -> None:
     assert folder_bytes(tmp_path) == len(SEGMENT.data) + (1 << 20)
 
 
-def test_an_empty_folder_has_none_and_a_missing_one_is_told(tmp_path: Path) -> None:
+def test_an_empty_folder_has_none_and_a_missing_one_is_an_error(tmp_path: Path) -> None:
     assert newest_fill(tmp_path, None) is None
     shutil.rmtree(tmp_path)
-    for look in (folder_bytes, lambda folder: newest_fill(folder, None)):
+    for read in (folder_bytes, lambda folder: newest_fill(folder, None)):
         with pytest.raises(CdcError) as caught:
-            look(tmp_path)
+            read(tmp_path)
         assert caught.value.code is Code.CDC_RAW_MISSING

@@ -201,7 +201,7 @@ def test_cdc_that_was_off_leaves_a_mark_which_a_restart_keeps(
     again.load()
     assert again.published[table_id].needs_snapshot_since == 1234
     said = capsys.readouterr().out
-    assert [said.count(code.text) for code in (Code.CDC_SWITCHED_OFF, Code.NEEDS_SNAPSHOT)] == [1, 1]
+    assert [said.count(code.text) for code in (Code.TABLE_CDC_DISABLED, Code.NEEDS_SNAPSHOT)] == [1, 1]
 
 
 def test_cdc_that_was_on_from_the_beginning_leaves_none(node: Node, schema: Schema) -> None:

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
 from cdc_program.node_sizes import MIB
-from cdc_program.settings import PublisherSettings
-from publisher.node_space import allowance
 from publisher.space import Alerts, FullSpan, Space, SpaceWatch
 from publisher.status import Status, text, verdict
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SEGMENT = 32 * MIB
 
@@ -126,28 +120,6 @@ def test_what_was_full_at_the_start_was_so_before() -> None:
     for began_before in (True, False):
         assert alerts.full_span(full, 2.0) is None
         assert alerts.full_span(free, 3.0) == FullSpan(2.0, 3.0, began_before)
-
-
-@pytest.mark.parametrize(
-    ("told", "given", "total", "segment"),
-    [
-        ({"cdc_total_space": "4096MiB", "commitlog_segment_size": "32MiB"}, (0, 32), 4096 * MIB, 32 * MIB),
-        ({"cdc_total_space_in_mb": "128", "commitlog_segment_size_in_mb": "1"}, (7, 8), 128 * MIB, MIB),
-        ({"cdc_total_space": "1GiB"}, (0, 32), 1024 * MIB, 32 * MIB),
-        (None, (64, 1), 64 * MIB, MIB),
-    ],
-)
-def test_the_allowance_is_what_the_node_or_the_operator_says(
-    told: dict[str, str] | None, given: tuple[int, int], total: int, segment: int
-) -> None:
-    own = PublisherSettings(cdc_total_space_mib=given[0], commitlog_segment_mib=given[1])
-    assert allowance(told, own) == (total, segment, False)
-
-
-def test_without_a_word_cassandras_default_is_assumed(tmp_path: Path) -> None:
-    found = allowance(None, PublisherSettings(cdc_raw_directory=tmp_path))
-    assert found.is_assumed
-    assert 0 < found.total <= 4096 * MIB
 
 
 def test_a_person_reads_whether_to_stop() -> None:

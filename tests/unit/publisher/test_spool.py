@@ -219,7 +219,7 @@ def test_a_spool_that_is_set_elsewhere_is_not_forgotten(tmp_path: Path, cdc_raw:
     assert moved.path.parent == tmp_path / "one" / str(HOST)
     with pytest.raises(CdcError) as caught:
         open_spool(PublisherSettings(state_directory=tmp_path), HOST)
-    assert caught.value.code is Code.SEGMENTS_STAY
+    assert caught.value.code is Code.SEGMENTS_STUCK
     assert str(here.folder) in caught.value.problem
     moved.delete()
     assert open_spool(PublisherSettings(state_directory=tmp_path), HOST).files() == []
@@ -243,7 +243,7 @@ def test_a_published_segment_that_cannot_be_deleted_stays(cdc_raw: Path, monkeyp
     monkeypatch.setattr(Path, "unlink", refuse)
     with pytest.raises(CdcError, match="cannot be deleted: Permission denied") as caught:
         open_disposal(PublisherSettings()).dispose(file)
-    assert caught.value.code is Code.SEGMENTS_STAY
+    assert caught.value.code is Code.SEGMENTS_STUCK
 
 
 @pytest.mark.parametrize("choice", ["delete", "keep", "folder"])

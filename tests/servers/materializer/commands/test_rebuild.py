@@ -43,7 +43,9 @@ KILLS = [
 @pytest.fixture
 def run(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Run:
     job = TableJob.start(job_settings(kafka.bootstrap_servers, topic_prefix, tmp_path))
-    return Run(job.with_settings(chunk_max_messages=25, snapshot_every_versions=3, changelogs_kept_seconds=0), seed=7)
+    return Run(
+        job.with_settings(chunk_max_messages=25, snapshot_every_versions=3, changelog_retention_seconds=0), seed=7
+    )
 
 
 def rebuild(job: TableJob) -> list[str]:

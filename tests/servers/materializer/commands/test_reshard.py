@@ -46,7 +46,7 @@ KILLS_ON_S3 = [(ReshardPoint.IN_DEAL, 2), (ReshardPoint.BEFORE_SWITCH, 1), (Resh
 
 
 def make_run(kafka: KafkaServer, prefix: str, folder: Path, **settings: object) -> Run:
-    bounds = {"chunk_max_messages": 25, "snapshot_every_versions": 3, "changelogs_kept_seconds": 0}
+    bounds = {"chunk_max_messages": 25, "snapshot_every_versions": 3, "changelog_retention_seconds": 0}
     job = TableJob.start(job_settings(kafka.bootstrap_servers, prefix, folder))
     return Run(job.with_settings(**bounds, **settings), seed=7)
 
@@ -68,7 +68,7 @@ def grow(run: Run) -> None:
     run.beat(PARTITIONS)
     run.send(60, PARTITIONS)
     errors = run.materialize(PARTITIONS)
-    assert {error.code for error in errors} == {Code.PARTITIONS_CHANGED}
+    assert {error.code for error in errors} == {Code.RAW_PARTITIONS_CHANGED}
     assert all("state reshard shop.orders" in error.fix for error in errors)
 
 
@@ -119,7 +119,7 @@ def test_a_kill_at_any_step_is_made_good_by_another_run(run: Run) -> None:
     grow(run)
     for point, nth in KILLS:
         kill(run, point, nth)
-        assert {error.code for error in run.materialize(PARTITIONS)} == {Code.PARTITIONS_CHANGED}
+        assert {error.code for error in run.materialize(PARTITIONS)} == {Code.RAW_PARTITIONS_CHANGED}
     finish(run)
     go_on(run)
 
@@ -161,7 +161,7 @@ def test_a_publisher_that_is_late_after_it_is_merged_and_changes_only_what_is_ne
     run.write(MOVED, 1, RAW_PARTITIONS)
     run.send(20, PARTITIONS)
     errors = run.materialize(PARTITIONS)
-    assert [error.code for error in errors] == [Code.PARTITIONS_CHANGED]
+    assert [error.code for error in errors] == [Code.RAW_PARTITIONS_CHANGED]
     assert f"belongs to partition {partition_for(int_bytes(MOVED), PARTITIONS)}" in str(errors[0])
     assert run.reshard()[-1].endswith("start the materializer")
     go_on(run)  # all writes came out, and nothing of the one that was overtaken

@@ -133,10 +133,10 @@ def test_a_topic_that_gets_more_partitions_stops(job: TableJob) -> None:
     for begin in (planner.plan, PatientPlanner(job.settings, job.registry).check_positions):
         with pytest.raises(CdcError, match="has 3 partitions") as caught:
             begin()
-        assert caught.value.code is Code.PARTITIONS_CHANGED
+        assert caught.value.code is Code.RAW_PARTITIONS_CHANGED
     error = job.run().error
     assert error is not None
-    assert error.code is Code.PARTITIONS_CHANGED
+    assert error.code is Code.RAW_PARTITIONS_CHANGED
     assert len(job.changes()) == 2
 
 
@@ -149,7 +149,7 @@ def test_partitions_that_come_while_the_job_starts_stop_it(job: TableJob) -> Non
     admin.create_partitions([NewPartitions(job.raw.topic, wanted)])[job.raw.topic].result()
     with pytest.raises(CdcError, match=f"has {wanted} partitions") as caught:
         planner.plan()
-    assert caught.value.code is Code.PARTITIONS_CHANGED
+    assert caught.value.code is Code.RAW_PARTITIONS_CHANGED
 
 
 @pytest.mark.exhaustive  # for its jars

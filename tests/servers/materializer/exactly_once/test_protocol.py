@@ -247,7 +247,7 @@ def test_a_gap_within_a_batch_stops(setup: Setup) -> None:
 def test_another_number_of_raw_partitions_stops(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     setup.run(until=100)
     monkeypatch.setenv("COUNTING_RAW_PARTITIONS", "2")
-    expect(setup, Code.PARTITIONS_CHANGED)
+    expect(setup, Code.RAW_PARTITIONS_CHANGED)
 
 
 def test_a_leap_of_time_stops(setup: Setup) -> None:

@@ -80,7 +80,7 @@ def test_tables_whose_topics_kafka_confuses_are_named() -> None:
 def test_a_message_that_is_not_a_schema_is_an_error(key: bytes, value: bytes) -> None:
     with pytest.raises(CdcError) as raised:
         Tables("cdc").add([(key, value)])
-    assert raised.value.code is Code.RAW_MESSAGE
+    assert raised.value.code is Code.RAW_MESSAGE_UNREADABLE
 
 
 def test_the_pattern_takes_raw_topics_only() -> None:

@@ -169,5 +169,5 @@ def test_partitions_that_were_added_are_seen_before_a_message_is_folded(job: Tab
     write(job, 1)
     error = result_of(job, plan).error
     assert error is not None
-    assert error.code is Code.PARTITIONS_CHANGED
+    assert error.code is Code.RAW_PARTITIONS_CHANGED
     assert position(job) == before

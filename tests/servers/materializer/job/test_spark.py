@@ -161,7 +161,7 @@ def test_killed_and_started_again_it_counts_each_message_once(job: Job) -> None:
     job.check()
     job.send(1, BAD_KEY)
     assert job.process is not None
-    assert job.process.wait(WAIT_SECONDS) == Code.RAW_MESSAGE.exit_status
+    assert job.process.wait(WAIT_SECONDS) == Code.RAW_MESSAGE_UNREADABLE.exit_status
     ended = job.output.read_text()
     assert "A bad message was met." in ended
     assert "Traceback" not in ended
@@ -177,8 +177,8 @@ def test_partitions_added_under_load_stop_it_before_a_moved_key_is_counted(job: 
         admin = AdminClient({"bootstrap.servers": job.bootstrap})
         admin.create_partitions([NewPartitions(job.raw, PARTITIONS + 1)])[job.raw].result()
         assert job.process is not None
-        assert job.process.wait(WAIT_SECONDS) == Code.PARTITIONS_CHANGED.exit_status
-    assert Code.PARTITIONS_CHANGED.text in job.output.read_text()
+        assert job.process.wait(WAIT_SECONDS) == Code.RAW_PARTITIONS_CHANGED.exit_status
+    assert Code.RAW_PARTITIONS_CHANGED.text in job.output.read_text()
     counted = job.check_chains()
     assert counted > 500
     with pytest.raises(AssertionError):  # nor does it start again

@@ -78,7 +78,7 @@ def test_a_foreign_message_is_put_aside_and_discarded(job: TableJob, registry: R
     headers: dict[str, Any] = dict(letter.headers() or ())
     assert (letter.key(), letter.value(), tuple(headers)) == (*JUNK[:2], HEADERS)
     assert [headers[name].decode() for name in (CODE, TOPIC, PARTITION, OFFSET)] == [
-        Code.DEAD_LETTER.text,
+        Code.DEAD_LETTERED.text,
         job.raw.topic,
         "0",
         "1",
@@ -129,7 +129,7 @@ def test_above_the_limit_nothing_of_the_chunk_is_there(job: TableJob) -> None:
     job.send(row(1), JUNK)
     error = limited.run().error
     assert error is not None
-    assert error.code is Code.DEAD_LETTERS
+    assert error.code is Code.TOO_MANY_DEAD_LETTERS
     assert job.changes() == []
     assert job.run().error is None
     assert incomplete(job) == [(1, True)]

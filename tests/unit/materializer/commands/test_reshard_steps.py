@@ -54,8 +54,8 @@ class Run:
             state_directory=folder / "state",
             chunk_max_messages=chance.choice([3, 10, 50]),
             snapshot_every_versions=2,
-            changelogs_kept_versions=1,
-            changelogs_kept_seconds=0,
+            changelog_retention_versions=1,
+            changelog_retention_seconds=0,
         )
 
     def plan(self) -> BatchPlan:
@@ -141,7 +141,7 @@ def test_crashes_lose_and_double_nothing(seed: int, tmp_path: Path, monkeypatch:
         run.grow()
         with pytest.raises(CdcError) as caught:
             run.materialize()
-        assert caught.value.code is Code.PARTITIONS_CHANGED
+        assert caught.value.code is Code.RAW_PARTITIONS_CHANGED
         for _ in range(run.chance.randint(0, 5)):
             run.crash_at(run.chance.choice(list(ReshardPoint)), run.chance.randint(1, 3))
             run.write(run.chance.randint(0, 5), run.partitions)
@@ -187,7 +187,7 @@ def test_a_publisher_that_is_later_still_stops_the_job_and_another_run_mends_it(
     run.write(30, before)
     with pytest.raises(CdcError, match="belongs to partition") as caught:
         run.materialize()
-    assert caught.value.code is Code.PARTITIONS_CHANGED
+    assert caught.value.code is Code.RAW_PARTITIONS_CHANGED
     run.reshard()
     run.materialize()
     run.check()

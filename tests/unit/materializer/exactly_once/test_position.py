@@ -57,9 +57,9 @@ def test_what_the_topic_has_become_is_compared() -> None:
     check_topic(position, 8, "id", WHERE)
     check_topic(position._replace(topic_id=""), 8, "id", WHERE)
     for partitions, topic_id, where, code in (
-        (9, "id", WHERE, Code.PARTITIONS_CHANGED),
+        (9, "id", WHERE, Code.RAW_PARTITIONS_CHANGED),
         (8, "other", WHERE, Code.STATE_MISMATCH),
-        (8, "id", RawPartition(WHERE.topic, 8), Code.PARTITIONS_CHANGED),
+        (8, "id", RawPartition(WHERE.topic, 8), Code.RAW_PARTITIONS_CHANGED),
     ):
         with pytest.raises(CdcError) as raised:
             check_topic(position, partitions, topic_id, where)
@@ -67,7 +67,7 @@ def test_what_the_topic_has_become_is_compared() -> None:
     for backlog in (MARKED, (0, 7)):
         with pytest.raises(CdcError, match="has begun") as raised:
             check_topic(position._replace(backlog=backlog), 8, "id", WHERE)
-        assert raised.value.code is Code.PARTITIONS_CHANGED
+        assert raised.value.code is Code.RAW_PARTITIONS_CHANGED
         assert "state reshard shop.orders" in raised.value.fix
 
 

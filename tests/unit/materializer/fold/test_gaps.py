@@ -81,7 +81,7 @@ def test_what_cannot_be_read_is_put_aside_and_its_partition_says_so(damage: Call
     result = folded.chunk(row(2), bad, row(3, key=OTHER))
     (letter,) = result.letters
     assert (letter.key, letter.value, letter.offset, letter.timestamp_ms) == bad
-    assert (letter.code, letter.id) == (Code.DEAD_LETTER.text, message_id(bad.key, bad.value))
+    assert (letter.code, letter.id) == (Code.DEAD_LETTERED.text, message_id(bad.key, bad.value))
     assert letter.reason
     assert {change.partition_key: change.source.incomplete for change in result.changes} == {ONE: True, OTHER: False}
     assert is_incomplete(folded.chunk(row(4))) == [True]
@@ -143,7 +143,7 @@ def test_above_the_limit_the_partition_stops() -> None:
     folded.chunk(RawRecord(ONE, b"one", 1, 0), gap(OTHER, offset=2), RawRecord(ONE, b"two", 3, 0))
     with pytest.raises(CdcError, match="offset 4") as caught:
         folded.chunk(RawRecord(OTHER, b"three", 4, 0))
-    assert caught.value.code is Code.DEAD_LETTERS
+    assert caught.value.code is Code.TOO_MANY_DEAD_LETTERS
     assert "three" not in str(caught.value)
 
 

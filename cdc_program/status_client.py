@@ -1,4 +1,4 @@
-"""The `status` command of a program: what the one that runs on this machine says of itself at its operations port."""
+"""The `status` command of a program: it reads /status at the operations port of the program on this machine."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 _SECONDS = 5.0
 
 
-def ask(
+def fetch_status(
     program: str,
     settings: PublisherSettings | FillerSettings,
     text: Callable[[dict[str, Any]], str],
     *,
     as_json: bool,
 ) -> str:
-    """`text` tells a person what /status answers, TypeError if that is another version's; CdcError PROGRAM_SILENT if
-    nobody of this version answers.
+    """The status as JSON, or as `text` makes it, which raises TypeError for another version's status. CdcError
+    PROGRAM_UNREACHABLE if no program of this version answers.
     """
     url = f"http://{settings.operations_address}:{settings.operations_port}/status"
-    opener = build_opener(ProxyHandler({}))  # it is this machine's
+    opener = build_opener(ProxyHandler({}))  # no proxy: the address is on this machine
     try:
         with opener.open(url, timeout=_SECONDS) as answer:
             body = answer.read()
@@ -36,7 +36,7 @@ def ask(
     except (OSError, ValueError, TypeError) as error:
         reason = error.reason if isinstance(error, URLError) else error
         raise CdcError(
-            Code.PROGRAM_SILENT,
+            Code.PROGRAM_UNREACHABLE,
             f"No {program} of this version answers at {url}: {reason}.",
-            f"Start it, or give the address and port that it serves: {program}.operations_address, operations_port.",
+            f"Start it, or set {program}.operations_address and operations_port to what it serves.",
         ) from error

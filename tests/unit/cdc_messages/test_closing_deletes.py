@@ -1,4 +1,4 @@
-"""The end of a row made of its newest message: every value as it was, whatever Python can make of it."""
+"""The delete made from a row's newest message has every value unchanged, whether or not Python can represent it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cassandra_storage.marshal import NativeType
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from cdc_messages import wire
 from cdc_messages.changes import Op, RowChange, RowImage, Source
-from cdc_messages.ended import Ending, _plain
+from cdc_messages.closing_deletes import ClosingDeletes, _without_logical_types
 from cdc_messages.envelope import ChangeEncoder, value_schema
 
 
@@ -52,13 +52,13 @@ def message(op: Op, before: RowImage | None, after: RowImage | None) -> bytes:
 
 
 def read(value: bytes) -> Any:  # noqa: ANN401 - what Avro holds
-    return schemaless_reader(BytesIO(value[wire.HEADER_SIZE :]), _plain(SCHEMA), None)
+    return schemaless_reader(BytesIO(value[wire.HEADER_SIZE :]), _without_logical_types(SCHEMA), None)
 
 
 @pytest.mark.parametrize(("op", "before"), [("c", None), ("u", {"text": b"former"})])
 def test_a_row_ends_as_it_was(op: Op, before: RowImage | None) -> None:
     newest = message(op, before, IMAGE)
-    ended = Ending(SCHEMA).end(newest, NOW_US)
+    ended = ClosingDeletes(SCHEMA).delete_after(newest, NOW_US)
     assert ended is not None
     assert ended.row_sequence == 42
     assert wire.schema_id(ended.value) == 4
@@ -73,8 +73,8 @@ def test_a_row_ends_as_it_was(op: Op, before: RowImage | None) -> None:
     assert was["source"]["empty"] == ["after.bigint"]
     assert source["empty"] == ["before.bigint"]
     assert source["cluster"] == was["source"]["cluster"]
-    assert Ending(SCHEMA).end(ended.value, NOW_US) is None
+    assert ClosingDeletes(SCHEMA).delete_after(ended.value, NOW_US) is None
 
 
 def test_a_row_that_is_gone_has_no_end() -> None:
-    assert Ending(SCHEMA).end(message("d", IMAGE, None), NOW_US) is None
+    assert ClosingDeletes(SCHEMA).delete_after(message("d", IMAGE, None), NOW_US) is None

@@ -1,4 +1,4 @@
-"""What `info` tells of a segment: counted while it is read once, in memory that does not grow with it."""
+"""The summary of a segment that `info` shows, from one pass in constant memory."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(slots=True)
-class TableFacts:
-    """`updates`: how many mutations have an update of the table; `size`: the bytes of these updates."""
+class TableSummary:
+    """`updates`: number of mutations with an update of the table; `size`: bytes of these updates."""
 
     updates: int = 0
     size: int = 0
 
 
 @dataclass(slots=True)
-class SegmentFacts:
-    """`tables` by name, by id where the schema is not known; `unknown` of the mutations could not be decoded for want
-    of a schema; write timestamps in µs, None if there is none.
+class SegmentSummary:
+    """`tables`: by name, or by id if the schema is unknown. `unknown`: number of mutations that could not be decoded
+    without a schema. Write timestamps are in µs, None if there is none.
     """
 
     entries: int = 0
     unknown: int = 0
-    tables: dict[str, TableFacts] = field(default_factory=dict)
+    tables: dict[str, TableSummary] = field(default_factory=dict)
     min_timestamp: int | None = None
     max_timestamp: int | None = None
     problems: list[Damaged] = field(default_factory=list)
@@ -67,9 +67,9 @@ class SegmentFacts:
                     self.max_timestamp = timestamp
 
     def _count(self, table: str, size: int) -> None:
-        facts = self.tables.setdefault(table, TableFacts())
-        facts.updates += 1
-        facts.size += size
+        summary = self.tables.setdefault(table, TableSummary())
+        summary.updates += 1
+        summary.size += size
 
     def _add_problem(self, problem: Damaged) -> None:
         if len(self.problems) < _MOST_PROBLEMS:
@@ -78,18 +78,18 @@ class SegmentFacts:
             self.more_problems += 1
 
 
-_MOST_PROBLEMS = 100  # of a file that is damaged everywhere, as many are enough
+_MOST_PROBLEMS = 100  # enough for a file that is damaged everywhere
 
 
 def _unknown_table(event: Undecoded) -> str:
-    """The table whose schema is missing, by its id; of one whose column is, by the id of the mutation's first."""
+    """The table whose schema is missing, by its id. If only a column is unknown: the mutation's first table."""
     error = event.error
     table_id = error.table_id if isinstance(error, UnknownTableError) else first_table(event.entry.mutation)
     return f"unknown {UUID(bytes=table_id)}"
 
 
 def write_timestamps(update: PartitionUpdate) -> Iterator[int]:
-    """All write timestamps in it, µs."""
+    """All write timestamps of the update, in µs."""
     if not update.deletion.is_live:
         yield update.deletion.marked_for_delete_at
     for tombstone in update.range_tombstones:
@@ -115,8 +115,8 @@ def _row_timestamps(row: Row) -> Iterator[int]:
             yield cell.timestamp
 
 
-def facts_json(walk: SegmentWalk, facts: SegmentFacts) -> dict[str, Any]:
-    """What `info --json` prints of a segment; docs/commitlog-tool.md has the fields."""
+def summary_json(walk: SegmentWalk, summary: SegmentSummary) -> dict[str, Any]:
+    """The output of `info --json` for a segment; docs/commitlog-tool.md describes the fields."""
     descriptor = walk.descriptor
     version = walk.file.version if descriptor is None else descriptor.version
     return {
@@ -126,23 +126,23 @@ def facts_json(walk: SegmentWalk, facts: SegmentFacts) -> dict[str, Any]:
         "written_by": _written_by(version),
         "messaging_version": None if descriptor is None else descriptor.messaging_version,
         "id": walk.file.id,
-        "id_time": moment(walk.file.id * 1000),
+        "id_time": iso_time(walk.file.id * 1000),
         "compression": None if descriptor is None else descriptor.compression,
         "encryption": None if descriptor is None or descriptor.encryption is None else descriptor.encryption.cipher,
         "key_alias": None if descriptor is None or descriptor.encryption is None else descriptor.encryption.key_alias,
         "size": walk.size,
         "index": walk.index_problem or _index_text(walk),
         "sections": walk.sections,
-        "entries": facts.entries,
-        "unknown": facts.unknown,
+        "entries": summary.entries,
+        "unknown": summary.unknown,
         "tables": {
-            name: {"mutations": table.updates, "bytes": table.size} for name, table in sorted(facts.tables.items())
+            name: {"mutations": table.updates, "bytes": table.size} for name, table in sorted(summary.tables.items())
         },
-        "min_timestamp": facts.min_timestamp,
-        "max_timestamp": facts.max_timestamp,
+        "min_timestamp": summary.min_timestamp,
+        "max_timestamp": summary.max_timestamp,
         "ending": {"kind": walk.ending.value, "position": walk.end_position},
-        "problems": [{"position": problem.position, "reason": problem.reason} for problem in facts.problems],
-        "more_problems": facts.more_problems,
+        "problems": [{"position": problem.position, "reason": problem.reason} for problem in summary.problems],
+        "more_problems": summary.more_problems,
     }
 
 
@@ -159,8 +159,8 @@ def _index_text(walk: SegmentWalk) -> str | None:
     return "COMPLETED" if walk.index.is_completed else f"durable up to {walk.index.offset}"
 
 
-def moment(microseconds: int) -> str | None:
-    """ISO 8601 in UTC to the millisecond; None beyond the years that have four digits."""
+def iso_time(microseconds: int) -> str | None:
+    """ISO 8601 in UTC, in milliseconds; None after the year 9999."""
     try:
         return (_EPOCH + timedelta(microseconds=microseconds)).isoformat(" ", "milliseconds").replace("+00:00", "Z")
     except OverflowError:

@@ -1,0 +1,24 @@
+"""The base of every table of cdc.toml."""
+
+from __future__ import annotations
+
+from typing import get_origin
+
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+
+
+class Table(BaseModel):
+    """One table of cdc.toml; an unknown key is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _from_text(cls, value: object, info: ValidationInfo) -> object:
+        """Environment and flags carry only text: `a,b` is a list, and an empty text is None where None is allowed."""
+        field = cls.model_fields[info.field_name or ""]
+        if value == "" and field.default is None:
+            return None
+        if isinstance(value, str) and get_origin(field.annotation) is list:
+            return [item.strip() for item in value.split(",") if item.strip()]
+        return value

@@ -1,0 +1,61 @@
+"""The settings of `cassandra-filler`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from cdc_program.settings.base import Table
+
+
+class FillerSettings(Table):
+    """The filler, `cassandra-filler`, bounds the latency of clusters with few writes."""
+
+    keyspace: Annotated[str, Field(description="The filler's own keyspace.", pattern=r"^[a-z][a-z0-9_]*$")] = (
+        "cdc_filler"
+    )
+    table: Annotated[str, Field(description="The table that the filler writes to.", pattern=r"^[a-z][a-z0-9_]*$")] = (
+        "filler"
+    )
+    max_segment_age_seconds: Annotated[
+        float,
+        Field(description="Age at which a commit log segment is full, so that Cassandra releases it to CDC (s).", ge=1),
+    ] = 600.0
+    period_seconds: Annotated[
+        float,
+        Field(
+            description="How often the filler measures the commit log and reports to the other fillers (s).",
+            gt=0,
+            le=30,
+        ),
+    ] = 10.0
+    max_bytes_per_second: Annotated[int, Field(description="Maximum rate of the filler's writes (bytes/s).", ge=1)] = (
+        1 << 20
+    )
+    write_bytes: Annotated[int, Field(description="Maximum size of one write (bytes).", ge=1, le=100_000)] = 50_000
+    ttl_seconds: Annotated[int, Field(description="TTL of the filler's writes (s).", ge=1)] = 600
+    cdc_raw_percent: Annotated[
+        int,
+        Field(
+            description="The filler pauses while cdc_raw is fuller than this (% of cdc_total_space less one segment). "
+            "The publisher first warns at 50 %.",
+            ge=1,
+            le=100,
+        ),
+    ] = 50
+    disk_free_percent: Annotated[
+        int,
+        Field(description="The filler pauses while less of the disk of cdc_raw is free (%).", ge=0, le=100),
+    ] = 10
+    flush_seconds: Annotated[
+        float,
+        Field(description="How often the filler flushes a Cassandra 3.11 node that has full segments (s).", ge=1),
+    ] = 300.0
+    nodetool: list[str] = Field(
+        default=["nodetool"], description="Command, with its first arguments, that flushes a Cassandra 3.11 node."
+    )
+    operations_address: Annotated[str, Field(description="Address that serves /metrics, /health and /status.")] = (
+        "127.0.0.1"
+    )
+    operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9471

@@ -1,0 +1,151 @@
+"""The settings of `cassandra-materializer`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+from uuid import UUID  # noqa: TC003 - pydantic needs it
+
+from pydantic import Field
+
+from cdc_program.settings.base import Table
+
+
+class MaterializerSettings(Table):
+    """The Spark job, `cassandra-materializer`."""
+
+    group_id: Annotated[str, Field(description="Consumer group whose committed offsets are the job's position.")] = (
+        "cassandra-materializer"
+    )
+    checkpoint_location: Annotated[
+        str,
+        Field(
+            description="Directory or URI (s3://bucket/folder?region=eu-west-1) of changelogs and snapshots. All "
+            "workers must reach it."
+        ),
+    ] = "/var/lib/cassandra-materializer/checkpoint"
+    state_directory: Annotated[Path, Field(description="Local directory of a worker's RocksDB databases.")] = Path(
+        "/var/lib/cassandra-materializer/state"
+    )
+    spark_master: Annotated[str, Field(description="Spark's master, unless spark-submit sets it.")] = (
+        "local-cluster[2,1,1024]"
+    )
+    trigger_interval_ms: Annotated[
+        int, Field(description="How long a worker collects raw messages before it folds them (ms).", ge=0)
+    ] = 100
+    max_offsets_per_trigger: Annotated[
+        int, Field(description="Maximum number of raw messages that all workers have read and not yet folded.", ge=1)
+    ] = 200_000
+    max_open_raw_partitions: Annotated[
+        int,
+        Field(
+            description="Maximum number of raw partitions a worker keeps open. Each takes about 4 threads, 16 files "
+            "and 2 MiB.",
+            ge=1,
+        ),
+    ] = 64
+    idle_commit_seconds: Annotated[
+        float,
+        Field(
+            description="Maximum time until a worker folds the heartbeats of an idle raw partition, which has no other "
+            "messages and no timer that is due, and commits their offsets (s).",
+            ge=0,
+        ),
+    ] = 60.0
+    chunk_max_bytes: Annotated[
+        int, Field(description="Maximum size of the raw messages of one transaction (bytes).", ge=1)
+    ] = 16 * 1024 * 1024
+    chunk_max_messages: Annotated[
+        int, Field(description="Maximum number of raw messages of one transaction.", ge=1)
+    ] = 20_000
+    chunk_max_changes: Annotated[
+        int,
+        Field(
+            description="Approximate maximum number of rows that one transaction reads or changes. Their size is at "
+            "most four times `chunk_max_bytes`. A write that affects more, such as the deletion of a wide Cassandra "
+            "partition, takes several transactions.",
+            ge=1,
+        ),
+    ] = 40_000
+    chunk_max_seconds: Annotated[
+        float, Field(description="Maximum time a worker collects the messages of one transaction (s).", gt=0)
+    ] = 10.0
+    snapshot_every_versions: Annotated[
+        int, Field(description="A worker uploads a snapshot once the state is this many versions past the last.", ge=1)
+    ] = 50
+    changelog_retention_versions: Annotated[
+        int, Field(description="Minimum number of versions whose changelogs are retained.", ge=1)
+    ] = 100
+    changelog_retention_seconds: Annotated[
+        float,
+        Field(
+            description="Minimum age up to which changelogs are retained (s). A worker that owned the raw partition "
+            "within this time catches up by changelogs, without a snapshot.",
+            ge=0,
+        ),
+    ] = 3600.0
+    max_clock_jump_hours: Annotated[
+        float, Field(description="A raw partition stops if its time jumps forward by more than this (hours).", gt=0)
+    ] = 24.0
+    reorder_seconds: Annotated[
+        float,
+        Field(
+            description="How long a write waits in the reorder buffer, from its arrival in Kafka, for earlier writes "
+            "of other replicas (s). Expiry waits as long.",
+            ge=0,
+        ),
+    ] = 0.0
+    purge_margin_seconds: Annotated[
+        int, Field(description="How much longer than gc_grace_seconds tombstones are retained (s).", ge=0)
+    ] = 3600
+    stalled_publisher_seconds: Annotated[
+        float,
+        Field(
+            description="A publisher that has sent nothing for this long is reported as stalled (s): it blocks "
+            "purging. A busy raw partition gets a heartbeat every six times `publisher.heartbeat_seconds`.",
+            gt=0,
+        ),
+    ] = 3600.0
+    forgotten_publishers: list[UUID] = Field(
+        default=[], description="Host ids of publishers that will not return. Purging does not wait for them."
+    )
+    transaction_timeout_seconds: Annotated[
+        float,
+        Field(
+            description="Time after which the brokers abort a transaction, which then runs again (s). The worker gives "
+            "up storing its changelog, and waiting for the checkpoint location, after three quarters of it. At most "
+            "the brokers' transaction.max.timeout.ms.",
+            ge=2,
+        ),
+    ] = 120.0
+    offset_refresh_hours: Annotated[
+        float,
+        Field(
+            description="A position that has not moved for this long is committed again (hours). It must be well below "
+            "the brokers' offsets.retention.minutes, after which they delete it.",
+            gt=0,
+        ),
+    ] = 12.0
+    on_large_message: Annotated[
+        Literal["stop", "without_before", "dead_letter"],
+        Field(
+            description="What happens to a change larger than its topic's max.message.bytes. `stop`: the raw partition "
+            "stops. `without_before`: the change is sent without `before`, and the raw partition stops if that is "
+            "still too large. `dead_letter`: the change is sent to the dead-letter topic."
+        ),
+    ] = "stop"
+    max_dead_letters: Annotated[
+        int,
+        Field(
+            description="Maximum number of dead-lettered messages of a raw partition. One more stops it; 0 stops it at "
+            "the first unreadable message.",
+            ge=0,
+        ),
+    ] = 100
+    tombstones: Annotated[
+        bool, Field(description="Send a message without a value after each delete, for log compaction.")
+    ] = True
+    schema_wait_seconds: Annotated[
+        float,
+        Field(description="How long a raw partition waits for an unknown table schema before it stops (s).", gt=0),
+    ] = 30.0

@@ -1,0 +1,105 @@
+"""The settings of `cassandra-publisher`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr
+
+from cdc_program.settings.base import Table
+
+TablePattern = Annotated[str, Field(pattern=r"^\w+\.(\w+|\*)$")]
+
+
+class PublisherSettings(Table):
+    """The publisher, `cassandra-publisher`, runs beside each Cassandra node."""
+
+    state_directory: Annotated[
+        Path, Field(description="Directory of the publisher's position, table schemas and registry ids.")
+    ] = Path("/var/lib/cassandra-publisher")
+    keystore: Annotated[
+        Path | None, Field(description="The node's JCEKS keystore, if its commit log is encrypted.")
+    ] = None
+    keystore_password: Annotated[SecretStr, Field(description="Password of the keystore.")] = SecretStr("")
+    keystore_password_file: Annotated[Path | None, Field(description="File that holds the keystore's password.")] = None
+    key_password: Annotated[SecretStr, Field(description="Password of the key, if it differs from the keystore's.")] = (
+        SecretStr("")
+    )
+    key_password_file: Annotated[Path | None, Field(description="File that holds the key's password.")] = None
+    allow_plaintext_downstream: Annotated[
+        bool, Field(description="Publish an encrypted commit log. Kafka then stores its content unencrypted.")
+    ] = False
+    max_segment_mib: Annotated[
+        int,
+        Field(
+            description="Largest commitlog_segment_size to expect (MiB). A segment that claims more is damaged.",
+            ge=1,
+            le=2047,
+        ),
+    ] = 128
+    poll_interval_ms: Annotated[
+        int, Field(description="How often the publisher polls an idle cdc_raw directory (ms).", ge=1)
+    ] = 50
+    schema_poll_seconds: Annotated[
+        float, Field(description="How often the publisher polls the node's schema (s).", gt=0)
+    ] = 1.0
+    heartbeat_seconds: Annotated[
+        float,
+        Field(
+            description="The publisher sends a heartbeat to a raw partition that has been idle for this long (s); 0 "
+            "for no heartbeats.",
+            ge=0,
+        ),
+    ] = 10.0
+    accept_loss: list[Literal["cdc_block_writes", "cdc_on_repair_enabled", "durable_writes", "replication"]] = Field(
+        default=[],
+        description="Failed checks of `cassandra-publisher check` with which the publisher starts nevertheless.",
+    )
+    include_tables: list[TablePattern] = Field(
+        default=[],
+        description="Tables to publish among those with cdc = true: `KEYSPACE.TABLE` or `KEYSPACE.*`; empty for "
+        "all of them.",
+    )
+    exclude_tables: list[TablePattern] = Field(
+        default=[], description="Tables not to publish, in the same form. It overrides `include_tables`."
+    )
+    processed_segments: Annotated[
+        str,
+        Field(
+            description="What happens to a segment once it is complete and Kafka has acknowledged all of it: `delete`, "
+            "`keep`, or the absolute path of a directory to move it to.",
+            pattern=r"^(delete|keep|/.+)$",
+        ),
+    ] = "delete"
+    on_full: Annotated[
+        Literal["wait", "spool"],
+        Field(
+            description="What the publisher does when cdc_raw is nearly full. `wait`: nothing, until Cassandra rejects "
+            "CDC writes on this node. `spool`: move complete segments to the spool."
+        ),
+    ] = "wait"
+    spool_directory: Annotated[
+        Path | None,
+        Field(
+            description="Directory of the spool, with a subdirectory for each node; empty for `spool` in "
+            "`state_directory`."
+        ),
+    ] = None
+    spool_max_mib: Annotated[
+        int,
+        Field(
+            description="Maximum size of the spool (MiB). The publisher always leaves a tenth of the disk free.", ge=0
+        ),
+    ] = 16384
+    quarantine_max_mutations: Annotated[
+        int,
+        Field(description="Maximum number of quarantined mutations. One more stops the publisher.", ge=0),
+    ] = 1000
+    quarantine_max_mib: Annotated[
+        int, Field(description="Maximum size of the quarantine (MiB). More stops the publisher.", ge=0)
+    ] = 64
+    operations_address: Annotated[str, Field(description="Address that serves /metrics, /health and /status.")] = (
+        "127.0.0.1"
+    )
+    operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9470

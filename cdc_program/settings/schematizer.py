@@ -1,0 +1,19 @@
+"""The settings of `cassandra-schematizer`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from cdc_program.settings.base import Table
+
+
+class SchematizerSettings(Table):
+    """The schema registry, `cassandra-schematizer`."""
+
+    host: Annotated[str, Field(description="Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, Field(description="Port to listen on.", ge=0, le=65535)] = 8081
+    database_url: Annotated[str, Field(description="SQLAlchemy URL of the database. SQLite needs no server.")] = (
+        "sqlite:////var/lib/cassandra-schematizer/registry.db"
+    )
