@@ -1,4 +1,4 @@
-"""How much `cdc_raw` may hold: what the node says, what the operator says, or Cassandra's own default."""
+"""How much `cdc_raw` may hold: from the node, from the settings, or Cassandra's default."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _DEFAULT_TOTAL = 4096 * MIB
 
 
 class Allowance(NamedTuple):
-    """Bytes that cdc_raw may hold and bytes of one segment; `is_assumed` where neither node nor operator said."""
+    """Bytes that cdc_raw may hold, and bytes of a segment; `is_assumed`: neither node nor settings give the total."""
 
     total: int
     segment: int
     is_assumed: bool
 
 
-def allowance(told: Mapping[str, str] | None, settings: PublisherSettings) -> Allowance:
-    """`told`: the node's live settings (None of 3.11), before what our own say.
+def determine_allowance(live_settings: Mapping[str, str] | None, settings: PublisherSettings) -> Allowance:
+    """The node's live settings (None for 3.11) take precedence over the publisher's.
 
     The default is DatabaseDescriptor.applySimpleConfig's: 4096 MiB, or an eighth of the disk if that is less.
     """
-    segment = commitlog_segment_size(told) or settings.commitlog_segment_mib * MIB
-    total = cdc_total_space(told) or settings.cdc_total_space_mib * MIB
+    segment = commitlog_segment_size(live_settings) or settings.commitlog_segment_mib * MIB
+    total = cdc_total_space(live_settings) or settings.cdc_total_space_mib * MIB
     if total:
         return Allowance(total, segment, is_assumed=False)
     disk = shutil.disk_usage(settings.cdc_raw_directory)

@@ -15,7 +15,7 @@ from confluent_kafka import TopicPartition
 from cdc_messages import topics
 from local_stack.servers.cassandra import CassandraCluster
 from publisher.cdc_raw import segments
-from publisher.inflight import Mark
+from publisher.inflight import PendingPosition
 from publisher.position import Positions
 from tests.support.publisher.publisher_process import PublisherProcess, settings_beside
 from tests.support.publisher.sent import Sent, SentSchemas, open_consumer
@@ -96,7 +96,7 @@ def begin_behind_the_present(folder: Path, state: Path, cql: Session) -> None:
     for file in segments(folder):
         index = file.read_index()
         if index is not None:
-            positions.move([Mark(file.id, index.offset, is_end=index.is_completed)])
+            positions.move([PendingPosition(file.id, index.offset, is_end=index.is_completed)])
     positions.save()
 
 

@@ -127,7 +127,7 @@ class TestDisk:
         for _ in range(60):
             table.write(50_000)
         eventually(lambda: "No space left on device" in kafka.log.read_text(), SECONDS)
-        eventually(lambda: "has not the oldest one" in publisher.command("status")[1], SECONDS)
+        eventually(lambda: "but not the oldest one" in publisher.command("status")[1], SECONDS)
         assert publisher.get("/health")[0] == 200  # its own loop is well
         ballast.unlink()
         kafka.kill()  # a broker does not take a failed folder up again while it runs
@@ -233,7 +233,7 @@ class TestRights:
         table.write()
         status, told = publisher.command("check")
         assert status == 3
-        assert f"The topic {table.topic} may not be used as it must be: WRITE" in told
+        assert f"This user lacks rights on the topic {table.topic}: WRITE" in told
         assert publisher.fail()[0] == 3
         denied = AclBindingFilter(*place_of(table.topic), AclOperation.WRITE, AclPermissionType.DENY)
         [done] = admin.delete_acls([denied]).values()
@@ -246,7 +246,7 @@ class TestRights:
         self, publisher: PublisherProcess, table: Table, admin: AdminClient
     ) -> None:
         take_away(admin, table.topic, AclOperation.DESCRIBE_CONFIGS)
-        eventually(lambda: "a raw topic cannot be checked" in publisher.log(), SECONDS)
+        eventually(lambda: "cannot check a raw topic" in publisher.log(), SECONDS)
         assert "TOPIC_AUTHORIZATION_FAILED" in publisher.log()
         table.write()
         table.wait()

@@ -106,7 +106,7 @@ def test_the_nodes_clock_jumps(kafka_side: dict[str, object], sent: SentBy, tmp_
             found = sent("moved", "t", is_out, SECONDS)
         times = Counter(each.key for each in rows(found))
         assert set(times) == written
-        assert "vanished" not in publisher.log()
+        assert "disappeared" not in publisher.log()
         assert "never completed" not in publisher.log()
         ids = [line["segment"] for line in logged(publisher, "segment finished")]
         assert len(ids) > 3 * len(JUMPS)

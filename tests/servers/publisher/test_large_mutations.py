@@ -12,7 +12,7 @@ from cassandra.query import BatchStatement, BatchType
 
 from local_stack.servers.cassandra import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS
-from publisher.kafka import QUEUE_BYTES
+from publisher.kafka.sender import QUEUE_BYTES
 from tests.support.publisher.publisher_process import PublisherProcess, settings_beside
 from tests.support.publisher.sent import at_least, cell, rows
 

@@ -108,9 +108,9 @@ def test_what_begins_to_fail_is_told_within_a_minute(cluster: CassandraCluster, 
         client.run("ALTER KEYSPACE once WITH durable_writes = false")
         eventually(lambda: "changes are lost" in publisher.log(), WATCHED_SECONDS)
         assert "CDC-017" in publisher.log()
-        eventually(lambda: "losing    The keyspace once" in publisher.command("status")[1])
+        eventually(lambda: "losing      The keyspace once" in publisher.command("status")[1])
         client.run("ALTER KEYSPACE once WITH durable_writes = true")
-        eventually(lambda: '"mended"' in publisher.log(), WATCHED_SECONDS)
+        eventually(lambda: '"changes are no longer lost"' in publisher.log(), WATCHED_SECONDS)
         client.run(f"ALTER KEYSPACE once WITH replication = {KEYSPACES['elsewhere']}")
         eventually(lambda: publisher.log().count("changes are lost") == 2, WATCHED_SECONDS)
     assert publisher.stop() == 0

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from cassandra_storage.rows import ComplexColumnData
 from cdc_messages.topics import partition_for, raw_topic
 from publisher.cdc_raw import segments
-from publisher.loop import SAVE_SECONDS
+from publisher.housekeeping import SAVE_SECONDS
 from tests.support.publisher.publisher_process import eventually
 from tests.support.publisher.sent import at_least, cell, int_value, rows
 
