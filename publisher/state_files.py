@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT_VERSION = 1
-READABLE_VERSIONS = range(max(FORMAT_VERSION - 1, 1), FORMAT_VERSION + 1)  # this version and the one before
+
+
+def readable_versions(own: int) -> range:
+    """This build's version and the one before; versions start at 1."""
+    return range(max(own - 1, 1), own + 1)
+
+
+READABLE_VERSIONS = readable_versions(FORMAT_VERSION)
 
 
 def make_folder(folder: Path) -> None:

@@ -231,9 +231,9 @@ class TestRights:
         table.write()
         ends_with(publisher, "TOPIC_AUTHORIZATION_FAILED")
         table.write()
-        status, told = publisher.command("check")
+        status, output = publisher.command("check")
         assert status == 3
-        assert f"This user lacks rights on the topic {table.topic}: WRITE" in told
+        assert f"This user lacks rights on the topic {table.topic}: WRITE" in output
         assert publisher.fail()[0] == 3
         denied = AclBindingFilter(*place_of(table.topic), AclOperation.WRITE, AclPermissionType.DENY)
         [done] = admin.delete_acls([denied]).values()
@@ -242,7 +242,7 @@ class TestRights:
         table.wait()
         assert publisher.stop() == 0
 
-    def test_a_topic_whose_settings_may_not_be_read_any_more_is_told_and_no_reason_to_stop(
+    def test_a_topic_whose_settings_may_not_be_read_any_more_is_logged_and_does_not_stop_it(
         self, publisher: PublisherProcess, table: Table, admin: AdminClient
     ) -> None:
         take_away(admin, table.topic, AclOperation.DESCRIBE_CONFIGS)

@@ -1,4 +1,4 @@
-"""What would lose changes is found, told with its fix, and stops the publisher unless it is accepted by name."""
+"""Settings that would lose changes are found, shown with a fix, and stop the publisher unless accepted by name."""
 
 from __future__ import annotations
 
@@ -123,17 +123,17 @@ def test_a_real_node(kafka: KafkaServer, tmp_path: Path) -> None:
                 check=False,
             )
 
-        told = publisher("check")
-        assert told.returncode == 3, told.stderr
-        lines = {line.split()[1]: line for line in told.stdout.splitlines()}
+        checked = publisher("check")
+        assert checked.returncode == 3, checked.stderr
+        lines = {line.split()[1]: line for line in checked.stdout.splitlines()}
         assert lines["cdc_enabled"].startswith("ok")
         assert lines["cdc_on_repair_enabled"].startswith("ok")
         assert lines["cdc_block_writes"].startswith("fail")
         assert lines["durable_writes"].startswith("fail")
         assert "fleeting" in lines["durable_writes"]
         assert lines["kafka"].startswith("ok")
-        assert "CDC-017" in told.stderr
-        assert "Traceback" not in told.stderr
+        assert "CDC-017" in checked.stderr
+        assert "Traceback" not in checked.stderr
 
         refused = publisher("run")
         assert refused.returncode == 3

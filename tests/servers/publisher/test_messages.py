@@ -1,4 +1,4 @@
-"""Real mutations become raw messages, the filler's do not, and other tables' are not looked into."""
+"""Real mutations become raw messages; the filler's and other tables' mutations do not."""
 
 from __future__ import annotations
 
@@ -53,17 +53,19 @@ def decode_log(
 def test_only_published_tables_give_messages(
     cassandra: CassandraServers, cql: Session, fresh_keyspace: str, schema: NodeSchema, tmp_path: Path
 ) -> None:
-    for name, options in (("filler", "WITH cdc = true"), ("plain", ""), ("told", "WITH cdc = true")):
+    for name, options in (("filler", "WITH cdc = true"), ("plain", ""), ("published", "WITH cdc = true")):
         cql.execute(f"CREATE TABLE {fresh_keyspace}.{name} (id int PRIMARY KEY, v blob) {options}")
         cql.execute(f"INSERT INTO {fresh_keyspace}.{name} (id, v) VALUES (7, 0x01) USING TIMESTAMP {WRITTEN_AT}")
     schema.refresh()
-    [told] = [table for table in schema.current_tables() if table.table.qualified_name == f"{fresh_keyspace}.told"]
+    [published] = [
+        table for table in schema.current_tables() if table.table.qualified_name == f"{fresh_keyspace}.published"
+    ]
     found = list(decode_log(cassandra, cql, schema, tmp_path))
     assert [decoded.filler_written_at for decoded in found if decoded.filler_written_at] == [WRITTEN_AT]
-    messages = [message for decoded in found for message in decoded.messages if message.table.id == told.id]
+    messages = [message for decoded in found for message in decoded.messages if message.table.id == published.id]
     [message] = messages
     assert message.partition_key == (7).to_bytes(4, "big")
     assert message.message.kind == "row"
-    assert message.message.schema_digest == told.digest
+    assert message.message.schema_digest == published.digest
     assert message.message.truncation_epoch == 0
     assert NO_MESSAGES in found

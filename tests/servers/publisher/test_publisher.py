@@ -256,19 +256,19 @@ def test_quiet_partitions_get_heartbeats(
     written = time.time()
 
     def all_have_passed(found: list[Sent]) -> bool:
-        """Every partition has a heartbeat that is behind the insert."""
+        """Every raw partition has a heartbeat after the insert."""
         updates = rows(found)
         if not updates:
             return False
         place = (updates[0].message.segment, updates[0].message.position)
-        behind = [
+        later = [
             each
             for each in found
             if each.message.kind == "heartbeat"
             and (each.message.published_up_to_segment, each.message.published_up_to_position) >= place
             and each.message.clock > written * 1_000_000
         ]
-        return {each.partition for each in behind} == {0, 1, 2}
+        return {each.partition for each in later} == {0, 1, 2}
 
     assert all_have_passed(sent(fresh_keyspace, "quiet", all_have_passed))
     assert publisher.stop() == 0
@@ -312,7 +312,7 @@ def test_a_raw_topic_with_the_producers_time_is_refused(
     assert "message.timestamp.type" in log
 
 
-def test_a_table_that_nobody_knows_any_more_is_passed_over(
+def test_mutations_of_an_unknown_dropped_table_are_skipped(
     publisher: PublisherProcess, cql: Session, fresh_keyspace: str, sent: SentBy
 ) -> None:
     """Written and dropped before any publisher saw it."""

@@ -64,11 +64,11 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.servers
-def test_a_batch_with_a_table_that_nobody_knows_waits_for_its_schema(
+def test_a_batch_with_an_unknown_table_waits_for_its_schema(
     publisher: PublisherProcess, cql: Session, fresh_keyspace: str, sent: SentBy
 ) -> None:
     """Rows carry no size: what follows the unknown table's in the mutation cannot be found."""
-    history = write_what_nobody_knows(publisher, cql, fresh_keyspace, ["a"])
+    history = write_to_an_unknown_table(publisher, cql, fresh_keyspace, ["a"])
     kept = history.with_name("kept")
     cql.execute(f"INSERT INTO {fresh_keyspace}.stays (id, v) VALUES (2, 'b')")
     status, log = publisher.fail(publisher__quarantine_max_mutations=0)
@@ -102,7 +102,7 @@ def test_a_batch_with_a_table_that_nobody_knows_waits_for_its_schema(
 def test_at_its_limit_it_stops_and_goes_on_there_once_it_is_raised(
     publisher: PublisherProcess, cql: Session, fresh_keyspace: str, sent: SentBy, limit: str, value: int
 ) -> None:
-    history = write_what_nobody_knows(publisher, cql, fresh_keyspace, ["x" * LARGE] * BATCHES)
+    history = write_to_an_unknown_table(publisher, cql, fresh_keyspace, ["x" * LARGE] * BATCHES)
     cql.execute(f"INSERT INTO {fresh_keyspace}.stays (id, v) VALUES (0, 'b')")
     for _ in range(2):  # to start it again moves nothing
         status, log = publisher.fail(**{f"publisher__{limit}": value})
@@ -122,7 +122,7 @@ def test_at_its_limit_it_stops_and_goes_on_there_once_it_is_raised(
         sent(fresh_keyspace, name, lambda found: {each.key for each in found if each.update} >= wanted)
 
 
-def write_what_nobody_knows(publisher: PublisherProcess, cql: Session, keyspace: str, values: list[str]) -> Path:
+def write_to_an_unknown_table(publisher: PublisherProcess, cql: Session, keyspace: str, values: list[str]) -> Path:
     """Batches, the first under key 1, over a table that is dropped before the publisher has seen it; gives the file of
     its schema history, which has none: what another publisher would know lies beside it as `kept`.
     """

@@ -84,7 +84,7 @@ def test_partitions_that_come_later_are_seen(tmp_path: Path) -> None:
     beats = HeartbeatSchedule(10)
     list(beats.due_partitions([raw_topic], {}, 0))
     assert [partition for _, partition in beats.due_partitions([raw_topic], {}, 10)] == [0, 1, 2, 3, 4]
-    admin.counts.clear()  # a topic that is gone is for what is sent there to tell
+    admin.counts.clear()  # the sender reports a missing topic
     raw_topics.refresh_partition_counts()
     assert raw_topics.open(table).partitions == 5
     recreated = replace(TABLE, id=uuid4())
@@ -107,7 +107,7 @@ def test_a_recreated_table_keeps_its_topic(kafka: KafkaServer, topic_prefix: str
     resource = ConfigResource(ConfigResource.Type.TOPIC, raw_topic.name, incremental_configs=[entry])
     client.incremental_alter_configs([resource])[resource].result()
     with pytest.raises(CdcError, match="it must be delete"):
-        keep_counting(raw_topics)
+        refresh_for_a_while(raw_topics)
 
 
 @pytest.mark.servers
@@ -139,8 +139,8 @@ def test_brokers_that_a_new_topic_lacks_are_waited_for(kafka: KafkaServer, topic
     assert caught.value.code is Code.KAFKA_UNREACHABLE
 
 
-def keep_counting(raw_topics: RawTopics) -> None:
-    """The broker takes a setting a moment after it has said so."""
+def refresh_for_a_while(raw_topics: RawTopics) -> None:
+    """The broker applies a setting a moment after it has answered."""
     for _ in range(100):
         raw_topics.refresh_partition_counts()
         time.sleep(0.1)

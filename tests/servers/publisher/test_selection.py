@@ -48,7 +48,7 @@ def test_exclude_goes_over_include(
     assert [table for table in TABLES if Selection(include, exclude).includes(*table)] == taken
 
 
-def test_a_pattern_that_fits_nothing_is_told() -> None:
+def test_a_pattern_that_matches_nothing_is_reported() -> None:
     assert list(Selection(("shop.*", "shop.order"), ("Other.*", "x.*")).unmatched_patterns(TABLES)) == [
         "shop.order",
         "x.*",

@@ -171,7 +171,7 @@ def check_empty(publisher: PublisherProcess, spool_directory: Path) -> None:
 
 
 def write_all(client: cql.CqlClient, publisher: PublisherProcess) -> dict[str, float]:
-    """None of them is refused; the most of what is seen meanwhile."""
+    """None of them is refused; the largest values seen at the same time."""
     most: dict[str, float] = {}
     following = time.monotonic()
     for number in range(WRITES):

@@ -68,7 +68,7 @@ CASES = {
         PUBLISHER,
         {"cdc_publisher_spool_stuck": 1},
         {"cdc_publisher_spool_stuck": 0},
-        "cdc_raw of sick fills, and nothing can be moved to the spool.",
+        "cdc_raw of sick is filling up, and no segment can be moved to the spool.",
     ),
     "CdcPublisherWaits": Case(
         PUBLISHER,
@@ -80,13 +80,13 @@ CASES = {
         PUBLISHER,
         {"cdc_publisher_lag_seconds": 360},
         {"cdc_publisher_lag_seconds": 11},
-        "The publisher beside sick is 6m 0s behind its log.",
+        "The publisher beside sick lags 6m 0s behind its log.",
     ),
-    "CdcMutationsPutAside": Case(
+    "CdcMutationsQuarantined": Case(
         PUBLISHER,
         {"cdc_publisher_quarantined_mutations": 2},
         {"cdc_publisher_quarantined_mutations": 0},
-        "2 mutations of sick could not be decoded.",
+        "2 mutations of sick are quarantined.",
     ),
     "CdcChangesAreLost": Case(
         PUBLISHER,

@@ -115,6 +115,19 @@ def test_a_damaged_or_newer_file_is_refused(file: Path, content: str) -> None:
     assert caught.value.code is Code.POSITION_FILE
 
 
+def test_files_of_this_version_and_the_one_before_are_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(state_files.readable_versions(1)) == [1]
+    monkeypatch.setattr(state_files, "READABLE_VERSIONS", state_files.readable_versions(3))
+    for version, is_readable in ((1, False), (2, True), (3, True), (4, False)):
+        file.write_text(json.dumps({"format_version": version, "a": 1}))
+        if is_readable:
+            assert state_files.read(file) == {"format_version": version, "a": 1}
+            continue
+        with pytest.raises(CdcError, match=f"its format version is {version}, this build reads 2 and 3") as caught:
+            state_files.read(file)
+        assert caught.value.code is Code.POSITION_FILE
+
+
 def test_a_crash_before_the_rename_leaves_the_old_file(file: Path) -> None:
     state_files.write(file, {"a": 1})
     file.with_suffix(".tmp").write_text("{torn")

@@ -1,4 +1,4 @@
-"""When cdc_raw is full at this pace, and what is said of it on the way."""
+"""When cdc_raw will be full at this pace, and the alerts on the way."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_node_that_stops_writing_fills_more_and_more_slowly() -> None:
     assert idle.arriving < busy.arriving / 5
 
 
-def test_deleting_as_fast_as_it_comes_is_never_full_but_would_be_without_us() -> None:
+def test_deleting_at_the_rate_of_arrival_is_never_full_but_would_be_without_a_publisher() -> None:
     watch = SpaceWatch(20 * SEGMENT, SEGMENT)
     for number in range(200):
         space = watch.update(number * 2.0, dict.fromkeys(range(max(number - 2, 0), number + 1), SEGMENT))
@@ -75,7 +75,7 @@ def drained(watch: SpaceWatch, until: int) -> None:
         watch.update(second, dict.fromkeys(range(max(second - 1, 0), second + 1), SEGMENT))
 
 
-def test_what_kafka_has_ended_is_not_hoped_for() -> None:
+def test_space_freed_before_the_wait_does_not_count() -> None:
     watch = SpaceWatch(100 * SEGMENT, SEGMENT)
     drained(watch, 200)
     for second in range(200, 220):  # from here on nothing is deleted, and soon it is known why
@@ -92,7 +92,7 @@ def test_what_goes_while_it_waits_counts() -> None:
     assert space.leaving == pytest.approx(SEGMENT, rel=0.1)
 
 
-def test_what_clients_have_ended_is_not_feared() -> None:
+def test_clients_that_have_left_do_not_count() -> None:
     watch = SpaceWatch(100 * SEGMENT, SEGMENT)
     drained(watch, 200)
     for second in range(200, 241):
@@ -107,13 +107,13 @@ def test_full_is_full() -> None:
     assert verdict(of(space)).startswith("not safe to stop: cdc_raw is full")
 
 
-def test_each_threshold_is_told_once_and_again_after_it_was_left() -> None:
+def test_each_threshold_is_reported_once_and_again_after_it_was_left() -> None:
     alerts = SpaceAlerts()
-    told = [alerts.find_crossed(Space(used, 100, 0, 0, None, None)) for used in (10, 50, 60, 92, 95, 40, 55)]
-    assert told == [None, 50, None, 90, None, None, 50]
+    crossed = [alerts.find_crossed(Space(used, 100, 0, 0, None, None)) for used in (10, 50, 60, 92, 95, 40, 55)]
+    assert crossed == [None, 50, None, 90, None, None, 50]
 
 
-def test_a_full_span_is_told_when_it_is_over() -> None:
+def test_a_full_span_is_reported_when_it_is_over() -> None:
     alerts = SpaceAlerts()
     full, free = Space(101, 100, 0, 0, None, None), Space(90, 100, 0, 0, None, None)
     spans = [alerts.find_full_span(space, clock) for space, clock in ((free, 1.0), (full, 2.0), (full, 3.0))]
@@ -130,7 +130,7 @@ def test_what_was_full_at_the_start_was_so_before() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "given", "total", "segment"),
+    ("live_settings", "given", "total", "segment"),
     [
         ({"cdc_total_space": "4096MiB", "commitlog_segment_size": "32MiB"}, (0, 32), 4096 * MIB, 32 * MIB),
         ({"cdc_total_space_in_mb": "128", "commitlog_segment_size_in_mb": "1"}, (7, 8), 128 * MIB, MIB),
@@ -138,14 +138,14 @@ def test_what_was_full_at_the_start_was_so_before() -> None:
         (None, (64, 1), 64 * MIB, MIB),
     ],
 )
-def test_the_allowance_is_what_the_node_or_the_operator_says(
-    told: dict[str, str] | None, given: tuple[int, int], total: int, segment: int
+def test_the_allowance_comes_from_the_node_or_the_settings(
+    live_settings: dict[str, str] | None, given: tuple[int, int], total: int, segment: int
 ) -> None:
     own = PublisherSettings(cdc_total_space_mib=given[0], commitlog_segment_mib=given[1])
-    assert determine_allowance(told, own) == (total, segment, False)
+    assert determine_allowance(live_settings, own) == (total, segment, False)
 
 
-def test_without_a_word_cassandras_default_is_assumed(tmp_path: Path) -> None:
+def test_without_a_setting_cassandras_default_is_assumed(tmp_path: Path) -> None:
     found = determine_allowance(None, PublisherSettings(cdc_raw_directory=tmp_path))
     assert found.is_assumed
     assert 0 < found.total <= 4096 * MIB
@@ -172,7 +172,7 @@ def test_a_status_goes_through_json() -> None:
 
 
 def of(space: Space) -> Status:
-    used, full_at, arriving, leaving, to_full, without_us, _ = space
+    used, full_at, arriving, leaving, to_full, if_stopped, _ = space
     return Status(
         "host",
         "cluster",
@@ -183,5 +183,5 @@ def of(space: Space) -> Status:
         arriving=arriving,
         leaving=leaving,
         seconds_to_full=to_full,
-        seconds_to_full_if_stopped=without_us,
+        seconds_to_full_if_stopped=if_stopped,
     )

@@ -192,7 +192,7 @@ def test_a_tenth_of_a_real_disk_stays_free(tmp_path: Path, cdc_raw: Path) -> Non
         assert read(cdc_raw, there) == written
 
 
-def test_what_cannot_be_moved_stays_and_is_told(tmp_path: Path, cdc_raw: Path) -> None:
+def test_what_cannot_be_moved_stays_and_is_reported(tmp_path: Path, cdc_raw: Path) -> None:
     written = fill(cdc_raw, 2)
     there = opened(tmp_path)
     (there.folder).rmdir()
@@ -247,7 +247,7 @@ def test_a_published_segment_that_cannot_be_deleted_stays(cdc_raw: Path, monkeyp
 
 
 @pytest.mark.parametrize("choice", ["delete", "keep", "folder"])
-def test_a_published_segment_goes_where_it_is_told(tmp_path: Path, cdc_raw: Path, choice: str) -> None:
+def test_a_published_segment_goes_where_the_settings_say(tmp_path: Path, cdc_raw: Path, choice: str) -> None:
     fill(cdc_raw, 1)
     [file, _] = segments(cdc_raw)
     content = file.path.read_bytes()

@@ -236,7 +236,7 @@ def test_a_segment_completed_without_a_crash_has_no_torn_end(tmp_path: Path) -> 
 def test_a_segment_that_its_node_left_behind_is_read_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Flushed, then the node crashed: the index is never completed, and durable entries may lie behind its number."""
+    """Flushed, then the node crashed: the index is never completed, and durable entries may follow its offset."""
     monkeypatch.setattr(tail, "ABANDONED_SECONDS", 0.0)
     first, second = SegmentFileBuilder(tmp_path, FIRST), SegmentFileBuilder(tmp_path, FIRST + 1)
     first.append(mutation(0))
