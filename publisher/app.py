@@ -106,7 +106,7 @@ def _registry(settings: RegistrySettings) -> RegistryClient:
 
 def _check_cdc_raw(folder: Path, reported: Mapping[str, str] | None) -> None:
     """The folder must exist, and should be the node's."""
-    cdc_raw.segments(folder)
+    cdc_raw.list_cdc_segments(folder)
     remove_orphaned_indexes(folder)
     nodes_folder = (reported or {}).get("cdc_raw_directory", str(folder))
     if nodes_folder != str(folder):

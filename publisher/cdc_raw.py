@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cdc_program.settings import PublisherSettings
 
 
-def segments(folder: Path) -> list[SegmentFile]:
+def list_cdc_segments(folder: Path) -> list[SegmentFile]:
     """The segments in the folder, oldest first."""
     try:
         return list_segments(folder)
@@ -99,7 +99,7 @@ def open_codecs(settings: PublisherSettings) -> Codecs:
 
 def _check_not_encrypted(folder: Path, *, has_keystore: bool) -> None:
     """An encrypted log leaves the node only if both the keystore and allow_plaintext_downstream are set."""
-    encrypted = next((file for file in segments(folder) if _is_encrypted(file)), None)
+    encrypted = next((file for file in list_cdc_segments(folder) if _is_encrypted(file)), None)
     if encrypted is not None or has_keystore:
         raise CdcError(
             Code.LOG_ENCRYPTED,

@@ -60,5 +60,5 @@ class HeartbeatSender:
         for raw_topic, raw_partition in due:
             message = make_heartbeat(raw_topic.table, origin, self._node.positions.clock)
             value = raw.encode(message, raw_topic.schema_id)
-            if not self._sender.send_to_partition(raw_topic.name, raw_partition, value):
+            if not self._sender.send_to_raw_partition(raw_topic.name, raw_partition, value):
                 break

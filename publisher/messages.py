@@ -46,7 +46,7 @@ class OutgoingMessage(NamedTuple):
     message: RawMessage
 
     @property
-    def is_for_all_partitions(self) -> bool:
+    def is_for_all_raw_partitions(self) -> bool:
         """True if each raw partition must get it."""
         return self.message.kind == "gap" and not self.partition_key
 

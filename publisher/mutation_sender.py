@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cdc_messages import raw
-from publisher.raw_topics import send_to_all_partitions
+from publisher.raw_topics import send_to_all_raw_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,8 +32,8 @@ class MutationSender:
     def send(self, messages: Iterable[OutgoingMessage], pending: PendingMessages) -> None:
         """`pending` counts each of the messages as one outstanding message."""
         for outgoing in messages:
-            if outgoing.is_for_all_partitions:
-                self._send_to_all_partitions(outgoing, pending)
+            if outgoing.is_for_all_raw_partitions:
+                self._send_to_all_raw_partitions(outgoing, pending)
             else:
                 self._send_by_key(outgoing, pending)
 
@@ -45,14 +45,14 @@ class MutationSender:
         self._progress.messages += 1
         self._progress.bytes += len(value)
 
-    def _send_to_all_partitions(self, outgoing: OutgoingMessage, pending: PendingMessages) -> None:
+    def _send_to_all_raw_partitions(self, outgoing: OutgoingMessage, pending: PendingMessages) -> None:
         """Raw partitions that were added a moment ago must get it too."""
         self._tables.raw_topic_of(outgoing.table)  # open: only open topics are counted again
         self._tables.refresh_partition_counts()
         raw_topic = self._tables.raw_topic_of(outgoing.table)
         value = raw.encode(outgoing.message, raw_topic.schema_id)
-        send_to_all_partitions(self._sender, raw_topic, value, pending, self._wait_for_room)
-        pending.acknowledge()  # one outstanding message was counted for it; those of all partitions replace it
+        send_to_all_raw_partitions(self._sender, raw_topic, value, pending, self._wait_for_room)
+        pending.acknowledge()  # one outstanding message was counted for it; those of all raw partitions replace it
 
     def _wait_for_room(self) -> None:
         self._housekeeping.serve(FULL_QUEUE_SECONDS)

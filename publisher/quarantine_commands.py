@@ -17,7 +17,7 @@ from publisher.inflight import PendingMessages
 from publisher.kafka.sender import Sender
 from publisher.messages import make_void_gap, split_into_messages
 from publisher.quarantine import open_quarantine
-from publisher.raw_topics import RawTopics, send_to_all_partitions
+from publisher.raw_topics import RawTopics, send_to_all_raw_partitions
 from publisher.schema import NodeSchema
 from publisher.selection import selection_from
 
@@ -85,8 +85,8 @@ class _Connection(NamedTuple):
         for outgoing in messages:
             raw_topic = self.raw_topics.open(outgoing.table)
             value = raw.encode(outgoing.message, raw_topic.schema_id)
-            if outgoing.is_for_all_partitions:
-                send_to_all_partitions(self.sender, raw_topic, value, pending, self._wait_for_room)
+            if outgoing.is_for_all_raw_partitions:
+                send_to_all_raw_partitions(self.sender, raw_topic, value, pending, self._wait_for_room)
                 continue
             pending.outstanding += 1
             while not self.sender.send(raw_topic.name, outgoing.partition_key, value, pending):

@@ -50,13 +50,13 @@ class RawTopic(NamedTuple):
     schema_id: int
 
 
-def send_to_all_partitions(
+def send_to_all_raw_partitions(
     sender: Sender, raw_topic: RawTopic, value: bytes, pending: PendingMessages, wait_for_room: Callable[[], None]
 ) -> None:
     """Send a message without a key to each raw partition; `wait_for_room` is called while the queue is full."""
     pending.outstanding += raw_topic.partitions
     for raw_partition in range(raw_topic.partitions):
-        while not sender.send_to_partition(raw_topic.name, raw_partition, value, pending):
+        while not sender.send_to_raw_partition(raw_topic.name, raw_partition, value, pending):
             wait_for_room()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cdc_program.errors import CdcError
-from publisher.cdc_raw import segments
+from publisher.cdc_raw import list_cdc_segments
 from publisher.spool import spool_above
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class SegmentCleanup:
         """Call this only after the position is durable. A segment that cannot be moved now is retried."""
         if not self._is_requested:
             return
-        files = [*segments(self._cdc_raw), *self._node.spool.files()]
+        files = [*list_cdc_segments(self._cdc_raw), *self._node.spool.files()]
         try:
             for file in files:
                 if self._node.positions.is_finished(file.id) and self._node.disposal.dispose(file):
@@ -47,7 +47,7 @@ class SegmentCleanup:
     def relieve_cdc_raw(self, space: Space) -> None:
         """A node that crashed before it flushed a segment links it here again: the spool has the complete copy."""
         spooled = {file.id for file in self._node.spool.files()}
-        found = segments(self._cdc_raw)
+        found = list_cdc_segments(self._cdc_raw)
         for file in found:
             if file.id in spooled:
                 file.delete()

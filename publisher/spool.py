@@ -15,7 +15,7 @@ import structlog
 from cassandra_files.segments import remove_orphaned_indexes
 from cdc_program.errors import CdcError, Code
 from publisher import state_files
-from publisher.cdc_raw import read_index, segments
+from publisher.cdc_raw import list_cdc_segments, read_index
 from publisher.segment_disposal import move_error, move_segment, remove_partial_copies
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Spool:
         if folder.is_dir():
             remove_partial_copies(folder)
             remove_orphaned_indexes(folder)
-            self._sizes = {file: file.path.stat().st_size for file in segments(folder)}
+            self._sizes = {file: file.path.stat().st_size for file in list_cdc_segments(folder)}
         if self._sizes:
             log.warning("segments wait in the spool", code=Code.SPOOLING.text, **self._log_fields())
 
@@ -145,7 +145,7 @@ def open_spool(settings: PublisherSettings, host_id: UUID) -> Spool:
 
 
 def _check_empty(before: Path, now: Path) -> None:
-    if before.is_dir() and segments(before):
+    if before.is_dir() and list_cdc_segments(before):
         raise CdcError(
             Code.SEGMENTS_STAY,
             f"Segments wait in the spool {before}, but publisher.spool_directory is now {now}.",

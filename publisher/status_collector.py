@@ -11,7 +11,7 @@ import structlog
 
 from cdc_program.compiled import is_compiled
 from cdc_program.errors import Code
-from publisher.cdc_raw import segments
+from publisher.cdc_raw import list_cdc_segments
 from publisher.memory import resident_bytes
 from publisher.node_space import determine_allowance
 from publisher.space import SpaceAlerts, SpaceWatch
@@ -150,8 +150,8 @@ class StatusCollector:
 
 def segment_sizes(folder: Path, unflushed: Path | None, segment_size: int) -> dict[int, int]:
     """The bytes of each segment in cdc_raw with its index, by id. Segments in the folder `unflushed` count in full."""
-    sizes = {} if unflushed is None else {file.id: segment_size for file in segments(unflushed)}
-    for file in segments(folder):
+    sizes = {} if unflushed is None else {file.id: segment_size for file in list_cdc_segments(unflushed)}
+    for file in list_cdc_segments(folder):
         sizes[file.id] = 0  # the node may have released it a moment ago
         for path in (file.path, file.index_path):
             with suppress(FileNotFoundError):

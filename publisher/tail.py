@@ -11,7 +11,7 @@ import structlog
 from cassandra_files.segments import OpenSegment
 from cassandra_storage.commitlog import MAX_SEGMENT_SIZE, CommitLogEntry, CorruptEntry
 from cassandra_storage.errors import FormatError
-from publisher.cdc_raw import damage_error, read_index, segments, unreadable_error
+from publisher.cdc_raw import damage_error, list_cdc_segments, read_index, unreadable_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -194,7 +194,7 @@ class SegmentTails:
 
     def _files(self) -> list[SegmentFile]:
         """In order; of a segment in both folders, the one in the spool is complete."""
-        found = segments(self._folder)
+        found = list_cdc_segments(self._folder)
         spooled = {file.id: file for file in self._spool.files()} if self._spool else {}
         return sorted([*spooled.values(), *(file for file in found if file.id not in spooled)]) if spooled else found
 

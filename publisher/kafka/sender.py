@@ -68,7 +68,7 @@ class Sender:
         """Queue a message; False if the queue is full: call `poll` and retry."""
         return self._enqueue(topic, value, pending, key=key)
 
-    def send_to_partition(
+    def send_to_raw_partition(
         self, topic: str, raw_partition: int, value: bytes, pending: PendingMessages | None = None
     ) -> bool:
         """Queue a message without a key; False if the queue is full."""

@@ -14,7 +14,7 @@ from confluent_kafka import TopicPartition
 
 from cdc_messages import topics
 from local_stack.servers.cassandra import CassandraCluster
-from publisher.cdc_raw import segments
+from publisher.cdc_raw import list_cdc_segments
 from publisher.inflight import PendingPosition
 from publisher.position import Positions
 from tests.support.publisher.publisher_process import PublisherProcess, settings_beside
@@ -93,7 +93,7 @@ def publisher(
 def skip_present_log(folder: Path, state: Path, cql: Session) -> None:
     time.sleep(SYNC_SECONDS)
     positions = Positions.load(state / "position.json", cql.execute("SELECT host_id FROM system.local").one().host_id)
-    for file in segments(folder):
+    for file in list_cdc_segments(folder):
         index = file.read_index()
         if index is not None:
             positions.move([PendingPosition(file.id, index.offset, is_end=index.is_completed)])

@@ -1,4 +1,4 @@
-"""What a broker does to a publisher that runs: a full disk, a deleted topic, a lower limit, a right taken away."""
+"""Broker faults while the publisher runs: a full disk, a deleted topic, a lower limit, a revoked right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A clock that is set, the publisher's and the node's: all is published, once, and what is said of it stays sane."""
+"""A clock that is set, the publisher's and the node's: all is published once, and the status stays plausible."""
 
 from __future__ import annotations
 

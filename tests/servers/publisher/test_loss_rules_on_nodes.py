@@ -1,4 +1,4 @@
-"""Each of what `cassandra-publisher check` looks at, seen to fail on real nodes; and what begins to fail later."""
+"""Each check of `cassandra-publisher check` fails on real nodes; and one starts to fail while the publisher runs."""
 
 from __future__ import annotations
 

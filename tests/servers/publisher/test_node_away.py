@@ -1,4 +1,4 @@
-"""The publisher's node is down, or is another one than before."""
+"""The publisher's node is down, or was replaced by another one."""
 
 from __future__ import annotations
 

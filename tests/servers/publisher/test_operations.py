@@ -1,4 +1,4 @@
-"""What a running publisher says of itself: metrics, health, status; and observing without a publisher."""
+"""The metrics, health and status of a running publisher; and the command observe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The publisher beside a real Cassandra and a real Kafka: what is written comes out, whatever is killed."""
+"""The publisher beside a real Cassandra and a real Kafka: all writes are published, whatever is killed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from cassandra_storage.rows import ComplexColumnData
 from cdc_messages.topics import partition_for, raw_topic
-from publisher.cdc_raw import segments
+from publisher.cdc_raw import list_cdc_segments
 from publisher.housekeeping import SAVE_SECONDS
 from tests.support.publisher.publisher_process import eventually
 from tests.support.publisher.sent import at_least, cell, int_value, rows
@@ -233,13 +233,13 @@ def test_finished_segments_are_deleted_once_acknowledged(
     assert folder is not None
     cql.execute(f"CREATE TABLE {fresh_keyspace}.big (id int PRIMARY KEY, v blob) WITH cdc = true")
     publisher.start()
-    before = {file.id for file in segments(folder)}
+    before = {file.id for file in list_cdc_segments(folder)}
     insert = cql.prepare(f"INSERT INTO {fresh_keyspace}.big (id, v) VALUES (?, ?)")
     for number in range(100):  # 6 MB: more than a segment
         cql.execute(insert, (number, bytes(60_000)))
     sent(fresh_keyspace, "big", at_least(100))
     deadline = time.monotonic() + 20
-    while min(before) in {file.id for file in segments(folder)}:
+    while min(before) in {file.id for file in list_cdc_segments(folder)}:
         assert time.monotonic() < deadline, publisher.log()
         time.sleep(0.2)
     assert not (folder / f"CommitLog-7-{min(before)}_cdc.idx").exists()

@@ -1,4 +1,4 @@
-"""The schema followed through a node that answers by rote."""
+"""The node's schema as it changes; the node is a fake that answers the queries."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The queue of what waits for Kafka is bounded, and no message is too large for it that a topic may take; a broker that
-says nothing is waited for, and no more.
+"""The queue to Kafka is bounded, and accepts the largest message that a topic may accept. Calls to a broker that never
+answers end after the timeout.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def send(sender: Sender, size: int) -> bool:
 
 def test_it_takes_so_many_bytes_and_no_more(sender: Sender) -> None:
     assert [send(sender, QUEUE_BYTES // 4) for _ in range(5)] == [True, True, True, True, False]
-    assert not sender.send_to_partition("topic", 0, b"heartbeat")
+    assert not sender.send_to_raw_partition("topic", 0, b"heartbeat")
 
 
 @pytest.mark.parametrize("size", [QUEUE_BYTES + 1, MOST_MESSAGE_BYTES - 1000])

@@ -1,4 +1,4 @@
-"""Tailing of segments that grow, finish, vanish and come back, on files as Cassandra writes them."""
+"""Tails of segments that grow, finish, disappear and return, on files as Cassandra writes them."""
 
 from __future__ import annotations
 
@@ -339,7 +339,7 @@ def test_damage_stops_with_segment_and_position(tmp_path: Path) -> None:
 
 def test_a_cdc_raw_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(CdcError) as caught:
-        cdc_raw.segments(tmp_path / "nowhere")
+        cdc_raw.list_cdc_segments(tmp_path / "nowhere")
     assert caught.value.code is Code.CDC_RAW_MISSING
 
 
@@ -347,7 +347,7 @@ def test_deleting_removes_log_and_index_and_start_removes_orphans(tmp_path: Path
     segment, other = SegmentFileBuilder(tmp_path, FIRST), SegmentFileBuilder(tmp_path, FIRST + 1)
     segment.sync()
     other.sync()
-    [file, _] = cdc_raw.segments(tmp_path)
+    [file, _] = cdc_raw.list_cdc_segments(tmp_path)
     file.delete()
     assert sorted(path.name for path in tmp_path.iterdir()) == [other.path.name, other.index_path.name]
     other.path.unlink()
@@ -357,7 +357,7 @@ def test_deleting_removes_log_and_index_and_start_removes_orphans(tmp_path: Path
 
 def test_versions_without_an_index_are_complete_on_arrival(tmp_path: Path) -> None:
     (tmp_path / f"CommitLog-6-{FIRST}.log").touch()
-    [file] = cdc_raw.segments(tmp_path)
+    [file] = cdc_raw.list_cdc_segments(tmp_path)
     index = file.read_index()
     assert index is not None
     assert index.is_completed
