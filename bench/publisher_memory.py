@@ -26,7 +26,7 @@ from local_stack.servers import programs
 from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
 from local_stack.servers.kafka import KafkaBroker
 from publisher.position import Positions
-from publisher.tail import Tails
+from publisher.tail import SegmentTails
 from tests.support.publisher.segment_files import SegmentFileBuilder
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def written_by(node: CassandraNode, rows: int, folder: Path) -> list[bytes]:
             )
             client.run(f"BEGIN UNLOGGED BATCH {' '.join(statements)} APPLY BATCH")
     time.sleep(1.0)  # the log syncs ten times a second
-    tails = Tails(node.cdc_raw, Positions.load(folder / "position.json", UUID(int=1)))
+    tails = SegmentTails(node.cdc_raw, Positions.load(folder / "position.json", UUID(int=1)))
     found = [entry.mutation for tail in tails.poll() for entry in tail.entries() if b"row " in entry.mutation]
     assert len(found) == rows, f"{len(found)} of {rows} mutations are in the log"
     return found

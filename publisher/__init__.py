@@ -1,1 +1,1 @@
-"""The sidecar of a Cassandra node: reads the node's commit logs and sends single-row updates to raw topics."""
+"""Reads a Cassandra node's commit log and publishes each mutation to Kafka as raw messages."""

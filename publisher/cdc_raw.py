@@ -1,4 +1,4 @@
-"""The folder `cdc_raw` with the errors that a publisher reports of it, and what it takes to read an encrypted log."""
+"""Reads the folder `cdc_raw` and the keys of an encrypted log; reports their errors."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from cdc_program.settings import PublisherSettings
 
 
-def segments(folder: Path) -> list[SegmentFile]:
-    """The segments in the folder in the order in which they were begun."""
+def list_cdc_segments(folder: Path) -> list[SegmentFile]:
+    """The segments in the folder, oldest first."""
     try:
         return list_segments(folder)
     except OSError as error:
@@ -31,31 +31,31 @@ def segments(folder: Path) -> list[SegmentFile]:
 
 
 def read_index(file: SegmentFile) -> CdcIndex | None:
-    """How much of it is durable; None if there is nothing to read yet."""
+    """The durable part of the segment; None if there is nothing to read yet."""
     try:
         return file.read_index()
     except UnsupportedError as error:
-        raise unreadable(file.path, error) from error
+        raise unreadable_error(file.path, error) from error
     except FormatError as error:
         raise CdcError(
             Code.SEGMENT_CORRUPT,
             f"{file.index_path} is {error.reason}.",
-            "Only Cassandra writes there: restore the file, or remove it and its segment.",
+            "Only Cassandra may write there: restore the file, or remove it and its segment.",
         ) from error
 
 
-def unreadable(path: Path, error: FormatError) -> CdcError:
-    """Of a segment whose kind cannot be read, or whose descriptor cannot."""
+def unreadable_error(path: Path, error: FormatError) -> CdcError:
+    """The segment has an unsupported format, or its descriptor is damaged."""
     if not isinstance(error, UnsupportedError):
-        return damaged(path, error.reason, f"position {error.position or 0}")
+        return damage_error(path, error.reason, f"position {error.position or 0}")
     return CdcError(
         Code.SEGMENT_UNSUPPORTED,
         f"The segment {path} cannot be read: {error.reason}.",
-        "Install a build that knows it, or set publisher.keystore if it is the key that is missing.",
+        "Install a build that supports it, or set publisher.keystore if the key is missing.",
     )
 
 
-def damaged(path: Path, reason: str, where: str) -> CdcError:
+def damage_error(path: Path, reason: str, where: str) -> CdcError:
     return CdcError(
         Code.SEGMENT_CORRUPT,
         f"The segment {path} is damaged at {where}: {reason}.",
@@ -64,7 +64,7 @@ def damaged(path: Path, reason: str, where: str) -> CdcError:
 
 
 class LazyCodecs:
-    """SegmentCodecs for a log that is not encrypted, imported by the first compressed segment: it takes 12 MB."""
+    """SegmentCodecs for a log that is not encrypted. It takes 12 MB, so the first compressed segment imports it."""
 
     def decompressor(self, class_name: str) -> Decompressor:
         from cassandra_files.codecs import SegmentCodecs  # noqa: PLC0415 - see above
@@ -78,12 +78,12 @@ class LazyCodecs:
 
 
 def open_codecs(settings: PublisherSettings, folder: Path) -> Codecs:
-    """For segments of every kind in the folder: the keys of the keystore, if one is set, and with consent only."""
+    """Codecs for all segments of the folder. The keystore is read only if the settings allow plaintext downstream."""
     if settings.keystore is None or not settings.allow_plaintext_downstream:
-        _check_plain(folder, has_keystore=settings.keystore is not None)
+        _check_not_encrypted(folder, has_keystore=settings.keystore is not None)
         return LazyCodecs()
     from cassandra_files.codecs import SegmentCodecs  # noqa: PLC0415 - see LazyCodecs
-    from cassandra_files.keystore import KeystoreError, read_keys  # noqa: PLC0415 - likewise
+    from cassandra_files.keystore import KeystoreError, read_keys  # noqa: PLC0415 - as above
 
     password = settings.keystore_password.get_secret_value()
     try:
@@ -92,21 +92,21 @@ def open_codecs(settings: PublisherSettings, folder: Path) -> Codecs:
         raise CdcError(
             Code.KEYSTORE,
             f"The keystore {settings.keystore} cannot be read: {error}.",
-            "Set publisher.keystore, keystore_password and key_password to what transparent_data_encryption_options in"
-            " the node's cassandra.yaml say of its key_provider, and let the publisher's user read the file.",
+            "Set publisher.keystore, keystore_password and key_password as key_provider in"
+            " transparent_data_encryption_options (cassandra.yaml), and let the publisher's user read the file.",
         ) from error
 
 
-def _check_plain(folder: Path, *, has_keystore: bool) -> None:
-    """Nothing of an encrypted log leaves the node unless both the key and the consent are given."""
-    encrypted = next((file for file in segments(folder) if _is_encrypted(file)), None)
+def _check_not_encrypted(folder: Path, *, has_keystore: bool) -> None:
+    """An encrypted log leaves the node only if both the keystore and allow_plaintext_downstream are set."""
+    encrypted = next((file for file in list_cdc_segments(folder) if _is_encrypted(file)), None)
     if encrypted is not None or has_keystore:
         raise CdcError(
             Code.LOG_ENCRYPTED,
             f"The node's commit log is encrypted ({encrypted.path})."
             if encrypted is not None
-            else "publisher.keystore is set, as for an encrypted commit log, without allow_plaintext_downstream.",
-            "What it holds would leave the node in the clear. If Kafka and all behind it may hold it, set"
+            else "publisher.keystore is set for an encrypted commit log, but allow_plaintext_downstream is not.",
+            "Its contents would leave the node unencrypted. If Kafka and its consumers may hold them, set"
             " publisher.allow_plaintext_downstream = true and publisher.keystore.",
         )
 
@@ -115,5 +115,5 @@ def _is_encrypted(file: SegmentFile) -> bool:
     try:
         descriptor = read_descriptor_of(file.path)
     except (FormatError, FileNotFoundError):
-        return False  # it is told when it is to be read
+        return False  # reported when it is read
     return descriptor is not None and descriptor.encryption is not None

@@ -15,7 +15,7 @@ main = Program(
     "cassandra-publisher",
     tables=("cassandra", "kafka", "registry", "node", "publisher", "filler", "log"),
     help="""
-    Publishes a Cassandra node's commit log: every change of every table with cdc = true goes to Kafka, one message
+    Publishes a Cassandra node's commit log: sends every change of every table with cdc = true to Kafka, one message
     for each row. It runs beside the node, which is the first of cassandra.contact_points.
     """,
 )
@@ -30,19 +30,19 @@ main = Program(
 )
 def run(settings: Settings) -> None:
     """Publishes until it is stopped."""
-    from publisher.app import run as publish  # noqa: PLC0415 - --help and config need neither driver nor Kafka
+    from publisher.app import run_publisher  # noqa: PLC0415 - --help and config need neither driver nor Kafka
 
-    publish(settings)
+    run_publisher(settings)
 
 
 @main.program_command("check", flags={"--cdc-raw-directory": "node.cdc_raw_directory"})
 def check(settings: Settings) -> None:
-    """Looks at the node, its keyspaces, the disk and Kafka, changes nothing, and says what is ok, what is worth a word
-    and what would lose changes; exit status 3 if anything would.
+    """Checks the node, its keyspaces, the disk and Kafka for settings that would lose changes, and changes nothing.
+    The exit status is 3 if changes would be lost.
     """
-    from publisher.loss_watch import check as look  # noqa: PLC0415 - --help and config need neither driver nor Kafka
+    from publisher.loss_watch import print_findings  # noqa: PLC0415 - --help and config need neither driver nor Kafka
 
-    look(settings, click.echo)
+    print_findings(settings, click.echo)
 
 
 @main.program_command(
@@ -51,55 +51,57 @@ def check(settings: Settings) -> None:
         "--operations-address": "publisher.operations_address",
         "--operations-port": "publisher.operations_port",
     },
-    params=[click.Option(["--json", "as_json"], is_flag=True, help="The numbers, as one JSON object.")],
+    params=[click.Option(["--json", "as_json"], is_flag=True, help="Print the status as one JSON object.")],
 )
 def status(settings: Settings, *, as_json: bool) -> None:
-    """Asks the publisher that runs on this machine what it does; the last line says whether it is safe to stop."""
+    """Shows the status of the publisher on this machine; the last line says whether it is safe to stop."""
     from cdc_program.status_client import fetch_status  # noqa: PLC0415 - --help and config need no metrics
-    from publisher.status import Status, text  # noqa: PLC0415 - likewise
+    from publisher.status import Status, text  # noqa: PLC0415 - as above
 
     click.echo(
         fetch_status("publisher", settings.publisher, lambda value: text(Status.from_json(value)), as_json=as_json)
     )
 
 
-quarantine = click.Group("quarantine", help="Mutations that could not be decoded and were put aside.")
+quarantine = click.Group(
+    "quarantine", help="Lists, replays or discards quarantined mutations: those that could not be decoded."
+)
 main.add_command(quarantine)
 
 
 @main.program_command("ls", group=quarantine)
 def list_quarantine(settings: Settings) -> None:
-    """Lists them in the order of the log: place, time, size and reason; no values."""
-    from publisher.quarantine_commands import show  # noqa: PLC0415 - --help and config need neither driver nor Kafka
+    """Lists the mutations in the order of the log: place, time, size and reason; no values."""
+    from publisher.quarantine_commands import list_mutations  # noqa: PLC0415 - --help and config need neither driver nor Kafka
 
-    show(settings, click.echo)
+    list_mutations(settings, click.echo)
 
 
 @main.program_command("replay", group=quarantine)
 def replay_quarantine(settings: Settings) -> None:
-    """Sends those that can be decoded by now, as if they came from the log; the publisher may run meanwhile."""
-    from publisher.quarantine_commands import replay  # noqa: PLC0415 - as above
+    """Sends the mutations that can be decoded now, as if they came from the log. The publisher may keep running."""
+    from publisher.quarantine_commands import replay_mutations  # noqa: PLC0415 - as above
 
-    replay(settings, click.echo)
+    replay_mutations(settings, click.echo)
 
 
 @main.program_command("discard", params=[click.Argument(["place"], metavar="FILE:POSITION")], group=quarantine)
 def discard_quarantine(settings: Settings, place: str) -> None:
-    """Gives one up: its changes stay missing until the rows are written or repaired."""
-    from publisher.quarantine_commands import discard  # noqa: PLC0415 - as above
+    """Discards a mutation: its changes stay missing until the rows are written or repaired."""
+    from publisher.quarantine_commands import discard_mutation  # noqa: PLC0415 - as above
 
-    discard(settings, place, click.echo)
+    discard_mutation(settings, place, click.echo)
 
 
 @main.program_command(
     "observe",
     flags={"--cdc-raw-directory": "node.cdc_raw_directory"},
-    params=[click.Option(["--seconds"], type=float, help="End after so long.  [default: only by Ctrl-C]")],
+    params=[click.Option(["--seconds"], type=float, help="Stop after so many seconds.  [default: only by Ctrl-C]")],
 )
 def observe(settings: Settings, seconds: float | None) -> None:
-    """Reads the log as it is written, counts what would be sent of each table, and forecasts when cdc_raw is full.
-    Sends, deletes and remembers nothing; needs no Kafka.
+    """Reads the log, counts what would be sent for each table, and forecasts when cdc_raw is full. Sends, deletes and
+    stores nothing; needs no Kafka.
     """
-    from publisher.observe import observe as watch  # noqa: PLC0415 - --help and config need no driver
+    from publisher.observe import observe_log  # noqa: PLC0415 - --help and config need no driver
 
-    watch(settings, seconds, click.echo)
+    observe_log(settings, seconds, click.echo)

@@ -1,64 +1,69 @@
-"""What has been sent and not been acknowledged yet: the position moves only past what wholly has been."""
+"""Sent messages that Kafka has not acknowledged yet, and the positions in the log that wait for them."""
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True, eq=False)
-class Mark:
-    """A place in a segment: `outstanding` messages of what lies between the mark before it and this one are not
-    acknowledged.
+class PendingMessages:
+    """Messages that were sent together; `outstanding` of them are not acknowledged yet."""
 
-    position: after the mutation. is_end: nothing of the segment comes after it. written_at: when a filler's row before
-    it was written, in µs. clock: when all that was durable lay before it, in µs.
+    outstanding: int = field(default=0, kw_only=True)
+
+    def acknowledge(self) -> None:
+        """Kafka has acknowledged one of the messages."""
+        self.outstanding -= 1
+
+
+@dataclass(slots=True, eq=False)
+class PendingPosition(PendingMessages):
+    """A position in a segment, and the messages sent for the log between the previous pending position and this one.
+
+    position: after the mutation. is_end: the end of the segment. written_at: the time at which a filler wrote its row
+    before this position, in µs. clock: a time at which all durable data lay before this position, in µs.
     """
 
     segment: int
     position: int
-    outstanding: int = 0
     is_end: bool = False
     written_at: int | None = None
     clock: int | None = None
 
-    def acknowledge(self) -> None:
-        """One of its messages has been acknowledged."""
-        self.outstanding -= 1
-
 
 class InFlight:
-    """Marks in the order in which they were read."""
+    """Pending positions in the order of the log. A position can be saved once it and all before it are acknowledged."""
 
     def __init__(self) -> None:
-        self._marks: deque[Mark] = deque()
+        self._pending: deque[PendingPosition] = deque()
 
     def __len__(self) -> int:
-        return len(self._marks)
+        return len(self._pending)
 
     @property
-    def oldest(self) -> Mark | None:
-        return self._marks[0] if self._marks else None
+    def oldest(self) -> PendingPosition | None:
+        return self._pending[0] if self._pending else None
 
-    def add(self, mark: Mark) -> None:
-        self._marks.append(mark)
+    def add(self, pending: PendingPosition) -> None:
+        self._pending.append(pending)
 
-    def move(self, segment: int, position: int) -> None:
-        """Nothing was sent up to `position`: it is reached with the newest mark."""
-        if self._marks and self._marks[-1].segment == segment and not self._marks[-1].is_end:
-            self._marks[-1].position = position
+    def extend_to(self, segment: int, position: int) -> None:
+        """Nothing was sent for the log up to `position`: it is reached together with the newest pending position."""
+        if self._pending and self._pending[-1].segment == segment and not self._pending[-1].is_end:
+            self._pending[-1].position = position
         else:
-            self._marks.append(Mark(segment, position))
+            self._pending.append(PendingPosition(segment, position))
 
-    def tick(self, clock: int) -> bool:
-        """All that was durable at `clock` (µs) has been read; False if nothing is in flight."""
-        if self._marks:
-            self._marks[-1].clock = clock
-        return bool(self._marks)
+    def set_clock(self, clock: int) -> bool:
+        """All data that was durable at `clock` (µs) has been read; False if nothing is in flight."""
+        if self._pending:
+            self._pending[-1].clock = clock
+        return bool(self._pending)
 
-    def take_acknowledged(self) -> list[Mark]:
-        """Remove and return the oldest marks, up to the first with something outstanding."""
-        taken: list[Mark] = []
-        while self._marks and not self._marks[0].outstanding:
-            taken.append(self._marks.popleft())
-        return taken
+    def take_acknowledged(self) -> list[PendingPosition]:
+        """Remove and return the oldest positions, up to the first one with outstanding messages."""
+        acknowledged: list[PendingPosition] = []
+        while self._pending and not self._pending[0].outstanding:
+            acknowledged.append(self._pending.popleft())
+        return acknowledged

@@ -1,4 +1,4 @@
-"""Looks at what would lose changes: as a command, before the publisher starts, and once a minute while it runs."""
+"""Checks for settings that lose changes: as a command, before the publisher starts, and once a minute while it runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import structlog
 from cdc_messages.topics import raw_topic, tables_topic
 from cdc_program.cassandra import connect, live_settings, peer_datacenters, read_node
 from cdc_program.errors import CdcError, Code
-from publisher.kafka import Topics
-from publisher.loss_rules import Facts, Finding, Keyspace, Status, judge, losses
-from publisher.selection import selection_of
+from publisher.kafka.topic_admin import TopicAdmin
+from publisher.loss_rules import Facts, Finding, Keyspace, Severity, apply_rules, unaccepted_losses
+from publisher.selection import selection_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,110 +24,113 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-def check(settings: Settings, say: Callable[[str], None]) -> None:
-    """Say each finding, a line; CdcError CHANGES_WOULD_BE_LOST if one of them fails and is not accepted."""
+def print_findings(settings: Settings, write_line: Callable[[str], None]) -> None:
+    """Write a line for each finding; CdcError CHANGES_WOULD_BE_LOST if one fails and is not accepted."""
     own = settings.publisher
     with connect(settings.cassandra, only=settings.cassandra.contact_points[0]) as client:
         tables = tables_with_cdc(client, settings)
-        published = [table for table in tables if selection_of(own).takes(*table)]
-        findings = judge(gather(client, read_node(client), settings, tables, _kafka_problems(settings, published)))
+        published = [table for table in tables if selection_from(own).includes(*table)]
+        kafka_problems = _find_kafka_problems(settings, published)
+        findings = apply_rules(gather_facts(client, read_node(client), settings, tables, kafka_problems))
     width = max(len(finding.check) for finding in findings)
-    for check_name, status, says, fix in findings:
-        accepted = " (accepted)" if status is Status.FAIL and check_name in own.accept_loss else ""
-        say(f"{status.value:<4}  {check_name:<{width}}  {says}{accepted}{' Fix: ' + fix if fix else ''}")
-    require(findings, own)
+    for check, severity, message, fix in findings:
+        accepted = " (accepted)" if severity is Severity.FAIL and check in own.accept_loss else ""
+        write_line(f"{severity.value:<4}  {check:<{width}}  {message}{accepted}{' Fix: ' + fix if fix else ''}")
+    require_no_losses(findings, own)
 
 
-def require(findings: Sequence[Finding], settings: PublisherSettings) -> None:
-    """CdcError CHANGES_WOULD_BE_LOST with the first of what must not be started with."""
-    failed = losses(findings, settings.accept_loss)
+def require_no_losses(findings: Sequence[Finding], settings: PublisherSettings) -> None:
+    """CdcError CHANGES_WOULD_BE_LOST with the first finding that fails and is not accepted."""
+    failed = unaccepted_losses(findings, settings.accept_loss)
     if failed:
         more = f" {len(failed) - 1} more: see cassandra-publisher check." if len(failed) > 1 else ""
-        raise CdcError(Code.CHANGES_WOULD_BE_LOST, f"{failed[0].says}{more}", failed[0].fix)
+        raise CdcError(Code.CHANGES_WOULD_BE_LOST, f"{failed[0].message}{more}", failed[0].fix)
 
 
-class Watch:
-    """Says what begins to fail while the publisher runs, once, and when it is well again. `node` and its live settings
-    `told` (see live_settings) are as of the last look: a node may come back upgraded, or with other settings.
+class LossWatch:
+    """Logs once when a check starts to fail while the publisher runs, and when it passes again. `node` and its
+    `live_settings` are as of the last check: a node may be upgraded, or restart with other settings.
     """
 
     def __init__(self, client: CassandraClient, node: Node, settings: Settings) -> None:
         self.node = node
-        self.told: Mapping[str, str] | None = None
+        self.live_settings: Mapping[str, str] | None = None
         self._client = client
         self._all_settings = settings
         self._settings = settings.publisher
         self._failing: set[Finding] = set()
 
     @property
-    def losing(self) -> tuple[str, ...]:
+    def current_losses(self) -> tuple[str, ...]:
         """What loses changes now."""
-        return tuple(sorted(finding.says for finding in self._failing))
+        return tuple(sorted(finding.message for finding in self._failing))
 
-    def start(self) -> None:
+    def check_at_start(self) -> None:
         """CdcError CHANGES_WOULD_BE_LOST."""
-        findings = self._findings()
-        require(findings, self._settings)
+        findings = self._find()
+        require_no_losses(findings, self._settings)
         for finding in findings:
-            if finding.status is not Status.OK:
-                log.warning("preflight", check=finding.check, problem=finding.says, fix=finding.fix)
+            if finding.severity is not Severity.OK:
+                log.warning("check at start", check=finding.check, problem=finding.message, fix=finding.fix)
 
-    def look(self) -> None:
-        """A node that does not answer now is looked at the next time."""
+    def check_again(self) -> None:
+        """Log what has changed. If the node does not answer, the next call checks it."""
         try:
-            failing = set(losses(self._findings(), self._settings.accept_loss))
+            failing = set(unaccepted_losses(self._find(), self._settings.accept_loss))
         except CdcError as error:
             if error.code is not Code.CASSANDRA_UNREACHABLE:
                 raise
             return
         for finding in sorted(failing - self._failing, key=str):
-            log.error("changes are lost", code=Code.CHANGES_WOULD_BE_LOST.text, problem=finding.says, fix=finding.fix)
+            log.error(
+                "changes are lost", code=Code.CHANGES_WOULD_BE_LOST.text, problem=finding.message, fix=finding.fix
+            )
         for finding in sorted(self._failing - failing, key=str):
-            log.info("mended", check=finding.check)
+            log.info("changes are no longer lost", check=finding.check)
         self._failing = failing
 
-    def _findings(self) -> list[Finding]:
+    def _find(self) -> list[Finding]:
         node, tables = read_node(self._client), tables_with_cdc(self._client, self._all_settings)
-        facts = gather(self._client, node, self._all_settings, tables, ())
-        self.node, self.told = node, facts.settings
-        return judge(facts)
+        facts = gather_facts(self._client, node, self._all_settings, tables, ())
+        self.node, self.live_settings = node, facts.live_settings
+        return apply_rules(facts)
 
 
-def gather(
+def gather_facts(
     client: CassandraClient,
     node: Node,
     settings: Settings,
     tables: Sequence[tuple[str, str]],
-    kafka: Sequence[str],
+    kafka_problems: Sequence[str],
 ) -> Facts:
-    """`tables`: those with `cdc = true`; `kafka`: see Facts. CdcError CASSANDRA_UNREACHABLE, _AUTH or _QUERY."""
+    """`tables`: those with `cdc = true`. CdcError CASSANDRA_UNREACHABLE, _AUTH or _QUERY."""
     folder = settings.node.cdc_raw_directory
-    is_ours = folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK)
-    selection = selection_of(settings.publisher)
-    disk = shutil.disk_usage(folder) if is_ours else None
+    is_usable = folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK)
+    selection = selection_from(settings.publisher)
+    disk = shutil.disk_usage(folder) if is_usable else None
     return Facts(
         release=node.release,
         datacenter=node.datacenter,
         datacenters=len({node.datacenter, *peer_datacenters(client)}),
-        settings=live_settings(client),
-        keyspaces=_keyspaces(client, [table for table in tables if selection.takes(*table)]),
+        live_settings=live_settings(client),
+        keyspaces=_read_keyspaces(client, [table for table in tables if selection.includes(*table)]),
         cdc_raw=str(folder),
         free_percent=disk.free * 100 // disk.total if disk else 0,
-        is_cdc_raw_ours=is_ours,
-        kafka=kafka,
-        left_out=[".".join(table) for table in tables if not selection.takes(*table)],
-        idle_patterns=list(selection.idle(tables)),
+        is_cdc_raw_usable=is_usable,
+        kafka_problems=kafka_problems,
+        excluded_tables=[".".join(table) for table in tables if not selection.includes(*table)],
+        unmatched_patterns=list(selection.unmatched_patterns(tables)),
     )
 
 
 def tables_with_cdc(client: CassandraClient, settings: Settings) -> list[tuple[str, str]]:
-    """(keyspace, table) of each with `cdc = true` but the filler's."""
+    """(keyspace, table) of each table with `cdc = true`, except the filler's."""
     filler = settings.filler.keyspace, settings.filler.table
     rows = client.rows("SELECT keyspace_name, table_name, cdc FROM system_schema.tables")
     return sorted({(row["keyspace_name"], row["table_name"]) for row in rows if row["cdc"]} - {filler})
 
 
-def _keyspaces(client: CassandraClient, tables: Iterable[tuple[str, str]]) -> list[Keyspace]:
+def _read_keyspaces(client: CassandraClient, tables: Iterable[tuple[str, str]]) -> list[Keyspace]:
     by_keyspace: dict[str, list[str]] = {}
     for keyspace, table in tables:
         by_keyspace.setdefault(keyspace, []).append(table)
@@ -139,11 +142,11 @@ def _keyspaces(client: CassandraClient, tables: Iterable[tuple[str, str]]) -> li
     ]
 
 
-def _kafka_problems(settings: Settings, tables: Iterable[tuple[str, str]]) -> list[str]:
+def _find_kafka_problems(settings: Settings, tables: Iterable[tuple[str, str]]) -> list[str]:
     prefix = settings.kafka.topic_prefix
-    topics = Topics(settings.kafka)
+    admin = TopicAdmin(settings.kafka)
     try:
-        topics.check_reachable()
-        return topics.missing_rights([tables_topic(prefix), *(raw_topic(prefix, *table) for table in tables)])
+        admin.check_reachable()
+        return admin.find_missing_rights([tables_topic(prefix), *(raw_topic(prefix, *table) for table in tables)])
     except CdcError as error:
         return [error.problem]

@@ -1,4 +1,4 @@
-"""This process's memory: what it takes, and giving back what it has freed."""
+"""This process's memory: its size, and returning free memory to the system."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 
 
 def resident_bytes() -> int:
-    """0 where /proc does not tell."""
+    """0 if the system has no /proc."""
     try:
         with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - once a second, no Path needed
             return int(file.read().split()[1]) * 4096
@@ -14,9 +14,9 @@ def resident_bytes() -> int:
         return 0
 
 
-def give_back() -> None:
-    """glibc keeps what was freed, such as a queue that was full while Kafka was away; another C library has no such
-    call, and is left alone.
+def release_free_memory() -> None:
+    """glibc keeps freed memory, such as a queue that was full while Kafka was away. Other C libraries do not have this
+    call.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:

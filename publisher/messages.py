@@ -1,4 +1,4 @@
-"""From a mutation to the raw messages of it. Pure: no I/O."""
+"""Splits a mutation into raw messages. Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from cassandra_storage.partition_update import SingleRowUpdate
     from cassandra_storage.schema import TableMetadata
     from cdc_messages.raw import Kind
-    from publisher.schema import KnownTables, Schema
+    from publisher.schema import KnownTables, NodeSchema
 
 TRUNCATION_EPOCH = 0  # truncations are not followed yet: every update is of the first epoch
 
 
 class Origin(NamedTuple):
-    """Where a mutation stands in a node's log."""
+    """The position of a mutation in a node's log."""
 
     host_id: bytes
     segment: int
@@ -30,39 +30,51 @@ class Origin(NamedTuple):
     messaging_version: int
     position: int
 
+    @property
+    def place(self) -> str:
+        """As commands and logs show it."""
+        return f"{self.file}:{self.position}"
 
-class Outgoing(NamedTuple):
-    """A message of a published table, its key being the partition key."""
+
+class OutgoingMessage(NamedTuple):
+    """A message about a published table. `partition_key`: the key of the Cassandra partition, empty for a gap that
+    concerns all of them.
+    """
 
     table: PublishedTable
-    key: bytes
+    partition_key: bytes
     message: RawMessage
 
+    @property
+    def is_for_all_raw_partitions(self) -> bool:
+        """True if each raw partition must get it."""
+        return self.message.kind == "gap" and not self.partition_key
 
-class Outcome(NamedTuple):
-    """What a mutation gives: messages, when the filler wrote it (µs) if it did, and how many updates were passed over
-    because the settings leave their tables out.
+
+class DecodedMutation(NamedTuple):
+    """`filler_written_at`: the time at which the filler wrote it (µs), None if it is not the filler's;
+    `excluded_updates`: the number of updates skipped because the settings exclude their tables.
     """
 
-    messages: list[Outgoing]
+    messages: list[OutgoingMessage]
     filler_written_at: int | None = None
-    excluded: int = 0
+    excluded_updates: int = 0
 
 
-NOTHING = Outcome([])
-EXCLUDED = Outcome([], excluded=1)
+NO_MESSAGES = DecodedMutation([])
+EXCLUDED = DecodedMutation([], excluded_updates=1)
 
 
-def raw_messages(mutation: bytes, origin: Origin, schema: Schema | KnownTables) -> Outcome:
-    """The messages of the published tables in a serialized mutation, numbered in its order.
+def split_into_messages(mutation: bytes, origin: Origin, schema: NodeSchema | KnownTables) -> DecodedMutation:
+    """The messages about published tables in a serialized mutation, numbered in its order.
 
-    FormatError if it is not one, UnknownTableError or UnknownColumnError if the schema at hand does not fit: then none
-    of it may be sent.
+    FormatError if the bytes are not a mutation, UnknownTableError or UnknownColumnError if the schema does not fit: no
+    part of it may be sent.
     """
-    alone = only_table(mutation)
-    if alone in schema.ignored:
-        return EXCLUDED if alone in schema.excluded else NOTHING
-    messages: list[Outgoing] = []
+    single_table = only_table(mutation)
+    if single_table in schema.ignored:
+        return EXCLUDED if single_table in schema.excluded else NO_MESSAGES
+    messages: list[OutgoingMessage] = []
     written_at = None
     excluded = 0
     for table, updates in split_mutation(mutation, origin.messaging_version, schema.tables):
@@ -70,47 +82,49 @@ def raw_messages(mutation: bytes, origin: Origin, schema: Schema | KnownTables) 
         published = schema.published.get(table_id)
         if published is not None:
             messages += [
-                Outgoing(published, each.partition_key, _message(each.kind, each.update, published, origin, index))
+                OutgoingMessage(
+                    published, each.partition_key, _message(each.kind, each.update, published, origin, index)
+                )
                 for index, each in enumerate(updates, start=len(messages))
             ]
         elif table_id in schema.filler_ids:
             written_at = _written_at(updates, origin, schema.tables)
         elif table_id in schema.excluded:
             excluded += 1
-    return Outcome(messages, written_at, excluded)
+    return DecodedMutation(messages, written_at, excluded)
 
 
-def gap_messages(mutation: bytes, origin: Origin, schema: Schema) -> Outcome:
-    """What tells the tables that a mutation may be of that it is missing: those of its keyspace, as far as its first
-    update tells that, under its partition key, or under an empty one for every partition.
+def make_gap_messages(mutation: bytes, origin: Origin, schema: NodeSchema) -> DecodedMutation:
+    """Gap messages for the tables that an undecodable mutation may contain: the tables of its keyspace, if its first
+    update shows the keyspace, otherwise all. They have its partition key, or an empty one if it cannot be read.
     """
     try:
         table_id, key = first_table(mutation), partition_key(mutation)
-        alone = only_table(mutation) is not None
+        has_single_table = only_table(mutation) is not None
     except FormatError:
-        return Outcome([_gap(table, b"", origin) for table in schema.current()])
+        return DecodedMutation([_gap(table, b"", origin) for table in schema.current_tables()])
     known = schema.tables.get(table_id)
-    return Outcome(
+    return DecodedMutation(
         [
             _gap(table, key, origin)
-            for table in schema.current()
-            if known is None or (table.id == table_id if alone else table.table.keyspace == known.keyspace)
+            for table in schema.current_tables()
+            if known is None or (table.id == table_id if has_single_table else table.table.keyspace == known.keyspace)
         ]
     )
 
 
-def void_gap(table: PublishedTable, key: bytes, origin: Origin) -> Outgoing:
-    """Nothing is missing from this place after all, or nobody waits for it."""
-    mark = place_id(origin.host_id, origin.segment, origin.position)
-    return Outgoing(table, key, _message("gap", mark, table, origin._replace(file=""), 0))
+def make_void_gap(table: PublishedTable, key: bytes, origin: Origin) -> OutgoingMessage:
+    """Withdraws a gap message: the mutation at `origin` was sent after all, or was discarded."""
+    gap_id = place_id(origin.host_id, origin.segment, origin.position)
+    return OutgoingMessage(table, key, _message("gap", gap_id, table, origin._replace(file=""), 0))
 
 
-def _gap(table: PublishedTable, key: bytes, origin: Origin) -> Outgoing:
-    return Outgoing(table, key, _message("gap", b"", table, origin, 0))
+def _gap(table: PublishedTable, key: bytes, origin: Origin) -> OutgoingMessage:
+    return OutgoingMessage(table, key, _message("gap", b"", table, origin, 0))
 
 
-def heartbeat(table: PublishedTable, origin: Origin, clock: int) -> RawMessage:
-    """Nothing about rows: all of the log before `origin` is acknowledged, and all that was durable in it at `clock`
+def make_heartbeat(table: PublishedTable, origin: Origin, clock: int) -> RawMessage:
+    """A heartbeat has no rows. Kafka has acknowledged the log before `origin`, and all data that was durable at `clock`
     (µs).
     """
     return RawMessage(

@@ -1,4 +1,4 @@
-"""`cassandra-publisher observe`: what would be published, counted; nothing is sent, deleted or remembered."""
+"""`cassandra-publisher observe`: counts what would be published; sends, deletes and stores nothing."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from cdc_program.cassandra import check_cdc_enabled, connect, live_settings, rea
 from cdc_program.metrics import as_size, as_time
 from cdc_program.node_sizes import node_sizes
 from publisher import cdc_raw
-from publisher.inflight import Mark
-from publisher.messages import Origin, raw_messages
+from publisher.inflight import PendingPosition
+from publisher.interval import Interval
+from publisher.messages import Origin, split_into_messages
 from publisher.position import Positions
-from publisher.progress import Every
-from publisher.schema import Schema
-from publisher.selection import selection_of
+from publisher.schema import NodeSchema
+from publisher.selection import selection_from
 from publisher.space import SpaceWatch
-from publisher.status_collector import segment_sizes, unflushed
-from publisher.tail import Tails
+from publisher.status_collector import segment_sizes, unflushed_folder
+from publisher.tail import SegmentTails
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,47 +31,43 @@ if TYPE_CHECKING:
     from publisher.space import Space
     from publisher.tail import SegmentTail
 
-SAY_SECONDS = 10.0
-LOOK_SECONDS = 0.5
+REPORT_SECONDS = 10.0
+POLL_SECONDS = 0.5
 
 
-def observe(settings: Settings, seconds: float | None, say: Callable[[str], None]) -> None:
-    """Until interrupted, or for so long. CdcError as the publisher's start."""
+def observe_log(settings: Settings, seconds: float | None, write_line: Callable[[str], None]) -> None:
+    """Observe for so many seconds, or until interrupted. CdcError as at the publisher's start."""
     own = settings.publisher
     with (
         connect(settings.cassandra, only=settings.cassandra.contact_points[0]) as client,
         tempfile.TemporaryDirectory(prefix="cassandra-publisher-") as scratch,
     ):
-        node, told = read_node(client), live_settings(client)
-        check_cdc_enabled(told)
-        schema = Schema(
-            Path(scratch) / "schema.json",
-            client.rows,
-            (settings.filler.keyspace, settings.filler.table),
-            selection_of(own),
-        )
+        node, reported = read_node(client), live_settings(client)
+        check_cdc_enabled(reported)
+        filler = settings.filler.keyspace, settings.filler.table
+        schema = NodeSchema(Path(scratch) / "schema.json", client.rows, filler, selection_from(own))
         positions = Positions(Path(scratch) / "position.json", node.host_id)
         folder = settings.node.cdc_raw_directory
-        sizes = node_sizes(told, settings.node)
-        tails = Tails(folder, positions, cdc_raw.open_codecs(own, folder), own.max_segment_mib << 20)
+        sizes = node_sizes(reported, settings.node)
+        tails = SegmentTails(folder, positions, cdc_raw.open_codecs(own, folder), own.max_segment_mib << 20)
         observer = Observer(schema, tails, positions)
         watch = SpaceWatch(sizes.cdc_total, sizes.segment)
-        is_due, end = Every(SAY_SECONDS, monotonic()), None if seconds is None else monotonic() + seconds
+        interval, end = Interval(REPORT_SECONDS, monotonic()), None if seconds is None else monotonic() + seconds
         while end is None or monotonic() < end:
             schema.refresh()
-            observer.read()
+            observer.read_new()
             now = monotonic()
-            filling = watch.look(now, segment_sizes(folder, unflushed(node, settings.node), sizes.segment))
-            if is_due.is_due(now):
-                say(observer.report(filling))
-            sleep(LOOK_SECONDS)
-        say(observer.report(filling))
+            space = watch.update(now, segment_sizes(folder, unflushed_folder(node, settings.node), sizes.segment))
+            if interval.is_due(now):
+                write_line(observer.report(space))
+            sleep(POLL_SECONDS)
+        write_line(observer.report(space))
 
 
 class Observer:
-    """Counts from the beginning of what is in the folder."""
+    """Counts all that is in the folder, from the oldest segment on."""
 
-    def __init__(self, schema: Schema, tails: Tails, positions: Positions) -> None:
+    def __init__(self, schema: NodeSchema, tails: SegmentTails, positions: Positions) -> None:
         self._schema = schema
         self._tails = tails
         self._positions = positions
@@ -80,32 +76,32 @@ class Observer:
         self._rows: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()
 
-    def read(self) -> None:
-        """What is durable and has not been read."""
+    def read_new(self) -> None:
+        """Read what is durable and was not read yet."""
         for tail in self._tails.poll():
             for entry in tail.entries():
                 self._count(tail, entry)
             if tail.is_at_end:
-                self._positions.move([Mark(tail.file.id, tail.position, is_end=True)])
+                self._positions.move([PendingPosition(tail.file.id, tail.position, is_end=True)])
 
     def _count(self, tail: SegmentTail, entry: CommitLogEntry) -> None:
         origin = Origin(bytes(16), tail.file.id, tail.file.path.name, tail.messaging_version, entry.end_position)
         self._mutations += 1
         try:
-            outcome = raw_messages(entry.mutation, origin, self._schema)
+            decoded = split_into_messages(entry.mutation, origin, self._schema)
         except FormatError:
             self._unreadable += 1
             return
-        for table, key, message in outcome.messages:
+        for table, key, message in decoded.messages:
             name = table.table.qualified_name
             self._rows[name] += 1
             self._bytes[name] += len(key) + len(message.update)
 
     def report(self, space: Space) -> str:
-        """Some lines, the largest table first."""
-        read = f"{self._mutations:,} mutations, {self._unreadable:,} that the schema of now cannot read"
+        """A line for each table, the largest first."""
+        read = f"{self._mutations:,} mutations, {self._unreadable:,} that the current schema cannot decode"
         filled = f"cdc_raw {as_size(space.used)} of {as_size(space.full_at)}, filled by {as_size(space.arriving)}/s"
-        full = f"full in {as_time(space.seconds_to_full, 'no time in sight')}"
+        full = f"full in {as_time(space.seconds_to_full, 'not in sight')}"
         tables = (
             f"  {name:<40} {rows:>14,} rows {as_size(self._bytes[name]):>14}" for name, rows in self._rows.most_common()
         )

@@ -13,15 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from pathlib import Path
 
-    from publisher.inflight import Mark
+    from publisher.inflight import PendingPosition
 
-FINISHED_KEPT = 1000  # a node that crashed may bring a finished segment back
+FINISHED_KEPT = 1000  # a node that crashed may link a finished segment again
 
 
 class Positions:
-    """What is acknowledged: a position in each segment that was begun, and the segments that are finished.
+    """What Kafka has acknowledged: a position in each segment that is begun, and the segments that are finished.
 
-    published_up_to: the newest of these positions. clock: when all that was durable was acknowledged, in µs.
+    published_up_to: the newest of these positions. clock: Kafka has acknowledged all data that was durable at this
+    time, in µs.
     """
 
     def __init__(self, file: Path, host_id: UUID) -> None:
@@ -35,7 +36,7 @@ class Positions:
 
     @classmethod
     def load(cls, file: Path, host_id: UUID) -> Positions:
-        """The positions in the file, or none if there is no file; CdcError if it is another node's."""
+        """The positions in the file, none if there is no file; CdcError if they are another node's."""
         positions = cls(file, host_id)
         stored = state_files.read(file)
         if stored is None:
@@ -54,34 +55,34 @@ class Positions:
                 " which repeats messages and loses none.",
             ) from error
         if owner != host_id:
-            raise _of_another(file, owner, host_id)
+            raise _wrong_node(file, owner, host_id)
         return positions
 
     def check_node(self, host_id: UUID) -> None:
-        """CdcError if the node that answers now is another one than at the start."""
+        """CdcError if another node answers now than at the start."""
         if host_id != self._host_id:
-            raise _of_another(self._file, self._host_id, host_id)
+            raise _wrong_node(self._file, self._host_id, host_id)
 
     def resume_at(self, segment: int) -> int:
-        """The position in the segment before which all is acknowledged; 0 if it was never begun."""
+        """The position in the segment up to which all is acknowledged; 0 if it is not begun."""
         return self._begun.get(segment, 0)
 
     def is_finished(self, segment: int) -> bool:
         return segment in self._finished
 
-    def move(self, marks: Iterable[Mark]) -> None:
-        """Take marks that are wholly acknowledged, oldest first."""
-        for mark in marks:
+    def move(self, acknowledged: Iterable[PendingPosition]) -> None:
+        """Move to these positions, whose messages are all acknowledged, oldest first."""
+        for reached in acknowledged:
             self._is_saved = False
-            self._begun[mark.segment] = mark.position
-            self.published_up_to = max(self.published_up_to, CommitLogPosition(mark.segment, mark.position))
-            self.clock = mark.clock or self.clock
-            if mark.is_end:
-                del self._begun[mark.segment]
-                self._finished[mark.segment] = None
+            self._begun[reached.segment] = reached.position
+            self.published_up_to = max(self.published_up_to, CommitLogPosition(reached.segment, reached.position))
+            self.clock = reached.clock or self.clock
+            if reached.is_end:
+                del self._begun[reached.segment]
+                self._finished[reached.segment] = None
 
-    def forget(self, present: Collection[int]) -> None:
-        """Drop what is not in cdc_raw any more, but for the newest finished ones."""
+    def forget_missing(self, present: Collection[int]) -> None:
+        """Drop segments that are no longer in cdc_raw or the spool, except the newest finished ones."""
         gone = [segment for segment in self._begun if segment not in present]
         for segment in gone:
             del self._begun[segment]
@@ -92,7 +93,7 @@ class Positions:
         self._is_saved = self._is_saved and not gone and not old
 
     def save(self) -> None:
-        """Make them durable, if they have moved."""
+        """Make the positions durable if they have changed."""
         if self._is_saved:
             return
         state_files.write(
@@ -108,9 +109,9 @@ class Positions:
         self._is_saved = True
 
 
-def _of_another(file: Path, owner: UUID, host_id: UUID) -> CdcError:
+def _wrong_node(file: Path, owner: UUID, host_id: UUID) -> CdcError:
     return CdcError(
         Code.POSITION_FILE,
         f"The position file {file} belongs to the node {owner}; this one is {host_id}.",
-        "Give each node's publisher an empty publisher.state_directory of its own.",
+        "Give each node's publisher its own empty publisher.state_directory.",
     )

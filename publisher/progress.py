@@ -1,4 +1,4 @@
-"""What the publisher says of its work, and when."""
+"""Counts what the publisher has done, and logs progress, stalls and problems that are retried."""
 
 from __future__ import annotations
 
@@ -8,37 +8,28 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
+from publisher.interval import Interval
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from cassandra_storage.commitlog import CommitLogPosition
     from cdc_program.errors import CdcError
-    from publisher.inflight import Mark
-    from publisher.position import Positions
+    from publisher.inflight import PendingPosition
+    from publisher.messages import DecodedMutation
 
 PROGRESS_SECONDS = 30.0
 STALL_SECONDS = 10.0
-COMPLAINT_SECONDS = 10.0
-WAITING_SECONDS = 2.0  # what is tried again is tried more often
+WARNING_SECONDS = 10.0
+PROBLEM_SECONDS = 2.0  # retries come more often than this
 
 log = structlog.get_logger(__name__)
 
 
-class Every:
-    """Tells when so many seconds have passed again."""
-
-    def __init__(self, seconds: float, now: float) -> None:
-        self._seconds = seconds
-        self._next = now + seconds
-
-    def is_due(self, now: float) -> bool:
-        if now < self._next:
-            return False
-        self._next = now + self._seconds
-        return True
-
-
-class _Stalled(NamedTuple):
-    """Since when, with so many messages acknowledged, the oldest has not been; `is_partial` if others have been."""
+class _Stall(NamedTuple):
+    """The state at the last progress: the number of acknowledged messages, and the oldest pending position.
+    `is_partial`: Kafka has acknowledged other messages since then.
+    """
 
     since: float
     acknowledged: int = 0
@@ -48,40 +39,47 @@ class _Stalled(NamedTuple):
     def text(self, now: float) -> str:
         seconds = f"for {now - self.since:.0f} s (after {self.acknowledged:,} messages)"
         if self.is_partial:
-            return f"Kafka acknowledges messages, but has not the oldest one {seconds}: a partition may be offline"
+            return (
+                f"Kafka acknowledges messages, but not the oldest one {seconds}: one of its partitions may be offline"
+            )
         return f"Kafka has acknowledged nothing {seconds}"
 
 
-class Report:
-    """Counts, and the lines made of them. Times are of one monotonic clock, in seconds."""
+class Progress:
+    """Counters since the start, and the log lines made of them. Times are of one monotonic clock, in seconds."""
 
     def __init__(self, now: float) -> None:
-        self._progress = Every(PROGRESS_SECONDS, now)
-        self._stall = Every(STALL_SECONDS, now)
-        self._stalled = _Stalled(now)
-        self._said: dict[str, float] = {}
-        self._complaint = (-inf, "")
+        self._progress_interval = Interval(PROGRESS_SECONDS, now)
+        self._stall_interval = Interval(STALL_SECONDS, now)
+        self._stall = _Stall(now)
+        self._warned_at: dict[str, float] = {}
+        self._problem = ""
+        self._problem_until = -inf
         self.mutations = 0
         self.messages = 0
-        self.excluded = 0
+        self.excluded_updates = 0
         self.bytes = 0
         self.log_latency: float | None = None
         self.filler_rows = 0
         self.filler_rows_seconds = 0.0
 
-    def take(self, marks: Iterable[Mark]) -> None:
-        """A filler's row has been reached: all before it is published, and that took so long. Where the writer's clock
-        is ahead of ours it took nothing, for a sum that is scraped must not go back.
+    def count_mutation(self, decoded: DecodedMutation) -> None:
+        self.mutations += 1
+        self.excluded_updates += decoded.excluded_updates
+
+    def measure_filler_rows(self, positions: Iterable[PendingPosition]) -> None:
+        """Measure the time from the write of a filler's row until all of the log before it is published. It is 0 if the
+        writer's clock is ahead: a sum that Prometheus scrapes must not decrease.
         """
-        for mark in marks:
-            if mark.written_at is not None:
-                self.log_latency = max(0.0, time() - mark.written_at / 1e6)
+        for position in positions:
+            if position.written_at is not None:
+                self.log_latency = max(0.0, time() - position.written_at / 1e6)
                 self.filler_rows += 1
                 self.filler_rows_seconds += self.log_latency
 
-    def progress(self, now: float, positions: Positions, in_flight: int) -> None:
-        if self._progress.is_due(now):
-            segment, position = positions.published_up_to
+    def log_progress(self, now: float, published_up_to: CommitLogPosition, in_flight: int) -> None:
+        if self._progress_interval.is_due(now):
+            segment, position = published_up_to
             log.info(
                 "progress",
                 mutations=self.mutations,
@@ -93,33 +91,35 @@ class Report:
                 log_latency_seconds=self.log_latency and round(self.log_latency, 3),
             )
 
-    def stall(self, now: float, acknowledged: int, in_flight: int, oldest: object) -> None:
-        """Warn regularly while messages are in flight and none is acknowledged, or all but the `oldest` are: one
-        partition may be away alone, and the position stays before what is for it.
+    def check_stall(self, now: float, acknowledged: int, in_flight: int, oldest: object) -> None:
+        """Warn regularly while messages are in flight and Kafka acknowledges none of them, or all but the `oldest`: if
+        one raw partition is offline, the position stays before its messages.
         """
-        stalled = self._stalled
-        is_moving = acknowledged != stalled.acknowledged and (oldest is None or oldest is not stalled.oldest)
+        stall = self._stall
+        is_moving = acknowledged != stall.acknowledged and (oldest is None or oldest is not stall.oldest)
         if is_moving or not in_flight:
-            self._stalled = _Stalled(now, acknowledged, oldest)
+            self._stall = _Stall(now, acknowledged, oldest)
             return
-        self._stalled = stalled._replace(is_partial=acknowledged != stalled.acknowledged)
-        if now - stalled.since >= STALL_SECONDS and self._stall.is_due(now):
-            log.warning("the position stands still", in_flight=in_flight, problem=self._stalled.text(now))
+        self._stall = stall._replace(is_partial=acknowledged != stall.acknowledged)
+        if now - stall.since >= STALL_SECONDS and self._stall_interval.is_due(now):
+            log.warning("the position does not move", in_flight=in_flight, problem=self._stall.text(now))
 
-    def complain(self, now: float, error: CdcError, lasts: float = WAITING_SECONDS) -> None:
-        """Warn of something that is tried again, now and then; it is waited for so long, or until `settle`."""
-        if now - self._said.get(error.code.text, -COMPLAINT_SECONDS) >= COMPLAINT_SECONDS:
-            self._said[error.code.text] = now
+    def report_problem(self, now: float, error: CdcError, lasts: float = PROBLEM_SECONDS) -> None:
+        """Warn of a problem that is retried, at most every WARNING_SECONDS. The status shows it for `lasts` seconds, or
+        until `clear_problem`.
+        """
+        if now - self._warned_at.get(error.code.text, -WARNING_SECONDS) >= WARNING_SECONDS:
+            self._warned_at[error.code.text] = now
             log.warning("waiting", code=error.code.text, problem=error.problem, fix=error.fix)
-        self._complaint = (now + lasts, f"{error.code.text} {error.problem}")
+        self._problem = f"{error.code.text} {error.problem}"
+        self._problem_until = now + lasts
 
-    def settle(self) -> None:
-        """What was complained of is well."""
-        self._complaint = (-inf, "")
+    def clear_problem(self) -> None:
+        """The reported problem is solved."""
+        self._problem_until = -inf
 
-    def waiting(self, now: float) -> str:
-        """What is waited for now; empty if nothing is."""
-        until, problem = self._complaint
-        if now < until:
-            return problem
-        return self._stalled.text(now) if now - self._stalled.since >= STALL_SECONDS else ""
+    def current_problem(self, now: float) -> str:
+        """What the publisher waits for now; empty if it does not wait."""
+        if now < self._problem_until:
+            return self._problem
+        return self._stall.text(now) if now - self._stall.since >= STALL_SECONDS else ""

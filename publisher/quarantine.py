@@ -1,4 +1,4 @@
-"""Mutations that could not be decoded, with their bytes, until they can be: a file each in the state directory.
+"""Stores mutations that could not be decoded until they can be: one file each in the state directory.
 
 <state_directory>/quarantine/<segment>-<position>.json      0600; the bytes hold row values
 """
@@ -22,25 +22,27 @@ if TYPE_CHECKING:
 _SUFFIX = ".json"
 
 
-class Gap(NamedTuple):
-    """A gap message that was sent: the id of its table and its key, empty for every partition."""
+class SentGap(NamedTuple):
+    """A gap message that was sent: the id of its table and its partition key, empty for all partitions."""
 
     table_id: bytes
-    key: bytes
+    partition_key: bytes
 
 
-class Quarantined(NamedTuple):
-    """A mutation, where it stood, why it could not be decoded, when it was put aside, and who was told."""
+class QuarantinedMutation(NamedTuple):
+    """A mutation, its place in the log, why it could not be decoded, when it was quarantined, and the gap messages that
+    were sent for it.
+    """
 
     origin: Origin
     mutation: bytes
     reason: str
-    at: str
-    gaps: Sequence[Gap]
+    quarantined_at: str
+    gaps: Sequence[SentGap]
 
 
 class Quarantine:
-    """The files of one node's publisher. A mutation that is met again after a crash has its file already."""
+    """The files of one node's publisher. A mutation that is read again after a crash overwrites its own file."""
 
     def __init__(self, folder: Path, max_mutations: int, max_bytes: int) -> None:
         self._folder = folder
@@ -49,11 +51,11 @@ class Quarantine:
         state_files.make_folder(self._folder)
 
     def __len__(self) -> int:
-        """How many there are now; a command may have taken some away."""
+        """The number of mutations now; a command may have removed some."""
         return len(self._files())
 
-    def put(self, origin: Origin, mutation: bytes, reason: str, gaps: Sequence[Gap]) -> None:
-        """Keep it durably. CdcError QUARANTINE_FULL where it would be one too many."""
+    def store(self, origin: Origin, mutation: bytes, reason: str, gaps: Sequence[SentGap]) -> None:
+        """Store the mutation durably. CdcError QUARANTINE_FULL above a limit."""
         file = self._file(origin)
         files = self._files()
         size = sum(each.stat().st_size for each in files if each != file)
@@ -62,8 +64,8 @@ class Quarantine:
                 Code.QUARANTINE_FULL,
                 f"The mutation before position {origin.position} of {origin.file} cannot be decoded ({reason}), and the"
                 f" quarantine is full: {len(files)} mutations, {size >> 10} KiB in {self._folder}.",
-                "The publisher has stopped before it; nothing is lost. See what is wrong with all of them"
-                " (cassandra-publisher quarantine ls), replay or discard what is there, or raise the limit.",
+                "The publisher has stopped before this mutation; nothing is lost. Find the cause of all of them"
+                " (cassandra-publisher quarantine ls), then replay or discard them, or raise the limit.",
             )
         state_files.write(
             file,
@@ -74,17 +76,17 @@ class Quarantine:
                 "messaging_version": origin.messaging_version,
                 "position": origin.position,
                 "reason": reason,
-                "at": datetime.now(UTC).isoformat(timespec="seconds"),
-                "gaps": [[gap.table_id.hex(), gap.key.hex()] for gap in gaps],
+                "quarantined_at": datetime.now(UTC).isoformat(timespec="seconds"),
+                "gaps": [[gap.table_id.hex(), gap.partition_key.hex()] for gap in gaps],
                 "mutation": b64encode(mutation).decode(),
             },
         )
 
-    def entries(self) -> list[Quarantined]:
+    def read_all(self) -> list[QuarantinedMutation]:
         """In the order of the log. CdcError POSITION_FILE for a damaged file."""
-        return [_read(file) for file in self._files()]
+        return [_read_file(file) for file in self._files()]
 
-    def remove(self, entry: Quarantined) -> None:
+    def remove(self, entry: QuarantinedMutation) -> None:
         self._file(entry.origin).unlink(missing_ok=True)
 
     def _files(self) -> list[Path]:
@@ -95,7 +97,7 @@ class Quarantine:
 
 
 def open_quarantine(settings: PublisherSettings) -> Quarantine:
-    """CdcError POSITION_FILE where the state directory cannot be used."""
+    """CdcError POSITION_FILE if the state directory cannot be used."""
     return Quarantine(
         settings.state_directory / "quarantine",
         settings.quarantine_max_mutations,
@@ -103,16 +105,25 @@ def open_quarantine(settings: PublisherSettings) -> Quarantine:
     )
 
 
-def _read(file: Path) -> Quarantined:
+def _read_file(file: Path) -> QuarantinedMutation:
     stored = state_files.read(file) or {}
     try:
-        host_id = bytes.fromhex(stored["host_id"])
-        origin = Origin(host_id, stored["segment"], stored["file"], stored["messaging_version"], stored["position"])
-        gaps = [Gap(bytes.fromhex(table), bytes.fromhex(key)) for table, key in stored["gaps"]]
-        return Quarantined(origin, b64decode(stored["mutation"], validate=True), stored["reason"], stored["at"], gaps)
+        return QuarantinedMutation(
+            Origin(
+                bytes.fromhex(stored["host_id"]),
+                stored["segment"],
+                stored["file"],
+                stored["messaging_version"],
+                stored["position"],
+            ),
+            b64decode(stored["mutation"], validate=True),
+            stored["reason"],
+            stored["quarantined_at"],
+            [SentGap(bytes.fromhex(table_id), bytes.fromhex(key)) for table_id, key in stored["gaps"]],
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise CdcError(
             Code.POSITION_FILE,
             f"The quarantined mutation {file} is damaged.",
-            "Restore the file, or move it away: its changes are then missing until the rows are repaired.",
+            "Restore the file, or move it away: its changes then stay missing until the rows are repaired.",
         ) from error

@@ -1,4 +1,4 @@
-"""`cassandra-publisher quarantine`: what could not be decoded is listed, sent once it can be, or given up."""
+"""`cassandra-publisher quarantine`: list quarantined mutations, send those that can be decoded now, or discard one."""
 
 from __future__ import annotations
 
@@ -12,116 +12,125 @@ from cassandra_storage.errors import FormatError
 from cdc_messages import raw
 from cdc_program.cassandra import connect, read_node
 from cdc_program.errors import CdcError, Code
-from publisher.app import make_channels
-from publisher.inflight import Mark
-from publisher.kafka import Sender
-from publisher.messages import raw_messages, void_gap
+from publisher.app import make_raw_topics
+from publisher.inflight import PendingMessages
+from publisher.kafka.sender import Sender
+from publisher.messages import make_void_gap, split_into_messages
 from publisher.quarantine import open_quarantine
-from publisher.raw_topics import Channels, send_everywhere
-from publisher.schema import Schema
-from publisher.selection import selection_of
+from publisher.raw_topics import RawTopics, send_to_all_raw_partitions
+from publisher.schema import NodeSchema
+from publisher.selection import selection_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cdc_program.settings import Settings
-    from publisher.messages import Outgoing
-    from publisher.quarantine import Quarantined
+    from publisher.messages import OutgoingMessage
+    from publisher.quarantine import QuarantinedMutation
 
-_SECONDS = 60.0
-
-
-def show(settings: Settings, say: Callable[[str], None]) -> None:
-    """A line for each: place, time, size and reason; no values."""
-    entries = open_quarantine(settings.publisher).entries()
-    for origin, mutation, reason, at, gaps in entries:
-        say(f"{origin.file}:{origin.position}  {at}  {len(mutation)} bytes  {len(gaps)} tables told  {reason}")
-    say(f"{len(entries)} mutations put aside")
+_FLUSH_SECONDS = 60.0
 
 
-def replay(settings: Settings, say: Callable[[str], None]) -> None:
-    """Send what can be decoded by now; what cannot stays. CdcError as the publisher's start."""
+def list_mutations(settings: Settings, write_line: Callable[[str], None]) -> None:
+    """A line for each mutation: place, time, size and reason; no values."""
+    entries = open_quarantine(settings.publisher).read_all()
+    for origin, mutation, reason, quarantined_at, gaps in entries:
+        write_line(
+            f"{origin.place}  {quarantined_at}  {len(mutation)} bytes  gap messages for {len(gaps)} tables  {reason}"
+        )
+    write_line(f"{len(entries)} mutations quarantined")
+
+
+def replay_mutations(settings: Settings, write_line: Callable[[str], None]) -> None:
+    """Send the mutations that can be decoded now; the others stay. CdcError as at the publisher's start."""
     quarantine = open_quarantine(settings.publisher)
-    entries, sent = quarantine.entries(), 0
+    entries, sent = quarantine.read_all(), 0
     if entries:
-        with _connected(settings) as connection:
+        with _connect_both(settings) as connection:
             for entry in entries:
                 try:
-                    outcome = raw_messages(entry.mutation, entry.origin, connection.schema)
+                    decoded = split_into_messages(entry.mutation, entry.origin, connection.schema)
                 except FormatError as error:
-                    say(f"{entry.origin.file}:{entry.origin.position}  not yet: {error.reason}")
+                    write_line(f"{entry.origin.place}  not yet: {error.reason}")
                     continue
-                connection.send(outcome.messages)
-                connection.settle(entry)
+                connection.send(decoded.messages)
+                connection.withdraw_gaps(entry)
                 quarantine.remove(entry)
                 sent += 1
-    say(f"{sent} of {len(entries)} mutations sent")
+    write_line(f"{sent} of {len(entries)} mutations sent")
 
 
-def discard(settings: Settings, place: str, say: Callable[[str], None]) -> None:
-    """Give up the one at `FILE:POSITION`: the tables are told that nobody waits for it."""
+def discard_mutation(settings: Settings, place: str, write_line: Callable[[str], None]) -> None:
+    """Give up the mutation at `FILE:POSITION`, and withdraw its gap messages."""
     quarantine = open_quarantine(settings.publisher)
-    entry = next((each for each in quarantine.entries() if f"{each.origin.file}:{each.origin.position}" == place), None)
+    entry = next((each for each in quarantine.read_all() if each.origin.place == place), None)
     if entry is None:
         raise CdcError(
-            Code.CONFIG_INVALID, f"No mutation from {place} is put aside.", "See cassandra-publisher quarantine ls."
+            Code.CONFIG_INVALID, f"No mutation from {place} is quarantined.", "See cassandra-publisher quarantine ls."
         )
-    with _connected(settings) as connection:
-        connection.settle(entry)
+    with _connect_both(settings) as connection:
+        connection.withdraw_gaps(entry)
     quarantine.remove(entry)
-    say(f"{place} is given up: repair the rows, if other replicas have them")
+    write_line(f"{place} is discarded: repair the rows, if other replicas have them")
 
 
 class _Connection(NamedTuple):
-    schema: Schema
-    channels: Channels
+    schema: NodeSchema
+    raw_topics: RawTopics
     sender: Sender
 
-    def send(self, messages: list[Outgoing]) -> None:
-        """And wait until all are acknowledged; CdcError KAFKA_UNREACHABLE if they are not."""
-        waiting = Mark(0, 0)
-        for table, key, message in messages:
-            channel = self.channels.get(table)
-            value = raw.encode(message, channel.schema_id)
-            if message.kind == "gap" and not key:
-                send_everywhere(self.sender, channel, value, waiting, self._wait)
+    def send(self, messages: list[OutgoingMessage]) -> None:
+        """Send the messages and wait for all acknowledgements; CdcError KAFKA_UNREACHABLE if they do not come."""
+        pending = PendingMessages()
+        for outgoing in messages:
+            raw_topic = self.raw_topics.open(outgoing.table)
+            value = raw.encode(outgoing.message, raw_topic.schema_id)
+            if outgoing.is_for_all_raw_partitions:
+                send_to_all_raw_partitions(self.sender, raw_topic, value, pending, self._wait_for_room)
                 continue
-            waiting.outstanding += 1
-            while not self.sender.send(channel.topic, key, value, waiting):
-                self._wait()
-        self.sender.flush(_SECONDS)
+            pending.outstanding += 1
+            while not self.sender.send(raw_topic.name, outgoing.partition_key, value, pending):
+                self._wait_for_room()
+        self.sender.flush(_FLUSH_SECONDS)
         self.sender.poll(0)
-        if waiting.outstanding:
+        if pending.outstanding:
             raise CdcError(
                 Code.KAFKA_UNREACHABLE,
-                f"Kafka has not acknowledged {waiting.outstanding} messages.",
-                "The mutation stays put aside: try again when the brokers are well. What comes twice does no harm.",
+                f"Kafka has not acknowledged {pending.outstanding} messages.",
+                "The mutation stays quarantined. Retry when the brokers are up; duplicates do no harm.",
             )
 
-    def settle(self, entry: Quarantined) -> None:
-        """Tell those who were told of the gap that nothing is missing from there any more."""
-        tables = {table.id: table for table in self.schema.current()}
-        self.send([void_gap(tables[table], key, entry.origin) for table, key in entry.gaps if table in tables])
+    def withdraw_gaps(self, entry: QuarantinedMutation) -> None:
+        """Send a void gap for each gap message that was sent for the mutation."""
+        tables = {table.id: table for table in self.schema.current_tables()}
+        self.send(
+            [
+                make_void_gap(tables[gap.table_id], gap.partition_key, entry.origin)
+                for gap in entry.gaps
+                if gap.table_id in tables
+            ]
+        )
 
-    def _wait(self) -> None:
+    def _wait_for_room(self) -> None:
         self.sender.poll(0.1)
 
 
 @contextmanager
-def _connected(settings: Settings) -> Iterator[_Connection]:
-    """With a copy of the schema history: the publisher that may be running is the one that writes it."""
+def _connect_both(settings: Settings) -> Iterator[_Connection]:
+    """To Cassandra and Kafka. Works on a copy of the schema file: a running publisher may write the original."""
     own = settings.publisher
     with (
         connect(settings.cassandra, only=settings.cassandra.contact_points[0]) as client,
         tempfile.TemporaryDirectory(prefix="cassandra-publisher-") as scratch,
     ):
-        history = Path(scratch) / "schema.json"
-        if (own.state_directory / history.name).exists():
-            shutil.copy(own.state_directory / history.name, history)
-        schema = Schema(history, client.rows, (settings.filler.keyspace, settings.filler.table), selection_of(own))
+        file = Path(scratch) / "schema.json"
+        if (own.state_directory / file.name).exists():
+            shutil.copy(own.state_directory / file.name, file)
+        filler = settings.filler.keyspace, settings.filler.table
+        schema = NodeSchema(file, client.rows, filler, selection_from(own))
         schema.load()
         schema.refresh()
         sender = Sender(settings.kafka)
-        channels = make_channels(settings, read_node(client).cluster, sender)
-        channels.start()
-        yield _Connection(schema, channels, sender)
+        raw_topics = make_raw_topics(settings, read_node(client).cluster, sender)
+        raw_topics.open_tables_topic()
+        yield _Connection(schema, raw_topics, sender)

@@ -1,4 +1,7 @@
-"""Where a table's updates go: its raw topic, checked; the registry id; its schema, acknowledged in the tables topic."""
+"""The raw topics that tables are published to, created or checked, and the registry ids of their schema.
+
+The tables topic gets each table's own schema first.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from cdc_messages import topics as names
 from cdc_messages.raw import RAW_SCHEMA
 from cdc_program.errors import CdcError, Code
 from publisher import state_files
-from publisher.inflight import Mark
+from publisher.inflight import PendingMessages
 from publisher.schema import PublishedTable
 
 if TYPE_CHECKING:
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any, Protocol
 
-    from publisher.kafka import Sender, Topics
+    from publisher.kafka.sender import Sender
+    from publisher.kafka.topic_admin import TopicAdmin
 
     class Registry(Protocol):
         """Of cdc_program.registry.RegistryClient; CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED."""
@@ -37,27 +41,29 @@ SCHEMA_SECONDS = 10.0
 log = structlog.get_logger(__name__)
 
 
-class Channel(NamedTuple):
-    """A table that updates can be sent to."""
+class RawTopic(NamedTuple):
+    """The raw topic of a table, ready for messages. `partitions`: the number of raw partitions."""
 
     table: PublishedTable
-    topic: str
+    name: str
     partitions: int
     schema_id: int
 
 
-def send_everywhere(sender: Sender, channel: Channel, value: bytes, mark: Mark, wait: Callable[[], None]) -> None:
-    """Send what has no key to each partition of the channel; `mark` waits for all, `wait` is called at a full queue."""
-    mark.outstanding += channel.partitions
-    for partition in range(channel.partitions):
-        while not sender.send_to_partition(channel.topic, partition, value, mark):
-            wait()
+def send_to_all_raw_partitions(
+    sender: Sender, raw_topic: RawTopic, value: bytes, pending: PendingMessages, wait_for_room: Callable[[], None]
+) -> None:
+    """Send a message without a key to each raw partition; `wait_for_room` is called while the queue is full."""
+    pending.outstanding += raw_topic.partitions
+    for raw_partition in range(raw_topic.partitions):
+        while not sender.send_to_raw_partition(raw_topic.name, raw_partition, value, pending):
+            wait_for_room()
 
 
 class RegistryIds:
-    """The ids of the raw schema by subject, remembered in a file: with it the registry at `url` may be down.
+    """The ids of the raw message's schema by subject, stored in a file: with it the registry at `url` may be down.
 
-    `connect` is called only when an id is not known yet.
+    `connect` is called only for an id that is not known yet.
     """
 
     def __init__(self, file: Path, url: str, connect: Callable[[], AbstractContextManager[Registry]]) -> None:
@@ -65,17 +71,17 @@ class RegistryIds:
         self._connect = connect
         self._source = {"schema": RAW_SCHEMA, "registry": sha256(url.encode()).hexdigest()}  # a URL may hold secrets
         stored = state_files.read(file) or {}
-        is_ours = {name: stored.get(name) for name in self._source} == self._source
-        self._ids: dict[str, int] = stored["ids"] if is_ours else {}
+        is_same_source = {name: stored.get(name) for name in self._source} == self._source
+        self._ids: dict[str, int] = stored["ids"] if is_same_source else {}
 
-    def check(self) -> None:
-        """CdcError REGISTRY_UNREACHABLE if no id is known and there is nobody to ask for one."""
+    def check_registry(self) -> None:
+        """CdcError REGISTRY_UNREACHABLE if no id is known and the registry does not answer."""
         if not self._ids:
             with self._connect() as registry:
                 registry.lookup("RawMessage", RAW_SCHEMA)
 
-    def get(self, subject: str) -> int:
-        """The id, registering the schema if this has not been done; CdcError REGISTRY_UNREACHABLE or _REFUSED."""
+    def schema_id(self, subject: str) -> int:
+        """The id; registers the schema at the first call. CdcError REGISTRY_UNREACHABLE or _REFUSED."""
         if subject not in self._ids:
             with self._connect() as registry:
                 self._ids[subject] = registry.register(subject, RAW_SCHEMA)
@@ -83,91 +89,91 @@ class RegistryIds:
         return self._ids[subject]
 
 
-class Channels:
-    """The channels that are open. A table whose schema changes is opened again."""
+class RawTopics:
+    """The open raw topics by table. A table whose schema changes is opened again."""
 
-    def __init__(self, prefix: str, cluster: str, topics: Topics, sender: Sender, ids: RegistryIds) -> None:
+    def __init__(self, prefix: str, cluster: str, admin: TopicAdmin, sender: Sender, ids: RegistryIds) -> None:
         self._prefix = prefix
         self._cluster = cluster
-        self._topics = topics
+        self._admin = admin
         self._sender = sender
         self._ids = ids
         self._tables_topic = names.tables_topic(prefix)
-        self._open: dict[bytes, Channel] = {}
+        self._open: dict[bytes, RawTopic] = {}
         self._partitions: dict[str, int] = {}
         self._sent_schemas: dict[bytes, bytes] = {}
 
-    def start(self) -> None:
-        """Make or check the topic of table schemas, and see what it has: CdcError if Kafka is away or refuses."""
-        self._topics.check_reachable()
-        self._topics.ensure_tables(self._tables_topic)
-        self._sent_schemas = self._topics.read_latest(self._tables_topic)
+    def open_tables_topic(self) -> None:
+        """Create or check the topic of table schemas, and read it. CdcError if Kafka is unreachable or refuses."""
+        self._admin.check_reachable()
+        self._admin.ensure_tables_topic(self._tables_topic)
+        self._sent_schemas = self._admin.read_latest_values(self._tables_topic)
 
-    def opened(self, table: PublishedTable) -> Channel | None:
-        """The table's channel, if it is open with this schema."""
-        channel = self._open.get(table.id)
-        return channel if channel is not None and channel.table is table else None
+    def find_open(self, table: PublishedTable) -> RawTopic | None:
+        """The table's raw topic, if it is open with this schema."""
+        raw_topic = self._open.get(table.id)
+        return raw_topic if raw_topic is not None and raw_topic.table is table else None
 
-    def get(self, table: PublishedTable) -> Channel:
-        """The table's channel, opening it if needed: CdcError if Kafka or the registry is away or refuses."""
-        channel = self.opened(table)
-        if channel is None:
-            channel = self._open[table.id] = self._open_channel(table)
-        return channel
+    def open(self, table: PublishedTable) -> RawTopic:
+        """The table's raw topic, opened if it is not. CdcError if Kafka or the registry is unreachable or refuses."""
+        raw_topic = self.find_open(table)
+        if raw_topic is None:
+            raw_topic = self._open[table.id] = self._prepare(table)
+        return raw_topic
 
-    def recount(self) -> None:
-        """See whether raw topics have got more partitions, and are as they must be; CdcError KAFKA_UNREACHABLE or
+    def refresh_partition_counts(self) -> None:
+        """Find raw partitions that were added, and check the settings of the raw topics. CdcError KAFKA_UNREACHABLE or
         TOPIC_SETTINGS.
         """
-        counts = self._topics.partition_counts()
-        self._topics.check_raw({channel.topic for channel in self._open.values()})  # a table made anew has its old one
+        counts = self._admin.read_partition_counts()
+        self._admin.check_raw_topics({each.name for each in self._open.values()})  # a recreated table keeps its topic
         for gone in self._partitions.keys() - counts:
-            del self._partitions[gone]  # for a table made anew it is made anew
-        for table_id, channel in self._open.items():
-            count = counts.get(channel.topic, channel.partitions)
-            if count != channel.partitions:
-                self._sender.learn(channel.topic)  # it asks by itself once a minute, too, but maybe later than we
-                log.info("raw topic has more partitions", topic=channel.topic, before=channel.partitions, now=count)
-                self._partitions[channel.topic] = count
-                self._open[table_id] = channel._replace(partitions=count)
+            del self._partitions[gone]  # a recreated table creates it again
+        for table_id, raw_topic in self._open.items():
+            count = counts.get(raw_topic.name, raw_topic.partitions)
+            if count != raw_topic.partitions:
+                self._sender.refresh_metadata(raw_topic.name)  # its own refresh may come up to a minute later
+                log.info("raw topic has more partitions", topic=raw_topic.name, before=raw_topic.partitions, now=count)
+                self._partitions[raw_topic.name] = count
+                self._open[table_id] = raw_topic._replace(partitions=count)
 
-    def _open_channel(self, table: PublishedTable) -> Channel:
-        topic = names.raw_topic(self._prefix, table.table.keyspace, table.table.name)
-        if topic not in self._partitions:
+    def _prepare(self, table: PublishedTable) -> RawTopic:
+        name = names.raw_topic(self._prefix, table.table.keyspace, table.table.name)
+        if name not in self._partitions:
             self._check_names(table.table.keyspace, table.table.name)
-            self._partitions[topic] = self._topics.ensure_raw(topic)
-        schema_id = self._ids.get(f"{topic}-value")
-        if self._send(table, table.id + table.digest, table_messages.to_json(table.table, self._cluster)):
-            log.info("table schema sent", table=table.table.qualified_name, topic=topic, digest=table.digest.hex())
+            self._partitions[name] = self._admin.ensure_raw_topic(name)
+        schema_id = self._ids.schema_id(f"{name}-value")
+        if self._send_schema(table, table.id + table.digest, table_messages.to_json(table.table, self._cluster)):
+            log.info("table schema sent", table=table.table.qualified_name, topic=name, digest=table.digest.hex())
         if table.needs_snapshot_since:
-            self._send(table, table.id, table_messages.mark_to_json(table.needs_snapshot_since))
-        return Channel(table, topic, self._partitions[topic], schema_id)
+            self._send_schema(table, table.id, table_messages.mark_to_json(table.needs_snapshot_since))
+        return RawTopic(table, name, self._partitions[name], schema_id)
 
     def _check_names(self, keyspace: str, name: str) -> None:
         tables = {(each.table.table.keyspace, each.table.table.name) for each in self._open.values()}
         for collision in names.collisions(self._prefix, tables | {(keyspace, name)}):
             raise CdcError(
                 Code.TOPIC_NAMES_COLLIDE,
-                f"Kafka cannot tell the topic {collision.topic} of {collision.owner} from {collision.other_topic} of"
-                f" {collision.other_owner}.",
+                f"Kafka cannot distinguish the topic {collision.topic} of {collision.owner} from"
+                f" {collision.other_topic} of {collision.other_owner}.",
                 "Set cdc = false on one of the two, or rename it; kafka.topic_prefix without '_' avoids some of these.",
             )
 
-    def _send(self, table: PublishedTable, key: bytes, value: bytes) -> bool:
-        """Send a message of the tables topic and wait until it is acknowledged; False if the topic has it already."""
+    def _send_schema(self, table: PublishedTable, key: bytes, value: bytes) -> bool:
+        """Send a message to the tables topic and wait for its acknowledgement; False if the topic has it already."""
         if self._sent_schemas.get(key) == value:
             return False
-        waiting = Mark(0, 0, outstanding=1)
+        pending = PendingMessages(outstanding=1)
         deadline = monotonic() + SCHEMA_SECONDS
         is_queued = False
-        while waiting.outstanding:
-            is_queued = is_queued or self._sender.send(self._tables_topic, key, value, waiting)
+        while pending.outstanding:
+            is_queued = is_queued or self._sender.send(self._tables_topic, key, value, pending)
             self._sender.poll(0.05)
             if monotonic() > deadline:
                 raise CdcError(
                     Code.KAFKA_UNREACHABLE,
                     f"Kafka does not acknowledge the schema of {table.table.qualified_name} in {self._tables_topic}.",
-                    "See the brokers' logs and min.insync.replicas; it is tried again.",
+                    "Check the brokers' logs and min.insync.replicas; the publisher retries.",
                 )
         self._sent_schemas[key] = value
         return True

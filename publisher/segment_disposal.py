@@ -1,4 +1,4 @@
-"""Segments on their way out of cdc_raw: moved to another folder, whole or not at all."""
+"""Takes segments out of cdc_raw: deletes them, or moves them to another folder atomically."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 _PARTIAL = ".partial"
 
 
-def move(file: SegmentFile, folder: Path) -> SegmentFile:
-    """Move a complete segment, durably: the index first, then the log, whose appearance is what counts, and only then
-    is the old index removed. On one filesystem the log is renamed; to another it is copied beside its new name, made
-    durable, renamed, and removed here. A crash leaves it here or there, or a whole copy in both; what is half is an
-    index without a log or a `.partial` file, which `remove_remains` knows. CdcError SEGMENTS_STUCK.
+def move_segment(file: SegmentFile, folder: Path) -> SegmentFile:
+    """Move a complete segment durably; returns it at its new place. CdcError SEGMENTS_STUCK.
+
+    The index moves first, then the log; a segment exists where its log is. The old index is removed last. Within a
+    filesystem the log is renamed. To another one it is copied to a temporary name, made durable, renamed, and removed
+    here. After a crash the segment is here, there, or complete in both; an incomplete copy is an index without a log or
+    a `.partial` file, which `remove_partial_copies` removes.
     """
     moved = file._replace(path=folder / file.path.name)
     try:
@@ -40,48 +42,50 @@ def move(file: SegmentFile, folder: Path) -> SegmentFile:
         sync_folder(folder)
         file.index_path.unlink(missing_ok=True)
     except OSError as error:
-        raise stays(file, folder, error.strerror or str(error)) from error
+        raise move_error(file, folder, error.strerror or str(error)) from error
     return moved
 
 
-def stays(file: SegmentFile, folder: Path, reason: str) -> CdcError:
+def move_error(file: SegmentFile, folder: Path, reason: str) -> CdcError:
     return CdcError(
         Code.SEGMENTS_STUCK,
         f"The segment {file.path} cannot be moved to {folder}: {reason}.",
-        "Make room there, or let the publisher's user write there; it stays where it is, and is tried again.",
+        "Free space there, or let the publisher's user write there. The segment stays, and the publisher retries.",
     )
 
 
-def remove_remains(folder: Path) -> None:
-    """Remove what moves that were cut short have left here."""
+def remove_partial_copies(folder: Path) -> None:
+    """Remove the files of interrupted moves."""
     for partial in folder.glob(f"*{_PARTIAL}"):
         partial.unlink(missing_ok=True)
 
 
-class Disposal:
-    """What becomes of a segment that is wholly published: `publisher.processed_segments`."""
+class SegmentDisposal:
+    """What happens to a segment that is completely published: `publisher.processed_segments`."""
 
     def __init__(self, processed_segments: str, folder: Path | None) -> None:
-        """`folder`: where they go, of neither `delete` nor `keep`; CdcError POSITION_FILE where it cannot be made."""
+        """`folder`: the target if the choice is neither `delete` nor `keep`. CdcError POSITION_FILE if it cannot be
+        created.
+        """
         self._choice = processed_segments
         self._folder = folder
         if folder is not None:
             make_folder(folder)
-            remove_remains(folder)
+            remove_partial_copies(folder)
 
     def dispose(self, file: SegmentFile) -> bool:
-        """True if it is gone from where it was; CdcError SEGMENTS_STUCK."""
+        """True if the segment has left its folder; CdcError SEGMENTS_STUCK."""
         if self._folder is not None:
-            move(file, self._folder)
+            move_segment(file, self._folder)
         elif self._choice == "delete":
             _delete(file)
         return self._choice != "keep"
 
 
-def open_disposal(settings: PublisherSettings) -> Disposal:
-    """CdcError POSITION_FILE where the folder that is asked for cannot be made."""
+def open_segment_disposal(settings: PublisherSettings) -> SegmentDisposal:
+    """CdcError POSITION_FILE if the target folder cannot be created."""
     choice = settings.processed_segments
-    return Disposal(choice, None if choice in {"delete", "keep"} else Path(choice))
+    return SegmentDisposal(choice, None if choice in {"delete", "keep"} else Path(choice))
 
 
 def _delete(file: SegmentFile) -> None:
@@ -91,12 +95,12 @@ def _delete(file: SegmentFile) -> None:
         raise CdcError(
             Code.SEGMENTS_STUCK,
             f"The segment {file.path} cannot be deleted: {error.strerror or error}.",
-            "Let the publisher's user delete there; it stays where it is, and is tried again.",
+            "Let the publisher's user delete there. The segment stays in place, and the publisher retries.",
         ) from error
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Durable before it has its name; for our own user only."""
+    """Durable before it gets its name; readable by this user only."""
     partial = target.with_name(target.name + _PARTIAL)
     with source.open("rb") as reading:
         handle = os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)

@@ -13,23 +13,23 @@ _ALL = "*"
 
 
 class Selection(NamedTuple):
-    """Each is `KEYSPACE.TABLE` or `KEYSPACE.*`, as Cassandra spells the names. No `include` is all."""
+    """Patterns `KEYSPACE.TABLE` or `KEYSPACE.*`, spelled as in Cassandra. An empty `include` means all tables."""
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
 
-    def takes(self, keyspace: str, table: str) -> bool:
+    def includes(self, keyspace: str, table: str) -> bool:
         names = {f"{keyspace}.{table}", f"{keyspace}.{_ALL}"}
         return (not self.include or not names.isdisjoint(self.include)) and names.isdisjoint(self.exclude)
 
-    def idle(self, tables: Iterable[tuple[str, str]]) -> Iterator[str]:
-        """Those of its patterns that fit none of the tables."""
+    def unmatched_patterns(self, tables: Iterable[tuple[str, str]]) -> Iterator[str]:
+        """The patterns that match none of the tables."""
         names = {name for keyspace, table in tables for name in (f"{keyspace}.{table}", f"{keyspace}.{_ALL}")}
         return (pattern for pattern in (*self.include, *self.exclude) if pattern not in names)
 
 
-EVERYTHING = Selection()
+ALL_TABLES = Selection()
 
 
-def selection_of(settings: PublisherSettings) -> Selection:
+def selection_from(settings: PublisherSettings) -> Selection:
     return Selection(tuple(settings.include_tables), tuple(settings.exclude_tables))

@@ -1,7 +1,7 @@
-"""`publisher.on_full = "spool"`: what cdc_raw has no room for waits in another folder, and is read from there.
+"""`publisher.on_full = "spool"`: while cdc_raw is nearly full, segments move to another folder and are read from there.
 
-A segment in the spool is complete. It is read in its turn, by its id like any other, and deleted when it is wholly
-acknowledged; nothing else takes it away. What is there is read whether or not more may come.
+A segment in the spool is complete. It is read in the order of the ids like any other, and deleted only after Kafka has
+acknowledged all of it. Segments in the spool are read even if the setting is off now.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import structlog
 from cassandra_files.segments import remove_orphaned_indexes
 from cdc_program.errors import CdcError, Code
 from publisher import state_files
-from publisher.cdc_raw import read_index, segments
-from publisher.segment_disposal import move, remove_remains, stays
+from publisher.cdc_raw import list_cdc_segments, read_index
+from publisher.segment_disposal import move_error, move_segment, remove_partial_copies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from publisher.space import Space
 
 LEAST_FREE_PERCENT = 10
-SPOOL_PERCENT = 60  # of the space in which CDC writes are accepted; to be warned at 75 means that this does not keep up
-LEAST_SEGMENTS_FREE = 4  # the one in use, the one made ahead, and what comes while some are moved
-AT_ONCE = 8  # segments a second: copying must not keep the publisher from its acknowledgements
+SPOOL_PERCENT = 60  # of the space in which CDC writes are accepted; below the warning at 75
+LEAST_SEGMENTS_FREE = 4  # the active one, the one created ahead, and those that arrive during a move
+SEGMENTS_PER_CALL = 8  # a call each second: copying must not delay acknowledgements
 
 log = structlog.get_logger(__name__)
 
 
 class Spool:
-    """`folder` is of one node. `problem`: why what should be moved is not, or empty; `moved`: segments, since the
-    start; `bytes`: of those in it.
+    """`folder` belongs to one node. `problem`: why segments that should move cannot, or empty; `moved`: the number of
+    segments moved since the start; `bytes`: the size of the segments in the spool.
     """
 
     def __init__(self, folder: Path, max_bytes: int, *, is_on: bool) -> None:
@@ -49,11 +49,11 @@ class Spool:
         if is_on:
             state_files.make_folder(folder)
         if folder.is_dir():
-            remove_remains(folder)
+            remove_partial_copies(folder)
             remove_orphaned_indexes(folder)
-            self._sizes = {file: file.path.stat().st_size for file in segments(folder)}
+            self._sizes = {file: file.path.stat().st_size for file in list_cdc_segments(folder)}
         if self._sizes:
-            log.warning("segments wait in the spool", code=Code.SPOOLING.text, **self._says())
+            log.warning("segments wait in the spool", code=Code.SPOOLING.text, **self._log_fields())
 
     @property
     def bytes(self) -> int:
@@ -63,69 +63,76 @@ class Spool:
         return sorted(self._sizes)
 
     def forget(self, file: SegmentFile) -> None:
-        """It has been deleted, or moved away."""
+        """The segment has been deleted, or moved away."""
         if self._sizes.pop(file, None) is not None and not self._sizes:
             log.info("the spool is empty")
 
-    def relieve(self, waiting: Iterable[SegmentFile], excess: int) -> Iterator[SegmentFile]:
-        """Move the oldest of the segments in cdc_raw that are complete until `excess` bytes are gone, a few at a time;
-        gives each at its new place.
+    def take_oldest(self, unread: Iterable[SegmentFile], excess: int) -> Iterator[SegmentFile]:
+        """Move the oldest complete segments out of cdc_raw until `excess` bytes are moved, at most SEGMENTS_PER_CALL;
+        yields each at its new place.
         """
         if not self.is_on or excess <= 0:
-            self._say_problem(None)
+            self._set_problem(None)
             return
         moved = 0
-        for file in waiting:
-            if excess <= 0 or moved >= AT_ONCE:
+        for file in unread:
+            if excess <= 0 or moved >= SEGMENTS_PER_CALL:
                 return
             index = read_index(file)
             if index is None or not index.is_completed:
                 continue
             try:
                 size = file.path.stat().st_size
-                self._check(file, size)
-                there = move(file, self.folder)
+                self._check_room(file, size)
+                moved_file = move_segment(file, self.folder)
             except CdcError as error:
-                self._say_problem(error)
+                self._set_problem(error)
                 return
             except OSError as error:
-                self._say_problem(stays(file, self.folder, error.strerror or str(error)))
+                self._set_problem(move_error(file, self.folder, error.strerror or str(error)))
                 return
-            self._say_problem(None)
+            self._set_problem(None)
             if not self._sizes:
-                log.warning("cdc_raw is nearly full, segments go to the spool", code=Code.SPOOLING.text, **self._says())
-            self._sizes[there] = size
+                log.warning(
+                    "cdc_raw is nearly full: moving segments to the spool",
+                    code=Code.SPOOLING.text,
+                    **self._log_fields(),
+                )
+            self._sizes[moved_file] = size
             self.moved += 1
             moved += 1
             excess -= size
-            yield there
+            yield moved_file
 
-    def _check(self, file: SegmentFile, size: int) -> None:
-        """CdcError SEGMENTS_STUCK if it must not come here, OSError."""
+    def _check_room(self, file: SegmentFile, size: int) -> None:
+        """CdcError SEGMENTS_STUCK if the spool has no room for the segment, OSError."""
         if self.bytes + size > self.max_bytes:
-            raise stays(file, self.folder, f"the spool holds {self.bytes >> 20} MiB of spool_max_mib already")
+            raise move_error(file, self.folder, f"the spool holds {self.bytes >> 20} MiB of spool_max_mib already")
         disk = shutil.disk_usage(self.folder)
         if (disk.free - size) * 100 < disk.total * LEAST_FREE_PERCENT:
-            raise stays(file, self.folder, f"less than {LEAST_FREE_PERCENT} % of its disk would be free")
+            raise move_error(file, self.folder, f"less than {LEAST_FREE_PERCENT} % of its disk would be free")
 
-    def _say_problem(self, error: CdcError | None) -> None:
+    def _set_problem(self, error: CdcError | None) -> None:
         if error is not None and not self.problem:
             log.error(
-                "cdc_raw fills, and nothing can be moved", code=error.code.text, problem=error.problem, fix=error.fix
+                "cdc_raw is filling up, and no segment can be moved",
+                code=error.code.text,
+                problem=error.problem,
+                fix=error.fix,
             )
         self.problem = "" if error is None else error.problem
 
-    def _says(self) -> dict[str, object]:
+    def _log_fields(self) -> dict[str, object]:
         return {"folder": str(self.folder), "segments": len(self._sizes), "mib": self.bytes >> 20}
 
 
 def spool_above(space: Space) -> int:
-    """The bytes in cdc_raw above which segments go to the spool."""
+    """The bytes in cdc_raw above which segments move to the spool."""
     return max(min(space.full_at * SPOOL_PERCENT // 100, space.full_at - LEAST_SEGMENTS_FREE * space.segment), 0)
 
 
 def open_spool(settings: PublisherSettings, host_id: UUID) -> Spool:
-    """The node's; CdcError SEGMENTS_STUCK if segments wait in another folder than the one that is set."""
+    """The node's spool; CdcError SEGMENTS_STUCK if segments wait in a folder that was set before."""
     folder = (settings.spool_directory or settings.state_directory / "spool") / str(host_id)
     remembered = settings.state_directory / "spool.json"
     before = (state_files.read(remembered) or {}).get("folder", str(folder))
@@ -138,9 +145,9 @@ def open_spool(settings: PublisherSettings, host_id: UUID) -> Spool:
 
 
 def _check_empty(before: Path, now: Path) -> None:
-    if before.is_dir() and segments(before):
+    if before.is_dir() and list_cdc_segments(before):
         raise CdcError(
             Code.SEGMENTS_STUCK,
-            f"Segments wait in the spool {before}, and publisher.spool_directory now means {now}.",
-            "Set spool_directory back until they are published, or move them to the new folder, logs and indexes.",
+            f"Segments wait in the spool {before}, but publisher.spool_directory is now {now}.",
+            "Set spool_directory back until they are published, or move their logs and indexes to the new folder.",
         )

@@ -1,4 +1,4 @@
-"""The publisher's files: JSON with a format version, written whole or not at all, for its own user only."""
+"""The publisher's files: JSON with a format version, replaced atomically, readable by its own user only."""
 
 from __future__ import annotations
 
@@ -15,11 +15,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT_VERSION = 1
-READABLE_VERSIONS = range(1, FORMAT_VERSION + 1)  # version 1 has none before it
+
+
+def readable_versions(own: int) -> range:
+    """This build's version and the one before; versions start at 1."""
+    return range(max(own - 1, 1), own + 1)
+
+
+READABLE_VERSIONS = readable_versions(FORMAT_VERSION)
 
 
 def make_folder(folder: Path) -> None:
-    """Make the state directory (0700) where it is missing."""
+    """Create the folder (0700) if it is missing."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -28,7 +35,7 @@ def make_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the state directory: two publishers must not share one."""
+    """Lock the state directory: two publishers must not share one."""
     try:
         handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
     except OSError as error:
@@ -40,7 +47,7 @@ def locked(folder: Path) -> Iterator[None]:
             raise CdcError(
                 Code.POSITION_FILE,
                 f"Another publisher is using the state directory {folder}.",
-                "Run one publisher for each node, each with a publisher.state_directory of its own.",
+                "Run one publisher for each node, each with its own publisher.state_directory.",
             ) from error
         yield
     finally:
@@ -48,7 +55,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """What `write` wrote, or None if there is no such file; CdcError POSITION_FILE if it cannot be used."""
+    """The value that `write` wrote, None if there is no such file; CdcError POSITION_FILE if it cannot be used."""
     try:
         value = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -57,13 +64,13 @@ def read(path: Path) -> dict[str, Any] | None:
         raise _error(path, f"it is not readable: {type(error).__name__}") from error
     version = value.get("format_version") if isinstance(value, dict) else None
     if version not in READABLE_VERSIONS:
-        raise _error(path, f"its format version is {version}, this build reads {FORMAT_VERSION}")
+        raise _error(path, f"its format version is {version}, this build reads {_readable()}")
     assert isinstance(value, dict)
     return value
 
 
 def write(path: Path, value: Mapping[str, Any]) -> None:
-    """Replace the file by one that is durable before it is seen: a crash leaves the old content or the new."""
+    """Replace the file atomically and durably: a crash leaves the old content or the new."""
     content = json.dumps({"format_version": FORMAT_VERSION, **value}, separators=(",", ":"))
     temporary = path.with_suffix(".tmp")
     try:
@@ -79,7 +86,7 @@ def write(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make its names durable; OSError."""
+    """Make the names in the folder durable; OSError."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -87,10 +94,14 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def _readable() -> str:
+    return " and ".join(str(version) for version in READABLE_VERSIONS)
+
+
 def _error(path: Path, reason: str) -> CdcError:
     return CdcError(
         Code.POSITION_FILE,
         f"The publisher's state {path} cannot be used: {reason}.",
-        "Give the publisher's user this folder (mode 0700) and a file from this build or the one before; without the"
-        " file it starts again at the oldest segment in cdc_raw, which repeats messages and loses none.",
+        "Let the publisher's user own the folder (mode 0700), and use a file from this build or the one before. Without"
+        " the file it starts again at the oldest segment in cdc_raw, which repeats messages and loses none.",
     )

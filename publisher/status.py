@@ -1,4 +1,4 @@
-"""What a publisher is doing, at a glance: taken once a second, shown as metrics, as JSON and to a person."""
+"""A publisher's status: taken once a second; shown as metrics, as JSON, and as text."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
-LEAST_SECONDS = 600.0  # that a stop must be able to last
+LEAST_SECONDS = 600.0  # a stop is safe if cdc_raw has room for at least this time
 
 
 class Status(NamedTuple):
-    """Sizes are bytes, times seconds.
+    """Sizes are in bytes, times in seconds.
 
-    `used` to `seconds_to_full`: see publisher.space.Space. `left_out`: tables, by the settings; `excluded`: updates of
-    theirs. `lag_seconds`: since when all that was durable then is acknowledged; None before the first time.
-    `filler_rows`: how many of a filler's rows were reached, `filler_rows_seconds` after their writes in sum, and
-    `log_latency_seconds` of the last. `spool_max`: 0 if nothing goes to the spool; `spool_problem`: why nothing can go
-    there though it should; `spooled`: segments, since the start. `waiting`: the problem that is waited for, empty if
-    none. `losing`: what loses changes now.
+    `excluded_tables`: tables that the settings exclude; `excluded_updates`: updates of these tables. `lag_seconds`: age
+    of the oldest durable log data that Kafka has not acknowledged; None before the first acknowledgement. `used` to
+    `seconds_to_full`: see publisher.space.Space. `seconds_to_full_if_stopped`: without a publisher. `filler_rows`: the
+    number of filler rows that were reached; `filler_rows_seconds`: the sum of their times from write to publishing;
+    `log_latency_seconds`: of the last one. `spool_max`: 0 if the spool is off; `spool_problem`: why no segment can move
+    to the spool, or empty; `spooled`: segments since the start. `waiting`: what the publisher waits for, or empty.
+    `losses`: the settings that lose changes now.
     """
 
     host_id: str
@@ -33,8 +34,8 @@ class Status(NamedTuple):
     mutations: int = 0
     messages: int = 0
     bytes: int = 0
-    excluded: int = 0
-    left_out: tuple[str, ...] = ()
+    excluded_updates: int = 0
+    excluded_tables: tuple[str, ...] = ()
     in_flight: int = 0
     deliveries: int = 0
     delivery_seconds: float = 0.0
@@ -49,7 +50,7 @@ class Status(NamedTuple):
     arriving: float = 0.0
     leaving: float = 0.0
     seconds_to_full: float | None = None
-    seconds_without_us: float | None = None
+    seconds_to_full_if_stopped: float | None = None
     quarantined: int = 0
     spool_segments: int = 0
     spool_bytes: int = 0
@@ -58,12 +59,13 @@ class Status(NamedTuple):
     spooled: int = 0
     memory: int = 0
     waiting: str = ""
-    losing: tuple[str, ...] = ()
+    losses: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Status:
-        """Of a publisher of this version; TypeError of another."""
-        return cls(**{**value, "losing": tuple(value["losing"]), "left_out": tuple(value["left_out"])})
+        """From a publisher of this version; TypeError for another version."""
+        losses, excluded_tables = tuple(value.get("losses", ())), tuple(value.get("excluded_tables", ()))
+        return cls(**{**value, "losses": losses, "excluded_tables": excluded_tables})
 
 
 def metrics(status: Status) -> Iterator[Metric]:
@@ -71,13 +73,13 @@ def metrics(status: Status) -> Iterator[Metric]:
     yield from counters("cdc_publisher", _counters(status))
     yield summary(
         "cdc_publisher_delivery_seconds",
-        "From handing a message to the client to its acknowledgement.",
+        "Time from handing a message to the Kafka client to its acknowledgement.",
         status.deliveries,
         status.delivery_seconds,
     )
     yield summary(
         "cdc_publisher_write_to_publish_seconds",
-        "From the write of a filler's row to its publishing, by the two machines' clocks.",
+        "Time from the write of a filler row to its publishing, by the two machines' clocks.",
         status.filler_rows,
         status.filler_rows_seconds,
     )
@@ -87,9 +89,9 @@ def metrics(status: Status) -> Iterator[Metric]:
 def _counters(status: Status) -> tuple[tuple[str, str, float], ...]:
     return (
         ("mutations", "Mutations read.", status.mutations),
-        ("messages", "Raw messages sent, a row each.", status.messages),
+        ("messages", "Raw messages sent, one for each row.", status.messages),
         ("bytes", "Bytes of raw messages sent.", status.bytes),
-        ("excluded_updates", "Updates of tables that the settings leave out, passed over.", status.excluded),
+        ("excluded_updates", "Updates skipped because the settings exclude their tables.", status.excluded_updates),
         ("spooled_segments", "Segments moved to the spool.", status.spooled),
     )
 
@@ -97,32 +99,40 @@ def _counters(status: Status) -> tuple[tuple[str, str, float], ...]:
 def _gauges(status: Status) -> tuple[tuple[str, str, float | None], ...]:
     return (
         ("tables", "Tables published.", status.tables),
-        ("in_flight_messages", "Messages not acknowledged yet.", status.in_flight),
-        ("lag_bytes", "Durable bytes of the log that are not acknowledged.", status.lag_bytes),
-        ("lag_seconds", "Since when all that was durable then is acknowledged.", status.lag_seconds),
-        ("log_latency_seconds", "From the newest filler's row's write to its publishing.", status.log_latency_seconds),
+        ("in_flight_messages", "Messages that Kafka has not acknowledged.", status.in_flight),
+        ("lag_bytes", "Durable bytes of the log that Kafka has not acknowledged.", status.lag_bytes),
+        ("lag_seconds", "Age of the oldest durable log data that Kafka has not acknowledged.", status.lag_seconds),
+        (
+            "log_latency_seconds",
+            "Time from the write of the newest filler row to its publishing.",
+            status.log_latency_seconds,
+        ),
         ("cdc_raw_segments", "Segments in cdc_raw.", status.segments),
         ("cdc_raw_bytes", "Bytes in cdc_raw.", status.used),
-        ("cdc_raw_full_at_bytes", "Bytes at which CDC writes are refused.", status.full_at),
-        ("cdc_raw_arriving_bytes_per_second", "Growth of cdc_raw by the node.", status.arriving),
-        ("cdc_raw_leaving_bytes_per_second", "Deleted from cdc_raw.", status.leaving),
-        ("cdc_raw_full_in_seconds", "Until CDC writes are refused; absent if not in sight.", status.seconds_to_full),
-        ("quarantined_mutations", "Mutations put aside.", status.quarantined),
+        ("cdc_raw_full_at_bytes", "Bytes in cdc_raw above which CDC writes are refused.", status.full_at),
+        ("cdc_raw_arriving_bytes_per_second", "Bytes that the node adds to cdc_raw.", status.arriving),
+        ("cdc_raw_leaving_bytes_per_second", "Bytes removed from cdc_raw.", status.leaving),
+        (
+            "cdc_raw_full_in_seconds",
+            "Time until CDC writes are refused; absent: not in sight.",
+            status.seconds_to_full,
+        ),
+        ("quarantined_mutations", "Mutations in quarantine: they could not be decoded.", status.quarantined),
         ("spool_segments", "Segments in the spool.", status.spool_segments),
         ("spool_bytes", "Bytes in the spool.", status.spool_bytes),
-        ("spool_max_bytes", "Bytes that it may hold; 0 if nothing goes there.", status.spool_max),
-        ("spool_stuck", "1 while cdc_raw fills and nothing can be moved.", float(bool(status.spool_problem))),
-        ("waiting", "1 while Cassandra, Kafka or the registry is waited for.", float(bool(status.waiting))),
-        ("losing_changes", "Findings of the preflight that lose changes.", len(status.losing)),
+        ("spool_max_bytes", "Bytes that the spool may hold; 0 if it is off.", status.spool_max),
+        ("spool_stuck", "1 while cdc_raw fills up and no segment can be moved.", float(bool(status.spool_problem))),
+        ("waiting", "1 while the publisher waits for Cassandra, Kafka or the registry.", float(bool(status.waiting))),
+        ("losing_changes", "Number of settings that lose changes.", len(status.losses)),
     )
 
 
 def text(status: Status) -> str:
-    """For a person; the last line says whether it is safe to stop."""
+    """As text; the last line says whether it is safe to stop the publisher."""
     speed = f"filled by {_rate(status.arriving)}, emptied by {_rate(status.leaving)}"
     lines = [
         ("node", f"{status.host_id} of {status.cluster}, Cassandra {status.cassandra}"),
-        ("tables", f"{status.tables} published{_left_out(status)}"),
+        ("tables", f"{status.tables} published{_excluded(status)}"),
         ("read", f"{status.mutations:,} mutations"),
         ("sent", f"{status.messages:,} messages, {as_size(status.bytes)}; {status.in_flight:,} in flight"),
         ("lag", f"{as_time(status.lag_seconds)}, {as_size(status.lag_bytes)}"),
@@ -130,33 +140,39 @@ def text(status: Status) -> str:
         ("cdc_raw", f"{as_size(status.used)} of {as_size(status.full_at)} in {status.segments} segments, {speed}"),
         ("full in", as_time(status.seconds_to_full, "not in sight")),
         ("memory", f"{as_size(status.memory)}{'' if status.is_compiled else ', not compiled'}"),
+        *_optional_lines(status),
     ]
+    return "\n".join([*(f"{name:<11} {value}" for name, value in lines), verdict(status)])
+
+
+def _optional_lines(status: Status) -> Iterator[tuple[str, str]]:
     if status.log_latency_seconds is not None:
-        lines.append(("log", f"{as_time(status.log_latency_seconds)} from the last filler's write to its publishing"))
+        yield "log", f"{as_time(status.log_latency_seconds)} from the last filler write to its publishing"
     if status.spool_max or status.spool_segments:
-        room = f" of {as_size(status.spool_max)}" if status.spool_max else ", which takes no more"
-        lines.append(("spool", f"{as_size(status.spool_bytes)}{room} in {status.spool_segments} segments"))
+        room = f" of {as_size(status.spool_max)}" if status.spool_max else " (off)"
+        yield "spool", f"{as_size(status.spool_bytes)}{room} in {status.spool_segments} segments"
     if status.spool_problem:
-        lines.append(("spool", status.spool_problem))
+        yield "spool", status.spool_problem
     if status.quarantined:
-        lines.append(("put aside", f"{status.quarantined} mutations: cassandra-publisher quarantine ls"))
+        yield "quarantined", f"{status.quarantined} mutations: cassandra-publisher quarantine ls"
     if status.waiting:
-        lines.append(("waiting", status.waiting))
-    lines += [("losing", problem) for problem in status.losing]
-    return "\n".join([*(f"{name:<9} {value}" for name, value in lines), verdict(status)])
+        yield "waiting", status.waiting
+    for problem in status.losses:
+        yield "losing", problem
 
 
-def _left_out(status: Status) -> str:
-    if not status.left_out:
+def _excluded(status: Status) -> str:
+    if not status.excluded_tables:
         return ""
-    return f"; left out by the settings: {', '.join(status.left_out)} ({status.excluded:,} updates passed over)"
+    names = ", ".join(status.excluded_tables)
+    return f"; excluded by the settings: {names} ({status.excluded_updates:,} updates skipped)"
 
 
 def verdict(status: Status) -> str:
-    """Whether it may be stopped for a while: the position is kept at any time, but cdc_raw fills meanwhile."""
+    """Whether the publisher may be stopped for a while: the position is always kept, but cdc_raw fills up."""
     if status.full_at and status.used > status.full_at:
         return "not safe to stop: cdc_raw is full, the node refuses CDC writes until segments are published"
-    left = status.seconds_without_us
+    left = status.seconds_to_full_if_stopped
     if left is not None and left < LEAST_SECONDS:
         return f"not safe to stop: without a publisher cdc_raw is full in {as_time(left)}, and CDC writes are refused"
     again = f"; {status.in_flight:,} messages in flight are sent again" if status.in_flight else ""

@@ -1,122 +1,110 @@
-"""Takes the publisher's status once a second, and warns of what cannot wait: a cdc_raw that fills."""
+"""Collects the publisher's status once a second, and warns while cdc_raw fills up."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from datetime import UTC, datetime
 from time import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from cdc_program.compiled import is_compiled
 from cdc_program.errors import Code
 from cdc_program.node_sizes import node_sizes
-from publisher.cdc_raw import segments
-from publisher.kafka import Sender
-from publisher.loss_watch import Watch
+from publisher.cdc_raw import list_cdc_segments
 from publisher.memory import resident_bytes
-from publisher.position import Positions
-from publisher.quarantine import Quarantine
-from publisher.schema import Schema
-from publisher.space import Alerts, SpaceWatch
-from publisher.spool import Spool
+from publisher.space import SpaceAlerts, SpaceWatch
 from publisher.status import Status
-from publisher.tail import Tails
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from cdc_program.cassandra import Node
     from cdc_program.settings import NodeSettings
-    from publisher.progress import Report
+    from publisher.kafka.sender import Sender
+    from publisher.progress import Progress
+    from publisher.sides import NodeSide
     from publisher.space import FullSpan, Space
 
 log = structlog.get_logger(__name__)
 
 
-class Parts(NamedTuple):
-    """What the status is made of."""
+class StatusCollector:
+    """Keeps the newest status, which other threads may read."""
 
-    schema: Schema
-    sender: Sender
-    positions: Positions
-    tails: Tails
-    watch: Watch
-    quarantine: Quarantine
-    spool: Spool
-
-
-class Overview:
-    """Keeps the newest status, which other threads may ask for."""
-
-    def __init__(self, node: Node, told: Mapping[str, str] | None, settings: NodeSettings, parts: Parts) -> None:
-        """`told`: the node's live settings, None of 3.11."""
+    def __init__(self, settings: NodeSettings, node_side: NodeSide, sender: Sender, progress: Progress) -> None:
+        self.progress = progress
         self._settings = settings
-        self._parts = parts
-        self._alerts = Alerts()
-        self._status = Status(str(node.host_id), node.cluster, node.release, is_compiled=is_compiled())
-        self._node = node
-        self._sizes = node_sizes(told, settings)
+        self._node_side = node_side
+        self._sender = sender
+        self._alerts = SpaceAlerts()
+        self._node = node_side.loss_watch.node
+        self._status = Status(str(self._node.host_id), self._node.cluster, self._node.release, is_compiled())
+        self._sizes = node_sizes(node_side.loss_watch.live_settings, settings)
         self._space = SpaceWatch(self._sizes.cdc_total, self._sizes.segment)
         if self._sizes.is_default:
             log.warning(
-                "the node does not report cdc_total_space: assuming Cassandra's default",
+                "the node does not report its cdc_total_space: assuming Cassandra's default",
                 mib=self._sizes.cdc_total >> 20,
                 setting="node.cdc_total_space_mib",
             )
 
-    def follow(self, node: Node, told: Mapping[str, str] | None) -> None:
-        """The node as it is now: upgraded maybe, or started again with other settings."""
+    def follow_node(self) -> None:
+        """Take the node's release and live settings from the loss watch: it may have been upgraded or restarted."""
+        node = self._node_side.loss_watch.node
         if node.release != self._node.release:
-            log.info("the node is of another version now", cassandra=node.release, before=self._node.release)
+            log.info("the node has a new version", cassandra=node.release, before=self._node.release)
         self._node = node
         self._status = self._status._replace(cassandra=node.release)
-        self._sizes = node_sizes(told, self._settings)
-        self._space.allow(self._sizes.cdc_total, self._sizes.segment)
+        self._sizes = node_sizes(self._node_side.loss_watch.live_settings, self._settings)
+        self._space.set_allowance(self._sizes.cdc_total, self._sizes.segment)
 
     def newest(self) -> Status:
         return self._status
 
-    def describe(self) -> dict[str, Any]:
-        """The newest status for JSON."""
+    def newest_as_json(self) -> dict[str, Any]:
         return self._status._asdict()
 
-    def look(self, now: float, report: Report) -> Space:
-        """`now`: of the monotonic clock; gives what there is of cdc_raw."""
+    def collect(self, now: float) -> Space:
+        """Collect the status, and return the space in cdc_raw. `now`: of the monotonic clock."""
         own = self._settings
-        sizes = segment_sizes(own.cdc_raw_directory, unflushed(self._node, own), self._sizes.segment)
-        waiting = report.waiting(now)
-        space = self._space.look(now, sizes, is_waiting=bool(waiting))
-        schema, sender, positions, tails, watch, quarantine, spool = self._parts
-        self._status = Status(
+        sizes = segment_sizes(own.cdc_raw_directory, unflushed_folder(self._node, own), self._sizes.segment)
+        waiting = self.progress.current_problem(now)
+        space = self._space.update(now, sizes, is_waiting=bool(waiting))
+        self._status = self._make_status(space, len(sizes), waiting)
+        self._warn_of_full_space(space)
+        return space
+
+    def _make_status(self, space: Space, segment_count: int, waiting: str) -> Status:
+        node, progress, sender, spool = self._node_side, self.progress, self._sender, self._node_side.spool
+        return Status(
             host_id=self._status.host_id,
             cluster=self._status.cluster,
             cassandra=self._status.cassandra,
             is_compiled=self._status.is_compiled,
-            tables=len(schema.current()),
-            mutations=report.mutations,
-            messages=report.messages,
-            bytes=report.bytes,
-            excluded=report.excluded,
-            left_out=tuple(schema.left_out()),
+            tables=len(node.schema.current_tables()),
+            mutations=progress.mutations,
+            messages=progress.messages,
+            bytes=progress.bytes,
+            excluded_updates=progress.excluded_updates,
+            excluded_tables=tuple(node.schema.excluded_names()),
             in_flight=len(sender),
             deliveries=sender.acknowledged,
             delivery_seconds=sender.latency_seconds,
-            lag_bytes=tails.bytes_behind(),
-            lag_seconds=max(0.0, time() - positions.clock / 1e6) if positions.clock else None,  # it may be set back
-            log_latency_seconds=report.log_latency,
-            filler_rows=report.filler_rows,
-            filler_rows_seconds=report.filler_rows_seconds,
-            segments=len(sizes),
+            lag_bytes=node.tails.unacknowledged_bytes(),
+            lag_seconds=_seconds_since(node.positions.clock),
+            log_latency_seconds=progress.log_latency,
+            filler_rows=progress.filler_rows,
+            filler_rows_seconds=progress.filler_rows_seconds,
+            segments=segment_count,
             used=space.used,
             full_at=space.full_at,
             arriving=space.arriving,
             leaving=space.leaving,
             seconds_to_full=space.seconds_to_full,
-            seconds_without_us=space.seconds_without_drain,
-            quarantined=len(quarantine),
+            seconds_to_full_if_stopped=space.seconds_without_drain,
+            quarantined=len(node.quarantine),
             spool_segments=len(spool.files()),
             spool_bytes=spool.bytes,
             spool_max=spool.max_bytes if spool.is_on else 0,
@@ -124,60 +112,61 @@ class Overview:
             spooled=spool.moved,
             memory=resident_bytes(),
             waiting=waiting,
-            losing=watch.losing,
+            losses=node.loss_watch.current_losses,
         )
-        self._alert(space)
-        return space
 
-    def _alert(self, space: Space) -> None:
-        crossed = self._alerts.crossed(space)
+    def _warn_of_full_space(self, space: Space) -> None:
+        crossed = self._alerts.find_crossed(space)
         if crossed is not None:
             log.warning(
-                "cdc_raw fills",
+                "cdc_raw is filling up",
                 code=Code.CDC_RAW_FILLING.text,
                 percent=crossed,
                 used_mib=space.used >> 20,
                 full_at_mib=space.full_at >> 20,
                 full_in_seconds=space.seconds_to_full and round(space.seconds_to_full),
                 waiting=self._status.waiting,
-                fix="Bring Kafka back, or raise cdc_total_space; when it is full the node refuses CDC writes.",
+                fix="Restore Kafka, or raise cdc_total_space. When cdc_raw is full, the node refuses CDC writes.",
             )
-        span = self._alerts.full_span(space, time())
+        span = self._alerts.find_full_span(space, time())
         if span is not None:
-            self._was_full(span)
+            self._log_full_span(span)
 
-    def _was_full(self, span: FullSpan) -> None:
-        """4.0 writes no hint for what it refused: there only repair brings it."""
-        tables = sorted(table.table.qualified_name for table in self._parts.schema.current())
+    def _log_full_span(self, span: FullSpan) -> None:
+        """4.0 writes no hints for refused writes: only a repair restores them."""
+        tables = sorted(table.table.qualified_name for table in self._node_side.schema.current_tables())
         needs_repair = self._node.release.startswith("4.0")
         log.error(
-            "cdc_raw was full: the node refuses CDC writes then",
+            "cdc_raw was full: the node refused CDC writes",
             code=Code.CDC_RAW_WAS_FULL.text,
             since=("before " if span.began_before else "") + _iso(span.start),
             until=_iso(span.end),
             tables=tables,
             fix="Run nodetool repair on this node for these tables."
             if needs_repair
-            else "None if the others' hints reach this node (nodetool statushandoff); else repair these tables.",
+            else "None if other nodes' hints reach this node (nodetool statushandoff); otherwise repair the tables.",
         )
 
 
 def segment_sizes(folder: Path, unflushed: Path | None, segment_size: int) -> dict[int, int]:
-    """The bytes of each segment in cdc_raw and its index, by id, and of those in the commit log's folder where they
-    count.
-    """
-    sizes = {} if unflushed is None else {file.id: segment_size for file in segments(unflushed)}
-    for file in segments(folder):
-        sizes[file.id] = 0  # it may have been handed over just now
+    """The bytes of each segment in cdc_raw with its index, by id. Segments in the folder `unflushed` count in full."""
+    sizes = {} if unflushed is None else {file.id: segment_size for file in list_cdc_segments(unflushed)}
+    for file in list_cdc_segments(folder):
+        sizes[file.id] = 0  # the node may have released it a moment ago
         for path in (file.path, file.index_path):
             with suppress(FileNotFoundError):
                 sizes[file.id] += path.stat().st_size
     return sizes
 
 
-def unflushed(node: Node, settings: NodeSettings) -> Path | None:
-    """The folder whose segments count, too: of 3.11, which hands a segment over when it is flushed."""
+def unflushed_folder(node: Node, settings: NodeSettings) -> Path | None:
+    """The commit log's folder for 3.11, which releases a segment when it is flushed; otherwise None."""
     return settings.commitlog_directory if node.release.startswith("3.") else None
+
+
+def _seconds_since(clock: int) -> float | None:
+    """`clock` in µs, 0 if unknown. At least 0: the wall clock may be set back."""
+    return max(0.0, time() - clock / 1e6) if clock else None
 
 
 def _iso(seconds: float) -> str:

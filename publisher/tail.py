@@ -1,4 +1,4 @@
-"""Follows the segments in cdc_raw as they are written (4.0+) or arrive (3.11): what is durable and not yet read."""
+"""Follows the segments in cdc_raw: reads what is durable as Cassandra writes them (4.0+) or releases them (3.11)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import structlog
 from cassandra_files.segments import OpenSegment
 from cassandra_storage.commitlog import MAX_SEGMENT_SIZE, CommitLogEntry, CorruptEntry
 from cassandra_storage.errors import FormatError
-from publisher.cdc_raw import damaged, read_index, segments, unreadable
+from publisher.cdc_raw import damage_error, list_cdc_segments, read_index, unreadable_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from publisher.position import Positions
     from publisher.spool import Spool
 
-LEFT_BEHIND_SECONDS = 10.0
+ABANDONED_SECONDS = 10.0
 
 log = structlog.get_logger(__name__)
 
 
 class SegmentTail:
-    """One segment, read from where it is acknowledged. `position`: all before it has been read."""
+    """Reads one segment from the acknowledged position on. `position`: all before it has been read."""
 
     def __init__(self, file: SegmentFile, resume_from: int, codecs: Codecs | None, max_segment_size: int) -> None:
         self.file = file
@@ -38,24 +38,24 @@ class SegmentTail:
         self.is_completed = False
         self._segment = OpenSegment(file.path, resume_from, codecs=codecs, max_segment_size=max_segment_size)
         self._durable = 0
-        self._tried = 0
-        self._may_be_torn = False
-        self._torn: CorruptEntry | None = None
+        self._tried_up_to = 0
+        self._may_have_torn_end = False
+        self._torn_end: CorruptEntry | None = None
         self._passed_since: float | None = None
 
     @property
     def messaging_version(self) -> int:
-        """Of its mutations; known once it has been read from."""
+        """The version of its mutations; known once some of it has been read."""
         return self._segment.descriptor.messaging_version if self._segment.descriptor else 0
 
     @property
     def is_at_end(self) -> bool:
-        """All has been read, and no more will come."""
+        """All of it has been read, and nothing will be added."""
         return self.is_completed and self._segment.is_ended
 
     @property
     def has_unread(self) -> bool:
-        return self.is_completed or (self._durable > self._tried and not self._segment.is_ended)
+        return self.is_completed or (self._durable > self._tried_up_to and not self._segment.is_ended)
 
     @property
     def is_begun(self) -> bool:
@@ -63,88 +63,88 @@ class SegmentTail:
 
     @property
     def end(self) -> int:
-        """The end of what is durable; of a compressed segment that is complete roughly. FileNotFoundError."""
+        """The end of the durable part; approximate for a complete compressed segment. FileNotFoundError."""
         return self.file.path.stat().st_size if self.is_completed else self._durable
 
     def relocate(self, file: SegmentFile) -> None:
-        """It lies elsewhere now; what is open stays open."""
+        """The segment has moved; an open file stays open."""
         self.file = file
         self._segment.path = file.path
 
     def extend(self, index: CdcIndex, size: int) -> None:
-        """Take what its index says now; `size` is the file's. The number of a completed segment means nothing but that
-        a node that crashed has replayed it, if it is the size: its end may be torn then.
+        """Take the durable offset from the index; `size`: of the file. The offset of a completed segment means nothing,
+        except if it equals the size: then a node has replayed the segment after a crash, and its end may be torn.
         """
         if index.is_completed:
             self.is_completed = True
-            self._may_be_torn = index.offset == size
+            self._may_have_torn_end = index.offset == size
         elif index.offset > self._durable:
             self._durable = index.offset
             self._passed_since = None
 
-    def is_left_behind(self) -> bool:
-        """A later segment is in use, and Cassandra has let go of this one without completing it: it was flushed, and
-        then the node crashed. Asked for some seconds before it is believed, for then it is read and deleted.
+    def is_abandoned(self) -> bool:
+        """A later segment is active, and Cassandra has released this one without completing it: the node flushed it and
+        then crashed. This must be so for ABANDONED_SECONDS, as the segment is then read and deleted.
         """
         if self._passed_since is None:
             self._passed_since = monotonic()
-        return monotonic() - self._passed_since >= LEFT_BEHIND_SECONDS and self.file.is_left_behind()
+        return monotonic() - self._passed_since >= ABANDONED_SECONDS and self.file.is_left_behind()
 
-    def leave_behind(self) -> None:
-        """No more will come: all that it holds is to be read, and its end may be torn."""
-        log.warning("a segment was never completed: the node has crashed", file=self.file.path.name)
-        self.is_completed = self._may_be_torn = True
+    def mark_abandoned(self) -> None:
+        """Nothing will be added: read all of it; its end may be torn."""
+        log.warning("a segment was never completed because the node crashed", file=self.file.path.name)
+        self.is_completed = self._may_have_torn_end = True
 
     def entries(self) -> Iterator[CommitLogEntry]:
-        """What is durable and was not read; CdcError SEGMENT_CORRUPT at what is no entry, but for a torn end.
+        """The durable entries that were not read yet. CdcError SEGMENT_CORRUPT at invalid data, except at a torn end.
 
-        The file is closed at its end, and stays open if more may come.
+        The file is closed at its end, and stays open if more may be added.
         """
         tried = self._durable
         try:
             for event in self._segment.events(None if self.is_completed else self._durable):
                 if isinstance(event, CorruptEntry):
-                    self._doubt(event)
+                    self._accept_torn_end(event)
                     continue
-                self._check_whole()
+                self._check_not_torn()
                 self.position = event.end_position
                 yield event
         except FileNotFoundError:
-            return  # the next look into the folder reports it
+            return  # the next poll reports it
         except FormatError as error:
-            raise unreadable(self.file.path, error) from error
-        self._tried = tried
-        if self._torn is not None and self.is_at_end:
+            raise unreadable_error(self.file.path, error) from error
+        self._tried_up_to = tried
+        if self._torn_end is not None and self.is_at_end:
             log.warning(
-                "the end of a segment is torn, as its node has crashed",
+                "the end of a segment is torn because the node crashed",
                 file=self.file.path.name,
-                position=self._torn.position,
-                reason=self._torn.reason,
+                position=self._torn_end.position,
+                reason=self._torn_end.reason,
             )
 
     def close(self) -> None:
         self._segment.close()
 
-    def _doubt(self, event: CorruptEntry) -> None:
-        """It may be the torn end of a segment that the node wrote when it crashed: behind all that was durable."""
-        if not self._may_be_torn or event.position < self._durable:
+    def _accept_torn_end(self, event: CorruptEntry) -> None:
+        """A node that crashed may leave a torn end, but only after all that was durable."""
+        if not self._may_have_torn_end or event.position < self._durable:
             raise self._damaged(event)
-        self._torn = self._torn or event
+        self._torn_end = self._torn_end or event
 
-    def _check_whole(self) -> None:
-        """Something can be read behind what cannot: that is no torn end, unless none of it ever was durable."""
-        if self._torn is not None and not self._durable:
-            raise self._damaged(self._torn)
+    def _check_not_torn(self) -> None:
+        """A readable entry after an unreadable one means damage, not a torn end, unless no part was ever durable."""
+        if self._torn_end is not None and not self._durable:
+            raise self._damaged(self._torn_end)
 
     def _damaged(self, event: CorruptEntry) -> CdcError:
         where = f"position {event.position}"
         if event.section_offset is not None:
             where += f", in the section at byte {event.section_offset} of the file"
-        return damaged(self.file.path, event.reason, where)
+        return damage_error(self.file.path, event.reason, where)
 
 
-class Tails:
-    """The segments that are not finished."""
+class SegmentTails:
+    """A tail for each segment that is not finished."""
 
     def __init__(
         self,
@@ -162,16 +162,16 @@ class Tails:
         self._tails: dict[int, SegmentTail] = {}
 
     def poll(self) -> list[SegmentTail]:
-        """Those with something to read, in order: nearly always it is the end of one and the beginning of the next.
+        """The tails with something to read, in order. Nearly always these are the end of one and the start of the next.
 
-        A segment may be passed by a later one, and be read on when its index says so.
+        A later segment may be read before the index of an earlier one shows its rest.
         """
         files = [file for file in self._files() if not self._positions.is_finished(file.id)]
         self._drop_vanished({file.id for file in files})
         newest = self._positions.published_up_to.segment_id
         tails = []
         for file in reversed(files):
-            tail = self._look(file, is_passed=newest > file.id)
+            tail = self._update_tail(file, is_passed=newest > file.id)
             if tail is not None and tail.has_unread:
                 tails.append(tail)
             if tail is not None and tail.is_begun:
@@ -188,8 +188,8 @@ class Tails:
         if file.id in self._tails:
             self._tails[file.id].relocate(file)
 
-    def bytes_behind(self) -> int:
-        """What is durable and not acknowledged, as the last poll saw it."""
+    def unacknowledged_bytes(self) -> int:
+        """The durable bytes that are not acknowledged, as of the last poll."""
         total = 0
         for segment, tail in self._tails.items():
             with suppress(FileNotFoundError):
@@ -198,12 +198,12 @@ class Tails:
         return total
 
     def _files(self) -> list[SegmentFile]:
-        """In order; one that is in the spool, too, is whole there."""
-        here = segments(self._folder)
+        """In order; of a segment in both folders, the one in the spool is complete."""
+        found = list_cdc_segments(self._folder)
         spooled = {file.id: file for file in self._spool.files()} if self._spool else {}
-        return sorted([*spooled.values(), *(file for file in here if file.id not in spooled)]) if spooled else here
+        return sorted([*spooled.values(), *(file for file in found if file.id not in spooled)]) if spooled else found
 
-    def _look(self, file: SegmentFile, *, is_passed: bool) -> SegmentTail | None:
+    def _update_tail(self, file: SegmentFile, *, is_passed: bool) -> SegmentTail | None:
         tail = self._tails.get(file.id)
         if tail is None:
             resume_from = self._positions.resume_at(file.id)
@@ -213,19 +213,19 @@ class Tails:
         if tail.is_at_end:
             return None
         try:
-            self._update(tail, is_passed=is_passed)
+            self._read_index(tail, is_passed=is_passed)
         except FileNotFoundError:
-            return None  # the next look into the folder reports it
+            return None  # the next poll reports it
         return tail
 
-    def _update(self, tail: SegmentTail, *, is_passed: bool) -> None:
+    def _read_index(self, tail: SegmentTail, *, is_passed: bool) -> None:
         index = read_index(tail.file)
         if index is None:
             return
-        if is_passed and not (index.is_completed or tail.is_completed) and tail.is_left_behind():
-            index = read_index(tail.file)  # Cassandra completes a segment before it lets go of it
+        if is_passed and not (index.is_completed or tail.is_completed) and tail.is_abandoned():
+            index = read_index(tail.file)  # Cassandra completes a segment before it releases it
             if index is not None and not index.is_completed:
-                tail.leave_behind()
+                tail.mark_abandoned()
         if index is not None:
             tail.extend(index, tail.file.path.stat().st_size)
 
@@ -234,4 +234,4 @@ class Tails:
             tail = self._tails.pop(segment)
             tail.close()
             if tail.is_begun and not tail.is_at_end:
-                log.error("a segment vanished before it was wholly published", file=tail.file.path.name)
+                log.error("a segment disappeared before it was completely published", file=tail.file.path.name)

@@ -14,8 +14,8 @@ from confluent_kafka import TopicPartition
 
 from cdc_messages import topics
 from local_stack.servers.cassandra import CassandraCluster
-from publisher.cdc_raw import segments
-from publisher.inflight import Mark
+from publisher.cdc_raw import list_cdc_segments
+from publisher.inflight import PendingPosition
 from publisher.position import Positions
 from tests.support.publisher.publisher_process import PublisherProcess, settings_beside
 from tests.support.publisher.sent import Sent, SentSchemas, open_consumer
@@ -79,24 +79,24 @@ def own_cluster(tmp_path: Path) -> Iterator[Callable[..., CassandraCluster]]:
 def publisher(
     cassandra: CassandraServers, cql: Session, kafka_side: dict[str, object], tmp_path: Path
 ) -> Iterator[PublisherProcess]:
-    """Not started yet; it begins behind what other tests have written, whose tables may be dropped."""
+    """Not started yet; it starts after the data of other tests, whose tables may be dropped."""
     folder = cassandra.nodes[0].cdc_raw
     assert folder is not None
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
-    begin_behind_the_present(folder, state, cql)
+    skip_present_log(folder, state, cql)
     process = PublisherProcess(settings_beside(cassandra, state) | kafka_side, tmp_path)
     yield process
     process.kill()
 
 
-def begin_behind_the_present(folder: Path, state: Path, cql: Session) -> None:
+def skip_present_log(folder: Path, state: Path, cql: Session) -> None:
     time.sleep(SYNC_SECONDS)
     positions = Positions.load(state / "position.json", cql.execute("SELECT host_id FROM system.local").one().host_id)
-    for file in segments(folder):
+    for file in list_cdc_segments(folder):
         index = file.read_index()
         if index is not None:
-            positions.move([Mark(file.id, index.offset, is_end=index.is_completed)])
+            positions.move([PendingPosition(file.id, index.offset, is_end=index.is_completed)])
     positions.save()
 
 

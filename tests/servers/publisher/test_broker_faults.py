@@ -1,4 +1,4 @@
-"""What a broker does to a publisher that runs: a full disk, a deleted topic, a lower limit, a right taken away."""
+"""Broker faults while the publisher runs: a full disk, a deleted topic, a lower limit, a revoked right."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class TestDisk:
         for _ in range(60):
             table.write(50_000)
         eventually(lambda: "No space left on device" in kafka.log.read_text(), SECONDS)
-        eventually(lambda: "has not the oldest one" in publisher.command("status")[1], SECONDS)
+        eventually(lambda: "but not the oldest one" in publisher.command("status")[1], SECONDS)
         assert publisher.get("/health")[0] == 200  # its own loop is well
         ballast.unlink()
         kafka.kill()  # a broker does not take a failed folder up again while it runs
@@ -231,9 +231,9 @@ class TestRights:
         table.write()
         ends_with(publisher, "TOPIC_AUTHORIZATION_FAILED")
         table.write()
-        status, told = publisher.command("check")
+        status, output = publisher.command("check")
         assert status == 3
-        assert f"The topic {table.topic} may not be used as it must be: WRITE" in told
+        assert f"This user lacks rights on the topic {table.topic}: WRITE" in output
         assert publisher.fail()[0] == 3
         denied = AclBindingFilter(*place_of(table.topic), AclOperation.WRITE, AclPermissionType.DENY)
         [done] = admin.delete_acls([denied]).values()
@@ -242,11 +242,11 @@ class TestRights:
         table.wait()
         assert publisher.stop() == 0
 
-    def test_a_topic_whose_settings_may_not_be_read_any_more_is_told_and_no_reason_to_stop(
+    def test_a_topic_whose_settings_may_not_be_read_any_more_is_logged_and_does_not_stop_it(
         self, publisher: PublisherProcess, table: Table, admin: AdminClient
     ) -> None:
         take_away(admin, table.topic, AclOperation.DESCRIBE_CONFIGS)
-        eventually(lambda: "a raw topic cannot be checked" in publisher.log(), SECONDS)
+        eventually(lambda: "cannot check a raw topic" in publisher.log(), SECONDS)
         assert "TOPIC_AUTHORIZATION_FAILED" in publisher.log()
         table.write()
         table.wait()

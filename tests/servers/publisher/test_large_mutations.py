@@ -12,7 +12,7 @@ from cassandra.query import BatchStatement, BatchType
 
 from local_stack.servers.cassandra import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS
-from publisher.kafka import QUEUE_BYTES
+from publisher.kafka.sender import QUEUE_BYTES
 from tests.support.publisher.publisher_process import PublisherProcess, settings_beside
 from tests.support.publisher.sent import at_least, cell, rows
 
@@ -75,12 +75,12 @@ def test_a_row_that_is_larger_than_the_queue(publisher: PublisherProcess, sessio
     insert = session.prepare("INSERT INTO large.t (p, c, v) VALUES (1, ?, ?)")
     publisher.start()
     session.execute(insert, (1, bytes(LARGER)))
-    session.execute(insert, (2, b"behind"))
+    session.execute(insert, (2, b"after"))
     large, small = rows(sent("large", "t", at_least(2), SECONDS))
     assert large.update is not None
     assert small.update is not None
     assert cell(large.update.rows[0], "v").value == bytes(LARGER)
-    assert cell(small.update.rows[0], "v").value == b"behind"
+    assert cell(small.update.rows[0], "v").value == b"after"
     log.info("a row of %d MiB: at most %.1f MiB resident", LARGER // MIB, publisher.most_memory_mib())
     assert publisher.stop() == 0
 

@@ -1,4 +1,4 @@
-"""A publisher that is started for the first time on a node whose cdc_raw is full, and refuses writes already."""
+"""The first start of a publisher on a node whose cdc_raw is full, so that it already refuses writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would lose changes is found, told with its fix, and stops the publisher unless it is accepted by name."""
+"""Settings that would lose changes are found, shown with a fix, and stop the publisher unless accepted by name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from local_stack.clients.cql import connect
 from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
-from publisher.loss_rules import Facts, Finding, Keyspace, Status, judge, losses
+from publisher.loss_rules import Facts, Finding, Keyspace, Severity, apply_rules, unaccepted_losses
 
 if TYPE_CHECKING:
     from local_stack.servers.interfaces import KafkaServer
@@ -28,17 +28,17 @@ SETTINGS = {
 KEYSPACE = Keyspace(
     "shop", ("orders",), durable_writes=True, replication={"class": "a.b.NetworkTopologyStrategy", "cdc": "2"}
 )
-WELL = Facts("5.0.8", "cdc", 2, SETTINGS, (KEYSPACE,), "/cdc_raw", 50, is_cdc_raw_ours=True, kafka=())
+WELL = Facts("5.0.8", "cdc", 2, SETTINGS, (KEYSPACE,), "/cdc_raw", 50, is_cdc_raw_usable=True, kafka_problems=())
 SIMPLE = replace(KEYSPACE, replication={"class": "SimpleStrategy", "replication_factor": "3"})
 
 
-def worst(facts: Facts) -> list[tuple[str, Status]]:
-    return [(finding.check, finding.status) for finding in judge(facts) if finding.status is not Status.OK]
+def worst(facts: Facts) -> list[tuple[str, Severity]]:
+    return [(finding.check, finding.severity) for finding in apply_rules(facts) if finding.severity is not Severity.OK]
 
 
 def test_all_is_well() -> None:
-    findings = judge(WELL)
-    assert {finding.status for finding in findings} == {Status.OK}
+    findings = apply_rules(WELL)
+    assert {finding.severity for finding in findings} == {Severity.OK}
     assert not any(finding.fix for finding in findings)
     assert {finding.check for finding in findings} == {
         "cdc_enabled",
@@ -55,27 +55,31 @@ def test_all_is_well() -> None:
 @pytest.mark.parametrize(
     ("facts", "check", "status"),
     [
-        (replace(WELL, settings={**SETTINGS, "cdc_enabled": "false"}), "cdc_enabled", Status.FAIL),
-        (replace(WELL, settings={**SETTINGS, "cdc_block_writes": "false"}), "cdc_block_writes", Status.FAIL),
-        (replace(WELL, settings={**SETTINGS, "cdc_on_repair_enabled": "false"}), "cdc_on_repair_enabled", Status.FAIL),
-        (replace(WELL, settings={**SETTINGS, "commitlog_sync_period": "11s"}), "commitlog_sync", Status.WARN),
-        (replace(WELL, settings=None), "cdc_enabled", Status.WARN),
-        (replace(WELL, keyspaces=(replace(KEYSPACE, durable_writes=False),)), "durable_writes", Status.FAIL),
-        (replace(WELL, datacenter="other"), "replication", Status.FAIL),
-        (replace(WELL, keyspaces=(SIMPLE,)), "replication", Status.FAIL),
+        (replace(WELL, live_settings={**SETTINGS, "cdc_enabled": "false"}), "cdc_enabled", Severity.FAIL),
+        (replace(WELL, live_settings={**SETTINGS, "cdc_block_writes": "false"}), "cdc_block_writes", Severity.FAIL),
+        (
+            replace(WELL, live_settings={**SETTINGS, "cdc_on_repair_enabled": "false"}),
+            "cdc_on_repair_enabled",
+            Severity.FAIL,
+        ),
+        (replace(WELL, live_settings={**SETTINGS, "commitlog_sync_period": "11s"}), "commitlog_sync", Severity.WARN),
+        (replace(WELL, live_settings=None), "cdc_enabled", Severity.WARN),
+        (replace(WELL, keyspaces=(replace(KEYSPACE, durable_writes=False),)), "durable_writes", Severity.FAIL),
+        (replace(WELL, datacenter="other"), "replication", Severity.FAIL),
+        (replace(WELL, keyspaces=(SIMPLE,)), "replication", Severity.FAIL),
         (
             replace(WELL, keyspaces=(replace(KEYSPACE, replication={**KEYSPACE.replication, "cdc": "1"}),)),
             "replication",
-            Status.WARN,
+            Severity.WARN,
         ),
-        (replace(WELL, free_percent=19), "disk", Status.WARN),
-        (replace(WELL, is_cdc_raw_ours=False), "cdc_raw", Status.FAIL),
-        (replace(WELL, kafka=("The topic x may not be described: no.",)), "kafka", Status.FAIL),
+        (replace(WELL, free_percent=19), "disk", Severity.WARN),
+        (replace(WELL, is_cdc_raw_usable=False), "cdc_raw", Severity.FAIL),
+        (replace(WELL, kafka_problems=("This user may not describe the topic x: no.",)), "kafka", Severity.FAIL),
     ],
 )
-def test_each_is_found_alone_and_has_a_fix(facts: Facts, check: str, status: Status) -> None:
+def test_each_is_found_alone_and_has_a_fix(facts: Facts, check: str, status: Severity) -> None:
     assert worst(facts) == [(check, status)]
-    assert all(finding.fix for finding in judge(facts) if finding.status is not Status.OK)
+    assert all(finding.fix for finding in apply_rules(facts) if finding.severity is not Severity.OK)
 
 
 def test_one_datacenter_may_have_simple_strategy() -> None:
@@ -83,9 +87,9 @@ def test_one_datacenter_may_have_simple_strategy() -> None:
 
 
 def test_only_what_is_accepted_by_name_is_no_reason_to_stop() -> None:
-    findings = [Finding("durable_writes", Status.FAIL, "a", "b"), Finding("disk", Status.WARN, "c", "d")]
-    assert losses(findings, ["replication"]) == findings[:1]
-    assert losses(findings, ["durable_writes"]) == []
+    findings = [Finding("durable_writes", Severity.FAIL, "a", "b"), Finding("disk", Severity.WARN, "c", "d")]
+    assert unaccepted_losses(findings, ["replication"]) == findings[:1]
+    assert unaccepted_losses(findings, ["durable_writes"]) == []
 
 
 @pytest.mark.servers
@@ -119,17 +123,17 @@ def test_a_real_node(kafka: KafkaServer, tmp_path: Path) -> None:
                 check=False,
             )
 
-        told = publisher("check")
-        assert told.returncode == 3, told.stderr
-        lines = {line.split()[1]: line for line in told.stdout.splitlines()}
+        checked = publisher("check")
+        assert checked.returncode == 3, checked.stderr
+        lines = {line.split()[1]: line for line in checked.stdout.splitlines()}
         assert lines["cdc_enabled"].startswith("ok")
         assert lines["cdc_on_repair_enabled"].startswith("ok")
         assert lines["cdc_block_writes"].startswith("fail")
         assert lines["durable_writes"].startswith("fail")
         assert "fleeting" in lines["durable_writes"]
         assert lines["kafka"].startswith("ok")
-        assert "CDC-017" in told.stderr
-        assert "Traceback" not in told.stderr
+        assert "CDC-017" in checked.stderr
+        assert "Traceback" not in checked.stderr
 
         refused = publisher("run")
         assert refused.returncode == 3

@@ -1,4 +1,4 @@
-"""Each of what `cassandra-publisher check` looks at, seen to fail on real nodes; and what begins to fail later."""
+"""Each check of `cassandra-publisher check` fails on real nodes; and one starts to fail while the publisher runs."""
 
 from __future__ import annotations
 
@@ -56,21 +56,21 @@ def publisher(cluster: CassandraCluster, kafka_side: dict[str, object], tmp_path
 
 
 def findings(publisher: PublisherProcess, **changed: object) -> set[tuple[str, str, str]]:
-    """(status, check, keyspace or empty) of each that is not well; what it tells ends with a fix."""
+    """(status, check, keyspace or empty) of each that is not well; its line ends with a fix."""
     before = dict(publisher.settings)
     publisher.settings.update({name.replace("__", "."): value for name, value in changed.items()})
     try:
-        _, told = publisher.command("check")
+        _, output = publisher.command("check")
     finally:
         publisher.settings = before
     found = set()
-    for line in told.splitlines():
+    for line in output.splitlines():
         status, _, rest = line.partition(" ")
         if status in {"warn", "fail"}:
             assert "Fix: " in line
             keyspace = next((name for name in KEYSPACES if f" {name} " in line), "")
             found.add((status, rest.split()[0], keyspace))
-    assert found, told
+    assert found, output
     return found
 
 
@@ -86,8 +86,8 @@ def test_each_is_seen_to_fail(cluster: CassandraCluster, publisher: PublisherPro
         ("warn", "replication", "fleeting"),
     }
     assert findings(publisher) == always
-    nobody = f"{LOCALHOST}:{free_ports(1)[0]}"
-    away = findings(publisher, kafka__bootstrap_servers=nobody, kafka__connect_timeout_seconds=2)
+    unused = f"{LOCALHOST}:{free_ports(1)[0]}"
+    away = findings(publisher, kafka__bootstrap_servers=unused, kafka__connect_timeout_seconds=2)
     assert away == always | {("fail", "kafka", "")}
     assert findings(publisher, node__cdc_raw_directory=tmp_path / "none") == always | {("fail", "cdc_raw", "")}
     chosen = findings(publisher, publisher__include_tables="once.*,nothing.*")
@@ -99,7 +99,7 @@ def test_each_is_seen_to_fail(cluster: CassandraCluster, publisher: PublisherPro
         assert findings(publisher, node__cdc_raw_directory=disk) == always | {("warn", "disk", "")}
 
 
-def test_what_begins_to_fail_is_told_within_a_minute(cluster: CassandraCluster, publisher: PublisherProcess) -> None:
+def test_a_check_that_starts_to_fail_is_reported(cluster: CassandraCluster, publisher: PublisherProcess) -> None:
     publisher.settings["publisher.accept_loss"] = "cdc_block_writes,cdc_on_repair_enabled"
     publisher.settings["publisher.include_tables"] = "once.t"
     publisher.start()
@@ -108,9 +108,9 @@ def test_what_begins_to_fail_is_told_within_a_minute(cluster: CassandraCluster, 
         client.run("ALTER KEYSPACE once WITH durable_writes = false")
         eventually(lambda: "changes are lost" in publisher.log(), WATCHED_SECONDS)
         assert "CDC-017" in publisher.log()
-        eventually(lambda: "losing    The keyspace once" in publisher.command("status")[1])
+        eventually(lambda: "losing      The keyspace once" in publisher.command("status")[1])
         client.run("ALTER KEYSPACE once WITH durable_writes = true")
-        eventually(lambda: '"mended"' in publisher.log(), WATCHED_SECONDS)
+        eventually(lambda: '"changes are no longer lost"' in publisher.log(), WATCHED_SECONDS)
         client.run(f"ALTER KEYSPACE once WITH replication = {KEYSPACES['elsewhere']}")
         eventually(lambda: publisher.log().count("changes are lost") == 2, WATCHED_SECONDS)
     assert publisher.stop() == 0

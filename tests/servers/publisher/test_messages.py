@@ -1,4 +1,4 @@
-"""Real mutations become raw messages, the filler's do not, and other tables' are not looked into."""
+"""Real mutations become raw messages; the filler's and other tables' mutations do not."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 
 from cdc_program.cassandra import connect
 from cdc_program.settings import CassandraSettings
-from publisher.messages import NOTHING, Origin, Outcome, raw_messages
+from publisher.messages import NO_MESSAGES, DecodedMutation, Origin, split_into_messages
 from publisher.position import Positions
-from publisher.schema import Schema
-from publisher.tail import Tails
+from publisher.schema import NodeSchema
+from publisher.tail import SegmentTails
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,42 +26,46 @@ WRITTEN_AT = 1_600_000_000_000_001
 
 
 @pytest.fixture
-def schema(cassandra: CassandraServers, tmp_path: Path, fresh_keyspace: str) -> Iterator[Schema]:
+def schema(cassandra: CassandraServers, tmp_path: Path, fresh_keyspace: str) -> Iterator[NodeSchema]:
     settings = CassandraSettings(contact_points=cassandra.contact_points, port=cassandra.port)
     with connect(settings, only=cassandra.contact_points[0]) as client:
-        yield Schema(tmp_path / "schema.json", client.rows, (fresh_keyspace, "filler"))
+        yield NodeSchema(tmp_path / "schema.json", client.rows, (fresh_keyspace, "filler"))
 
 
-def outcomes(cassandra: CassandraServers, cql: Session, schema: Schema, folder: Path) -> Iterator[Outcome]:
+def decode_log(
+    cassandra: CassandraServers, cql: Session, schema: NodeSchema, folder: Path
+) -> Iterator[DecodedMutation]:
     """Of all mutations in the log whose tables are known, once what is written now is durable."""
     cdc_raw = cassandra.nodes[0].cdc_raw
     assert cdc_raw is not None
     time.sleep(1.5)
     host_id = cql.execute("SELECT host_id FROM system.local").one().host_id
-    for tail in Tails(cdc_raw, Positions.load(folder / "position.json", host_id)).poll()[-2:]:
+    for tail in SegmentTails(cdc_raw, Positions.load(folder / "position.json", host_id)).poll()[-2:]:
         for entry in tail.entries():
             origin = Origin(
                 host_id.bytes, tail.file.id, tail.file.path.name, tail.messaging_version, entry.end_position
             )
             if any(table_id in entry.mutation[:20] for table_id in schema.tables):
-                yield raw_messages(entry.mutation, origin, schema)
+                yield split_into_messages(entry.mutation, origin, schema)
 
 
 @pytest.mark.servers
 def test_only_published_tables_give_messages(
-    cassandra: CassandraServers, cql: Session, fresh_keyspace: str, schema: Schema, tmp_path: Path
+    cassandra: CassandraServers, cql: Session, fresh_keyspace: str, schema: NodeSchema, tmp_path: Path
 ) -> None:
-    for name, options in (("filler", "WITH cdc = true"), ("plain", ""), ("told", "WITH cdc = true")):
+    for name, options in (("filler", "WITH cdc = true"), ("plain", ""), ("published", "WITH cdc = true")):
         cql.execute(f"CREATE TABLE {fresh_keyspace}.{name} (id int PRIMARY KEY, v blob) {options}")
         cql.execute(f"INSERT INTO {fresh_keyspace}.{name} (id, v) VALUES (7, 0x01) USING TIMESTAMP {WRITTEN_AT}")
     schema.refresh()
-    [told] = [table for table in schema.current() if table.table.qualified_name == f"{fresh_keyspace}.told"]
-    found = list(outcomes(cassandra, cql, schema, tmp_path))
-    assert [outcome.filler_written_at for outcome in found if outcome.filler_written_at] == [WRITTEN_AT]
-    messages = [message for outcome in found for message in outcome.messages if message.table.id == told.id]
+    [published] = [
+        table for table in schema.current_tables() if table.table.qualified_name == f"{fresh_keyspace}.published"
+    ]
+    found = list(decode_log(cassandra, cql, schema, tmp_path))
+    assert [decoded.filler_written_at for decoded in found if decoded.filler_written_at] == [WRITTEN_AT]
+    messages = [message for decoded in found for message in decoded.messages if message.table.id == published.id]
     [message] = messages
-    assert message.key == (7).to_bytes(4, "big")
+    assert message.partition_key == (7).to_bytes(4, "big")
     assert message.message.kind == "row"
-    assert message.message.schema_digest == told.digest
+    assert message.message.schema_digest == published.digest
     assert message.message.truncation_epoch == 0
-    assert NOTHING in found
+    assert NO_MESSAGES in found

@@ -1,4 +1,4 @@
-"""The publisher's node is down, or is another one than before."""
+"""The publisher's node is down, or was replaced by another one."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def test_what_a_dead_node_had_logged_comes_out_once_it_is_back(
     eventually(lambda: "CDC-010" in publisher.command("status")[1], SECONDS)
     assert publisher.get("/health")[0] == 200
     assert publisher.stop() == 0
-    status, told = publisher.fail()
-    assert (status, "CDC-010" in told, "Traceback" in told) == (3, True, False)
+    status, output = publisher.fail()
+    assert (status, "CDC-010" in output, "Traceback" in output) == (3, True, False)
     one.start()
     with cql.connect([one.address], one.port) as client:
         client.run("DROP TABLE away.dropped")
@@ -104,7 +104,7 @@ def test_a_node_in_the_place_of_another(
     *,
     is_same_host: bool,
 ) -> None:
-    """What the old one had logged and nobody had published is in cdc_raw yet, and comes out, too."""
+    """What the old node had logged and no publisher had sent is still in cdc_raw, and is sent too."""
     first, second = pair.nodes
     publisher = beside(second)
     with cql.connect([first.address], first.port) as client:
@@ -123,8 +123,8 @@ def test_a_node_in_the_place_of_another(
         assert (new == old) == is_same_host
         write(client, range(20, 30))
         if not is_same_host:
-            status, told = publisher.fail()
-            assert (status, "CDC-042" in told, str(old) in told, str(new) in told) == (4, True, True, True)
+            status, output = publisher.fail()
+            assert (status, "CDC-042" in output, str(old) in output, str(new) in output) == (4, True, True, True)
             publisher.settings["publisher.state_directory"] = tmp_path / "fresh"
         publisher.start()
         wanted = {int_value(number) for number in range(30)}

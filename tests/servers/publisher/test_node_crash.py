@@ -24,9 +24,9 @@ from cassandra_files.keystore import read_keys
 from cassandra_storage.mutation import read_mutation
 from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
 from local_stack.servers.encryption import PASSWORD, make_keystore
-from publisher.inflight import Mark
+from publisher.inflight import PendingPosition
 from publisher.position import Positions
-from publisher.tail import Tails
+from publisher.tail import SegmentTails
 from tests.support.publisher.sent import cell
 from tests.vectors import make_vectors
 from tests.vectors.load import tables_of
@@ -80,7 +80,7 @@ class Follower:
     def __init__(self, node: CassandraNode, positions: Positions, codecs: SegmentCodecs) -> None:
         self._node = node
         self._positions = positions
-        self._tails = Tails(node.cdc_raw, positions, codecs)
+        self._tails = SegmentTails(node.cdc_raw, positions, codecs)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._error: BaseException | None = None
@@ -106,7 +106,7 @@ class Follower:
             for entry in tail.entries():
                 found = (tail.file.id, entry.end_position, tail.messaging_version, entry.mutation)
                 self.mutations.append(found)
-            self._positions.move([Mark(tail.file.id, tail.position, is_end=tail.is_at_end)])
+            self._positions.move([PendingPosition(tail.file.id, tail.position, is_end=tail.is_at_end)])
             if tail.is_at_end:
                 tail.file.delete()
 

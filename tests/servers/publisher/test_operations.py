@@ -1,4 +1,4 @@
-"""What a running publisher says of itself: metrics, health, status; and observing without a publisher."""
+"""The metrics, health and status of a running publisher; and the command observe."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_fillers_rows_measure_the_way_through_the_log(
         found = metrics(publisher)
         assert 0 < found["cdc_publisher_log_latency_seconds"] < 60
         assert found["cdc_publisher_write_to_publish_seconds_sum"] > 0
-        assert "from the last filler's write to its publishing" in publisher.command("status")[1]
+        assert "from the last filler write to its publishing" in publisher.command("status")[1]
         assert publisher.stop() == 0
     finally:
         filler.kill()

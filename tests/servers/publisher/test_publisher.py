@@ -1,4 +1,4 @@
-"""The publisher beside a real Cassandra and a real Kafka: what is written comes out, whatever is killed."""
+"""The publisher beside a real Cassandra and a real Kafka: all writes are published, whatever is killed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from cassandra_storage.rows import ComplexColumnData
 from cdc_messages.topics import partition_for, raw_topic
-from publisher.cdc_raw import segments
-from publisher.loop import SAVE_SECONDS
+from publisher.cdc_raw import list_cdc_segments
+from publisher.housekeeping import SAVE_SECONDS
 from tests.support.publisher.publisher_process import eventually
 from tests.support.publisher.sent import at_least, cell, int_value, rows
 
@@ -233,13 +233,13 @@ def test_finished_segments_are_deleted_once_acknowledged(
     assert folder is not None
     cql.execute(f"CREATE TABLE {fresh_keyspace}.big (id int PRIMARY KEY, v blob) WITH cdc = true")
     publisher.start()
-    before = {file.id for file in segments(folder)}
+    before = {file.id for file in list_cdc_segments(folder)}
     insert = cql.prepare(f"INSERT INTO {fresh_keyspace}.big (id, v) VALUES (?, ?)")
     for number in range(100):  # 6 MB: more than a segment
         cql.execute(insert, (number, bytes(60_000)))
     sent(fresh_keyspace, "big", at_least(100))
     deadline = time.monotonic() + 20
-    while min(before) in {file.id for file in segments(folder)}:
+    while min(before) in {file.id for file in list_cdc_segments(folder)}:
         assert time.monotonic() < deadline, publisher.log()
         time.sleep(0.2)
     assert not (folder / f"CommitLog-7-{min(before)}_cdc.idx").exists()
@@ -256,19 +256,19 @@ def test_quiet_partitions_get_heartbeats(
     written = time.time()
 
     def all_have_passed(found: list[Sent]) -> bool:
-        """Every partition has a heartbeat that is behind the insert."""
+        """Every raw partition has a heartbeat after the insert."""
         updates = rows(found)
         if not updates:
             return False
         place = (updates[0].message.segment, updates[0].message.position)
-        behind = [
+        later = [
             each
             for each in found
             if each.message.kind == "heartbeat"
             and (each.message.published_up_to_segment, each.message.published_up_to_position) >= place
             and each.message.clock > written * 1_000_000
         ]
-        return {each.partition for each in behind} == {0, 1, 2}
+        return {each.partition for each in later} == {0, 1, 2}
 
     assert all_have_passed(sent(fresh_keyspace, "quiet", all_have_passed))
     assert publisher.stop() == 0
@@ -312,7 +312,7 @@ def test_a_raw_topic_with_the_producers_time_is_refused(
     assert "message.timestamp.type" in log
 
 
-def test_a_table_that_nobody_knows_any_more_is_passed_over(
+def test_mutations_of_an_unknown_dropped_table_are_skipped(
     publisher: PublisherProcess, cql: Session, fresh_keyspace: str, sent: SentBy
 ) -> None:
     """Written and dropped before any publisher saw it."""

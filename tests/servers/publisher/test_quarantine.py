@@ -1,4 +1,4 @@
-"""What cannot be decoded is put aside and told, the rest flows, and it is sent once it can be decoded."""
+"""A mutation that cannot be decoded is quarantined, and sent once it can be; the others are published."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from cdc_messages.raw import place_id
 from cdc_program.errors import CdcError, Code
 from publisher.messages import Origin
-from publisher.quarantine import Gap, Quarantine
+from publisher.quarantine import Quarantine, SentGap
 from tests.support.publisher.publisher_process import eventually
 from tests.support.publisher.sent import at_least, int_value, rows
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     SentBy = Callable[..., list[Sent]]
 
 ORIGIN = Origin(bytes(range(16)), 7, "CommitLog-7-7.log", 12, 1234)
-GAPS = [Gap(bytes(16), b"key"), Gap(bytes(range(16)), b"")]
+GAPS = [SentGap(bytes(16), b"key"), SentGap(bytes(range(16)), b"")]
 BATCHES, FIT, LARGE = 5, 3, 120_000  # of which, each twice and kept in base64, so many fit into either limit
 
 
-def test_a_mutation_comes_back_as_it_was_put(tmp_path: Path) -> None:
+def test_a_mutation_comes_back_as_it_was_stored(tmp_path: Path) -> None:
     quarantine = Quarantine(tmp_path / "quarantine", 10, 1000)
-    quarantine.put(ORIGIN._replace(position=9999), b"later", "other", [])
-    quarantine.put(ORIGIN, b"\x00bytes", "reason", GAPS)
-    quarantine.put(ORIGIN, b"\x00bytes", "reason", GAPS)  # met again after a crash
-    first, second = Quarantine(tmp_path / "quarantine", 10, 1000).entries()
+    quarantine.store(ORIGIN._replace(position=9999), b"later", "other", [])
+    quarantine.store(ORIGIN, b"\x00bytes", "reason", GAPS)
+    quarantine.store(ORIGIN, b"\x00bytes", "reason", GAPS)  # met again after a crash
+    first, second = Quarantine(tmp_path / "quarantine", 10, 1000).read_all()
     assert (first.origin, second.origin.position) == (ORIGIN, 9999)
     assert (first.mutation, first.reason, first.gaps) == (b"\x00bytes", "reason", GAPS)
     quarantine.remove(first)
@@ -43,32 +43,32 @@ def test_a_mutation_comes_back_as_it_was_put(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("most", "size"), [(1, 1000), (10, 0)])
-def test_above_a_limit_it_stops_and_keeps_nothing_more(tmp_path: Path, most: int, size: int) -> None:
+def test_above_a_limit_it_stops_and_stores_nothing_more(tmp_path: Path, most: int, size: int) -> None:
     quarantine = Quarantine(tmp_path / "quarantine", most, 10_000)
-    quarantine.put(ORIGIN, b"a", "reason", [])
+    quarantine.store(ORIGIN, b"a", "reason", [])
     full = Quarantine(tmp_path / "quarantine", most, size)
     with pytest.raises(CdcError, match=r"CommitLog-7-7\.log") as caught:
-        full.put(ORIGIN._replace(position=9999), b"b", "reason", [])
+        full.store(ORIGIN._replace(position=9999), b"b", "reason", [])
     assert caught.value.code is Code.QUARANTINE_FULL
     assert len(full) == 1
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     quarantine = Quarantine(tmp_path, 10, 1000)
-    quarantine.put(ORIGIN, b"a", "reason", [])
+    quarantine.store(ORIGIN, b"a", "reason", [])
     [file] = tmp_path.iterdir()
     file.write_text(file.read_text().replace("mutation", "mutatoin"))
     with pytest.raises(CdcError, match=file.name) as caught:
-        quarantine.entries()
+        quarantine.read_all()
     assert caught.value.code is Code.POSITION_FILE
 
 
 @pytest.mark.servers
-def test_a_batch_with_a_table_that_nobody_knows_waits_for_its_schema(
+def test_a_batch_with_an_unknown_table_waits_for_its_schema(
     publisher: PublisherProcess, cql: Session, fresh_keyspace: str, sent: SentBy
 ) -> None:
     """Rows carry no size: what follows the unknown table's in the mutation cannot be found."""
-    history = write_what_nobody_knows(publisher, cql, fresh_keyspace, ["a"])
+    history = write_to_an_unknown_table(publisher, cql, fresh_keyspace, ["a"])
     kept = history.with_name("kept")
     cql.execute(f"INSERT INTO {fresh_keyspace}.stays (id, v) VALUES (2, 'b')")
     status, log = publisher.fail(publisher__quarantine_max_mutations=0)
@@ -83,7 +83,7 @@ def test_a_batch_with_a_table_that_nobody_knows_waits_for_its_schema(
     publisher.stop()
     shutil.move(kept, history)
     status, shown = publisher.command("quarantine", "ls")
-    assert (status, shown.splitlines()[-1]) == (0, "1 mutations put aside")
+    assert (status, shown.splitlines()[-1]) == (0, "1 mutations quarantined")
     assert f"{gap.message.file}:{gap.message.position}" in shown
     status, shown = publisher.command("quarantine", "replay")
     assert (status, shown.splitlines()[-1]) == (0, "1 of 1 mutations sent")
@@ -93,7 +93,7 @@ def test_a_batch_with_a_table_that_nobody_knows_waits_for_its_schema(
     assert void.message.update == place_id(gap.message.host_id, gap.message.segment, gap.message.position)
     [other] = rows(sent(fresh_keyspace, "gone", at_least(1)))
     assert other.key == int_value(1)
-    assert publisher.command("quarantine", "ls")[1].splitlines()[-1] == "0 mutations put aside"
+    assert publisher.command("quarantine", "ls")[1].splitlines()[-1] == "0 mutations quarantined"
 
 
 @pytest.mark.servers
@@ -102,16 +102,16 @@ def test_a_batch_with_a_table_that_nobody_knows_waits_for_its_schema(
 def test_at_its_limit_it_stops_and_goes_on_there_once_it_is_raised(
     publisher: PublisherProcess, cql: Session, fresh_keyspace: str, sent: SentBy, limit: str, value: int
 ) -> None:
-    history = write_what_nobody_knows(publisher, cql, fresh_keyspace, ["x" * LARGE] * BATCHES)
+    history = write_to_an_unknown_table(publisher, cql, fresh_keyspace, ["x" * LARGE] * BATCHES)
     cql.execute(f"INSERT INTO {fresh_keyspace}.stays (id, v) VALUES (0, 'b')")
     for _ in range(2):  # to start it again moves nothing
         status, log = publisher.fail(**{f"publisher__{limit}": value})
         assert (status, "CDC-049" in log, "Traceback" in log) == (4, True, False)
-        assert publisher.command("quarantine", "ls")[1].splitlines()[-1] == f"{FIT} mutations put aside"
+        assert publisher.command("quarantine", "ls")[1].splitlines()[-1] == f"{FIT} mutations quarantined"
     publisher.start()
     found = by_key(sent(fresh_keyspace, "stays", lambda found: int_value(0) in {each.key for each in found}))
     kinds = {key: {each.message.kind for each in found} for key, found in found.items()}
-    eventually(lambda: publisher.command("quarantine", "ls")[1].splitlines()[-1] == f"{BATCHES} mutations put aside")
+    eventually(lambda: publisher.command("quarantine", "ls")[1].splitlines()[-1] == f"{BATCHES} mutations quarantined")
     assert kinds.pop(int_value(0)) == {"row"}
     assert all(kind == {"gap"} for kind in kinds.values())
     assert publisher.stop() == 0
@@ -122,7 +122,7 @@ def test_at_its_limit_it_stops_and_goes_on_there_once_it_is_raised(
         sent(fresh_keyspace, name, lambda found: {each.key for each in found if each.update} >= wanted)
 
 
-def write_what_nobody_knows(publisher: PublisherProcess, cql: Session, keyspace: str, values: list[str]) -> Path:
+def write_to_an_unknown_table(publisher: PublisherProcess, cql: Session, keyspace: str, values: list[str]) -> Path:
     """Batches, the first under key 1, over a table that is dropped before the publisher has seen it; gives the file of
     its schema history, which has none: what another publisher would know lies beside it as `kept`.
     """

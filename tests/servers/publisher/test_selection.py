@@ -1,4 +1,4 @@
-"""Tables that the settings leave out: skipped, counted, told; and a hole once they are taken in again."""
+"""Tables that the settings exclude are skipped and counted; a table that is included again needs a snapshot."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.load import load_settings
-from publisher.loss_rules import Finding, Status, judge
-from publisher.schema import Schema
+from publisher.loss_rules import Finding, Severity, apply_rules
+from publisher.schema import NodeSchema
 from publisher.selection import Selection
 from tests.servers.publisher.test_loss_rules import WELL
 from tests.servers.publisher.test_operations import metrics
@@ -45,19 +45,22 @@ TABLES = [("shop", "orders"), ("shop", "log"), ("Other", "t")]
 def test_exclude_goes_over_include(
     include: tuple[str, ...], exclude: tuple[str, ...], taken: list[tuple[str, str]]
 ) -> None:
-    assert [table for table in TABLES if Selection(include, exclude).takes(*table)] == taken
+    assert [table for table in TABLES if Selection(include, exclude).includes(*table)] == taken
 
 
-def test_a_pattern_that_fits_nothing_is_told() -> None:
-    assert list(Selection(("shop.*", "shop.order"), ("Other.*", "x.*")).idle(TABLES)) == ["shop.order", "x.*"]
-    finding = next(each for each in judge(WELL) if each.check == "tables")
-    assert finding == Finding("tables", Status.OK, "1 tables with cdc = true are published.")
-    facts = replace(WELL, left_out=["shop.log"], idle_patterns=["x.*"])
-    left_out, idle = (each for each in judge(facts) if each.check == "tables")
-    assert left_out.status is Status.OK
-    assert left_out.says.endswith("these are left out by the settings: shop.log.")
-    assert idle.status is Status.WARN
-    assert idle.says.startswith("x.*, ")
+def test_a_pattern_that_matches_nothing_is_reported() -> None:
+    assert list(Selection(("shop.*", "shop.order"), ("Other.*", "x.*")).unmatched_patterns(TABLES)) == [
+        "shop.order",
+        "x.*",
+    ]
+    finding = next(each for each in apply_rules(WELL) if each.check == "tables")
+    assert finding == Finding("tables", Severity.OK, "1 tables with cdc = true are published.")
+    facts = replace(WELL, excluded_tables=["shop.log"], unmatched_patterns=["x.*"])
+    excluded, unmatched = (each for each in apply_rules(facts) if each.check == "tables")
+    assert excluded.severity is Severity.OK
+    assert excluded.message.endswith("excluded by the settings: shop.log.")
+    assert unmatched.severity is Severity.WARN
+    assert unmatched.message.startswith("x.*, ")
 
 
 @pytest.mark.parametrize("pattern", ["orders", "shop.", "*.orders", "shop.ord*", "a.b.c"])
@@ -73,14 +76,14 @@ def test_a_table_that_is_taken_in_again_has_a_hole_which_is_marked_once(
     node = Node()
     kept, left = node.create("ks", "a", cdc=True), node.create("ks", "b", cdc=True)
 
-    def start(*exclude: str) -> Schema:
-        schema = Schema(tmp_path / "schema.json", node.ask, ("cdc_filler", "filler"), Selection((), exclude))
+    def start(*exclude: str) -> NodeSchema:
+        schema = NodeSchema(tmp_path / "schema.json", node.ask, ("cdc_filler", "filler"), Selection((), exclude))
         schema.load()
         schema.refresh()
         return schema
 
     first = start("ks.b")
-    assert (set(first.published), first.excluded, first.left_out()) == ({kept}, {left}, ["ks.b"])
+    assert (set(first.published), first.excluded, first.excluded_names()) == ({kept}, {left}, ["ks.b"])
     assert left in first.ignored
     since = start().published[left].needs_snapshot_since
     assert since > 1_700_000_000_000_000
@@ -112,12 +115,12 @@ def test_on_a_real_node(
         assert len(rows(sent(fresh_keyspace, name, at_least(2)))) == 2
     eventually(lambda: metrics(publisher)["cdc_publisher_excluded_updates_total"] == 2)
     ready = next(line for line in publisher.log().splitlines() if '"ready"' in line)
-    assert f'"left_out": ["{fresh_keyspace}.b"]' in ready
+    assert f'"excluded_tables": ["{fresh_keyspace}.b"]' in ready
     status, shown = publisher.command("check")
     assert status == 0, shown
-    assert f"left out by the settings: {fresh_keyspace}.b" in shown
-    assert f"{fresh_keyspace}.nothing, in publisher.include_tables or exclude_tables, fits no table" in shown
-    assert f"left out by the settings: {fresh_keyspace}.b (2 updates passed over)" in publisher.command("status")[1]
+    assert f"excluded by the settings: {fresh_keyspace}.b" in shown
+    assert f"{fresh_keyspace}.nothing, in publisher.include_tables or exclude_tables, matches no table" in shown
+    assert f"excluded by the settings: {fresh_keyspace}.b (2 updates skipped)" in publisher.command("status")[1]
     assert publisher.stop() == 0
     publisher.settings["publisher.exclude_tables"] = ""
     publisher.start()

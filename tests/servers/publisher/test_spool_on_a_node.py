@@ -14,8 +14,8 @@ import pytest
 from local_stack.clients import cql
 from local_stack.servers.cassandra import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS
-from publisher.kafka import QUEUE_BYTES
-from publisher.loop import SAVE_SECONDS
+from publisher.housekeeping import SAVE_SECONDS
+from publisher.kafka.sender import QUEUE_BYTES
 from tests.support.publisher.publisher_process import PublisherProcess, eventually, settings_beside
 from tests.support.publisher.sent import at_least
 
@@ -171,7 +171,7 @@ def check_empty(publisher: PublisherProcess, spool_directory: Path) -> None:
 
 
 def write_all(client: cql.CqlClient, publisher: PublisherProcess) -> dict[str, float]:
-    """None of them is refused; the most of what is seen meanwhile."""
+    """None of them is refused; the largest values seen at the same time."""
     most: dict[str, float] = {}
     following = time.monotonic()
     for number in range(WRITES):

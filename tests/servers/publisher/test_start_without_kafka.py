@@ -1,4 +1,4 @@
-"""A publisher that is started while Kafka is away: at its first start an error, later it waits and guards cdc_raw."""
+"""A publisher that starts while Kafka is away: an error at its first start; later it waits and spools."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings, NodeSettings, PublisherSettings
 from local_stack.process.network import free_ports
 from local_stack.servers.kafka import KafkaBroker
-from publisher.inflight import Mark
-from publisher.kafka import Sender, Topics
+from publisher.inflight import PendingPosition
+from publisher.kafka.sender import Sender
+from publisher.kafka.topic_admin import TopicAdmin
 from publisher.loop import Publisher
 from publisher.position import Positions
+from publisher.progress import Progress
 from publisher.quarantine import open_quarantine
-from publisher.raw_topics import Channels, RegistryIds
-from publisher.schema import Schema
-from publisher.segment_disposal import open_disposal
+from publisher.raw_topics import RawTopics, RegistryIds
+from publisher.schema import NodeSchema
+from publisher.segment_disposal import open_segment_disposal
+from publisher.sides import KafkaSide, NodeSide
 from publisher.spool import SPOOL_PERCENT, open_spool
-from publisher.status_collector import Overview, Parts
-from publisher.tail import Tails
+from publisher.status_collector import StatusCollector
+from publisher.tail import SegmentTails
 from tests.support.publisher.segment_files import SegmentFileBuilder, mutation
 
 if TYPE_CHECKING:
@@ -37,23 +40,23 @@ MIB = 1 << 20
 FIRST = 1_700_000_000_000
 SEGMENTS = 20
 CONNECT_SECONDS = 2.5  # cdc_raw is looked at once a second
-AGAIN = 2  # tries, before Kafka is let answer
+FAILED_CALLS = 2  # before Kafka answers
 
 
-class Watch:
-    """publisher.loss_watch.Watch of a node where all is well."""
+class LossWatch:
+    """publisher.loss_watch.LossWatch of a node whose settings lose no changes."""
 
-    losing = ()
+    current_losses = ()
     node = Node(HOST, "test", "cdc", "5.0.0")
-    told: ClassVar = {"cdc_total_space": f"{SEGMENTS + 4}MiB", "commitlog_segment_size": "1MiB"}
+    live_settings: ClassVar = {"cdc_total_space": f"{SEGMENTS + 4}MiB", "commitlog_segment_size": "1MiB"}
 
-    def look(self) -> None:
+    def check_again(self) -> None:
         return
 
 
-class Beside:
-    """A publisher's parts, real but for the node, with a full cdc_raw and a Kafka where nothing listens; what
-    `overview` says is taken each time that Kafka has been asked in vain.
+class PublisherWithoutKafka:
+    """A publisher with real parts except the node, a full cdc_raw, and a Kafka address where nothing listens; `seen` is
+    the status each time that Kafka has not answered.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -70,77 +73,66 @@ class Beside:
         sender = Sender(kafka)
         self.spool = open_spool(own, HOST)
         self.positions = Positions(folder / "position.json", HOST)
-        schema = Schema(folder / "schema.json", self.ask, ("cdc_filler", "filler"))
-        tails = Tails(cdc_raw, self.positions, spool=self.spool)
-        quarantine = open_quarantine(own)
-        watch = cast("Any", Watch())
-        self.overview = Overview(
-            Watch.node,
-            Watch.told,
-            NodeSettings(cdc_raw_directory=cdc_raw),
-            Parts(schema, sender, self.positions, tails, watch, quarantine, self.spool),
+        node_side = NodeSide(
+            host_id=HOST.bytes,
+            schema=NodeSchema(folder / "schema.json", self.run_query, ("cdc_filler", "filler")),
+            tails=SegmentTails(cdc_raw, self.positions, spool=self.spool),
+            positions=self.positions,
+            quarantine=open_quarantine(own),
+            spool=self.spool,
+            disposal=open_segment_disposal(own),
+            loss_watch=cast("Any", LossWatch()),
+        )
+        self.status = StatusCollector(
+            NodeSettings(cdc_raw_directory=cdc_raw), node_side, sender, Progress(time.monotonic())
         )
         self.seen: list[Status] = []
-        self.topics = Topics(kafka)
+        self.admin = TopicAdmin(kafka)
         ids = RegistryIds(folder / "registry.json", "http://registry", cast("Any", None))
-        channels = Channels("cdc", "test", cast("Any", self), sender, ids)
-        self.publisher = Publisher(
-            settings=own,
-            host_id=HOST.bytes,
-            schema=schema,
-            channels=channels,
-            sender=sender,
-            positions=self.positions,
-            tails=tails,
-            watch=watch,
-            quarantine=quarantine,
-            spool=self.spool,
-            disposal=open_disposal(own),
-            overview=self.overview,
-            beat=lambda: None,
-        )
+        kafka_side = KafkaSide(sender, RawTopics("cdc", "test", cast("Any", self), sender, ids))
+        self.publisher = Publisher(own, node_side, kafka_side, self.status, beat=lambda: None)
 
-    def ask(self, query: str) -> list[dict[str, Any]]:
+    def run_query(self, query: str) -> list[dict[str, Any]]:
         """The node's answer: it has no tables."""
         return [{"schema_version": HOST}] if "schema_version" in query else []
 
     def check_reachable(self) -> None:
-        """As publisher.kafka.Topics, which really asks; then Kafka is let answer."""
-        if len(self.seen) < AGAIN:
+        """As TopicAdmin, which really calls Kafka for the first calls; then as if Kafka answered."""
+        if len(self.seen) < FAILED_CALLS:
             try:
-                self.topics.check_reachable()
+                self.admin.check_reachable()
             finally:
-                self.seen.append(self.overview.newest())
+                self.seen.append(self.status.newest())
 
-    def ensure_tables(self, _topic: str) -> None:
+    def ensure_tables_topic(self, _topic: str) -> None:
         return
 
-    def read_latest(self, _topic: str) -> dict[bytes, bytes]:
+    def read_latest_values(self, _topic: str) -> dict[bytes, bytes]:
         return {}
 
 
 def test_at_the_first_start_it_is_an_error(tmp_path: Path) -> None:
-    beside = Beside(tmp_path)
+    started = PublisherWithoutKafka(tmp_path)
     with pytest.raises(CdcError, match="refused") as raised:
-        beside.publisher.open()
+        started.publisher.open()
     assert raised.value.code is Code.KAFKA_UNREACHABLE
-    assert len(beside.seen) == 1
+    assert len(started.seen) == 1
 
 
 def test_one_that_has_published_waits_and_guards_cdc_raw(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    beside = Beside(tmp_path)
-    beside.positions.move([Mark(FIRST - 1, 100, is_end=True)])
+    started = PublisherWithoutKafka(tmp_path)
+    started.positions.move([PendingPosition(FIRST - 1, 100, is_end=True)])
     began = time.monotonic()
-    beside.publisher.open()
-    assert time.monotonic() - began > AGAIN * CONNECT_SECONDS
-    first, last = beside.seen
+    started.publisher.open()
+    assert time.monotonic() - began > FAILED_CALLS * CONNECT_SECONDS
+    first, last = started.seen
     assert first.waiting == ""  # it was being asked
     assert first.spooled > 0  # in the meantime
     assert 0 < last.used < first.full_at * SPOOL_PERCENT // 100
     assert last.waiting.startswith("CDC-020 Kafka at 127.0.0.1:")
     assert last.lag_bytes > 0
-    assert last.spooled == len(beside.spool.files())
-    beside.publisher._serve(0)
+    assert last.spooled == len(started.spool.files())
+    started.publisher._housekeeping.serve(0)
     said = capsys.readouterr()
     assert "CDC-020" in said.out + said.err
 
@@ -168,9 +160,9 @@ def test_a_wrong_password_is_refused_and_not_waited_for(tmp_path: Path) -> None:
             sasl_password=SecretStr("right"),
             connect_timeout_seconds=5,
         )
-        Topics(login).check_reachable()
+        TopicAdmin(login).check_reachable()
         with pytest.raises(CdcError) as raised:
-            Topics(login.model_copy(update={"sasl_password": SecretStr("wrong")})).check_reachable()
+            TopicAdmin(login.model_copy(update={"sasl_password": SecretStr("wrong")})).check_reachable()
         assert raised.value.code is Code.KAFKA_REFUSED
         assert "wrong" not in str(raised.value)
     finally:

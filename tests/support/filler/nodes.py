@@ -14,7 +14,7 @@ from local_stack.clients.cql import connect
 from local_stack.process.processes import wait_until
 from local_stack.servers.cassandra import CassandraNode, CassandraOptions
 from publisher.position import Positions
-from publisher.tail import Tails
+from publisher.tail import SegmentTails
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,7 +74,7 @@ def seconds_to_deletable(node: CassandraNode, replicas: int, folder: Path, most:
         client.run("CREATE TABLE IF NOT EXISTS k.t (k int PRIMARY KEY, v text) WITH cdc = true")
         client.run("INSERT INTO k.t (k, v) VALUES (1, %s)", (marker.decode(),))
     began = time.monotonic()
-    tails = Tails(node.cdc_raw, Positions.load(folder / "position.json", UUID(int=1)))
+    tails = SegmentTails(node.cdc_raw, Positions.load(folder / "position.json", UUID(int=1)))
     holder = None
     while time.monotonic() - began < most:
         for tail in tails.poll():

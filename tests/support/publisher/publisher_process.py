@@ -62,7 +62,7 @@ class PublisherProcess:
         self._process = self._launch(changed)
 
     def wait_for(self, words: str, since: int = 0) -> None:
-        """Until the log has them behind its first `since` characters."""
+        """Wait until they are in the log after its first `since` characters."""
         assert self._process is not None
         deadline = time.monotonic() + READY_SECONDS
         while words not in self.log()[since:]:

@@ -13,7 +13,7 @@ SEGMENT_SIZE = 64 * 1024
 
 
 class SegmentFileBuilder:
-    """A segment that grows in `folder` as a live one does: preallocated with zeroes, its index behind each sync, and a
+    """A segment that grows in `folder` as a live one does: preallocated with zeroes, its index after each sync, and a
     link to it in the commit log's own folder.
     """
 
@@ -63,5 +63,5 @@ class SegmentFileBuilder:
 
 
 def mutation(number: int, size: int = 24) -> bytes:
-    """Something to recognise: the log does not look into it."""
+    """Recognisable bytes: the log does not parse them."""
     return struct.pack(">I", number).ljust(size, b"m")

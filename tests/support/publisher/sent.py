@@ -77,7 +77,7 @@ class SentSchemas:
         return Sent(partition, key, message, update)
 
     def _read(self) -> None:
-        """The schema is acknowledged before the first message that uses it: one look must do."""
+        """The schema is acknowledged before the first message that uses it: one read must do."""
         consumer = open_consumer(self._servers)
         try:
             place = TopicPartition(self._topic, 0, 0)
@@ -97,7 +97,7 @@ def _end_of(consumer: Consumer, place: TopicPartition) -> int:
     deadline = time.monotonic() + LEADER_SECONDS
     while True:
         try:
-            # What the client was told while the broker had no leaders, it believes until it asks again.
+            # The client caches the answer of a broker without leaders until it asks again.
             consumer.list_topics(place.topic, timeout=LEADER_SECONDS)
             _, end = consumer.get_watermark_offsets(place)
         except KafkaException as error:

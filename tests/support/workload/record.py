@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_storage.commitlog import index_file_name
 from local_stack.servers.cassandra import CassandraOptions
 from local_stack.servers.encryption import make_keystore
-from publisher.schema import Schema
+from publisher.schema import NodeSchema
 from tests.support.workload.session import WorkloadSession
 
 if TYPE_CHECKING:
@@ -82,18 +82,18 @@ def record(
         yield Recording(form, move_segments(node, folder / form), failed)
 
 
-def save_schema(session: Session, file: Path) -> Schema:
+def save_schema(session: Session, file: Path) -> NodeSchema:
     """The schema of the node, in the file as the publisher keeps it."""
-    schema = Schema(file, lambda query: list(session.execute(query)), ("", ""))
+    schema = NodeSchema(file, lambda query: list(session.execute(query)), ("", ""))
     schema.refresh()
     return schema
 
 
-def load_schema(file: Path) -> Schema:
+def load_schema(file: Path) -> NodeSchema:
     def ask(_: str) -> list[dict[str, object]]:
         raise AssertionError
 
-    schema = Schema(file, ask, ("", ""))
+    schema = NodeSchema(file, ask, ("", ""))
     schema.load()
     return schema
 

@@ -86,7 +86,7 @@ CASES = {
         PUBLISHER,
         {"cdc_publisher_quarantined_mutations": 2},
         {"cdc_publisher_quarantined_mutations": 0},
-        "2 mutations of sick could not be decoded.",
+        "2 mutations of sick are quarantined.",
     ),
     "CdcChangesAreLost": Case(
         PUBLISHER,

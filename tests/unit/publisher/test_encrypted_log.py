@@ -1,4 +1,4 @@
-"""Nothing of an encrypted commit log leaves the node without the key and the consent."""
+"""An encrypted commit log leaves the node only with the keystore and the setting that allows it."""
 
 from __future__ import annotations
 

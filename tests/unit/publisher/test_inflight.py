@@ -1,4 +1,4 @@
-"""The position moves only past what wholly has been acknowledged."""
+"""The position moves only past messages that are acknowledged."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from publisher.inflight import InFlight, Mark
+from publisher.inflight import InFlight, PendingPosition
 
 if TYPE_CHECKING:
     from random import Random
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 @given(st.lists(st.integers(0, 3), max_size=30), st.randoms(use_true_random=False))
 def test_acknowledgements_in_any_order_never_move_past_the_oldest_outstanding(counts: list[int], rng: Random) -> None:
     in_flight = InFlight()
-    outstanding: list[tuple[int, Mark]] = []
+    outstanding: list[tuple[int, PendingPosition]] = []
     unacknowledged = {position: count for position, count in enumerate(counts, start=1) if count}
     for position, count in enumerate(counts, start=1):
         if count:
-            mark = Mark(7, position, count)
-            in_flight.add(mark)
-            outstanding += [(position, mark)] * count
+            pending = PendingPosition(7, position, outstanding=count)
+            in_flight.add(pending)
+            outstanding += [(position, pending)] * count
         else:
-            in_flight.move(7, position)
+            in_flight.extend_to(7, position)
     reached = 0
     rng.shuffle(outstanding)
     for position, acknowledged in [(0, None), *outstanding]:
@@ -40,22 +40,22 @@ def test_acknowledgements_in_any_order_never_move_past_the_oldest_outstanding(co
     assert not len(in_flight)
 
 
-def test_nothing_sent_moves_the_newest_mark_of_its_segment_only() -> None:
+def test_nothing_sent_extends_the_newest_position_of_its_segment_only() -> None:
     in_flight = InFlight()
-    in_flight.add(Mark(1, 10, 1))
-    in_flight.move(1, 20)
-    in_flight.add(Mark(1, 20, is_end=True))
-    in_flight.move(1, 30)
-    in_flight.move(2, 5)
+    in_flight.add(PendingPosition(1, 10, outstanding=1))
+    in_flight.extend_to(1, 20)
+    in_flight.add(PendingPosition(1, 20, is_end=True))
+    in_flight.extend_to(1, 30)
+    in_flight.extend_to(2, 5)
     assert len(in_flight) == 4
     assert in_flight.take_acknowledged() == []
 
 
-def test_a_clock_goes_with_the_newest_mark() -> None:
+def test_a_clock_belongs_to_the_newest_position() -> None:
     in_flight = InFlight()
-    assert not in_flight.tick(5)
-    mark = Mark(1, 10, 1)
-    in_flight.add(mark)
-    assert in_flight.tick(6)
-    mark.acknowledge()
+    assert not in_flight.set_clock(5)
+    pending = PendingPosition(1, 10, outstanding=1)
+    in_flight.add(pending)
+    assert in_flight.set_clock(6)
+    pending.acknowledge()
     assert [taken.clock for taken in in_flight.take_acknowledged()] == [6]

@@ -1,11 +1,11 @@
-"""The loop goes round while the channels of many tables are opened: acknowledgements are taken, cdc_raw is guarded."""
+"""The loop stays responsive while the raw topics of many tables are opened: acknowledgements, room in cdc_raw."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from publisher.schema import PublishedTable
-from tests.servers.publisher.test_start_without_kafka import Beside
+from tests.servers.publisher.test_start_without_kafka import PublisherWithoutKafka
 from tests.support.materializer.raw_builder import TABLE, WRITER
 
 if TYPE_CHECKING:
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     import pytest
 
 
-class Channels:
-    """publisher.raw_topics.Channels, of which none is open yet."""
+class RawTopics:
+    """publisher.raw_topics.RawTopics, of which none is open yet."""
 
     def __init__(self) -> None:
         self.asked: list[PublishedTable] = []
 
-    def opened(self, _table: PublishedTable) -> None:
+    def find_open(self, _table: PublishedTable) -> None:
         return
 
-    def get(self, table: PublishedTable) -> None:
+    def open(self, table: PublishedTable) -> None:
         self.asked.append(table)
 
 
-def test_the_loop_goes_round_between_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    publisher, channels = Beside(tmp_path).publisher, Channels()
+def test_the_loop_is_served_between_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publisher, raw_topics = PublisherWithoutKafka(tmp_path).publisher, RawTopics()
     tables = [PublishedTable(TABLE, bytes([number] * 16), WRITER.digest) for number in range(3)]
     beats: list[int] = []
-    monkeypatch.setattr(publisher, "_channels", channels)
-    monkeypatch.setattr(publisher, "_beat", lambda: beats.append(len(channels.asked)))
-    monkeypatch.setattr(publisher._schema, "current", lambda: tables)
-    publisher.follow_schema()
-    assert channels.asked == tables
+    monkeypatch.setattr(publisher._tables, "_raw_topics", raw_topics)
+    monkeypatch.setattr(publisher._housekeeping, "_beat", lambda: beats.append(len(raw_topics.asked)))
+    monkeypatch.setattr(publisher._node.schema, "current_tables", lambda: tables)
+    publisher._tables.follow_schema()
+    assert raw_topics.asked == tables
     assert beats == [1, 2, 3]

@@ -1,4 +1,4 @@
-"""The schema followed through a node that answers by rote."""
+"""The node's schema as it changes; the node is a fake that answers the queries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from cdc_program.errors import CdcError, Code
-from publisher.schema import VERSION_QUERY, Schema
+from publisher.schema import VERSION_QUERY, NodeSchema
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,11 +101,11 @@ def node() -> Node:
 
 
 @pytest.fixture
-def schema(node: Node, tmp_path: Path) -> Schema:
-    return Schema(tmp_path / "schema.json", node.ask, ("cdc_filler", "filler"))
+def schema(node: Node, tmp_path: Path) -> NodeSchema:
+    return NodeSchema(tmp_path / "schema.json", node.ask, ("cdc_filler", "filler"))
 
 
-def test_tables_are_sorted_into_published_filler_and_ignored(node: Node, schema: Schema) -> None:
+def test_tables_are_sorted_into_published_filler_and_ignored(node: Node, schema: NodeSchema) -> None:
     published = node.create("ks", "a", cdc=True)
     ignored = {node.create("ks", "b", cdc=False), node.create("ks", "c", cdc=None)}
     filler = node.create("cdc_filler", "filler", cdc=True)
@@ -113,10 +113,10 @@ def test_tables_are_sorted_into_published_filler_and_ignored(node: Node, schema:
     assert set(schema.published) == {published}
     assert schema.filler_ids == {filler}
     assert schema.ignored == ignored
-    assert [table.id for table in schema.current()] == [published]
+    assert [table.id for table in schema.current_tables()] == [published]
 
 
-def test_nothing_but_the_version_is_asked_while_nothing_changes(node: Node, schema: Schema) -> None:
+def test_nothing_but_the_version_is_asked_while_nothing_changes(node: Node, schema: NodeSchema) -> None:
     schema.refresh()
     node.questions.clear()
     assert not schema.refresh()
@@ -126,13 +126,13 @@ def test_nothing_but_the_version_is_asked_while_nothing_changes(node: Node, sche
     assert len(node.questions) > 2
 
 
-def test_a_change_while_the_schema_is_read_makes_it_be_read_again(node: Node, schema: Schema) -> None:
+def test_a_change_while_the_schema_is_read_makes_it_be_read_again(node: Node, schema: NodeSchema) -> None:
     node.changes_while_read = 3
     schema.refresh()
     assert len(schema.tables) == 3
 
 
-def test_a_change_that_is_half_written_under_the_old_version_is_read_again(node: Node, schema: Schema) -> None:
+def test_a_change_that_is_half_written_under_the_old_version_is_read_again(node: Node, schema: NodeSchema) -> None:
     node.create("ks", "t", cdc=True)
     node.reads_without_columns = 2
     assert schema.refresh()
@@ -140,7 +140,7 @@ def test_a_change_that_is_half_written_under_the_old_version_is_read_again(node:
 
 
 def test_a_schema_that_is_never_understood_is_an_error(
-    node: Node, schema: Schema, monkeypatch: pytest.MonkeyPatch
+    node: Node, schema: NodeSchema, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node.create("ks", "t", cdc=True)
     node.reads_without_columns = 1000
@@ -150,20 +150,20 @@ def test_a_schema_that_is_never_understood_is_an_error(
     assert caught.value.code is Code.CASSANDRA_QUERY
 
 
-def test_a_dropped_table_stays_known_also_after_a_restart(node: Node, schema: Schema, tmp_path: Path) -> None:
+def test_a_dropped_table_stays_known_also_after_a_restart(node: Node, schema: NodeSchema, tmp_path: Path) -> None:
     dropped, plain = node.create("ks", "a", cdc=True), node.create("ks", "b", cdc=False)
     schema.refresh()
     node.drop("ks", "a")
     node.drop("ks", "b")
-    again = Schema(tmp_path / "schema.json", node.ask, ("cdc_filler", "filler"))
+    again = NodeSchema(tmp_path / "schema.json", node.ask, ("cdc_filler", "filler"))
     again.load()
     again.refresh()
     assert set(again.published) == {dropped}
     assert again.ignored == {plain}
-    assert again.current() == []
+    assert again.current_tables() == []
 
 
-def test_what_did_not_change_stays_the_same_object(node: Node, schema: Schema) -> None:
+def test_what_did_not_change_stays_the_same_object(node: Node, schema: NodeSchema) -> None:
     table_id = node.create("ks", "a", cdc=True)
     schema.refresh()
     before = schema.published[table_id]
@@ -177,7 +177,7 @@ def test_what_did_not_change_stays_the_same_object(node: Node, schema: Schema) -
     assert schema.published[table_id].digest == before.digest
 
 
-def test_a_damaged_history_is_refused(schema: Schema, tmp_path: Path) -> None:
+def test_a_damaged_history_is_refused(schema: NodeSchema, tmp_path: Path) -> None:
     (tmp_path / "schema.json").write_text('{"format_version": 1, "tables": [{"cdc": true, "table": "{}"}]}')
     with pytest.raises(CdcError) as caught:
         schema.load()
@@ -185,7 +185,7 @@ def test_a_damaged_history_is_refused(schema: Schema, tmp_path: Path) -> None:
 
 
 def test_cdc_that_was_off_leaves_a_mark_which_a_restart_keeps(
-    node: Node, schema: Schema, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    node: Node, schema: NodeSchema, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table_id = node.create("ks", "a", cdc=True)
     schema.refresh()
@@ -197,14 +197,14 @@ def test_cdc_that_was_off_leaves_a_mark_which_a_restart_keeps(
     node.alter("ks", "a", cdc=True, altered_at=1234)
     schema.refresh()
     assert schema.published[table_id].needs_snapshot_since == 1234
-    again = Schema(tmp_path / "schema.json", node.ask, ("cdc_filler", "filler"))
+    again = NodeSchema(tmp_path / "schema.json", node.ask, ("cdc_filler", "filler"))
     again.load()
     assert again.published[table_id].needs_snapshot_since == 1234
     said = capsys.readouterr().out
     assert [said.count(code.text) for code in (Code.TABLE_CDC_DISABLED, Code.NEEDS_SNAPSHOT)] == [1, 1]
 
 
-def test_cdc_that_was_on_from_the_beginning_leaves_none(node: Node, schema: Schema) -> None:
+def test_cdc_that_was_on_from_the_beginning_leaves_none(node: Node, schema: NodeSchema) -> None:
     schema.refresh()
     table_id = node.create("ks", "a", cdc=True)
     schema.refresh()
@@ -212,7 +212,7 @@ def test_cdc_that_was_on_from_the_beginning_leaves_none(node: Node, schema: Sche
 
 
 def test_views_and_super_column_families_are_refused_by_name_and_once(
-    node: Node, schema: Schema, capsys: pytest.CaptureFixture[str]
+    node: Node, schema: NodeSchema, capsys: pytest.CaptureFixture[str]
 ) -> None:
     published, unreadable = node.create("ks", "a", cdc=True), node.create("ks", "s", cdc=True)
     node.alter("ks", "s", flags={"super", "dense"})
@@ -226,7 +226,7 @@ def test_views_and_super_column_families_are_refused_by_name_and_once(
     assert sorted(line.split("table=")[1].strip() for line in said) == ["ks.s", "ks.v"]
 
 
-def test_when_a_table_was_altered_makes_it_another_but_not_its_digest(node: Node, schema: Schema) -> None:
+def test_when_a_table_was_altered_makes_it_another_but_not_its_digest(node: Node, schema: NodeSchema) -> None:
     table_id = node.create("ks", "a", cdc=True)
     schema.refresh()
     before = schema.published[table_id]
@@ -236,16 +236,16 @@ def test_when_a_table_was_altered_makes_it_another_but_not_its_digest(node: Node
     assert (after.table.altered_at, after.digest) == (77, before.digest)
 
 
-def test_a_dropped_tuple_may_have_been_a_user_type(node: Node, schema: Schema) -> None:
+def test_a_dropped_tuple_may_have_been_a_user_type(node: Node, schema: NodeSchema) -> None:
     table_id = node.create("ks", "a", cdc=True)
     schema.refresh()
-    assert schema.known_before_drops() is None
+    assert schema.tables_before_drops() is None
     node.dropped.append(
         {"keyspace_name": "ks", "table_name": "a", "column_name": "u", "type": "frozen<tuple<int>>", "dropped_time": 5}
     )
     schema.forget_version()
     schema.refresh()
-    known = schema.known_before_drops()
+    known = schema.tables_before_drops()
     assert known is not None
     assert known.tables[table_id].dropped_columns["u"].column.is_complex
     assert known.published[table_id].digest != schema.published[table_id].digest

@@ -1,5 +1,5 @@
-"""The queue of what waits for Kafka is bounded, and no message is too large for it that a topic may take; a broker that
-says nothing is waited for, and no more.
+"""The queue to Kafka is bounded, and accepts the largest message that a topic may accept. Calls to a broker that never
+answers end after the timeout.
 """
 
 from __future__ import annotations
@@ -8,14 +8,15 @@ import socket
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import Producer
 
 from cdc_program.errors import CdcError, Code
-from cdc_program.kafka import client_config
 from cdc_program.settings import KafkaSettings
 from local_stack.process.network import LOCALHOST, free_ports
-from publisher import kafka
-from publisher.inflight import Mark
-from publisher.kafka import MOST_MESSAGE_BYTES, QUEUE_BYTES, Sender, Topics
+from publisher.inflight import PendingMessages
+from publisher.kafka import sender as sender_module
+from publisher.kafka.sender import MOST_MESSAGE_BYTES, QUEUE_BYTES, Sender
+from publisher.kafka.topic_admin import TopicAdmin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,12 +32,12 @@ def sender() -> Sender:
 
 
 def send(sender: Sender, size: int) -> bool:
-    return sender.send("topic", b"key", bytes(size), Mark(0, 0, outstanding=1))
+    return sender.send("topic", b"key", bytes(size), PendingMessages(outstanding=1))
 
 
 def test_it_takes_so_many_bytes_and_no_more(sender: Sender) -> None:
     assert [send(sender, QUEUE_BYTES // 4) for _ in range(5)] == [True, True, True, True, False]
-    assert not sender.send_to_partition("topic", 0, b"heartbeat")
+    assert not sender.send_to_raw_partition("topic", 0, b"heartbeat")
 
 
 @pytest.mark.parametrize("size", [QUEUE_BYTES + 1, MOST_MESSAGE_BYTES - 1000])
@@ -48,17 +49,17 @@ def test_what_is_larger_goes_alone(sender: Sender, size: int) -> None:
     assert not send(alone, 1)
 
 
-def test_all_sizes_are_sent_one_behind_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_sizes_are_sent_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """To librdkafka's own broker, which is in this process and makes the topic when it is asked for it."""
     mock = {"test.mock.num.brokers": 1, "allow.auto.create.topics": True}
-    monkeypatch.setattr(kafka, "_client", lambda settings, own: {**client_config(settings), **own, **mock})
-    sender, waiting = Sender(KafkaSettings()), Mark(0, 0)
+    monkeypatch.setattr(sender_module, "Producer", lambda config: Producer({**config, **mock}))
+    sender, pending = Sender(KafkaSettings()), PendingMessages()
     for size in (100, QUEUE_BYTES + 1, 200, MOST_MESSAGE_BYTES - 1000, 300):
-        waiting.outstanding += 1
-        while not sender.send("topic", b"key", bytes(size), waiting):
+        pending.outstanding += 1
+        while not sender.send("topic", b"key", bytes(size), pending):
             sender.poll(0.1)
     sender.flush(SECONDS)
-    assert waiting.outstanding == 0
+    assert pending.outstanding == 0
     assert sender.acknowledged == 5
 
 
@@ -78,17 +79,17 @@ def mute() -> Iterator[str]:
 @pytest.mark.parametrize(
     "ask",
     [
-        Topics.check_reachable,
-        Topics.partition_counts,
-        lambda topics: topics.check_raw({"cdc.raw.shop.orders"}),
-        lambda topics: topics.ensure_raw("cdc.raw.shop.orders"),
-        lambda topics: topics._create("cdc.raw.shop.orders", 1, {}),
-        lambda topics: topics._config("cdc.raw.shop.orders"),
-        lambda topics: topics.read_latest("cdc.tables"),
+        TopicAdmin.check_reachable,
+        TopicAdmin.read_partition_counts,
+        lambda admin: admin.check_raw_topics({"cdc.raw.shop.orders"}),
+        lambda admin: admin.ensure_raw_topic("cdc.raw.shop.orders"),
+        lambda admin: admin._create_topic("cdc.raw.shop.orders", 1, {}),
+        lambda admin: admin._read_config("cdc.raw.shop.orders"),
+        lambda admin: admin.read_latest_values("cdc.tables"),
     ],
     ids=["reachable", "counts", "check", "ensure", "create", "config", "read"],
 )
-def test_a_broker_that_never_answers_is_away(mute: str, ask: Callable[[Topics], object]) -> None:
+def test_a_broker_that_never_answers_is_away(mute: str, ask: Callable[[TopicAdmin], object]) -> None:
     with pytest.raises(CdcError) as caught:
-        ask(Topics(KafkaSettings(bootstrap_servers=mute, connect_timeout_seconds=0.5)))
+        ask(TopicAdmin(KafkaSettings(bootstrap_servers=mute, connect_timeout_seconds=0.5)))
     assert caught.value.code is Code.KAFKA_UNREACHABLE

@@ -1,4 +1,4 @@
-"""When cdc_raw is full at this pace, and what is said of it on the way."""
+"""When cdc_raw will be full at this pace, and the alerts on the way."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cdc_program.node_sizes import MIB
-from publisher.space import Alerts, FullSpan, Space, SpaceWatch
+from publisher.space import FullSpan, Space, SpaceAlerts, SpaceWatch
 from publisher.status import Status, text, verdict
 
 SEGMENT = 32 * MIB
@@ -15,9 +15,9 @@ SEGMENT = 32 * MIB
 
 def filled(watch: SpaceWatch, count: int, *, every: float, first: int = 0, size: int = SEGMENT) -> Space:
     """A node that begins a segment every so many seconds, none of which is deleted."""
-    space = watch.look(first * every, dict.fromkeys(range(first), size))
+    space = watch.update(first * every, dict.fromkeys(range(first), size))
     for number in range(first + 1, count + 1):
-        space = watch.look(number * every, dict.fromkeys(range(number), size))
+        space = watch.update(number * every, dict.fromkeys(range(number), size))
     return space
 
 
@@ -35,14 +35,14 @@ def test_beside_the_index_files_one_segment_fewer_fits() -> None:
 
 def test_what_was_there_at_first_is_no_growth() -> None:
     watch = SpaceWatch(20 * SEGMENT, SEGMENT)
-    space = watch.look(0.0, dict.fromkeys(range(12), SEGMENT))
+    space = watch.update(0.0, dict.fromkeys(range(12), SEGMENT))
     assert (space.arriving, space.seconds_to_full, space.used) == (0.0, None, 12 * SEGMENT)
 
 
 def test_time_within_a_step_counts_down() -> None:
     watch = SpaceWatch(20 * SEGMENT, SEGMENT)
     at_step = filled(watch, 10, every=10.0)
-    later = watch.look(104.0, dict.fromkeys(range(10), SEGMENT))
+    later = watch.update(104.0, dict.fromkeys(range(10), SEGMENT))
     assert at_step.seconds_to_full is not None
     assert later.seconds_to_full == pytest.approx(at_step.seconds_to_full - 4.0, abs=0.5)
 
@@ -50,14 +50,14 @@ def test_time_within_a_step_counts_down() -> None:
 def test_a_node_that_stops_writing_fills_more_and_more_slowly() -> None:
     watch = SpaceWatch(20 * SEGMENT, SEGMENT)
     busy = filled(watch, 10, every=2.0)
-    idle = watch.look(220.0, dict.fromkeys(range(10), SEGMENT))
+    idle = watch.update(220.0, dict.fromkeys(range(10), SEGMENT))
     assert idle.arriving < busy.arriving / 5
 
 
-def test_deleting_as_fast_as_it_comes_is_never_full_but_would_be_without_us() -> None:
+def test_deleting_at_the_rate_of_arrival_is_never_full_but_would_be_without_a_publisher() -> None:
     watch = SpaceWatch(20 * SEGMENT, SEGMENT)
     for number in range(200):
-        space = watch.look(number * 2.0, dict.fromkeys(range(max(number - 2, 0), number + 1), SEGMENT))
+        space = watch.update(number * 2.0, dict.fromkeys(range(max(number - 2, 0), number + 1), SEGMENT))
     assert space.leaving == pytest.approx(space.arriving, rel=0.1)
     assert space.seconds_without_drain == pytest.approx((20 - 3 + 2) * 2.0, rel=0.1)
     assert space.seconds_to_full is None or space.seconds_to_full > 300
@@ -66,14 +66,14 @@ def test_deleting_as_fast_as_it_comes_is_never_full_but_would_be_without_us() ->
 def drained(watch: SpaceWatch, until: int) -> None:
     """A segment a second, each deleted a second later."""
     for second in range(until):
-        watch.look(second, dict.fromkeys(range(max(second - 1, 0), second + 1), SEGMENT))
+        watch.update(second, dict.fromkeys(range(max(second - 1, 0), second + 1), SEGMENT))
 
 
-def test_what_kafka_has_ended_is_not_hoped_for() -> None:
+def test_space_freed_before_the_wait_does_not_count() -> None:
     watch = SpaceWatch(100 * SEGMENT, SEGMENT)
     drained(watch, 200)
     for second in range(200, 220):  # from here on nothing is deleted, and soon it is known why
-        space = watch.look(second, dict.fromkeys(range(199, second + 1), SEGMENT), is_waiting=second > 210)
+        space = watch.update(second, dict.fromkeys(range(199, second + 1), SEGMENT), is_waiting=second > 210)
     assert space.leaving == 0.0
     assert space.seconds_to_full == pytest.approx(100 - 21 + 2)
 
@@ -82,15 +82,15 @@ def test_what_goes_while_it_waits_counts() -> None:
     watch = SpaceWatch(100 * SEGMENT, SEGMENT)
     drained(watch, 200)
     for second in range(200, 300):  # to the spool
-        space = watch.look(second, dict.fromkeys(range(second - 1, second + 1), SEGMENT), is_waiting=True)
+        space = watch.update(second, dict.fromkeys(range(second - 1, second + 1), SEGMENT), is_waiting=True)
     assert space.leaving == pytest.approx(SEGMENT, rel=0.1)
 
 
-def test_what_clients_have_ended_is_not_feared() -> None:
+def test_clients_that_have_left_do_not_count() -> None:
     watch = SpaceWatch(100 * SEGMENT, SEGMENT)
     drained(watch, 200)
     for second in range(200, 241):
-        space = watch.look(second, {199: SEGMENT})
+        space = watch.update(second, {199: SEGMENT})
     assert space.seconds_to_full is None or space.seconds_to_full > 1000
 
 
@@ -101,25 +101,26 @@ def test_full_is_full() -> None:
     assert verdict(of(space)).startswith("not safe to stop: cdc_raw is full")
 
 
-def test_each_threshold_is_told_once_and_again_after_it_was_left() -> None:
-    alerts = Alerts()
-    told = [alerts.crossed(Space(used, 100, 0, 0, None, None)) for used in (10, 50, 60, 92, 95, 40, 55)]
-    assert told == [None, 50, None, 90, None, None, 50]
+def test_each_threshold_is_reported_once_and_again_after_it_was_left() -> None:
+    alerts = SpaceAlerts()
+    crossed = [alerts.find_crossed(Space(used, 100, 0, 0, None, None)) for used in (10, 50, 60, 92, 95, 40, 55)]
+    assert crossed == [None, 50, None, 90, None, None, 50]
 
 
-def test_a_full_span_is_told_when_it_is_over() -> None:
-    alerts = Alerts()
+def test_a_full_span_is_reported_when_it_is_over() -> None:
+    alerts = SpaceAlerts()
     full, free = Space(101, 100, 0, 0, None, None), Space(90, 100, 0, 0, None, None)
-    assert [alerts.full_span(space, clock) for space, clock in ((free, 1.0), (full, 2.0), (full, 3.0))] == [None] * 3
-    assert alerts.full_span(free, 4.0) == FullSpan(2.0, 4.0, began_before=False)
-    assert alerts.full_span(free, 5.0) is None
+    spans = [alerts.find_full_span(space, clock) for space, clock in ((free, 1.0), (full, 2.0), (full, 3.0))]
+    assert spans == [None] * 3
+    assert alerts.find_full_span(free, 4.0) == FullSpan(2.0, 4.0, began_before=False)
+    assert alerts.find_full_span(free, 5.0) is None
 
 
 def test_what_was_full_at_the_start_was_so_before() -> None:
-    alerts, free, full = Alerts(), Space(10, 100, 0, 0, None, None), Space(101, 100, 0, 0, 0, 0)
+    alerts, free, full = SpaceAlerts(), Space(10, 100, 0, 0, None, None), Space(101, 100, 0, 0, 0, 0)
     for began_before in (True, False):
-        assert alerts.full_span(full, 2.0) is None
-        assert alerts.full_span(free, 3.0) == FullSpan(2.0, 3.0, began_before)
+        assert alerts.find_full_span(full, 2.0) is None
+        assert alerts.find_full_span(free, 3.0) == FullSpan(2.0, 3.0, began_before)
 
 
 def test_a_person_reads_whether_to_stop() -> None:
@@ -131,19 +132,19 @@ def test_a_person_reads_whether_to_stop() -> None:
     assert verdict(of(slow)._replace(in_flight=3)) == (
         "safe to stop: nothing is lost, cdc_raw has room for 0:32:00; 3 messages in flight are sent again"
     )
-    shown = text(of(slow)._replace(waiting="CDC-020 Kafka does not answer", losing=("durable_writes is off",)))
-    assert "waiting   CDC-020 Kafka does not answer" in shown
-    assert "losing    durable_writes is off" in shown
+    shown = text(of(slow)._replace(waiting="CDC-020 Kafka does not answer", losses=("durable_writes is off",)))
+    assert "waiting     CDC-020 Kafka does not answer" in shown
+    assert "losing      durable_writes is off" in shown
     assert shown.splitlines()[-1] == verdict(of(slow))
 
 
 def test_a_status_goes_through_json() -> None:
-    status = of(Space(1, 2, 3.0, 4.0, None, 5.0))._replace(losing=("a", "b"))
+    status = of(Space(1, 2, 3.0, 4.0, None, 5.0))._replace(losses=("a", "b"))
     assert Status.from_json(json.loads(json.dumps(status._asdict()))) == status
 
 
 def of(space: Space) -> Status:
-    used, full_at, arriving, leaving, to_full, without_us, _ = space
+    used, full_at, arriving, leaving, to_full, if_stopped, _ = space
     return Status(
         "host",
         "cluster",
@@ -154,5 +155,5 @@ def of(space: Space) -> Status:
         arriving=arriving,
         leaving=leaving,
         seconds_to_full=to_full,
-        seconds_without_us=without_us,
+        seconds_to_full_if_stopped=if_stopped,
     )

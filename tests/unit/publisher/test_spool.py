@@ -1,4 +1,4 @@
-"""Segments that go to the spool: each mutation is read once more or less, whatever moment a move is cut short."""
+"""Segments that move to the spool: every mutation is read, at whatever moment a move is interrupted."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import pytest
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import PublisherSettings
 from publisher import segment_disposal
-from publisher.cdc_raw import segments
-from publisher.inflight import Mark
+from publisher.cdc_raw import list_cdc_segments
+from publisher.inflight import PendingPosition
 from publisher.position import Positions
-from publisher.segment_disposal import Disposal, open_disposal
+from publisher.segment_disposal import SegmentDisposal, open_segment_disposal
 from publisher.space import Space
-from publisher.spool import AT_ONCE, Spool, open_spool, spool_above
-from publisher.tail import Tails
+from publisher.spool import SEGMENTS_PER_CALL, Spool, open_spool, spool_above
+from publisher.tail import SegmentTails
 from tests.support.publisher.segment_files import SegmentFileBuilder, mutation
 from tests.support.small_disk import small_disk
 
@@ -70,7 +70,7 @@ def opened(folder: Path, *, max_mib: int = 100) -> Spool:
 
 def read(cdc_raw: Path, spool: Spool) -> list[bytes]:
     """As a publisher that starts."""
-    tails = Tails(cdc_raw, Positions.load(cdc_raw / "position.json", HOST), spool=spool)
+    tails = SegmentTails(cdc_raw, Positions.load(cdc_raw / "position.json", HOST), spool=spool)
     return [entry.mutation for tail in tails.poll() for entry in tail.entries()]
 
 
@@ -114,7 +114,7 @@ def test_a_move_cut_short_anywhere_loses_nothing_and_doubles_nothing(
                 another_filesystem(patch)
             die_at(step, patch)
             try:
-                done = list(opened(tmp_path).relieve(segments(cdc_raw), 1))
+                done = list(opened(tmp_path).take_oldest(list_cdc_segments(cdc_raw), 1))
             except Killed:
                 done = []
         again = opened(tmp_path)
@@ -122,8 +122,8 @@ def test_a_move_cut_short_anywhere_loses_nothing_and_doubles_nothing(
         if done:
             break
         for file in again.files():  # as far as it got counts: the next try begins with it here
-            if file.id not in {each.id for each in segments(cdc_raw)}:
-                segment_disposal.move(file, cdc_raw)
+            if file.id not in {each.id for each in list_cdc_segments(cdc_raw)}:
+                segment_disposal.move_segment(file, cdc_raw)
             else:
                 file.delete()
     assert step > (5 if is_same_filesystem else 8)
@@ -131,16 +131,18 @@ def test_a_move_cut_short_anywhere_loses_nothing_and_doubles_nothing(
 
 
 def test_the_oldest_that_are_complete_go_and_are_read_first(tmp_path: Path, cdc_raw: Path) -> None:
-    written = fill(cdc_raw, AT_ONCE + 2)
+    written = fill(cdc_raw, SEGMENTS_PER_CALL + 2)
     there = opened(tmp_path)
-    size = segments(cdc_raw)[0].path.stat().st_size
-    moved = list(there.relieve(segments(cdc_raw), 2 * size + 1))
+    size = list_cdc_segments(cdc_raw)[0].path.stat().st_size
+    moved = list(there.take_oldest(list_cdc_segments(cdc_raw), 2 * size + 1))
     assert [file.id for file in moved] == [FIRST, FIRST + 1, FIRST + 2]
-    assert len(list(there.relieve(segments(cdc_raw), 100 * size))) == AT_ONCE - 1  # the one in use stays
-    assert len(segments(cdc_raw)) == 1
+    assert (
+        len(list(there.take_oldest(list_cdc_segments(cdc_raw), 100 * size))) == SEGMENTS_PER_CALL - 1
+    )  # the one in use stays
+    assert len(list_cdc_segments(cdc_raw)) == 1
     assert there.bytes == sum(file.path.stat().st_size for file in there.files())
-    assert there.moved == AT_ONCE + 2
-    assert list(there.relieve(segments(cdc_raw), 0)) == []
+    assert there.moved == SEGMENTS_PER_CALL + 2
+    assert list(there.take_oldest(list_cdc_segments(cdc_raw), 0)) == []
     assert read(cdc_raw, opened(tmp_path)) == written
 
 
@@ -148,16 +150,16 @@ def test_a_segment_is_read_on_where_it_was_while_it_moves(tmp_path: Path, cdc_ra
     written = fill(cdc_raw, 2)
     there = opened(tmp_path)
     positions = Positions.load(tmp_path / "position.json", HOST)
-    tails = Tails(cdc_raw, positions, spool=there)
+    tails = SegmentTails(cdc_raw, positions, spool=there)
     first, second, last = tails.poll()
     entries = first.entries()
     found = [next(entries).mutation]
-    for moved in there.relieve(segments(cdc_raw), 1 << 30):
+    for moved in there.take_oldest(list_cdc_segments(cdc_raw), 1 << 30):
         tails.relocate(moved)
     found += [entry.mutation for tail in (entries, second.entries(), last.entries()) for entry in tail]
     assert found == written
-    assert tails.bytes_behind() > 0
-    positions.move([Mark(tail.file.id, tail.position, is_end=tail.is_at_end) for tail in (first, second)])
+    assert tails.unacknowledged_bytes() > 0
+    positions.move([PendingPosition(tail.file.id, tail.position, is_end=tail.is_at_end) for tail in (first, second)])
     for tail in (first, second):
         tail.file.delete()
         there.forget(tail.file)
@@ -170,14 +172,14 @@ def test_a_full_spool_and_a_short_disk_take_nothing_more(
 ) -> None:
     written = fill(cdc_raw, 3, size=MIB * 3 // 4)
     there = opened(tmp_path, max_mib=1)
-    assert len(list(there.relieve(segments(cdc_raw), 1 << 30))) == 1
+    assert len(list(there.take_oldest(list_cdc_segments(cdc_raw), 1 << 30))) == 1
     assert "spool_max_mib" in there.problem
     there.max_bytes = 100 * MIB
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(1000, 901, 99))
-    assert list(there.relieve(segments(cdc_raw), 1 << 30)) == []
+    assert list(there.take_oldest(list_cdc_segments(cdc_raw), 1 << 30)) == []
     assert "10 %" in there.problem
     monkeypatch.undo()
-    assert len(list(there.relieve(segments(cdc_raw), 1 << 30))) == 2
+    assert len(list(there.take_oldest(list_cdc_segments(cdc_raw), 1 << 30))) == 2
     assert there.problem == ""
     assert read(cdc_raw, there) == written
 
@@ -186,20 +188,20 @@ def test_a_tenth_of_a_real_disk_stays_free(tmp_path: Path, cdc_raw: Path) -> Non
     written = fill(cdc_raw, 5, size=MIB)
     with small_disk(tmp_path / "disk", 4) as disk:
         there = Spool(disk / "spool", 100 * MIB, is_on=True)
-        assert len(list(there.relieve(segments(cdc_raw), 1 << 30))) == 3
+        assert len(list(there.take_oldest(list_cdc_segments(cdc_raw), 1 << 30))) == 3
         assert "10 %" in there.problem
         assert shutil.disk_usage(disk).free >= 4 * MIB // 10
         assert read(cdc_raw, there) == written
 
 
-def test_what_cannot_be_moved_stays_and_is_told(tmp_path: Path, cdc_raw: Path) -> None:
+def test_what_cannot_be_moved_stays_and_is_reported(tmp_path: Path, cdc_raw: Path) -> None:
     written = fill(cdc_raw, 2)
     there = opened(tmp_path)
     (there.folder).rmdir()
     there.folder.write_text("no folder")
     with pytest.raises(NotADirectoryError):
         there.folder.joinpath("x").stat()
-    assert list(there.relieve(segments(cdc_raw), 1)) == []
+    assert list(there.take_oldest(list_cdc_segments(cdc_raw), 1)) == []
     assert "cannot be moved" in there.problem
     assert read(cdc_raw, there) == written
 
@@ -207,7 +209,7 @@ def test_what_cannot_be_moved_stays_and_is_told(tmp_path: Path, cdc_raw: Path) -
 def test_nothing_moves_unless_it_is_asked_for(tmp_path: Path, cdc_raw: Path) -> None:
     fill(cdc_raw, 2)
     off = Spool(tmp_path / "spool", 100 * MIB, is_on=False)
-    assert list(off.relieve(segments(cdc_raw), 1 << 30)) == []
+    assert list(off.take_oldest(list_cdc_segments(cdc_raw), 1 << 30)) == []
     assert not off.folder.exists()
 
 
@@ -215,7 +217,7 @@ def test_a_spool_that_is_set_elsewhere_is_not_forgotten(tmp_path: Path, cdc_raw:
     fill(cdc_raw, 1)
     own: dict[str, Any] = {"state_directory": tmp_path, "on_full": "spool"}
     here = open_spool(PublisherSettings(**own, spool_directory=tmp_path / "one"), HOST)
-    [moved] = here.relieve(segments(cdc_raw), 1)
+    [moved] = here.take_oldest(list_cdc_segments(cdc_raw), 1)
     assert moved.path.parent == tmp_path / "one" / str(HOST)
     with pytest.raises(CdcError) as caught:
         open_spool(PublisherSettings(state_directory=tmp_path), HOST)
@@ -239,24 +241,24 @@ def test_a_published_segment_that_cannot_be_deleted_stays(cdc_raw: Path, monkeyp
         raise PermissionError(errno.EACCES, "Permission denied")
 
     fill(cdc_raw, 1)
-    [file, _] = segments(cdc_raw)
+    [file, _] = list_cdc_segments(cdc_raw)
     monkeypatch.setattr(Path, "unlink", refuse)
     with pytest.raises(CdcError, match="cannot be deleted: Permission denied") as caught:
-        open_disposal(PublisherSettings()).dispose(file)
+        open_segment_disposal(PublisherSettings()).dispose(file)
     assert caught.value.code is Code.SEGMENTS_STUCK
 
 
 @pytest.mark.parametrize("choice", ["delete", "keep", "folder"])
-def test_a_published_segment_goes_where_it_is_told(tmp_path: Path, cdc_raw: Path, choice: str) -> None:
+def test_a_published_segment_goes_where_the_settings_say(tmp_path: Path, cdc_raw: Path, choice: str) -> None:
     fill(cdc_raw, 1)
-    [file, _] = segments(cdc_raw)
+    [file, _] = list_cdc_segments(cdc_raw)
     content = file.path.read_bytes()
-    disposal: Disposal = open_disposal(
+    disposal: SegmentDisposal = open_segment_disposal(
         PublisherSettings(processed_segments=choice if choice != "folder" else str(tmp_path / "old"))
     )
     assert disposal.dispose(file) == (choice != "keep")
     assert file.path.exists() == file.index_path.exists() == (choice == "keep")
     if choice == "folder":
-        kept: list[SegmentFile] = segments(tmp_path / "old")
+        kept: list[SegmentFile] = list_cdc_segments(tmp_path / "old")
         assert [each.path.read_bytes() for each in kept] == [content]
         assert kept[0].index_path.exists()

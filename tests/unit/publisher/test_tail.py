@@ -1,4 +1,4 @@
-"""Tailing of segments that grow, finish, vanish and come back, on files as Cassandra writes them."""
+"""Tails of segments that grow, finish, disappear and return, on files as Cassandra writes them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from cassandra_files.segments import WINDOW, remove_orphaned_indexes
 from cassandra_storage.commitlog import index_file_name
 from cdc_program.errors import CdcError, Code
 from publisher import cdc_raw, tail
-from publisher.inflight import Mark
+from publisher.inflight import PendingPosition
 from publisher.position import Positions
-from publisher.tail import Tails
+from publisher.tail import SegmentTails
 from tests.support.cassandra_files.coded import CODECS, FORMS, Form
 from tests.support.cassandra_storage.segment_builder import NAME
 from tests.support.publisher.segment_files import SegmentFileBuilder, mutation
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 FIRST = 1_700_000_000_000
 
 
-def new_tails(folder: Path) -> tuple[Tails, Positions]:
+def new_tails(folder: Path) -> tuple[SegmentTails, Positions]:
     positions = Positions.load(folder / "position.json", UUID(int=1))
-    return Tails(folder, positions), positions
+    return SegmentTails(folder, positions), positions
 
 
-def read_all(tails: Tails) -> list[bytes]:
+def read_all(tails: SegmentTails) -> list[bytes]:
     return [entry.mutation for tail in tails.poll() for entry in tail.entries()]
 
 
@@ -88,7 +88,7 @@ def test_reading_goes_on_behind_what_is_acknowledged(
     tails, positions = new_tails(folder)
     done = min(resume_after, count)
     if done:
-        positions.move([Mark(FIRST, positions_after[done - 1])])
+        positions.move([PendingPosition(FIRST, positions_after[done - 1])])
     assert read_all(tails) == [mutation(number) for number in range(done, count)]
 
 
@@ -126,7 +126,7 @@ def test_segments_without_an_index_are_left_alone_and_may_go(
     assert tails.poll() == []
     segment.path.unlink()
     assert tails.poll() == []
-    assert "vanished" not in capsys.readouterr().out
+    assert "disappeared" not in capsys.readouterr().out
 
 
 def test_a_segment_that_vanishes_unread_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,7 +137,7 @@ def test_a_segment_that_vanishes_unread_is_reported(tmp_path: Path, capsys: pyte
     assert len(tails.poll()) == 1
     segment.path.unlink()
     assert tails.poll() == []
-    assert "vanished" in capsys.readouterr().out
+    assert "disappeared" in capsys.readouterr().out
 
 
 def test_a_finished_segment_that_reappears_is_not_read_again(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_finished_segment_that_reappears_is_not_read_again(tmp_path: Path) -> 
     segment.append(mutation(0))
     segment.sync(complete=True)
     tails, positions = new_tails(tmp_path)
-    positions.move([Mark(FIRST, 99, is_end=True)])
+    positions.move([PendingPosition(FIRST, 99, is_end=True)])
     assert tails.poll() == []
 
 
@@ -236,8 +236,8 @@ def test_a_segment_completed_without_a_crash_has_no_torn_end(tmp_path: Path) -> 
 def test_a_segment_that_its_node_left_behind_is_read_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Flushed, then the node crashed: the index is never completed, and durable entries may lie behind its number."""
-    monkeypatch.setattr(tail, "LEFT_BEHIND_SECONDS", 0.0)
+    """Flushed, then the node crashed: the index is never completed, and durable entries may follow its offset."""
+    monkeypatch.setattr(tail, "ABANDONED_SECONDS", 0.0)
     first, second = SegmentFileBuilder(tmp_path, FIRST), SegmentFileBuilder(tmp_path, FIRST + 1)
     first.append(mutation(0))
     first.sync()
@@ -263,7 +263,7 @@ def test_a_passed_segment_is_not_left_behind_while_it_may_grow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
     """The commit log still has it, or has just let go of it."""
-    monkeypatch.setattr(tail, "LEFT_BEHIND_SECONDS", seconds)
+    monkeypatch.setattr(tail, "ABANDONED_SECONDS", seconds)
     first, second = SegmentFileBuilder(tmp_path, FIRST), SegmentFileBuilder(tmp_path, FIRST + 1)
     tails, _ = new_tails(tmp_path)
     for segment in (first, second):
@@ -285,7 +285,7 @@ def test_compressed_and_encrypted_segments(tmp_path: Path, form: Form) -> None:
     sections = [[mutation(0), mutation(1)], [mutation(2)], [mutation(3)]]
     path = tmp_path / NAME
     index_path = tmp_path / index_file_name(NAME)
-    tails = Tails(tmp_path, Positions.load(tmp_path / "position.json", UUID(int=1)), CODECS)
+    tails = SegmentTails(tmp_path, Positions.load(tmp_path / "position.json", UUID(int=1)), CODECS)
     offset = form.header_size
     read = []
     for count, section in enumerate(sections, start=1):
@@ -307,10 +307,10 @@ def test_a_torn_section(tmp_path: Path) -> None:
     data = form.segment([[mutation(0)], [mutation(1)]])[:-3]
     (tmp_path / NAME).write_bytes(data)
     (tmp_path / index_file_name(NAME)).write_text(f"{len(data)}\nCOMPLETED")
-    assert read_all(Tails(tmp_path, new_tails(tmp_path)[1], CODECS)) == [mutation(0)]
+    assert read_all(SegmentTails(tmp_path, new_tails(tmp_path)[1], CODECS)) == [mutation(0)]
     (tmp_path / index_file_name(NAME)).write_text(f"{len(data) + 9}\nCOMPLETED")
     with pytest.raises(CdcError, match=f"in the section at byte {len(form.segment([[mutation(0)]]))} of the file"):
-        read_all(Tails(tmp_path, new_tails(tmp_path)[1], CODECS))
+        read_all(SegmentTails(tmp_path, new_tails(tmp_path)[1], CODECS))
 
 
 def test_a_compression_that_is_not_known(tmp_path: Path) -> None:
@@ -339,7 +339,7 @@ def test_damage_stops_with_segment_and_position(tmp_path: Path) -> None:
 
 def test_a_cdc_raw_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(CdcError) as caught:
-        cdc_raw.segments(tmp_path / "nowhere")
+        cdc_raw.list_cdc_segments(tmp_path / "nowhere")
     assert caught.value.code is Code.CDC_RAW_MISSING
 
 
@@ -347,7 +347,7 @@ def test_deleting_removes_log_and_index_and_start_removes_orphans(tmp_path: Path
     segment, other = SegmentFileBuilder(tmp_path, FIRST), SegmentFileBuilder(tmp_path, FIRST + 1)
     segment.sync()
     other.sync()
-    [file, _] = cdc_raw.segments(tmp_path)
+    [file, _] = cdc_raw.list_cdc_segments(tmp_path)
     file.delete()
     assert sorted(path.name for path in tmp_path.iterdir()) == [other.path.name, other.index_path.name]
     other.path.unlink()
@@ -357,7 +357,7 @@ def test_deleting_removes_log_and_index_and_start_removes_orphans(tmp_path: Path
 
 def test_versions_without_an_index_are_complete_on_arrival(tmp_path: Path) -> None:
     (tmp_path / f"CommitLog-6-{FIRST}.log").touch()
-    [file] = cdc_raw.segments(tmp_path)
+    [file] = cdc_raw.list_cdc_segments(tmp_path)
     index = file.read_index()
     assert index is not None
     assert index.is_completed

@@ -1,0 +1,79 @@
+"""What the publisher does besides reading: acknowledgements, the saved position, heartbeats, status, node checks."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from publisher.acknowledgements import Acknowledgements
+from publisher.heartbeats import HeartbeatSender
+from publisher.interval import Interval
+from publisher.memory import release_free_memory
+from publisher.segment_cleanup import SegmentCleanup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cdc_program.settings import PublisherSettings
+    from publisher.sides import KafkaSide, NodeSide
+    from publisher.status_collector import StatusCollector
+
+SAVE_SECONDS = 0.2
+STATUS_SECONDS = 1.0
+NODE_CHECK_SECONDS = 60.0
+
+
+class Housekeeping:
+    """The loop calls `serve` between mutations and wherever it waits. `beat` reports to the health check."""
+
+    def __init__(
+        self,
+        settings: PublisherSettings,
+        node: NodeSide,
+        kafka: KafkaSide,
+        status: StatusCollector,
+        beat: Callable[[], None],
+    ) -> None:
+        now = monotonic()
+        self._node = node
+        self._kafka = kafka
+        self._status = status
+        self._progress = status.progress
+        self._beat = beat
+        self._acknowledgements = Acknowledgements(kafka, node.positions, status.progress)
+        self._cleanup = SegmentCleanup(node.tails.folder, node, status.progress)
+        self._heartbeats = HeartbeatSender(settings.heartbeat_seconds, node, kafka)
+        self._save_interval = Interval(SAVE_SECONDS, now)
+        self._status_interval = Interval(STATUS_SECONDS, now)
+        self._node_check_interval = Interval(NODE_CHECK_SECONDS, now)
+
+    def serve(self, seconds: float) -> None:
+        """Handle acknowledgements for up to `seconds`, then do the work that is due."""
+        self._beat()
+        if self._acknowledgements.collect(seconds):
+            self._cleanup.request()
+        now = monotonic()
+        if self._save_interval.is_due(now):
+            self._node.positions.save()
+            self._cleanup.dispose_of_finished(now)
+        if self._status_interval.is_due(now):
+            self._heartbeats.send_due(now)
+            self._log_progress(now)
+            self._cleanup.relieve_cdc_raw(self._status.collect(now))
+        if self._node_check_interval.is_due(now):
+            self._check_node()
+            release_free_memory()
+
+    def stop(self, seconds: float) -> None:
+        """Wait up to `seconds` for the messages in flight, and save the position."""
+        self._acknowledgements.collect_last(seconds)
+
+    def _log_progress(self, now: float) -> None:
+        sender = self._kafka.sender
+        self._progress.check_stall(now, sender.acknowledged, len(sender), self._kafka.in_flight.oldest)
+        self._progress.log_progress(now, self._node.positions.published_up_to, len(sender))
+
+    def _check_node(self) -> None:
+        self._node.loss_watch.check_again()
+        self._node.positions.check_node(self._node.loss_watch.node.host_id)
+        self._status.follow_node()

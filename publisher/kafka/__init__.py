@@ -1,0 +1,1 @@
+"""Kafka as the publisher uses it. The only package that imports confluent_kafka."""

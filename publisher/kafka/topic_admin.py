@@ -1,0 +1,201 @@
+"""Creates and checks the publisher's topics, and reads the tables topic."""
+
+from __future__ import annotations
+
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import structlog
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, NewTopic, ResourceType
+
+from cdc_program.errors import CdcError, Code
+from cdc_program.kafka import GROUP_REFUSED, WITHOUT_GROUP, client_config
+from publisher.kafka.errors import kafka_error, unreachable_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from collections.abc import Set as AbstractSet
+    from concurrent.futures import Future
+
+    from cdc_program.settings import KafkaSettings
+
+MAX_MESSAGE_BYTES = 32 * 1024 * 1024  # a mutation is at most half a segment, 16 MiB by default
+_TABLES_PARTITION = 0
+_RAW_TOPIC_CONFIG = {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete"}
+_NEEDED_RIGHTS = (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+
+class TopicAdmin:
+    """Creates the topics that are missing, and checks the settings of those that exist."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._admin = AdminClient(self._client_config({}))
+
+    def check_reachable(self) -> None:
+        """CdcError KAFKA_UNREACHABLE with the client's reason if no broker answers, KAFKA_REFUSED if the login fails.
+        Uses a client of its own: a client keeps its reasons until they are read.
+        """
+        reported: list[KafkaError] = []
+        client = AdminClient(self._client_config({"error_cb": reported.append}))
+        try:
+            client.list_topics(timeout=self._settings.connect_timeout_seconds)
+        except KafkaException as error:
+            client.poll(0)
+            reasons = {reason.name(): reason for reason in reported}
+            refused = reasons.pop("_AUTHENTICATION", None)
+            if refused is not None:
+                raise kafka_error(refused, self._settings) from error
+            reasons.pop("_ALL_BROKERS_DOWN", None)
+            texts = [reason.str() for reason in reasons.values()] or [error.args[0].str()]
+            raise unreachable_error(self._settings, "; ".join(texts)) from error
+
+    def find_missing_rights(self, names: Iterable[str]) -> list[str]:
+        """A line for each right that this user lacks on those of the topics that exist. A broker without an authorizer
+        reports no rights, and forbids nothing.
+        """
+        existing = sorted(self.read_partition_counts().keys() & set(names))
+        if not existing:
+            return []
+        answers = self._admin.describe_topics(TopicCollection(existing), include_authorized_operations=True)
+        problems = []
+        for name, answer in answers.items():
+            try:
+                allowed = self._wait_for(answer).authorized_operations
+            except KafkaException as error:
+                problems.append(f"This user may not describe the topic {name}: {error.args[0].str()}.")
+                continue
+            missing = [right.name for right in _NEEDED_RIGHTS if allowed and right not in allowed]
+            if missing:
+                problems.append(f"This user lacks rights on the topic {name}: {', '.join(missing)}.")
+        return problems
+
+    def ensure_raw_topic(self, topic: str) -> int:
+        """Create the raw topic, or check it: LogAppendTime, and no compaction. Returns its number of partitions."""
+        creation_config = {
+            "retention.ms": str(self._settings.raw_retention_hours * 3_600_000),
+            "max.message.bytes": str(MAX_MESSAGE_BYTES),
+        }
+        return self._ensure_topic(topic, self._settings.raw_partitions, _RAW_TOPIC_CONFIG, creation_config)
+
+    def check_raw_topics(self, topics: AbstractSet[str]) -> None:
+        """Check those of the raw topics that exist: somebody may have altered or recreated one. If the settings of a
+        topic can no longer be read, this is logged and does not stop the publisher. CdcError TOPIC_SETTINGS or
+        KAFKA_UNREACHABLE.
+        """
+        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+        answers = self._admin.describe_configs(resources) if resources else {}
+        for resource, answer in answers.items():
+            try:
+                entries = self._wait_for(answer)
+            except KafkaException as error:
+                problem = kafka_error(error.args[0], self._settings, resource.name)
+                if problem.code is Code.KAFKA_UNREACHABLE:
+                    raise problem from error
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:  # the sender reports a missing topic
+                    log.warning("cannot check a raw topic", code=problem.code.text, problem=problem.problem)
+                continue
+            _check_config(resource.name, {name: entry.value for name, entry in entries.items()}, _RAW_TOPIC_CONFIG)
+
+    def ensure_tables_topic(self, topic: str) -> None:
+        """Create the compacted topic of table schemas, or check it."""
+        partitions = self._ensure_topic(topic, 1, {"cleanup.policy": "compact"}, {})
+        if partitions != 1:
+            raise _wrong_settings(topic, f"has {partitions} partitions; it must have one")
+
+    def read_partition_counts(self) -> dict[str, int]:
+        """The number of partitions of each topic that exists; CdcError KAFKA_UNREACHABLE."""
+        try:
+            topics = self._admin.list_topics(timeout=self._settings.connect_timeout_seconds).topics
+        except KafkaException as error:
+            raise kafka_error(error.args[0], self._settings) from error
+        return {name: len(topic.partitions) for name, topic in topics.items()}
+
+    def read_latest_values(self, topic: str) -> dict[bytes, bytes]:
+        """The latest value of each key in a topic with one partition, up to its current end."""
+        latest: dict[bytes, bytes] = {}
+        consumer = Consumer(self._client_config(WITHOUT_GROUP))
+        try:
+            consumer.assign([TopicPartition(topic, _TABLES_PARTITION, 0)])
+            while True:
+                message = consumer.poll(self._settings.connect_timeout_seconds)
+                if message is None:
+                    raise unreachable_error(self._settings, "timed out", topic)
+                error = message.error()
+                if error is not None and error.name() == GROUP_REFUSED:
+                    continue
+                if error is None:
+                    latest[message.key() or b""] = message.value() or b""
+                elif error.name() == "_PARTITION_EOF":
+                    return latest
+                else:
+                    raise kafka_error(error, self._settings, topic)
+        finally:
+            consumer.close()
+
+    def _client_config(self, more: Mapping[str, object]) -> dict[str, Any]:
+        return {**client_config(self._settings), "log_level": 0, **more}
+
+    def _ensure_topic(
+        self, topic: str, partitions: int, wanted: Mapping[str, str], creation_config: Mapping[str, str]
+    ) -> int:
+        known = self.read_partition_counts().get(topic)
+        if known is None:
+            self._create_topic(topic, partitions, {**wanted, **creation_config})
+            known = self.read_partition_counts().get(topic, partitions)
+        _check_config(topic, self._read_config(topic), wanted)
+        return known
+
+    def _create_topic(self, topic: str, partitions: int, config: dict[str, str]) -> None:
+        new = NewTopic(
+            topic,
+            num_partitions=partitions,
+            replication_factor=self._settings.replication_factor,
+            config=config,
+        )
+        try:
+            self._wait_for(self._admin.create_topics([new])[topic])
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise kafka_error(error.args[0], self._settings, topic) from error
+
+    def _read_config(self, topic: str) -> dict[str, str]:
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        deadline = monotonic() + self._settings.connect_timeout_seconds
+        while True:
+            try:
+                answer = self._admin.describe_configs([resource])[resource]
+                entries = self._wait_for(answer)
+                return {name: entry.value for name, entry in entries.items()}
+            except KafkaException as error:
+                is_new = error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART  # not on every broker yet
+                if not is_new or monotonic() > deadline:
+                    raise kafka_error(error.args[0], self._settings, topic) from error
+            sleep(0.1)
+
+    def _wait_for(self, answer: Future[T]) -> T:
+        """KafkaException, also if there is no answer in time: the client itself would wait longer."""
+        try:
+            return answer.result(self._settings.connect_timeout_seconds)
+        except TimeoutError as error:
+            raise KafkaException(KafkaError(KafkaError.REQUEST_TIMED_OUT, "no answer in time")) from error
+
+
+def _check_config(topic: str, actual: Mapping[str, str | None], wanted: Mapping[str, str]) -> None:
+    """CdcError TOPIC_SETTINGS."""
+    for name, value in wanted.items():
+        if actual.get(name) != value:
+            raise _wrong_settings(topic, f"has {name}={actual.get(name)}; it must be {value}")
+
+
+def _wrong_settings(topic: str, problem: str) -> CdcError:
+    return CdcError(
+        Code.TOPIC_SETTINGS,
+        f"The topic {topic} {problem}.",
+        "Alter the topic (kafka-configs.sh), or delete it if it is empty: the publisher then creates it correctly.",
+    )

@@ -1,0 +1,58 @@
+"""Sends the messages of a mutation to their raw topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cdc_messages import raw
+from publisher.raw_topics import send_to_all_raw_partitions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from publisher.housekeeping import Housekeeping
+    from publisher.inflight import PendingMessages
+    from publisher.kafka.sender import Sender
+    from publisher.messages import OutgoingMessage
+    from publisher.progress import Progress
+    from publisher.table_follower import TableFollower
+
+FULL_QUEUE_SECONDS = 0.1
+
+
+class MutationSender:
+    """Does the housekeeping while the queue to Kafka is full."""
+
+    def __init__(self, sender: Sender, tables: TableFollower, housekeeping: Housekeeping, progress: Progress) -> None:
+        self._sender = sender
+        self._tables = tables
+        self._housekeeping = housekeeping
+        self._progress = progress
+
+    def send(self, messages: Iterable[OutgoingMessage], pending: PendingMessages) -> None:
+        """`pending` counts each of the messages as one outstanding message."""
+        for outgoing in messages:
+            if outgoing.is_for_all_raw_partitions:
+                self._send_to_all_raw_partitions(outgoing, pending)
+            else:
+                self._send_by_key(outgoing, pending)
+
+    def _send_by_key(self, outgoing: OutgoingMessage, pending: PendingMessages) -> None:
+        raw_topic = self._tables.raw_topic_of(outgoing.table)
+        value = raw.encode(outgoing.message, raw_topic.schema_id)
+        while not self._sender.send(raw_topic.name, outgoing.partition_key, value, pending):
+            self._wait_for_room()
+        self._progress.messages += 1
+        self._progress.bytes += len(value)
+
+    def _send_to_all_raw_partitions(self, outgoing: OutgoingMessage, pending: PendingMessages) -> None:
+        """Raw partitions that were added a moment ago must get it too."""
+        self._tables.raw_topic_of(outgoing.table)  # open: only open topics are counted again
+        self._tables.refresh_partition_counts()
+        raw_topic = self._tables.raw_topic_of(outgoing.table)
+        value = raw.encode(outgoing.message, raw_topic.schema_id)
+        send_to_all_raw_partitions(self._sender, raw_topic, value, pending, self._wait_for_room)
+        pending.acknowledge()  # one outstanding message was counted for it; those of all raw partitions replace it
+
+    def _wait_for_room(self) -> None:
+        self._housekeeping.serve(FULL_QUEUE_SECONDS)

@@ -1,0 +1,56 @@
+"""Removes segments from cdc_raw: finished ones are disposed of, unread ones move to the spool while cdc_raw fills."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cdc_program.errors import CdcError
+from publisher.cdc_raw import list_cdc_segments
+from publisher.spool import spool_above
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from publisher.progress import Progress
+    from publisher.sides import NodeSide
+    from publisher.space import Space
+
+
+class SegmentCleanup:
+    """Works on cdc_raw and the spool."""
+
+    def __init__(self, cdc_raw: Path, node: NodeSide, progress: Progress) -> None:
+        self._cdc_raw = cdc_raw
+        self._node = node
+        self._progress = progress
+        self._is_requested = True
+
+    def request(self) -> None:
+        """A segment is finished: the next call of dispose_of_finished looks for it."""
+        self._is_requested = True
+
+    def dispose_of_finished(self, now: float) -> None:
+        """Call this only after the position is durable. A segment that cannot be moved now is retried."""
+        if not self._is_requested:
+            return
+        files = [*list_cdc_segments(self._cdc_raw), *self._node.spool.files()]
+        try:
+            for file in files:
+                if self._node.positions.is_finished(file.id) and self._node.disposal.dispose(file):
+                    self._node.spool.forget(file)
+        except CdcError as error:
+            self._progress.report_problem(now, error)
+            return
+        self._is_requested = False
+        self._node.positions.forget_missing({file.id for file in files})
+
+    def relieve_cdc_raw(self, space: Space) -> None:
+        """A node that crashed before it flushed a segment links it here again: the spool has the complete copy."""
+        spooled = {file.id for file in self._node.spool.files()}
+        found = list_cdc_segments(self._cdc_raw)
+        for file in found:
+            if file.id in spooled:
+                file.delete()
+        unread = [file for file in found if file.id not in spooled and not self._node.positions.is_finished(file.id)]
+        for moved in self._node.spool.take_oldest(unread, space.used - spool_above(space)):
+            self._node.tails.relocate(moved)

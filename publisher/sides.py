@@ -1,0 +1,39 @@
+"""The publisher's parts in two groups: those beside its node, and those that talk to Kafka."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from publisher.inflight import InFlight
+from publisher.kafka.sender import Sender
+from publisher.loss_watch import LossWatch
+from publisher.position import Positions
+from publisher.quarantine import Quarantine
+from publisher.raw_topics import RawTopics
+from publisher.schema import NodeSchema
+from publisher.segment_disposal import SegmentDisposal
+from publisher.spool import Spool
+from publisher.tail import SegmentTails
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSide:
+    """The node's log and schema, and the publisher's own files beside it."""
+
+    host_id: bytes
+    schema: NodeSchema
+    tails: SegmentTails
+    positions: Positions
+    quarantine: Quarantine
+    spool: Spool
+    disposal: SegmentDisposal
+    loss_watch: LossWatch
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSide:
+    """Where messages go, and those that are not acknowledged yet."""
+
+    sender: Sender
+    raw_topics: RawTopics
+    in_flight: InFlight = field(default_factory=InFlight)
