@@ -36,10 +36,10 @@ def run(settings: Settings) -> None:
 
     Where it stands is the consumer group's committed offset; started again, it goes on there.
     """
-    from materializer.job.spark import run as materialize  # noqa: PLC0415 - --help and config need no PySpark
+    from materializer.job.spark import run_job  # noqa: PLC0415 - --help and config need no PySpark
 
     warn_if_not()
-    materialize(settings)
+    run_job(settings)
 
 
 @main.program_command(

@@ -14,7 +14,8 @@ from cdc_program.errors import CdcError, Code
 from cdc_program.registry import RegistryClient
 from materializer.commands.state_list import positions_of
 from materializer.fold.row_updates import decode_record, read_update
-from materializer.job.planner import Tables, raw_topic_pattern
+from materializer.job.planner import raw_topic_pattern
+from materializer.job.table_schemas import TableSchemas
 from materializer.kafka import TopicReader, Topics, send_all
 from materializer.output.dead_letters import standing
 from materializer.records import Message, RawRecord, UnreadableError
@@ -49,11 +50,11 @@ def show(settings: Settings, table: str | None) -> None:
 
 def replay(settings: Settings, table: str | None) -> None:
     """Send what can be read by now to its raw topic again."""
-    tables = Tables(settings.kafka.topic_prefix)
+    tables = TableSchemas(settings.kafka.topic_prefix)
     tables.add(TopicReader(settings.kafka, tables_topic(settings.kafka.topic_prefix)).read_to_end())
     counts = Topics(settings.kafka).partition_counts()
     for topic in raw_topics(settings.kafka, table):
-        catalog = _catalog(tables.schemas(table_of(topic)))
+        catalog = _catalog(tables.for_table(table_of(topic)))
         messages = []
         for letter in standing(settings.kafka, topic):
             problem = _problem(letter, catalog)

@@ -21,7 +21,8 @@ from materializer.commands.state_list import list_states, positions_of, stored_p
 from materializer.commands.state_show import partition_json, partition_key
 from materializer.commands.state_verify import verify
 from materializer.job.open_partitions import file_store, table_catalog
-from materializer.job.planner import Planner, Tables
+from materializer.job.planner import Planner
+from materializer.job.table_schemas import TableSchemas
 from materializer.kafka import TopicReader, Topics, command_errors
 from materializer.records import RawPartition
 from materializer.store.checkpoints import PartitionHistory
@@ -110,7 +111,7 @@ def deal_out(settings: Settings, table: str, *, dry_run: bool) -> None:
         return
     now = topic_now(settings.kafka, topic)  # before anything is made
     with RegistryClient(settings.registry) as registry:
-        plan = Planner(settings, registry).plan()
+        plan = Planner(settings, registry).plan_batch()
     if now.name not in plan.topics:
         raise CdcError(
             Code.SCHEMA_UNKNOWN,
@@ -124,9 +125,9 @@ def deal_out(settings: Settings, table: str, *, dry_run: bool) -> None:
 def show(settings: Settings, table: str, key: Sequence[str], *, with_values: bool) -> None:
     """Print the Cassandra partition; CdcError where the table or its state is not known."""
     keyspace, _, name = table.partition(".")
-    tables = Tables(settings.kafka.topic_prefix)
+    tables = TableSchemas(settings.kafka.topic_prefix)
     tables.add(TopicReader(settings.kafka, tables_topic(settings.kafka.topic_prefix)).read_to_end())
-    schemas = tables.schemas((keyspace, name))
+    schemas = tables.for_table((keyspace, name))
     topic = raw_topic(settings.kafka.topic_prefix, keyspace, name)
     count = Topics(settings.kafka).partition_counts().get(topic)
     if not schemas or not count:

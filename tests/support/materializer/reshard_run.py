@@ -124,7 +124,7 @@ class Run:
             planner.check_positions()
         except CdcError as error:
             return [error]
-        plan = planner.plan()
+        plan = planner.plan_batch()
         for partition, records in self.records(partitions).items():
             if (problem := run_task(plan, RawPartition(self.topic, partition), records).error) is not None:
                 errors.append(problem)
@@ -139,7 +139,7 @@ class Run:
         return found
 
     def reshard(self) -> list[str]:
-        plan = PatientPlanner(self.job.settings, self.job.registry).plan()
+        plan = PatientPlanner(self.job.settings, self.job.registry).plan_batch()
         said: list[str] = []
         with command_errors("reshard"):
             Reshard(plan, self.topic, said.append).run()

@@ -165,7 +165,7 @@ def test_a_kill_at_any_step_is_made_good_by_another_run(run: Run) -> None:
 
 def test_a_task_that_comes_later_than_the_mark_stops(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run.send(40, RAW_PARTITIONS)
-    plan = PatientPlanner(run.job.settings, run.job.registry).plan()
+    plan = PatientPlanner(run.job.settings, run.job.registry).plan_batch()
     came = []
 
     def come_between(point: object) -> None:
@@ -182,7 +182,7 @@ def test_a_task_that_takes_a_partition_over_before_its_mark_ends_the_command(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run.send(40, RAW_PARTITIONS)
-    plan = PatientPlanner(run.job.settings, run.job.registry).plan()
+    plan = PatientPlanner(run.job.settings, run.job.registry).plan_batch()
 
     def overtaken(producer: PartitionProducer, position: Position) -> None:
         monkeypatch.undo()

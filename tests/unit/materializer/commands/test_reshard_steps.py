@@ -23,7 +23,7 @@ from materializer import fault_points
 from materializer.commands.reshard.reshard import Reshard
 from materializer.fault_points import Fault, InjectedFaultError, ReshardPoint
 from materializer.job import open_partitions
-from materializer.job.plan import BatchPlan, Publication, TableSchema, TopicPlan
+from materializer.job.plan import BatchPlan, ChangeTopic, TableSchema, TopicPlan
 from materializer.records import RawPartition
 from tests.support.materializer.memory_kafka import MemoryKafka
 from tests.support.materializer.raw_builder import TABLE, int_bytes, raw_record
@@ -61,7 +61,7 @@ class Run:
     def plan(self) -> BatchPlan:
         key = message_key(TABLE)
         schema = TableSchema(key[:16], key[16:], to_json(TABLE))
-        topic = TopicPlan(self.partitions, (schema,), (Publication("cdc.shop.orders", 1, 1, 2),), topic_id="id")
+        topic = TopicPlan(self.partitions, (schema,), (ChangeTopic("cdc.shop.orders", 1, 1, 2),), topic_id="id")
         return BatchPlan({TOPIC: topic}, KafkaSettings(), self._settings)
 
     def write(self, count: int, place_by: int) -> None:
