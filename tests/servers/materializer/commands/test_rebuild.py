@@ -14,8 +14,8 @@ from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_program.errors import CdcError, Code
 from materializer import fault_points
-from materializer.commands.rebuild import Rebuild
-from materializer.commands.state_list import positions_of
+from materializer.commands.rebuild.rebuild import Rebuild
+from materializer.commands.stored_partitions import read_positions
 from materializer.fault_points import Fault, RebuildPoint
 from materializer.kafka import PartitionProducer, command_errors
 from materializer.output.dead_letters import standing
@@ -49,7 +49,7 @@ def run(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Run:
 def rebuild(job: TableJob) -> list[str]:
     said: list[str] = []
     with command_errors("rebuild"):
-        Rebuild(job.settings, "shop.orders", job.registry, said.append).run()
+        Rebuild(job.settings, "shop.orders", job.registry, said.append).rebuild_table()
     return said
 
 
@@ -107,11 +107,11 @@ def test_a_table_whose_state_is_lost_starts_over(run: Run) -> None:
     assert len(standing(kafka, run.topic)) == 1
 
     partitions = [RawPartition(run.topic, number) for number in range(RAW_PARTITIONS)]
-    before, changes = positions_of(run.job.settings, partitions), len(run.job.changes())
-    survey = list(Rebuild(run.job.settings, "shop.orders", run.job.registry, print).survey())
+    before, changes = read_positions(run.job.settings, partitions), len(run.job.changes())
+    survey = list(Rebuild(run.job.settings, "shop.orders", run.job.registry, print).describe())
     assert any("to be deleted" in line for line in survey)
-    assert survey[-1] == "1 dead letters to be settled"
-    assert positions_of(run.job.settings, partitions) == before
+    assert survey[-1] == "1 dead-lettered messages to be resolved"
+    assert read_positions(run.job.settings, partitions) == before
     assert len(run.job.changes()) == changes
 
     assert "done" in rebuild(run.job)[-1]
@@ -173,7 +173,7 @@ def test_a_task_that_comes_later_than_the_mark_stops(run: Run, monkeypatch: pyte
             monkeypatch.undo()
             came.append(run_task(plan, run.job.raw, run.records(RAW_PARTITIONS)[0]).error)
 
-    monkeypatch.setattr("materializer.commands.rebuild.reach", come_between)
+    monkeypatch.setattr("materializer.commands.rebuild.rebuild.reach", come_between)
     rebuild(run.job)
     assert [error.code for error in came if error is not None] == [Code.STATE_MISMATCH]
 

@@ -11,8 +11,8 @@ from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
-from materializer.commands.state import deal_out
-from materializer.commands.state_list import positions_of
+from materializer.commands.reshard.command import reshard_state
+from materializer.commands.stored_partitions import read_positions
 from materializer.fault_points import Fault, ReshardPoint
 from materializer.records import RawPartition
 from tests.support.materializer.raw_builder import int_bytes
@@ -33,7 +33,7 @@ KILLS = [
     (ReshardPoint.AFTER_CATCH_UP, 1),
     (ReshardPoint.AFTER_MARK, 1),
     (ReshardPoint.AFTER_MARK, 2),
-    (ReshardPoint.IN_DEAL, 2),
+    (ReshardPoint.IN_REDISTRIBUTION, 2),
     (ReshardPoint.BEFORE_SWITCH, 1),
     (ReshardPoint.IN_COMMIT, 1),
     (ReshardPoint.AFTER_SWITCH, 1),
@@ -42,7 +42,7 @@ KILLS = [
     (ReshardPoint.IN_COMMIT, 1),
     (ReshardPoint.AFTER_FINISH, 1),
 ]
-KILLS_ON_S3 = [(ReshardPoint.IN_DEAL, 2), (ReshardPoint.BEFORE_SWITCH, 1), (ReshardPoint.IN_BACKLOG, 2)]
+KILLS_ON_S3 = [(ReshardPoint.IN_REDISTRIBUTION, 2), (ReshardPoint.BEFORE_SWITCH, 1), (ReshardPoint.IN_BACKLOG, 2)]
 
 
 def make_run(kafka: KafkaServer, prefix: str, folder: Path, **settings: object) -> Run:
@@ -80,7 +80,7 @@ def kill(run: Run, point: ReshardPoint, nth: int) -> None:
 
 def finish(run: Run) -> None:
     """Run it until nothing lies where it does not belong: what came by the old number after a run needs another."""
-    while "are where they belong" not in run.reshard()[-1]:
+    while "are in the right partitions" not in run.reshard()[-1]:
         pass
 
 
@@ -96,20 +96,20 @@ def go_on(run: Run) -> None:
 def test_each_message_comes_out_once(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     grow(run)
     settings, partitions = run.job.settings, [RawPartition(run.topic, number) for number in range(PARTITIONS)]
-    before = positions_of(settings, partitions)
-    deal_out(settings, "shop.orders", dry_run=True)
-    assert positions_of(settings, partitions) == before
+    before = read_positions(settings, partitions)
+    reshard_state(settings, "shop.orders", dry_run=True)
+    assert read_positions(settings, partitions) == before
     said = capsys.readouterr().out.splitlines()
-    assert said[0].endswith("the state is of 2 partitions, the topic has 5")
-    assert "messages lie where 2 partitions would not put them" in said[1]
+    assert said[0].endswith("the state has 2 partitions, the topic has 5")
+    assert "messages are not where 2 partitions would place them" in said[1]
     assert len(said) == 2 + PARTITIONS
     kill(run, ReshardPoint.IN_COMMIT, 1)
     assert run.reshard()[-1].endswith("start the materializer")
-    for position in positions_of(settings, partitions).values():
+    for position in read_positions(settings, partitions).values():
         assert position is not None
         assert (position.partitions, position.reshards, position.backlog) == (PARTITIONS, 1, None)
     go_on(run)
-    assert "are where they belong" in run.reshard()[-1]
+    assert "are in the right partitions" in run.reshard()[-1]
 
 
 @pytest.mark.exhaustive

@@ -103,11 +103,11 @@ class Run:
 
     def reshard(self) -> list[str]:
         said: list[str] = []
-        Reshard(self.plan(), TOPIC, said.append).run()
+        Reshard(self.plan(), TOPIC, said.append).reshard_topic()
         return said
 
     def crash_at(self, point: ReshardPoint, nth: int) -> bool:
-        """Whether the point was reached so often; else the reshard is done."""
+        """Whether the point was reached so often. If not, the reshard is complete."""
         fault_points.reached.clear()
         with self.patch.context() as patched:
             patched.setattr(fault_points, "armed", Fault(point, nth, "raise"))
@@ -131,7 +131,7 @@ class Run:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_crashes_lose_and_double_nothing(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crashes_lose_and_duplicate_nothing(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each write is one event, whatever the crashes: all is folded in the order of the brokers' time."""
     run = Run(tmp_path, monkeypatch, random.Random(seed))
     run.write(40, run.partitions)
@@ -149,7 +149,7 @@ def test_crashes_lose_and_double_nothing(seed: int, tmp_path: Path, monkeypatch:
         run.write(20, run.partitions)
         run.materialize()
         run.check()
-    assert "are where they belong" in run.reshard()[-1]
+    assert "are in the right partitions" in run.reshard()[-1]
 
 
 def test_every_point_is_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +162,7 @@ def test_every_point_is_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     run.check()
 
 
-def test_more_partitions_in_the_midst_of_a_reshard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_partitions_during_a_reshard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(tmp_path, monkeypatch, random.Random(2))
     run.write(40, run.partitions)
     run.materialize()
@@ -175,7 +175,7 @@ def test_more_partitions_in_the_midst_of_a_reshard(tmp_path: Path, monkeypatch: 
     run.check()
 
 
-def test_a_publisher_that_is_later_still_stops_the_job_and_another_run_mends_it(
+def test_a_late_publisher_stops_the_job_and_another_run_repairs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run(tmp_path, monkeypatch, random.Random(3))
@@ -193,7 +193,7 @@ def test_a_publisher_that_is_later_still_stops_the_job_and_another_run_mends_it(
     run.check()
 
 
-def test_of_two_runs_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_two_runs_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(tmp_path, monkeypatch, random.Random(4))
     run.write(40, run.partitions)
     run.materialize()
