@@ -31,7 +31,7 @@ _TEMPORARY = {Code.REGISTRY_UNREACHABLE, Code.KAFKA_UNREACHABLE, Code.CHECKPOINT
 
 
 class Workers(Protocol):
-    """materializer.job.spark.SparkWorkers."""
+    """materializer.job.spark_workers.SparkWorkers."""
 
     def list_workers(self) -> Sequence[str]:
         """The names of the workers that are there now; at least one."""

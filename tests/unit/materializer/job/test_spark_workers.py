@@ -9,7 +9,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from cdc_program.errors import CdcError, Code
-from materializer.job.spark import SparkWorkers
+from materializer.job.spark_workers import SparkWorkers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
