@@ -1,4 +1,4 @@
-"""`rebuild` on a real broker: the state is lost, the command is killed at each step, readers have the right rows."""
+"""`rebuild` on a real broker: the state is lost, the command is killed at each step, readers get the right rows."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def rebuild_at(job: TableJob, fault: Fault) -> None:
 
 
 def lose_state(run: Run) -> None:
-    """All that is stored of the first raw partition, here and in the checkpoint location."""
+    """Delete the state of the first raw partition, here and in the checkpoint location."""
     settings = run.job.settings.materializer
     for home in (Path(settings.checkpoint_location), settings.state_directory):
         shutil.rmtree(home / settings.group_id / str(run.job.raw))
 
 
-def pour(run: Run, partitions: int) -> None:
-    """What Cassandra's rebuild brings: each row as it is now, by its own timestamp."""
+def send_rebuilt_rows(run: Run, partitions: int) -> None:
+    """Send what Cassandra's rebuild sends: each row as it is now, with its own timestamp."""
     for (key, clustering), changes in run.expected.items():
         if changes[-1].after is not None:
             number = int(changes[-1].after)
@@ -76,7 +76,7 @@ def pour(run: Run, partitions: int) -> None:
 
 
 def check(run: Run) -> None:
-    """Chains hold, in each of a key's lives, and what readers have by keys is what was written."""
+    """Chains hold in each of a key's lives, and readers have for each key what was written."""
     chains: defaultdict[tuple[int, int], list[Any]] = defaultdict(list)
     for change in run.job.changes():
         if change is not None:
@@ -95,7 +95,7 @@ def check(run: Run) -> None:
     assert any(change["source"]["cause"] == "rebuild" for changes in chains.values() for change in changes)
 
 
-def test_a_table_whose_state_is_lost_starts_over(run: Run) -> None:
+def test_a_table_whose_state_is_lost_is_rebuilt(run: Run) -> None:
     run.send(80, RAW_PARTITIONS)
     run.replay(run.sent[0]._replace(value=b"\x00\x00\x00\x00\x01no raw message"), RAW_PARTITIONS)
     run.flush()
@@ -118,7 +118,7 @@ def test_a_table_whose_state_is_lost_starts_over(run: Run) -> None:
     assert standing(kafka, run.topic) == []
     run.verify()
     assert all(change is None or change["after"] is None for change in by_key(run).values())
-    pour(run, RAW_PARTITIONS)
+    send_rebuilt_rows(run, RAW_PARTITIONS)
     run.send(20, RAW_PARTITIONS)
     assert run.materialize(RAW_PARTITIONS) == []
     check(run)
@@ -135,8 +135,8 @@ def by_key(run: Run) -> dict[tuple[int, int], Any]:
 
 
 @pytest.mark.exhaustive
-def test_a_kill_at_any_step_is_made_good_by_another_run(run: Run) -> None:
-    """docs/crashes.md says what each of them leaves. A publisher goes on, and has more partitions in the end."""
+def test_another_run_repairs_a_kill_at_any_step(run: Run) -> None:
+    """docs/crashes.md says what each kill leaves. A publisher continues, and has more partitions at the end."""
     run.send(80, RAW_PARTITIONS)
     assert run.materialize(RAW_PARTITIONS) == []
     for point, nth in KILLS:
@@ -148,14 +148,14 @@ def test_a_kill_at_any_step_is_made_good_by_another_run(run: Run) -> None:
         assert caught.value.code is Code.STATE_MISMATCH
     run.send(20, RAW_PARTITIONS)
     rebuild(run.job)
-    pour(run, RAW_PARTITIONS)
+    send_rebuilt_rows(run, RAW_PARTITIONS)
     assert run.materialize(RAW_PARTITIONS) == []
     check(run)
     assert in_child(rebuild_at, run.job, Fault(RebuildPoint.REBUILD_DONE, 1, "kill")) == -signal.SIGKILL
     run.add_partitions(GROWN)
     run.send(10, GROWN)
     rebuild(run.job)
-    pour(run, GROWN)
+    send_rebuilt_rows(run, GROWN)
     run.send(20, GROWN)
     assert run.materialize(GROWN) == []
     check(run)
@@ -163,7 +163,7 @@ def test_a_kill_at_any_step_is_made_good_by_another_run(run: Run) -> None:
     assert {point for point, _ in KILLS} == set(RebuildPoint) - {RebuildPoint.REBUILD_DONE}
 
 
-def test_a_task_that_comes_later_than_the_mark_stops(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_starts_after_the_mark_stops(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run.send(40, RAW_PARTITIONS)
     plan = PatientPlanner(run.job.settings, run.job.registry).plan_batch()
     came = []
@@ -178,7 +178,7 @@ def test_a_task_that_comes_later_than_the_mark_stops(run: Run, monkeypatch: pyte
     assert [error.code for error in came if error is not None] == [Code.STATE_MISMATCH]
 
 
-def test_a_task_that_takes_a_partition_over_before_its_mark_ends_the_command(
+def test_a_task_that_takes_over_a_partition_before_its_mark_stops_the_command(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run.send(40, RAW_PARTITIONS)
@@ -194,6 +194,6 @@ def test_a_task_that_takes_a_partition_over_before_its_mark_ends_the_command(
         rebuild(run.job)
     assert caught.value.code is Code.STATE_MISMATCH
     rebuild(run.job)
-    pour(run, RAW_PARTITIONS)
+    send_rebuilt_rows(run, RAW_PARTITIONS)
     assert run.materialize(RAW_PARTITIONS) == []
     check(run)

@@ -1,4 +1,4 @@
-"""`cassandra-materializer state`: what it lists, shows and finds damaged."""
+"""`cassandra-materializer state`: lists, shows and verifies."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ VALUE = value_schema(TABLE, "cdc")
 
 
 class Run:
-    """A table's writes to a raw topic, each of which is a change; `expected` are those of each row."""
+    """A table's writes to a raw topic, each of which is a change. `expected` holds the changes of each row."""
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, chance: random.Random) -> None:
         self.chance = chance
@@ -83,7 +83,7 @@ class Run:
                 self.kafka.append(self.chance.randrange(place_by), b"", beat.value)
 
     def materialize(self) -> None:
-        """As the job; CdcError."""
+        """Fold as the job does. CdcError."""
         plan = self.plan()
         try:
             for number, records in enumerate(self.kafka.raw):
@@ -93,7 +93,7 @@ class Run:
             open_partitions.close_all()
 
     def grow(self) -> None:
-        """Publishers see it at other times."""
+        """Add partitions, which publishers see at different times."""
         before = self.partitions
         self.partitions += self.chance.randint(1, 4)
         self.kafka.add_partitions(self.partitions)
@@ -132,7 +132,7 @@ class Run:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_crashes_lose_and_duplicate_nothing(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each write is one event, whatever the crashes: all is folded in the order of the brokers' time."""
+    """Each write is one change, whatever the crashes: messages are folded in the order of the brokers' time."""
     run = Run(tmp_path, monkeypatch, random.Random(seed))
     run.write(40, run.partitions)
     run.materialize()
