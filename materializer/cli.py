@@ -32,9 +32,10 @@ main = Program(
     },
 )
 def run(settings: Settings) -> None:
-    """Reads the raw topics and publishes each change of each row exactly once, until it is stopped.
+    """Runs the job until it is stopped.
 
-    Its position is the consumer group's committed offset, where the next start continues.
+    It reads the raw topics and publishes each change of each row exactly once. Its position is the consumer group's
+    committed offset, where the next start continues.
     """
     from materializer.job.spark import run_job  # noqa: PLC0415 - --help and config need no PySpark
 
@@ -50,10 +51,11 @@ def run(settings: Settings) -> None:
     ],
 )
 def rebuild(settings: Settings, table: str, *, yes: bool) -> None:
-    """Discards a table's state, so that a rebuild of its keyspace in the CDC datacenter brings all rows again.
+    """Discards a table's state to rebuild it.
 
-    Stop the materializer first; publishers may continue. The command sends a `d` for each row that the change topic
-    shows, deletes the state, and skips the messages in the raw topic. If it is interrupted, run it again.
+    Afterwards, rebuild the keyspace in the CDC datacenter, which brings all rows again. Stop the materializer first;
+    publishers may continue. The command sends a `d` for each row that the change topic shows, deletes the state, and
+    skips the messages in the raw topic. If it is interrupted, run it again.
     """
     from materializer.commands.rebuild.command import rebuild_table  # noqa: PLC0415
 
@@ -67,10 +69,10 @@ def rebuild(settings: Settings, table: str, *, yes: bool) -> None:
     ],
 )
 def archive(target: Path) -> None:
-    """Writes a Python environment with this program for Spark's executors, for spark-submit's --archives.
+    """Packs this program for Spark's executors.
 
-    The executors' machines need the same operating system, processor type and Python. PySpark is not included.
-    docs/spark.md shows how to use the archive.
+    The archive is a Python environment for spark-submit's --archives. The executors' machines need the same operating
+    system, processor type and Python. PySpark is not included. docs/spark.md shows how to use the archive.
     """
     from materializer.job.spark_archive import write_archive  # noqa: PLC0415
 
@@ -86,7 +88,10 @@ _TABLE = click.Argument(["table"], metavar="[KEYSPACE.TABLE]", required=False)
 
 @main.program_command("ls", params=[_TABLE], group=dead_letters)
 def dead_letters_ls(settings: Settings, table: str | None) -> None:
-    """Lists the unresolved dead-lettered messages of a table, or of all: id, place, time and reason, but no values."""
+    """Lists dead-lettered messages.
+
+    Prints id, place, time and reason of each unresolved message of a table, or of all tables, but no values.
+    """
     from materializer.commands.dead_letters import list_dead_letters  # noqa: PLC0415
 
     list_dead_letters(settings, table)
@@ -94,9 +99,10 @@ def dead_letters_ls(settings: Settings, table: str | None) -> None:
 
 @main.program_command("replay", params=[_TABLE], group=dead_letters)
 def dead_letters_replay(settings: Settings, table: str | None) -> None:
-    """Sends each dead-lettered message that this version can read to its raw topic again.
+    """Sends dead-lettered messages again.
 
-    Once the materializer has folded it, it is resolved, and its Cassandra partition is complete again.
+    Sends each message that this version can read to its raw topic. Once the materializer has folded it, it is
+    resolved, and its Cassandra partition is complete again.
     """
     from materializer.commands.dead_letters import replay_dead_letters  # noqa: PLC0415
 
@@ -105,7 +111,10 @@ def dead_letters_replay(settings: Settings, table: str | None) -> None:
 
 @main.program_command("discard", params=[click.Argument(["letter_id"], metavar="ID")], group=dead_letters)
 def dead_letters_discard(settings: Settings, letter_id: str) -> None:
-    """Resolves a dead-lettered message that did not come from a publisher: nothing is missing without it."""
+    """Discards a dead-lettered message.
+
+    Do this only if it did not come from a publisher, so that nothing is missing without it. It is then resolved.
+    """
     from materializer.commands.dead_letters import discard_dead_letter  # noqa: PLC0415
 
     discard_dead_letter(settings, letter_id)
@@ -121,7 +130,10 @@ main.add_command(state)
     group=state,
 )
 def state_ls(settings: Settings, *, as_json: bool) -> None:
-    """Lists the raw partitions: version of the state, offset, lag, number and size of changelogs and snapshots."""
+    """Lists the stored states.
+
+    For each raw partition: version, offset, lag, and the number and size of changelogs and snapshots.
+    """
     from materializer.commands.state_list import list_states  # noqa: PLC0415
 
     list_states(settings, as_json=as_json)
@@ -133,9 +145,10 @@ def state_ls(settings: Settings, *, as_json: bool) -> None:
     group=state,
 )
 def state_verify(settings: Settings, raw_partitions: tuple[str, ...]) -> None:
-    """Reads every file of these raw partitions, or of all, and follows the changelogs to the committed version.
+    """Verifies the stored files.
 
-    The exit status is 4 if anything is missing or damaged.
+    Reads every file of these raw partitions, or of all, and follows the changelogs to the committed version. The exit
+    status is 4 if anything is missing or damaged.
     """
     from materializer.commands.state_verify import verify_states  # noqa: PLC0415
 
@@ -152,9 +165,10 @@ def state_verify(settings: Settings, raw_partitions: tuple[str, ...]) -> None:
     group=state,
 )
 def state_show(settings: Settings, table: str, key: tuple[str, ...], *, with_values: bool) -> None:
-    """Prints a Cassandra partition as its state holds it, including tombstones.
+    """Prints a Cassandra partition.
 
-    KEY is the value of each partition key column. Values of any type can be written as 0x and their bytes.
+    Shows what its state holds, including tombstones. KEY is the value of each partition key column. Values of any type
+    can be written as 0x and their bytes.
     """
     from materializer.commands.state_show import show_cassandra_partition  # noqa: PLC0415
 
@@ -170,11 +184,11 @@ def state_show(settings: Settings, table: str, key: tuple[str, ...], *, with_val
     group=state,
 )
 def state_reshard(settings: Settings, table: str, *, dry_run: bool) -> None:
-    """Redistributes the state after the table's raw topic got more partitions.
+    """Redistributes a table's state.
 
-    Stop the materializer first; publishers may continue. The command folds the messages that were placed by the old
-    number of partitions, redistributes the state, and folds the remaining messages where their keys belong now. If it
-    is interrupted, run it again.
+    Use it after the table's raw topic got more partitions. Stop the materializer first; publishers may continue. The
+    command folds the messages that were placed by the old number of partitions, redistributes the state, and folds the
+    remaining messages where their keys belong now. If it is interrupted, run it again.
     """
     from materializer.commands.reshard.command import reshard_state  # noqa: PLC0415
 
