@@ -84,7 +84,7 @@ def _stop_in_time(context: SparkContext, stop: threading.Event) -> Iterator[None
     def watch() -> None:
         while not stop.wait(_RETRY_SECONDS):
             if _jvm_is_shutting_down(context):
-                _logger.info("stopping with the spark JVM")
+                _logger.info("spark jvm is shutting down")
                 stop.set()
         if not ended.wait(_LAST_BATCH_SECONDS):
             context.cancelAllJobs()
@@ -96,7 +96,7 @@ def _stop_in_time(context: SparkContext, stop: threading.Event) -> Iterator[None
     except CdcError as error:
         if not stop.is_set() or error.code is not Code.SPARK_FAILED:
             raise
-        _logger.warning("batch canceled by stop", problem=error.problem)
+        _logger.warning("batch canceled", problem=error.problem)
     finally:
         ended.set()
         stop.set()
