@@ -34,7 +34,7 @@ from cdc_program.settings import KafkaSettings, MaterializerSettings
 from materializer.exactly_once.partition_task import PartitionTask, Resources
 from materializer.exactly_once.position import Position
 from materializer.job.open_partitions import limits_of, table_work
-from materializer.job.plan import BatchPlan, Publication, TableSchema, TopicPlan
+from materializer.job.plan import BatchPlan, ChangeTopic, TableSchema, TopicPlan
 from materializer.records import RawRecord
 from materializer.store.checkpoints import PartitionHistory
 from materializer.store.object_store import FileStore
@@ -93,7 +93,7 @@ class Bench:
         self._checkpoint = folder / "checkpoint"
         settings = MaterializerSettings(checkpoint_location=str(self._checkpoint), state_directory=folder / "state")
         schema = TableSchema(message_key(TABLE)[:16], message_key(TABLE)[16:], to_json(TABLE, "production"))
-        plan = TopicPlan(1, (schema,), (Publication("bench.shop.orders", 1, 1, 2),))
+        plan = TopicPlan(1, (schema,), (ChangeTopic("bench.shop.orders", 1, 1, 2),))
         self._work = table_work(BatchPlan({RAW.topic: plan}, KafkaSettings(topic_prefix="bench"), settings), RAW.topic)
         self._state = open_state(settings.state_directory)
         history = PartitionHistory(FileStore(settings.checkpoint_location), settings.group_id, RAW)

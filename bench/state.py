@@ -28,7 +28,7 @@ from materializer.exactly_once.partition_task import PartitionTask, Resources
 from materializer.exactly_once.position import Position
 from materializer.fold.chunk import fold_chunk
 from materializer.job.open_partitions import limits_of, table_work
-from materializer.job.plan import BatchPlan, Publication, TableSchema, TopicPlan
+from materializer.job.plan import BatchPlan, ChangeTopic, TableSchema, TopicPlan
 from materializer.records import RawPartition
 from materializer.rows.keys import FACTS_SECTION, PARTITION, ROWS_SECTION, partition_prefix
 from materializer.rows.partition_state import decode_facts, encode_facts
@@ -147,7 +147,7 @@ def _measure(case: Case, updates: int, *, profile: bool) -> float:
 def _task(case: Case, folder: Path) -> Iterator[tuple[PartitionTask, Swallow, Work]]:
     settings = MaterializerSettings(checkpoint_location=str(folder / "checkpoint"), state_directory=folder / "state")
     schema = TableSchema(message_key(TABLE)[:16], message_key(TABLE)[16:], to_json(TABLE))
-    plan = TopicPlan(1, (schema,), (Publication("bench.shop.orders", 8, 1, 2),))
+    plan = TopicPlan(1, (schema,), (ChangeTopic("bench.shop.orders", 8, 1, 2),))
     work = table_work(BatchPlan({RAW.topic: plan}, KafkaSettings(topic_prefix="bench"), settings), RAW.topic)
     state = open_state(settings.state_directory)
     history = PartitionHistory(FileStore(settings.checkpoint_location), settings.group_id, RAW)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 main = Program(
     "cassandra-materializer",
     tables=("kafka", "registry", "materializer", "log"),
-    help="Makes the changes of rows out of raw messages: a Spark job.",
+    help="Turns raw messages into row changes: a Spark job.",
 )
 
 
@@ -32,32 +32,34 @@ main = Program(
     },
 )
 def run(settings: Settings) -> None:
-    """Follows the raw topics and publishes each change of each row once, until it is stopped.
+    """Runs the job until it is stopped.
 
-    Where it stands is the consumer group's committed offset; started again, it goes on there.
+    It reads the raw topics and publishes each change of each row exactly once. Its position is the consumer group's
+    committed offset, where the next start continues.
     """
-    from materializer.job.spark import run as materialize  # noqa: PLC0415 - --help and config need no PySpark
+    from materializer.job.spark import run_job  # noqa: PLC0415 - --help and config need no PySpark
 
     warn_if_not_compiled()
-    materialize(settings)
+    run_job(settings)
 
 
 @main.program_command(
     "rebuild",
     params=[
         click.Argument(["table"], metavar="KEYSPACE.TABLE"),
-        click.Option(["--yes"], is_flag=True, help="Do it; without it, only say what would be done."),
+        click.Option(["--yes"], is_flag=True, help="Do it. Without this flag, only print what would be done."),
     ],
 )
-def start_over(settings: Settings, table: str, *, yes: bool) -> None:
-    """Makes a table start over, its state lost or not: then rebuild its keyspace in the CDC datacenter.
+def rebuild(settings: Settings, table: str, *, yes: bool) -> None:
+    """Discards a table's state to rebuild it.
 
-    The materializer must be stopped; publishers may go on. Each row that the change topic shows ends with a `d`, the
-    state is deleted, and what lies in the raw topic is passed over. If it is interrupted, run it again.
+    Afterwards, rebuild the keyspace in the CDC datacenter, which brings all rows again. Stop the materializer first;
+    publishers may continue. The command sends a `d` for each row that the change topic shows, deletes the state, and
+    skips the messages in the raw topic. If it is interrupted, run it again.
     """
-    from materializer.commands.rebuild_command import rebuild  # noqa: PLC0415
+    from materializer.commands.rebuild.command import rebuild_table  # noqa: PLC0415
 
-    rebuild(settings, table, is_meant=yes)
+    rebuild_table(settings, table, is_confirmed=yes)
 
 
 @main.command(
@@ -66,10 +68,11 @@ def start_over(settings: Settings, table: str, *, yes: bool) -> None:
         click.Argument(["target"], metavar="FILE.tar.gz", type=click.Path(path_type=Path, dir_okay=False)),
     ],
 )
-def make_archive(target: Path) -> None:
-    """Writes a Python environment with this program for Spark's executors, for spark-submit's --archives.
+def archive(target: Path) -> None:
+    """Packs this program for Spark's executors.
 
-    Their machines need this system, processor and Python; PySpark is not in it. docs/spark.md shows how it is used.
+    The archive is a Python environment for spark-submit's --archives. The executors' machines need the same operating
+    system, processor type and Python. PySpark is not included. docs/spark.md shows how to use the archive.
     """
     from materializer.job.spark_archive import write_archive  # noqa: PLC0415
 
@@ -78,67 +81,78 @@ def make_archive(target: Path) -> None:
         click.echo(f"{target}: {size / 2**20:,.0f} MiB; spark-submit --archives {target}#environment", err=True)
 
 
-dead_letters = click.Group("dead-letters", help="Raw messages that cannot be read and were put aside.")
+dead_letters = click.Group("dead-letters", help="Raw messages that could not be read and were dead-lettered.")
 main.add_command(dead_letters)
 _TABLE = click.Argument(["table"], metavar="[KEYSPACE.TABLE]", required=False)
 
 
 @main.program_command("ls", params=[_TABLE], group=dead_letters)
-def list_dead_letters(settings: Settings, table: str | None) -> None:
-    """Lists the dead letters of a table, or of all, that are not settled: id, place, time and reason; no values."""
-    from materializer.commands.dead_letters import show  # noqa: PLC0415
+def dead_letters_ls(settings: Settings, table: str | None) -> None:
+    """Lists dead-lettered messages.
 
-    show(settings, table)
+    Prints id, place, time and reason of each unresolved message of a table, or of all tables, but no values.
+    """
+    from materializer.commands.dead_letters import list_dead_letters  # noqa: PLC0415
+
+    list_dead_letters(settings, table)
 
 
 @main.program_command("replay", params=[_TABLE], group=dead_letters)
-def replay_dead_letters(settings: Settings, table: str | None) -> None:
-    """Sends to its raw topic again what this build can read.
+def dead_letters_replay(settings: Settings, table: str | None) -> None:
+    """Sends dead-lettered messages again.
 
-    Once the materializer has folded it, it is settled, and its partition is exact again.
+    Sends each message that this version can read to its raw topic. Once the materializer has folded it, it is
+    resolved, and its Cassandra partition is complete again.
     """
-    from materializer.commands.dead_letters import replay  # noqa: PLC0415
+    from materializer.commands.dead_letters import replay_dead_letters  # noqa: PLC0415
 
-    replay(settings, table)
+    replay_dead_letters(settings, table)
 
 
 @main.program_command("discard", params=[click.Argument(["letter_id"], metavar="ID")], group=dead_letters)
-def discard_dead_letter(settings: Settings, letter_id: str) -> None:
-    """Settles a dead letter that no publisher has sent: nothing is missing without it."""
-    from materializer.commands.dead_letters import discard  # noqa: PLC0415
+def dead_letters_discard(settings: Settings, letter_id: str) -> None:
+    """Discards a dead-lettered message.
 
-    discard(settings, letter_id)
+    Do this only if it did not come from a publisher, so that nothing is missing without it. It is then resolved.
+    """
+    from materializer.commands.dead_letters import discard_dead_letter  # noqa: PLC0415
+
+    discard_dead_letter(settings, letter_id)
 
 
-state = click.Group("state", help="The stored states of the raw partitions; only `reshard` changes them.")
+state = click.Group("state", help="The stored states of the raw partitions. Only `reshard` changes them.")
 main.add_command(state)
 
 
 @main.program_command(
     "ls",
-    params=[click.Option(["--json", "as_json"], is_flag=True, help="One JSON object a line.")],
+    params=[click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object per line.")],
     group=state,
 )
-def list_stored(settings: Settings, *, as_json: bool) -> None:
-    """Lists the raw partitions: state's version, offset, lag, changelogs and snapshots with their sizes."""
-    from materializer.commands.state import ls  # noqa: PLC0415
+def state_ls(settings: Settings, *, as_json: bool) -> None:
+    """Lists the stored states.
 
-    ls(settings, as_json=as_json)
+    For each raw partition: version, offset, lag, and the number and size of changelogs and snapshots.
+    """
+    from materializer.commands.state_list import list_states  # noqa: PLC0415
+
+    list_states(settings, as_json=as_json)
 
 
 @main.program_command(
     "verify",
-    params=[click.Argument(["partitions"], metavar="[TOPIC-PARTITION]...", nargs=-1)],
+    params=[click.Argument(["raw_partitions"], metavar="[TOPIC-PARTITION]...", nargs=-1)],
     group=state,
 )
-def verify_stored(settings: Settings, partitions: tuple[str, ...]) -> None:
-    """Reads every file of these raw partitions, or of all, and follows the chain to the committed version.
+def state_verify(settings: Settings, raw_partitions: tuple[str, ...]) -> None:
+    """Verifies the stored files.
 
-    Exit status 4 if anything is missing or damaged.
+    Reads every file of these raw partitions, or of all, and follows the changelogs to the committed version. The exit
+    status is 4 if anything is missing or damaged.
     """
-    from materializer.commands.state import verify_all  # noqa: PLC0415
+    from materializer.commands.state_verify import verify_states  # noqa: PLC0415
 
-    verify_all(settings, partitions)
+    verify_states(settings, raw_partitions)
 
 
 @main.program_command(
@@ -146,34 +160,36 @@ def verify_stored(settings: Settings, partitions: tuple[str, ...]) -> None:
     params=[
         click.Argument(["table"], metavar="KEYSPACE.TABLE"),
         click.Argument(["key"], metavar="KEY...", nargs=-1, required=True),
-        click.Option(["--values", "with_values"], is_flag=True, help="Show values; without it, only their lengths."),
+        click.Option(["--values", "with_values"], is_flag=True, help="Show values, not only their lengths."),
     ],
     group=state,
 )
-def show_stored(settings: Settings, table: str, key: tuple[str, ...], *, with_values: bool) -> None:
-    """Prints a Cassandra partition as the state holds it, tombstones included.
+def state_show(settings: Settings, table: str, key: tuple[str, ...], *, with_values: bool) -> None:
+    """Prints a Cassandra partition.
 
-    KEY is the value of each partition key column; of any type as 0x and its bytes.
+    Shows what its state holds, including tombstones. KEY is the value of each partition key column. Values of any type
+    can be written as 0x and their bytes.
     """
-    from materializer.commands.state import show  # noqa: PLC0415
+    from materializer.commands.state_show import show_cassandra_partition  # noqa: PLC0415
 
-    show(settings, table, key, with_values=with_values)
+    show_cassandra_partition(settings, table, key, with_values=with_values)
 
 
 @main.program_command(
     "reshard",
     params=[
         click.Argument(["table"], metavar="KEYSPACE.TABLE"),
-        click.Option(["--dry-run"], is_flag=True, help="Say what would be done, and do nothing."),
+        click.Option(["--dry-run"], is_flag=True, help="Only print what would be done."),
     ],
     group=state,
 )
-def reshard_stored(settings: Settings, table: str, *, dry_run: bool) -> None:
-    """Deals the state out anew after the table's raw topic got more partitions.
+def state_reshard(settings: Settings, table: str, *, dry_run: bool) -> None:
+    """Redistributes a table's state.
 
-    The materializer must be stopped; publishers may go on. It folds what was sent by the old number of partitions, and
-    each message where its key belongs now. If it is interrupted, run it again.
+    Use it after the table's raw topic got more partitions. Stop the materializer first; publishers may continue. The
+    command folds the messages that were placed by the old number of partitions, redistributes the state, and folds the
+    remaining messages where their keys belong now. If it is interrupted, run it again.
     """
-    from materializer.commands.state import deal_out  # noqa: PLC0415
+    from materializer.commands.reshard.command import reshard_state  # noqa: PLC0415
 
-    deal_out(settings, table, dry_run=dry_run)
+    reshard_state(settings, table, dry_run=dry_run)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def partitions_changed(topic: str, before: int, now: int) -> CdcError:
-    """CdcError(PARTITIONS_CHANGED)."""
+    """CdcError(RAW_PARTITIONS_CHANGED)."""
     problem = f"The raw topic {topic} has {now} partitions, but its state was made with {before}: keys have moved."
     if now < before:
         return CdcError(
@@ -23,7 +23,7 @@ def partitions_changed(topic: str, before: int, now: int) -> CdcError:
 
 
 def being_resharded(where: RawPartition) -> CdcError:
-    """CdcError(PARTITIONS_CHANGED) for a position that `state reshard` is at work on, or was."""
+    """CdcError(RAW_PARTITIONS_CHANGED) for a position that `state reshard` is at work on, or was."""
     return CdcError(
         Code.RAW_PARTITIONS_CHANGED,
         f"`cassandra-materializer state reshard` has begun to deal out the state of {where.topic}, and is not done.",
@@ -41,7 +41,7 @@ def being_rebuilt(topic: str) -> CdcError:
 
 
 def misplaced(where: RawPartition, offset: int, belongs: int) -> CdcError:
-    """CdcError(PARTITIONS_CHANGED) for a raw message that came to the wrong partition after a reshard."""
+    """CdcError(RAW_PARTITIONS_CHANGED) for a raw message that came to the wrong partition after a reshard."""
     return CdcError(
         Code.RAW_PARTITIONS_CHANGED,
         f"The raw message at offset {offset} of {where} belongs to partition {belongs}: whoever sent it has not seen "

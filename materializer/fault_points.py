@@ -53,35 +53,35 @@ class FaultPoint(Enum):
 
 
 class ReshardPoint(Enum):
-    """As FaultPoint, of `state reshard`, which is run again."""
+    """As FaultPoint, but of `state reshard`. The command is then run again."""
 
     AFTER_CATCH_UP = (
-        "The old partitions stand at the first message that needs the new ones, which the next run finds again; "
-        "nothing else has changed."
+        "The old partitions are at the first message that needs the new ones; nothing else has changed. The next run "
+        "finds that message again."
     )
-    AFTER_MARK = "Some positions are marked, which keeps the job away; the state is as it was. The next run marks all."
-    IN_DEAL = "Some new states are stored that no position names; the next run stores others."
-    BEFORE_SWITCH = "All new states are stored that no position names; the next run stores others."
-    IN_COMMIT = "All positions lie in an open transaction, which the next run aborts."
-    AFTER_SWITCH = "The new states are true; the next run folds their backlog."
-    IN_FOLD = "A fold's messages, its changelog and its position lie in an open transaction, which the next run aborts."
-    IN_BACKLOG = "Some of the backlog is folded; the next run folds all of it again, which changes nothing twice."
-    AFTER_FINISH = "All is done; the next run has nothing to do."
+    AFTER_MARK = "Some positions are marked, which stops the job; the state is unchanged. The next run marks all."
+    IN_REDISTRIBUTION = "Some target states are stored that no position names; the next run stores others."
+    BEFORE_SWITCH = "All target states are stored that no position names; the next run stores others."
+    IN_COMMIT = "All positions are in an open transaction, which the next run aborts."
+    AFTER_SWITCH = "The target states are committed; the next run folds their backlog."
+    IN_FOLD = "A fold's messages, its changelog and its position are in an open transaction, which the next run aborts."
+    IN_BACKLOG = "A part of the backlog is folded; the next run folds all of it again, which changes nothing twice."
+    AFTER_FINISH = "The reshard is complete; the next run has nothing to do."
 
 
 class RebuildPoint(Enum):
-    """As ReshardPoint, of `rebuild`."""
+    """As ReshardPoint, but of `rebuild`."""
 
     POSITION_MARKED = (
-        "Some positions are set behind all raw messages and marked, which keeps the job away; the next run keeps these "
-        "and sets the others."
+        "Some positions are set after all raw messages and marked, which stops the job; the next run keeps these and "
+        "sets the others."
     )
-    ROWS_SENT = "The ends of some rows lie in an open transaction, which the next run aborts; it ends them again."
-    ROWS_ENDED = "Readers of the change topic have no rows; the next run finds none to be ended."
+    ROWS_SENT = "The deletions of some rows are in an open transaction, which the next run aborts; it sends them again."
+    ROWS_ENDED = "Readers of the change topic have no rows; the next run finds no rows to delete."
     STATE_DELETED = "Some states are deleted; the next run deletes the rest."
     STATE_BEGUN = "Some new states are stored; the next run deletes and stores them again."
-    POSITIONS_SENT = "The positions without their marks lie in an open transaction, which the next run aborts."
-    REBUILD_DONE = "All is done. Another run starts the table over once more."
+    POSITIONS_SENT = "The positions without their marks are in an open transaction, which the next run aborts."
+    REBUILD_DONE = "The rebuild is complete. Another run rebuilds the table once more."
 
 
 AnyPoint: TypeAlias = FaultPoint | ReshardPoint | RebuildPoint

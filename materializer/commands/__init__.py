@@ -1,1 +1,1 @@
-"""What `cassandra-materializer` does beside the job: states, dead letters, rebuild, reshard."""
+"""The commands of `cassandra-materializer` besides the job: states, dead letters, rebuild, reshard."""

@@ -1,11 +1,16 @@
-"""What `cassandra-materializer state ls` finds out: which states are stored, and where they stand."""
+"""`cassandra-materializer state ls`: lists the stored states, and how far each of them is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import click
+
+from materializer.commands.stored_partitions import list_stored_partitions, read_positions
 from materializer.exactly_once.position import Position
-from materializer.kafka import GroupPositions, Topics, driver_errors
+from materializer.job.open_partitions import file_store
+from materializer.kafka import Topics
 from materializer.records import RawPartition
 from materializer.store.checkpoints import PartitionHistory
 
@@ -13,51 +18,72 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cdc_program.settings import Settings
-    from materializer.store.object_store import FileStore
+
+_COLUMNS = ("partition", "version", "offset", "lag", "changelogs", "bytes", "snapshots", "bytes")
 
 
-class StoredPartition(NamedTuple):
-    """A raw partition of which the location holds a state or the group an offset.
+class StoredState(NamedTuple):
+    """The state of a raw partition in the checkpoint location.
 
-    `end` is the raw partition's next offset, None where the topic is gone; `sizes` are bytes of changelogs, and of
-    snapshots with their files.
+    position: None if the group has no offset. end: the raw partition's next offset, None if the topic is gone.
+    snapshot_bytes: of the manifests and of their files.
     """
 
-    partition: RawPartition
+    raw_partition: RawPartition
     position: Position | None
     end: int | None
     changelogs: int
+    changelog_bytes: int
     snapshots: int
-    sizes: tuple[int, int]
+    snapshot_bytes: int
 
 
-def stored_partitions(store: FileStore, group: str) -> list[RawPartition]:
-    """The raw partitions that have a folder in the location."""
-    names = (name.rpartition("-") for name in store.folders(group))
-    return sorted(RawPartition(topic, int(number)) for topic, _, number in names if topic and number.isdigit())
+def list_states(settings: Settings, *, as_json: bool) -> None:
+    """Print one line for each raw partition that has a state in the checkpoint location."""
+    found = list(_read_states(settings))
+    if as_json:
+        for each in found:
+            click.echo(json.dumps(_as_json(each)))
+        return
+    rows = [_COLUMNS, *(tuple(map(_text, _as_json(each).values())) for each in found)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def positions_of(settings: Settings, partitions: list[RawPartition]) -> dict[RawPartition, Position | None]:
-    """The group's committed positions, as they are now; CdcError where one is not ours."""
-    group = settings.materializer.group_id
-    with driver_errors(f"read the offsets of the group {group}"):
-        return GroupPositions(settings.kafka, group, stable=False).read(partitions)
-
-
-def list_states(settings: Settings, store: FileStore) -> Iterator[StoredPartition]:
-    group = settings.materializer.group_id
-    partitions = stored_partitions(store, group)
-    positions = positions_of(settings, partitions)
+def _read_states(settings: Settings) -> Iterator[StoredState]:
+    store, group = file_store(settings.materializer), settings.materializer.group_id
+    raw_partitions = list_stored_partitions(store, group)
+    positions = read_positions(settings, raw_partitions)
     topics = Topics(settings.kafka)
     counts = topics.partition_counts()
-    bounds = topics.bounds([each for each in partitions if each.partition < counts.get(each.topic, 0)])
-    for partition in partitions:
-        changelogs, snapshots, files = PartitionHistory(store, group, partition).entries()
-        yield StoredPartition(
-            partition,
-            positions.get(partition),
-            bounds[partition][1] if partition in bounds else None,
+    bounds = topics.bounds([each for each in raw_partitions if each.partition < counts.get(each.topic, 0)])
+    for raw_partition in raw_partitions:
+        changelogs, snapshots, files = PartitionHistory(store, group, raw_partition).entries()
+        yield StoredState(
+            raw_partition,
+            positions.get(raw_partition),
+            bounds[raw_partition][1] if raw_partition in bounds else None,
             len(changelogs),
+            sum(each.size for each in changelogs),
             len(snapshots),
-            (sum(each.size for each in changelogs), sum(each.size for each in (*snapshots, *files))),
+            sum(each.size for each in (*snapshots, *files)),
         )
+
+
+def _as_json(stored: StoredState) -> dict[str, Any]:
+    position, end = stored.position, stored.end
+    return {
+        "partition": str(stored.raw_partition),
+        "version": position and position.version,
+        "offset": position and position.offset,
+        "lag": None if position is None or end is None else end - position.offset,
+        "changelogs": stored.changelogs,
+        "changelog_bytes": stored.changelog_bytes,
+        "snapshots": stored.snapshots,
+        "snapshot_bytes": stored.snapshot_bytes,
+    }
+
+
+def _text(value: object) -> str:
+    return "-" if value is None else str(value)

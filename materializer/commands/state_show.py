@@ -1,15 +1,27 @@
-"""What `cassandra-materializer state show` prints: one Cassandra partition as the fold holds it."""
+"""`cassandra-materializer state show`: prints one Cassandra partition as its state holds it."""
 
 from __future__ import annotations
 
+import json
+import tempfile
+from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
+
+import click
 
 from cassandra_storage.deletion import LIVE
 from cassandra_storage.marshal import NativeType
 from cassandra_storage.partition import PartitionUpdate
+from cdc_messages.topics import partition_for, raw_topic
 from cdc_messages.update_json import deletion_json, update_json
 from cdc_program.errors import CdcError, Code
+from materializer.commands.stored_partitions import read_positions
+from materializer.job.open_partitions import file_store, table_catalog
+from materializer.job.table_schemas import read_table_schemas
+from materializer.kafka import Topics
+from materializer.records import RawPartition
 from materializer.rows.keys import (
     FACTS_SECTION,
     RANGES_SECTION,
@@ -21,27 +33,58 @@ from materializer.rows.keys import (
 from materializer.rows.overlay import Overlay
 from materializer.rows.partition_state import RowCodec, decode_facts, with_dropped_columns
 from materializer.rows.range_tombstones import decode_range
+from materializer.store.checkpoints import PartitionHistory
+from materializer.store.restore import restore
+from materializer.store.rocksdb import open_state
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cassandra_storage.marshal import CqlType
     from cassandra_storage.schema import TableMetadata
+    from cdc_program.settings import Settings
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import StateReader
 
 _INTEGERS = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8}
 
 
-def partition_key(table: TableMetadata, texts: Sequence[str]) -> bytes:
-    """The serialized partition key of its columns' values as text: integers, text and UUIDs as CQL has them, or of any
-    type 0x and the hexadecimal bytes. CdcError(CONFIG_INVALID) for others.
+def show_cassandra_partition(settings: Settings, table: str, key: Sequence[str], *, with_values: bool) -> None:
+    """Print the Cassandra partition. CdcError if the table or its state is unknown."""
+    keyspace, _, name = table.partition(".")
+    schemas = read_table_schemas(settings.kafka).for_table((keyspace, name))
+    topic = raw_topic(settings.kafka.topic_prefix, keyspace, name)
+    count = Topics(settings.kafka).partition_counts().get(topic)
+    if not schemas or not count:
+        raise CdcError(Code.CONFIG_INVALID, f"The table {table} has no raw topic.", "Name the table as keyspace.table.")
+    catalog = table_catalog(schemas, {})
+    partition_key = serialize_key(catalog.newest_of(list(catalog.newest)[-1])[1], key)
+    raw_partition = RawPartition(topic, partition_for(partition_key, count))
+    position = read_positions(settings, [raw_partition])[raw_partition]
+    if position is None:
+        raise CdcError(
+            Code.STATE_MISMATCH, f"The group has no offset for {raw_partition}.", "Set group_id to the job's group."
+        )
+    store = file_store(settings.materializer)
+    history = PartitionHistory(store, settings.materializer.group_id, raw_partition)
+    temporary = tempfile.TemporaryDirectory(prefix="cassandra-materializer-")
+    with temporary as folder, closing(open_state(Path(folder))) as state:
+        restore(state, history, position.version)
+        shown = cassandra_partition_json(state, catalog, partition_key, with_values=with_values)
+    click.echo(json.dumps(shown, indent=2))
+
+
+def serialize_key(table: TableMetadata, texts: Sequence[str]) -> bytes:
+    """The serialized partition key. `texts` are the values of its columns.
+
+    Integers, text and UUIDs are written as in CQL. A value of any type may be 0x and its hexadecimal bytes.
+    CdcError(CONFIG_INVALID) for others.
     """
     columns = table.partition_key
     if len(texts) != len(columns):
         names = ", ".join(column.name for column in columns)
-        raise _no_key(
-            f"{table.keyspace}.{table.name} has the partition key ({names}), but {len(texts)} values are given"
+        raise _invalid_key(
+            f"{table.keyspace}.{table.name} has the partition key ({names}), but {len(texts)} values were given"
         )
     values = [_value(column.type, text) for column, text in zip(columns, texts, strict=True)]
     if len(values) == 1:
@@ -61,34 +104,36 @@ def _value(type_: CqlType, text: str) -> bytes:
         if name in {"uuid", "timeuuid"}:
             return UUID(text).bytes
     except (ValueError, OverflowError) as error:
-        raise _no_key(f"{text!r} is no value of the type {name}") from error
-    raise _no_key("values of this type are not read")
+        raise _invalid_key(f"{text!r} is not a value of the type {name}") from error
+    raise _invalid_key("values of this type can only be given as bytes")
 
 
-def _no_key(problem: str) -> CdcError:
+def _invalid_key(problem: str) -> CdcError:
     return CdcError(
         Code.CONFIG_INVALID,
         f"{problem[0].upper()}{problem[1:]}.",
-        "Give each partition key column's value; of any type as 0x and its serialized bytes.",
+        "Give the value of each partition key column. Any value can be written as 0x and its serialized bytes.",
     )
 
 
-def partition_json(reader: StateReader, catalog: TableCatalog, key: bytes, *, with_values: bool) -> dict[str, Any]:
-    """The partition in the form of docs/commitlog-tool.md; each row with its row_sequence.
+def cassandra_partition_json(
+    reader: StateReader, catalog: TableCatalog, partition_key: bytes, *, with_values: bool
+) -> dict[str, Any]:
+    """The Cassandra partition in the form of docs/commitlog-tool.md, with the row_sequence of each row.
 
-    Bounds of range tombstones are given as the state has them, byte-comparable, and only with values.
+    Bounds of range tombstones are shown only with values, in the state's byte-comparable encoding.
     """
     table_id = list(catalog.newest)[-1]
     _, newest = catalog.newest_of(table_id)
     table = with_dropped_columns(newest)
     codec = RowCodec(Overlay(reader), catalog, table_id)
-    prefix = partition_prefix(key)
+    prefix = partition_prefix(partition_key)
     facts = decode_facts(found) if (found := reader.get(prefix + FACTS_SECTION)) is not None else None
     static = reader.get(prefix + STATIC_SECTION)
     rows = [codec.decode(value, is_static=False) for _, value in reader.scan(prefix + ROWS_SECTION, prefix + ROWS_END)]
     update = PartitionUpdate(
         table,
-        key,
+        partition_key,
         LIVE if facts is None else facts.deletion,
         static_row=None if static is None else codec.decode(static, is_static=True).row,
         rows=tuple(stored.row for stored in rows),

@@ -1,71 +1,118 @@
-"""What `cassandra-materializer state verify` does: read all that is stored of a partition, and change nothing."""
+"""`cassandra-materializer state verify`: reads every stored file of raw partitions, and changes nothing."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from cdc_program.errors import CdcError
-from materializer.store.checkpoints import GoneError
+import click
+
+from cdc_program.errors import CdcError, Code
+from materializer.commands.stored_partitions import list_stored_partitions, read_positions
+from materializer.job.open_partitions import file_store
+from materializer.store.checkpoints import GoneError, PartitionHistory
 from materializer.store.versions import NOTHING, MissingVersionError, plan_restore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from materializer.store.checkpoints import PartitionHistory
+    from cdc_program.settings import Settings
+    from materializer.records import RawPartition
 
 
 T = TypeVar("T")
 
 
 class Verdict(NamedTuple):
-    """How many files were read, of how many bytes, and what is wrong with which. `unnamed` files, which no manifest
-    names, wait for a clean-up.
+    """How many files were read, their bytes, and the problems that were found.
+
+    unreferenced: the number of files that no manifest names. A clean-up will delete them.
     """
 
     files: int
     bytes: int
-    unnamed: int
+    unreferenced: int
     problems: tuple[str, ...]
 
 
-def verify(history: PartitionHistory, committed: str | None) -> Verdict:
-    """Whether every file can be read and is as it was written, and changelogs lead from a snapshot (or from nothing) to
-    the committed version. What a running job cleans up meanwhile is no problem.
+def verify_states(settings: Settings, names: Sequence[str]) -> None:
+    """Verify these raw partitions, or all, and print a line for each and for each problem.
+
+    CdcError(STATE_DAMAGED) at the end if any file is missing or damaged.
     """
-    walk = _Walk()
+    store = file_store(settings.materializer)
+    group = settings.materializer.group_id
+    raw_partitions = [each for each in list_stored_partitions(store, group) if not names or str(each) in names]
+    unknown = set(names) - {str(each) for each in raw_partitions}
+    if unknown:
+        raise CdcError(
+            Code.CONFIG_INVALID,
+            f"No state is stored for {', '.join(sorted(unknown))}.",
+            "Name raw partitions as `state ls` does.",
+        )
+    positions = read_positions(settings, raw_partitions)
+    damaged = 0
+    for raw_partition in raw_partitions:
+        position = positions[raw_partition]
+        verdict = verify_state(PartitionHistory(store, group, raw_partition), position and position.version)
+        damaged += bool(verdict.problems)
+        _print_verdict(raw_partition, verdict)
+    if damaged:
+        raise CdcError(
+            Code.STATE_DAMAGED,
+            f"{damaged} of {len(raw_partitions)} raw partitions have missing or damaged files.",
+            "The lines above name the files. The runbook says what to do.",
+        )
+
+
+def _print_verdict(raw_partition: RawPartition, verdict: Verdict) -> None:
+    result = "damaged" if verdict.problems else "ok"
+    unreferenced = f", {verdict.unreferenced} to be cleaned up" if verdict.unreferenced else ""
+    click.echo(f"{result}  {raw_partition}  {verdict.files} files, {verdict.bytes} bytes{unreferenced}")
+    for problem in verdict.problems:
+        click.echo(f"    {problem}")
+
+
+def verify_state(history: PartitionHistory, committed: str | None) -> Verdict:
+    """Check that every file can be read and is intact, and that changelogs lead to the committed version.
+
+    The changelogs start at a snapshot or at nothing. Files that a running job deletes during the check are no problem.
+    """
+    files = _Files()
     for version, parent in history.parents().items():
-        walk.read(partial(history.read_changelog, version, parent))
-    named = set[str]()
+        files.try_read(partial(history.read_changelog, version, parent))
+    referenced = set[str]()
     for version in history.snapshots():
-        manifest = walk.read(partial(history.read_manifest, version))
+        manifest = files.try_read(partial(history.read_manifest, version))
         for file in manifest.files if manifest else ():
-            if file.stored in named:
+            if file.stored in referenced:
                 continue
-            named.add(file.stored)
-            gone = len(walk.gone)
-            walk.read(partial(history.check_file, file))
-            if len(walk.gone) > gone and version in history.snapshots():
-                walk.problems.append(history.damaged(walk.gone[-1], "it is missing").problem)
-    changelogs, snapshots, files = history.entries()
+            referenced.add(file.stored)
+            gone = len(files.gone)
+            files.try_read(partial(history.check_file, file))
+            if len(files.gone) > gone and version in history.snapshots():
+                files.problems.append(history.damaged(files.gone[-1], "it is missing").problem)
+    changelogs, snapshots, stored_files = history.entries()
     try:
         plan_restore(committed or NOTHING, None, history.parents(), history.snapshots())
     except MissingVersionError as error:
-        walk.problems.append(history.missing_changelog(error.version).problem)
-    size = sum(each.size for each in (*changelogs, *snapshots, *files))
-    unnamed = sum(each.name not in named for each in files)
-    return Verdict(len(changelogs) + len(snapshots) + len(files), size, unnamed, tuple(walk.problems))
+        files.problems.append(history.missing_changelog(error.version).problem)
+    size = sum(each.size for each in (*changelogs, *snapshots, *stored_files))
+    unreferenced = sum(each.name not in referenced for each in stored_files)
+    return Verdict(len(changelogs) + len(snapshots) + len(stored_files), size, unreferenced, tuple(files.problems))
 
 
-class _Walk:
+class _Files:
+    """Collects what goes wrong while files are read."""
+
     def __init__(self) -> None:
         self.problems: list[str] = []
         self.gone: list[str] = []
 
-    def read(self, look: Callable[[], T]) -> T | None:
-        """What `look` gives, None where it cannot: a problem, or something gone."""
+    def try_read(self, read: Callable[[], T]) -> T | None:
+        """The content; None if the file is gone or damaged, which is recorded."""
         try:
-            return look()
+            return read()
         except GoneError as error:
             self.gone.append(str(error))
         except CdcError as error:

@@ -342,7 +342,7 @@ def check_clock(partition: RawPartition, before: Head | None, now_ms: int, most_
 
 
 def check_placement(partition: RawPartition, records: Iterable[RawRecord], count: int) -> None:
-    """CdcError(PARTITIONS_CHANGED) for a record whose key belongs to another of the topic's `count` partitions."""
+    """CdcError(RAW_PARTITIONS_CHANGED) for a record whose key belongs to another of the topic's `count` partitions."""
     for record in records:
         if record.key and (belongs := partition_for(record.key, count)) != partition.partition:
             raise misplaced(partition, record.offset, belongs)

@@ -62,7 +62,7 @@ class Incomplete:
     def bury(self, record: RawRecord, problem: UnreadableError) -> None:
         """A message cannot be read: it becomes a dead letter, once for all its copies.
 
-        CdcError(DEAD_LETTERS) if there are too many already.
+        CdcError(TOO_MANY_DEAD_LETTERS) if there are too many already.
         """
         mark = record.key, message_id(record.key, record.value)
         if mark in self._kinds:
@@ -132,7 +132,7 @@ def message_id(key: bytes, value: bytes) -> bytes:
 
 
 def too_many(limit: int, record: RawRecord, problem: UnreadableError) -> CdcError:
-    """CdcError(DEAD_LETTERS)."""
+    """CdcError(TOO_MANY_DEAD_LETTERS)."""
     return CdcError(
         Code.TOO_MANY_DEAD_LETTERS,
         f"The raw message at offset {record.offset} can't be read: {problem.reason}; {limit} of its raw partition are "

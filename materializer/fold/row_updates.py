@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def stop(record: RawRecord, error: UnreadableError) -> None:
-    """What is done with a message that was readable when it came: CdcError(RAW_MESSAGE)."""
+    """What is done with a message that was readable when it came: CdcError(RAW_MESSAGE_UNREADABLE)."""
     raise CdcError(
         Code.RAW_MESSAGE_UNREADABLE,
         f"The raw message at offset {record.offset} can't be read: {error.reason}.",

@@ -1,7 +1,7 @@
-"""Raw messages that a worker has read and not folded yet, and which raw partitions are to be run.
+"""The raw messages that a worker has read but not folded, and which raw partitions are ready to be folded.
 
-A heartbeat costs a transaction, and most say nothing: they wait, for as long as that changes nothing but when a
-position is committed. What is due is decided by the messages' times, the brokers', as the fold decides.
+Folding costs a transaction, and most heartbeats change nothing. So heartbeats wait, as long as the only effect is that
+a position is committed later. Whether a raw partition is ready depends on the brokers' timestamps, as in the fold.
 """
 
 from __future__ import annotations
@@ -17,27 +17,32 @@ if TYPE_CHECKING:
     from materializer.exactly_once.partition_task import Report
     from materializer.records import RawPartition, RawRecord
 
-_AT_ONCE = 0  # due with the next message, whatever it is
-_SPREAD = 0.25  # of the time that heartbeats wait: so that partitions begun together do not stay together
+_READY = 0  # ready with the next message, whatever it is
+_SPREAD = 0.25  # of the time that heartbeats wait: raw partitions that start together drift apart
 
 
-class _Partition:
-    """`rows`: how many of the records are no heartbeats. due_ms: as Report's. `ran`: when it was run, or taken over."""
+class _PartitionBacklog:
+    """The unfolded records of one raw partition.
 
-    __slots__ = ("due_ms", "newest_ms", "ran", "records", "rows", "wait")
+    non_heartbeats: how many of the records are not heartbeats.
+    due_ms: as Report's.
+    folded_at: when the raw partition was last folded or was added.
+    """
 
-    def __init__(self, ran: float, wait: float) -> None:
+    __slots__ = ("due_ms", "folded_at", "max_wait", "newest_ms", "non_heartbeats", "records")
+
+    def __init__(self, folded_at: float, max_wait: float) -> None:
         self.records: list[RawRecord] = []
-        self.rows = 0
+        self.non_heartbeats = 0
         self.newest_ms = 0
-        self.due_ms: int | None = _AT_ONCE
-        self.ran = ran
-        self.wait = wait
+        self.due_ms: int | None = _READY
+        self.folded_at = folded_at
+        self.max_wait = max_wait
 
-    def put(self, records: Iterable[RawRecord]) -> None:
+    def append(self, records: Iterable[RawRecord]) -> None:
         for record in records:
             self.records.append(record)
-            self.rows += not is_heartbeat(record.value)
+            self.non_heartbeats += not is_heartbeat(record.value)
             self.newest_ms = max(self.newest_ms, record.timestamp_ms)
 
     @property
@@ -45,68 +50,76 @@ class _Partition:
         return bool(self.records) and self.due_ms is not None and self.newest_ms >= self.due_ms
 
 
-class Waiting:
-    """The raw partitions of a worker. `seconds`: how long heartbeats wait at most; `most`: how many of them may wait,
-    beyond which those wait no longer that have waited longest. Times are of one clock, in seconds.
+class RawBacklog:
+    """The backlogs of a worker's raw partitions. All times are seconds of one clock.
+
+    A raw partition is active if it has unfolded messages other than heartbeats, and idle otherwise.
+    max_wait_seconds: how long the heartbeats of an idle raw partition wait at most.
+    max_heartbeats: how many of them may wait; with more, every idle raw partition is ready.
     """
 
-    def __init__(self, seconds: float, most: int) -> None:
-        self._seconds = seconds
-        self._most = most
-        self._partitions: dict[RawPartition, _Partition] = {}
+    def __init__(self, max_wait_seconds: float, max_heartbeats: int) -> None:
+        self._max_wait = max_wait_seconds
+        self._max_heartbeats = max_heartbeats
+        self._backlogs: dict[RawPartition, _PartitionBacklog] = {}
 
     @property
-    def partitions(self) -> set[RawPartition]:
-        return set(self._partitions)
+    def raw_partitions(self) -> set[RawPartition]:
+        return set(self._backlogs)
 
     @property
-    def backlog(self) -> tuple[int, int]:
-        """How many messages wait that are not left for later, and the bytes of their values."""
-        busy = [each.records for each in self._partitions.values() if each.rows]
-        return sum(map(len, busy)), sum(len(record.value) for records in busy for record in records)
+    def active_size(self) -> tuple[int, int]:
+        """How many messages the active raw partitions have, and the bytes of their values."""
+        active = [each.records for each in self._backlogs.values() if each.non_heartbeats]
+        return sum(map(len, active)), sum(len(record.value) for records in active for record in records)
 
-    def add(self, partition: RawPartition, now: float) -> None:
-        share = crc32(str(partition).encode()) / 2**32
-        self._partitions[partition] = _Partition(now, self._seconds * (1 - _SPREAD * share))
+    def add(self, raw_partition: RawPartition, now: float) -> None:
+        spread = _SPREAD * crc32(str(raw_partition).encode()) / 2**32
+        self._backlogs[raw_partition] = _PartitionBacklog(now, self._max_wait * (1 - spread))
 
-    def remove(self, partition: RawPartition) -> None:
-        self._partitions.pop(partition, None)
+    def remove(self, raw_partition: RawPartition) -> None:
+        self._backlogs.pop(raw_partition, None)
 
-    def put(self, partition: RawPartition, records: Iterable[RawRecord]) -> None:
-        """Records have come."""
-        self._partitions[partition].put(records)
+    def append(self, raw_partition: RawPartition, records: Iterable[RawRecord]) -> None:
+        """Add records that were read."""
+        self._backlogs[raw_partition].append(records)
 
-    def urge(self, topic: str) -> None:
-        """Something about a topic has changed that its states may have to follow."""
-        for partition, known in self._partitions.items():
-            if partition.topic == topic:
-                known.due_ms = _AT_ONCE
+    def mark_ready(self, topic: str) -> None:
+        """Fold the topic's raw partitions with their next message: the table's schemas have changed."""
+        for raw_partition, backlog in self._backlogs.items():
+            if raw_partition.topic == topic:
+                backlog.due_ms = _READY
 
-    def busy(self) -> list[RawPartition]:
-        """The partitions that have something else than heartbeats, those first that were run longest ago."""
-        return self._by_age(each for each, known in self._partitions.items() if known.rows)
+    def active(self) -> list[RawPartition]:
+        """The active raw partitions, the one folded longest ago first."""
+        return self._by_age(each for each, backlog in self._backlogs.items() if backlog.non_heartbeats)
 
-    def quiet(self, now: float) -> list[RawPartition]:
-        """The partitions whose heartbeats are to be folded now: those that are due, then those that have waited."""
-        quiet = {each: known for each, known in self._partitions.items() if known.records and not known.rows}
-        is_full = sum(len(known.records) for known in quiet.values()) > self._most
-        due = self._by_age(each for each, known in quiet.items() if known.is_due)
+    def ready_idle(self, now: float) -> list[RawPartition]:
+        """The idle raw partitions whose heartbeats must be folded now: first those that are due, then those that have
+        waited long enough.
+        """
+        idle = {
+            each: backlog for each, backlog in self._backlogs.items() if backlog.records and not backlog.non_heartbeats
+        }
+        is_full = sum(len(backlog.records) for backlog in idle.values()) > self._max_heartbeats
+        due = self._by_age(each for each, backlog in idle.items() if backlog.is_due)
         late = self._by_age(
-            each for each, known in quiet.items() if not known.is_due and (is_full or now - known.ran >= known.wait)
+            each
+            for each, backlog in idle.items()
+            if not backlog.is_due and (is_full or now - backlog.folded_at >= backlog.max_wait)
         )
         return due + late
 
-    def records(self, partition: RawPartition, most: int) -> list[RawRecord]:
-        """As many of the partition's records, from the first on."""
-        return self._partitions[partition].records[:most]
+    def first_records(self, raw_partition: RawPartition, limit: int) -> list[RawRecord]:
+        return self._backlogs[raw_partition].records[:limit]
 
-    def done(self, partition: RawPartition, records: list[RawRecord], report: Report, now: float) -> None:
-        """These records, its first ones, are folded. What has made a new version may have more to do."""
-        known = self._partitions[partition]
-        known.records = known.records[len(records) :]
-        known.rows -= sum(not is_heartbeat(record.value) for record in records)
-        known.ran = now
-        known.due_ms = _AT_ONCE if report.versions else report.due_ms
+    def mark_folded(self, raw_partition: RawPartition, records: list[RawRecord], report: Report, now: float) -> None:
+        """Remove these records, which are the first ones. A fold that made a new version may leave more to do."""
+        backlog = self._backlogs[raw_partition]
+        backlog.records = backlog.records[len(records) :]
+        backlog.non_heartbeats -= sum(not is_heartbeat(record.value) for record in records)
+        backlog.folded_at = now
+        backlog.due_ms = _READY if report.versions else report.due_ms
 
-    def _by_age(self, partitions: Iterable[RawPartition]) -> list[RawPartition]:
-        return sorted(partitions, key=lambda each: self._partitions[each].ran)
+    def _by_age(self, raw_partitions: Iterable[RawPartition]) -> list[RawPartition]:
+        return sorted(raw_partitions, key=lambda each: self._backlogs[each].folded_at)

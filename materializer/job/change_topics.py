@@ -1,7 +1,7 @@
-"""Where each schema of a table is published: the version of its change topic, and the registry's ids.
+"""Finds the change topic of each schema of a table: the topic's version and the ids in the schema registry.
 
-A topic has one key schema for ever, and each of its value schemas reads the ones before. What does not fit goes to a
-new version of the topic. The registry remembers which schema belongs to which: a schema is looked for there first.
+A change topic keeps one key schema, and each of its value schemas can read the ones before. A schema that does not fit
+gets a new version of the topic. The registry remembers which schema belongs to which topic, so it is searched first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cdc_messages.tables import from_json
 from cdc_messages.topics import change_topic
 from cdc_program.errors import Code
 from cdc_program.registry import IncompatibleSchemaError
-from materializer.job.plan import Publication
+from materializer.job.plan import ChangeTopic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +40,7 @@ class Registry(Protocol):
     def has(self, subject: str) -> bool: ...
 
 
-class _Schema(NamedTuple):
+class _AvroSchemas(NamedTuple):
     """A table under one of its schemas, with the Avro schemas of its key and its value."""
 
     table: TableMetadata
@@ -48,86 +48,91 @@ class _Schema(NamedTuple):
     value: dict[str, Any]
 
 
-class Publications:
-    """Asks the registry and makes topics only for what is new."""
+class ChangeTopics:
+    """Finds change topics in the registry. Registers schemas and creates topics only for new schemas."""
 
     def __init__(self, prefix: str, registry: Registry, make_topic: Callable[[str], int]) -> None:
         self._prefix = prefix
         self._registry = registry
         self._make_topic = make_topic
-        self._known: dict[tuple[str, str], Publication] = {}
+        self._known: dict[tuple[str, str], ChangeTopic] = {}
 
-    def of(self, schemas: Sequence[TableSchema]) -> tuple[Publication | None, ...]:
-        """What belongs to each of a table's schemas, which come from the oldest to the newest.
+    def find_or_create(self, schemas: Sequence[TableSchema]) -> tuple[ChangeTopic | None, ...]:
+        """The change topic of each of a table's schemas, which come from the oldest to the newest.
 
-        The newest of each table id is registered, older ones only looked up: registering never goes backwards.
+        The newest schema of each table id is registered. Older ones are only looked up: registering never goes back.
         CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED.
         """
         newest = {each.table_id: each.digest for each in schemas}
-        known: list[_Schema] = []
-        found: list[Publication | None] = []
+        earlier: list[_AvroSchemas] = []
+        topics: list[ChangeTopic | None] = []
         for each in schemas:
-            described = self._describe(from_json(each.json), known)
-            avoided = {
-                publication.topic
-                for earlier, publication in zip(known, found, strict=True)
-                if publication is not None and not _follows(described.value, earlier.value)
+            avro = self._avro_schemas(from_json(each.json), earlier)
+            excluded = {
+                topic.name
+                for former, topic in zip(earlier, topics, strict=True)
+                if topic is not None and not _can_follow(avro.value, former.value)
             }
-            found.append(self._find(described, avoided, is_newest=newest[each.table_id] == each.digest))
-            known.append(described)
-        return tuple(found)
+            topics.append(self._find(avro, excluded, is_newest=newest[each.table_id] == each.digest))
+            earlier.append(avro)
+        return tuple(topics)
 
-    def _describe(self, table: TableMetadata, earlier: list[_Schema]) -> _Schema:
+    def _avro_schemas(self, table: TableMetadata, earlier: list[_AvroSchemas]) -> _AvroSchemas:
         shown = as_selected(table)
         value = value_schema(shown, self._prefix)
         former = [each.value for each in earlier if each.table.id == table.id]
-        return _Schema(shown, key_schema(shown, self._prefix), with_aliases(value, former))
+        return _AvroSchemas(shown, key_schema(shown, self._prefix), with_aliases(value, former))
 
-    def _find(self, schema: _Schema, avoided: set[str], *, is_newest: bool) -> Publication | None:
-        texts = schema_text(schema.key), schema_text(schema.value)
-        known = self._known.get(texts)
-        if known is None:
-            known = self._look_up(schema, avoided)
-            if known is None and is_newest:
-                known = self._register(schema, avoided)
-            if known is not None:
-                self._known[texts] = known
-        return known
+    def _find(self, avro: _AvroSchemas, excluded: set[str], *, is_newest: bool) -> ChangeTopic | None:
+        texts = schema_text(avro.key), schema_text(avro.value)
+        found = self._known.get(texts)
+        if found is None:
+            found = self._look_up(avro, excluded)
+            if found is None and is_newest:
+                found = self._register(avro, excluded)
+            if found is not None:
+                self._known[texts] = found
+        return found
 
-    def _look_up(self, schema: _Schema, avoided: set[str]) -> Publication | None:
-        for topic, key_id in self._same_key(schema, avoided):
-            value_id = self._registry.lookup(f"{topic}-value", schema.value)
+    def _look_up(self, avro: _AvroSchemas, excluded: set[str]) -> ChangeTopic | None:
+        for topic, key_id in self._topics_with_key(avro, excluded):
+            value_id = self._registry.lookup(f"{topic}-value", avro.value)
             if value_id is not None:
-                return Publication(topic, self._make_topic(topic), key_id, value_id)
+                return ChangeTopic(topic, self._make_topic(topic), key_id, value_id)
         return None
 
-    def _same_key(self, schema: _Schema, avoided: set[str]) -> list[tuple[str, int]]:
-        """The versions of the topic that have this key schema, with its id, the latest version first."""
-        topics = takewhile(lambda topic: self._registry.has(f"{topic}-key"), self._versions(schema.table))
-        ids = ((topic, self._registry.lookup(f"{topic}-key", schema.key)) for topic in topics if topic not in avoided)
+    def _topics_with_key(self, avro: _AvroSchemas, excluded: set[str]) -> list[tuple[str, int]]:
+        """The versions of the topic that have this key schema, each with the schema's id, the latest version first."""
+        topics = takewhile(lambda topic: self._registry.has(f"{topic}-key"), self._topic_names(avro.table))
+        ids = ((topic, self._registry.lookup(f"{topic}-key", avro.key)) for topic in topics if topic not in excluded)
         return [(topic, key_id) for topic, key_id in ids if key_id is not None][::-1]
 
-    def _register(self, schema: _Schema, avoided: set[str]) -> Publication:
-        for topic, key_id in self._same_key(schema, avoided):
+    def _register(self, avro: _AvroSchemas, excluded: set[str]) -> ChangeTopic:
+        for topic, key_id in self._topics_with_key(avro, excluded):
             try:
-                value_id = self._registry.register(f"{topic}-value", schema.value)
+                value_id = self._registry.register(f"{topic}-value", avro.value)
             except IncompatibleSchemaError as error:
-                _logger.info("schema does not follow", topic=topic, problem=error.problem)
+                _logger.info("incompatible schema", topic=topic, problem=error.problem)
             else:
-                return Publication(topic, self._make_topic(topic), key_id, value_id)
-        first = next(self._versions(schema.table))
-        topic = next(each for each in self._versions(schema.table) if not self._registry.has(f"{each}-key"))
-        value_id = self._registry.register(f"{topic}-value", schema.value)
-        key_id = self._registry.register(f"{topic}-key", schema.key)
-        if topic != first:
-            table = schema.table.qualified_name
-            _logger.warning("new version of a change topic", code=Code.TOPIC_VERSION.text, table=table, topic=topic)
-        return Publication(topic, self._make_topic(topic), key_id, value_id)
+                return ChangeTopic(topic, self._make_topic(topic), key_id, value_id)
+        return self._register_new_topic(avro)
 
-    def _versions(self, table: TableMetadata) -> Iterator[str]:
+    def _register_new_topic(self, avro: _AvroSchemas) -> ChangeTopic:
+        """The first version of the topic, or the next one."""
+        first = next(self._topic_names(avro.table))
+        topic = next(each for each in self._topic_names(avro.table) if not self._registry.has(f"{each}-key"))
+        value_id = self._registry.register(f"{topic}-value", avro.value)
+        key_id = self._registry.register(f"{topic}-key", avro.key)
+        if topic != first:
+            table = avro.table.qualified_name
+            _logger.warning("new change topic version", code=Code.TOPIC_VERSION.text, table=table, topic=topic)
+        return ChangeTopic(topic, self._make_topic(topic), key_id, value_id)
+
+    def _topic_names(self, table: TableMetadata) -> Iterator[str]:
+        """The names of the topic's versions, without an end."""
         return (change_topic(self._prefix, table.keyspace, table.name, version) for version in count(1))
 
 
-def _follows(value: dict[str, Any], earlier: dict[str, Any]) -> bool:
-    """Whether readers with the value schema understand what was published with an earlier one."""
+def _can_follow(value: dict[str, Any], earlier: dict[str, Any]) -> bool:
+    """Whether readers with the value schema understand messages written with an earlier one."""
     return can_read(value, earlier) and not is_misread(value, earlier)

@@ -1,5 +1,7 @@
-"""Keeps the positions of raw partitions without messages alive: brokers forget a group's offset that nobody commits
-(offsets.retention.minutes, 7 days by default). The driver's part.
+"""Refreshes the committed offsets of idle raw partitions, which brokers would otherwise delete.
+
+Brokers delete the offset of a group that is not committed for offsets.retention.minutes (7 days by default). The driver
+does this between batches.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
     from cdc_program.settings import Settings
     from materializer.records import RawPartition
 
-_LOOK_SECONDS = 60.0
-_AT_ONCE = 10  # positions that are committed again while a batch waits
+_CHECK_SECONDS = 60.0
+_MOST_AT_ONCE = 10  # positions that are refreshed while a batch waits
 _logger = structlog.get_logger(__name__)
 
 
@@ -29,8 +31,8 @@ class _Seen(NamedTuple):
     since: float
 
 
-class Renewal:
-    """Called now and then, while no batch is in process."""
+class OffsetRefresh:
+    """Remembers since when each raw partition has had its position. Used while no batch is running."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._kafka, self._group = settings.kafka, settings.materializer.group_id
@@ -46,49 +48,49 @@ class Renewal:
     def is_due(self) -> bool:
         return self._clock() >= self._next
 
-    def run(self, partitions: Collection[RawPartition]) -> None:
-        """Look at the positions, and commit again those that have not moved for the period.
+    def refresh(self, raw_partitions: Collection[RawPartition]) -> None:
+        """Read the positions, and commit those again that have not moved for the period.
 
-        CdcError: STATE_MISMATCH where one is gone that was there; KAFKA_UNREACHABLE, KAFKA_REFUSED.
+        CdcError: STATE_MISMATCH if a position is gone; KAFKA_UNREACHABLE, KAFKA_REFUSED.
         """
         now = self._clock()
-        self._next = now + min(_LOOK_SECONDS, self._period / 4)
-        if not partitions:
+        self._next = now + min(_CHECK_SECONDS, self._period / 4)
+        if not raw_partitions:
             return
         with driver_errors(f"read the offsets of the group {self._group}"):
-            self._note(self._positions(stable=False).read(partitions), now)
-        old = [partition for partition, seen in self._seen.items() if now - seen.since >= self._period]
-        for partition in old[:_AT_ONCE]:
-            with driver_errors(f"commit the offset of {partition} again"):
-                self._seen[partition] = _Seen(self._commit_again(partition), now)
-        if len(old) > _AT_ONCE:
+            self._track(self._positions(stable=False).read(raw_partitions), now)
+        old = [raw_partition for raw_partition, seen in self._seen.items() if now - seen.since >= self._period]
+        for raw_partition in old[:_MOST_AT_ONCE]:
+            with driver_errors(f"commit the offset of {raw_partition} again"):
+                self._seen[raw_partition] = _Seen(self._commit_again(raw_partition), now)
+        if len(old) > _MOST_AT_ONCE:
             self._next = now
 
-    def _note(self, positions: dict[RawPartition, Position | None], now: float) -> None:
-        for partition, position in positions.items():
-            seen = self._seen.get(partition)
+    def _track(self, positions: dict[RawPartition, Position | None], now: float) -> None:
+        for raw_partition, position in positions.items():
+            seen = self._seen.get(raw_partition)
             if position is None:
                 if seen is not None:
-                    raise _lost(self._group, partition)
+                    raise _lost_offset(self._group, raw_partition)
             elif seen is None or seen.position != position:
-                self._seen[partition] = _Seen(position, now)
+                self._seen[raw_partition] = _Seen(position, now)
 
-    def _commit_again(self, partition: RawPartition) -> Position:
-        """As a task commits: after its producer has fenced all others, so that no newer position is put back.
+    def _commit_again(self, raw_partition: RawPartition) -> Position:
+        """Fence all other producers first, as a task does, so that a newer position is not overwritten.
 
-        The partition's task sees a position that it has not committed, and makes a new producer.
+        The raw partition's task then finds a position that it has not committed, and opens a new producer.
         """
         positions = self._positions(stable=True)
-        producer = PartitionProducer(self._kafka, self._group, partition, positions.consumer, self._limits)
-        position = positions.read([partition])[partition]
+        producer = PartitionProducer(self._kafka, self._group, raw_partition, positions.consumer, self._limits)
+        position = positions.read([raw_partition])[raw_partition]
         if position is None:
-            raise _lost(self._group, partition)
-        check_free(position, partition)  # what a command commits for all partitions together must stand
+            raise _lost_offset(self._group, raw_partition)
+        check_free(position, raw_partition)  # a command's positions must stay as they are
         position = position._replace(renewals=position.renewals + 1)
         producer.begin()
         producer.send_position(position)
         producer.commit()
-        _logger.debug("position committed again", partition=str(partition), offset=position.offset)
+        _logger.debug("offset refreshed", raw_partition=str(raw_partition), offset=position.offset)
         return position
 
     def _positions(self, *, stable: bool) -> GroupPositions:
@@ -99,10 +101,10 @@ class Renewal:
         return self._latest
 
 
-def _lost(group: str, partition: RawPartition) -> CdcError:
+def _lost_offset(group: str, raw_partition: RawPartition) -> CdcError:
     return CdcError(
         Code.STATE_MISMATCH,
-        f"The group {group} has lost its offset of {partition}: it was deleted, or has expired.",
-        "Commit the offset and the metadata that the partition's newest changelog names; see "
+        f"The group {group} has lost its offset of {raw_partition}: it was deleted or has expired.",
+        "Commit the offset and the metadata that the raw partition's newest changelog names. See "
         "materializer.offset_refresh_hours and the brokers' offsets.retention.minutes.",
     )

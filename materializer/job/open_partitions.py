@@ -153,11 +153,11 @@ def _table_work(
     large: LargeMessages,
 ) -> Work:
     targets: dict[bytes, Target] = {}
-    for schema, publication in zip(plan.schemas, plan.publications, strict=True):
+    for schema, publication in zip(plan.schemas, plan.change_topics, strict=True):
         if publication is not None:
             shown, cluster = as_selected(_table(schema.json)), cluster_name(schema.json)
             encoder = ChangeEncoder(shown, prefix, publication.key_schema_id, publication.value_schema_id, cluster)
-            targets[schema.digest] = Target(publication.topic, publication.partitions, encoder)
+            targets[schema.digest] = Target(publication.name, publication.partitions, encoder)
     catalog = table_catalog(plan.schemas, {digest: target.topic for digest, target in targets.items()})
     return Work(
         fold=lambda reader, records: fold_chunk(reader, records, catalog, rules),

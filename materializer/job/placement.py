@@ -1,4 +1,4 @@
-"""Which worker has which raw partition: each for as long as it can, as many as the others."""
+"""Which worker has which raw partition: as few moves as possible, the same number for each worker."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ if TYPE_CHECKING:
 
 
 class Placement:
-    """A partition that moves takes its producer, its state and what it has read ahead to be made anew: few move."""
+    """Remembers where each raw partition was.
+
+    A raw partition that moves costs a new producer, a restored state and messages that are read twice.
+    """
 
     def __init__(self) -> None:
-        self._places: dict[RawPartition, str] = {}
+        self._workers: dict[RawPartition, str] = {}
 
-    def place(self, partitions: Sequence[RawPartition], workers: Sequence[str]) -> dict[str, list[RawPartition]]:
-        """The partitions of each worker (at least one): none has two more than another."""
-        shares: dict[str, list[RawPartition]] = {worker: [] for worker in sorted(workers)}
-        homeless: list[RawPartition] = []
-        for partition in sorted(partitions):
-            share = shares.get(self._places.get(partition, ""))
-            (homeless if share is None else share).append(partition)
-        least, more = divmod(len(partitions), len(shares))
-        for number, share in enumerate(sorted(shares.values(), key=len, reverse=True)):
+    def assign(self, raw_partitions: Sequence[RawPartition], workers: Sequence[str]) -> dict[str, list[RawPartition]]:
+        """The raw partitions of each worker. There is at least one worker; two workers differ by at most one."""
+        assigned: dict[str, list[RawPartition]] = {worker: [] for worker in sorted(workers)}
+        unassigned: list[RawPartition] = []
+        for raw_partition in sorted(raw_partitions):
+            own = assigned.get(self._workers.get(raw_partition, ""))
+            (unassigned if own is None else own).append(raw_partition)
+        least, more = divmod(len(raw_partitions), len(assigned))
+        for number, own in enumerate(sorted(assigned.values(), key=len, reverse=True)):
             most = least + (number < more)
-            homeless += share[most:]
-            del share[most:]
-        for partition in sorted(homeless):
-            min(shares.values(), key=len).append(partition)
-        self._places = {partition: worker for worker, share in shares.items() for partition in share}
-        return shares
+            unassigned += own[most:]
+            del own[most:]
+        for raw_partition in sorted(unassigned):
+            min(assigned.values(), key=len).append(raw_partition)
+        self._workers = {raw_partition: worker for worker, own in assigned.items() for raw_partition in own}
+        return assigned

@@ -1,4 +1,4 @@
-"""What the driver hands to the tasks of a micro-batch: small, immutable, pickled with the task."""
+"""What the driver sends to the tasks of a batch: small, immutable, pickled with the task."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class TableSchema(NamedTuple):
     json: bytes
 
 
-class Publication(NamedTuple):
-    """Where changes under one schema go: a change topic, the number of its partitions, the ids of its Avro schemas."""
+class ChangeTopic(NamedTuple):
+    """Where changes under one schema are sent: a topic, its number of partitions, the ids of the Avro schemas."""
 
-    topic: str
+    name: str
     partitions: int
     key_schema_id: int
     value_schema_id: int
@@ -29,25 +29,28 @@ class Publication(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """How the messages of one raw topic are folded and published.
+    """How the messages of one raw topic are folded and where their changes are sent.
 
-    `schemas` holds every schema of the topic's table, whatever its id was, from the oldest to the newest, and
-    `publications` what belongs to each: None of one under which nothing has been published; the newest of each table
-    id has one. max_message_bytes: the smallest max.message.bytes of their topics, as it was when they were looked up.
+    raw_partitions: the number of the raw topic's partitions.
+    schemas: every schema of the topic's table, from the oldest to the newest, whatever the table's id was.
+    change_topics: one for each schema; None for a schema under which no change was sent. The newest schema of each
+        table id has one.
+    max_message_bytes: the smallest max.message.bytes of these topics when they were found.
     topic_id: the raw topic's.
     """
 
     raw_partitions: int
     schemas: tuple[TableSchema, ...]
-    publications: tuple[Publication | None, ...]
+    change_topics: tuple[ChangeTopic | None, ...]
     max_message_bytes: int = 1_048_588
     topic_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """The plans by raw topic; a raw topic whose table's schema is not known yet has none. `shapes`: what all raw topics
-    were like when the plan was made.
+    """The plans by raw topic. A raw topic whose table has no known schema has no plan.
+
+    shapes: the shape of every raw topic when the plan was made.
     """
 
     topics: dict[str, TopicPlan]
@@ -56,16 +59,17 @@ class BatchPlan:
     shapes: Mapping[str, TopicShape] = field(default_factory=dict)
 
 
-class Share(NamedTuple):
-    """What one worker does in a batch: it reads and folds these partitions for that time, holding at most so many
-    messages, besides heartbeats, at a time.
+class Assignment(NamedTuple):
+    """What one worker does in a batch: it reads and folds these raw partitions for `seconds`.
+
+    max_messages: how many unfolded messages it holds at most, heartbeats of idle raw partitions not counted.
     """
 
-    partitions: tuple[RawPartition, ...]
-    messages: int
+    raw_partitions: tuple[RawPartition, ...]
+    max_messages: int
     seconds: float
 
 
-def raw_partitions(shapes: Mapping[str, TopicShape]) -> list[RawPartition]:
+def list_raw_partitions(shapes: Mapping[str, TopicShape]) -> list[RawPartition]:
     """All partitions of the raw topics."""
     return [RawPartition(topic, each) for topic, shape in shapes.items() for each in range(shape.partitions)]

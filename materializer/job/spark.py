@@ -1,12 +1,12 @@
-"""Spark: it starts the workers and spreads the shares of a batch over them, and runs a failed task again.
+"""Starts the job in Spark and stops it: the Spark context, signals, and the end of spark-submit's JVM.
 
-Nothing of it remembers anything: positions are the group's (docs/decisions/0004), and each batch is a job of its own.
+Spark starts the workers, runs the tasks of a batch and retries failed ones. It keeps no state: positions are the
+consumer group's (docs/decisions/0004), and each batch is a separate Spark job.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import signal
 import sys
@@ -19,24 +19,22 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 from pyspark import SparkConf, SparkContext
-from pyspark.core.rdd import RDD
-from pyspark.serializers import CPickleSerializer
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.registry import RegistryClient
-from materializer.job.driver import Batches
+from materializer.job.driver import BatchDriver
 from materializer.job.open_partitions import file_store
 from materializer.job.planner import Planner
 from materializer.job.spark_conf import is_submitted, session_options
+from materializer.job.spark_workers import SparkWorkers, spark_errors, spark_failed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
     from cdc_program.settings import Settings
     from materializer.exactly_once.partition_task import Work
-    from materializer.job.plan import BatchPlan, Share
-    from materializer.job.worker_loop import BatchTask, TaskResult
+    from materializer.job.plan import BatchPlan
 
 _logger = structlog.get_logger(__name__)
 _RETRY_SECONDS = 0.5
@@ -45,24 +43,24 @@ _END_SECONDS = _LAST_BATCH_SECONDS + 30.0
 _BEFORE_SPARK = 100  # a priority: Spark ends its context at 40, the highest of Hadoop's file systems is 10
 
 
-def run(settings: Settings, make_work: Callable[[BatchPlan, str], Work] | None = None) -> None:
-    """Materialize until SIGTERM or SIGINT; CdcError where it cannot go on."""
+def run_job(settings: Settings, make_work: Callable[[BatchPlan, str], Work] | None = None) -> None:
+    """Materialize until SIGTERM or SIGINT. CdcError if it cannot continue."""
     stop = threading.Event()
     with _stop_signals(stop), RegistryClient(settings.registry) as registry:
         planner = Planner(settings, registry)
         planner.check_settings()
         file_store(settings.materializer).check()
-        _check_positions(planner, settings)  # what stops it shows before Spark has started
+        _check_positions(planner, settings)  # so that errors show before Spark starts
         registry.check_reachable()
-        with _context(settings) as context:
-            batches = Batches(settings, planner, stop, SparkWorkers(context), make_work)
+        with _spark_context(settings) as context:
+            driver = BatchDriver(settings, planner, stop, SparkWorkers(context), make_work)
             _logger.info("ready")
-            with _cut_short(context, stop):
-                batches.run()
+            with _stop_in_time(context, stop):
+                driver.run_until_stopped()
 
 
 def _check_positions(planner: Planner, settings: Settings) -> None:
-    """As Planner; waits a moment for a cluster that has just started."""
+    """Planner.check_positions, retried for a while: the Kafka cluster may have just started."""
     deadline = time.monotonic() + settings.kafka.connect_timeout_seconds
     while True:
         try:
@@ -75,99 +73,18 @@ def _check_positions(planner: Planner, settings: Settings) -> None:
         time.sleep(_RETRY_SECONDS)
 
 
-class SparkWorkers:
-    """A worker is an executor, which has one core and so one process of Python, which lives as long as it does.
-
-    CdcError(SPARK_FAILED) where Spark gives up or has ended.
-    """
-
-    def __init__(self, context: SparkContext) -> None:
-        self._context = context
-        self._is_local = str(context.master).partition("[")[0] == "local"
-
-    def names(self) -> list[str]:
-        """Where Spark may place a task, `executor_<host>_<id>`; in local mode it does not say where one runs."""
-        with _calls(self._context):
-            if self._is_local:
-                return [f"local_{number}" for number in range(self._context.defaultParallelism)]
-            return list(_executors(self._context)) or ["executor_to_come"]
-
-    def run(self, task: BatchTask, shares: Mapping[str, Share]) -> list[TaskResult]:
-        """Each share's results, in any order."""
-        with _calls(self._context):
-            return _placed(self._context, shares).mapPartitions(task).collect()
-
-
-def _executors(context: SparkContext) -> Iterator[str]:
-    """Spark's own names of the executors that are there, as locations of tasks."""
-    jvm: Any = context._jvm  # noqa: SLF001 - Python has no other way to ask
-    status = context._jsc.sc().env().blockManager().master().getMemoryStatus()  # noqa: SLF001
-    for block_manager in jvm.scala.jdk.javaapi.CollectionConverters.asJavaCollection(status.keySet()).toArray():
-        if not block_manager.isDriver():
-            yield f"executor_{block_manager.host()}_{block_manager.executorId()}"
-
-
-def _placed(context: SparkContext, shares: Mapping[str, Share]) -> RDD[Share]:
-    """One partition for each share, which Spark runs at its place if that is free: SparkContext.makeRDD, which only
-    Scala has.
-    """
-    jvm: Any = context._jvm  # noqa: SLF001
-    to_seq = jvm.PythonUtils.toSeq
-    pairs = [jvm.scala.Tuple2(bytearray(pickle.dumps(share)), to_seq([name])) for name, share in shares.items()]
-    any_class = jvm.scala.reflect.ClassTag.Any()
-    made = context._jsc.sc().makeRDD(to_seq(pairs), any_class)  # noqa: SLF001
-    return RDD(made.toJavaRDD(), context, CPickleSerializer())
-
-
 @contextmanager
-def _calls(context: SparkContext) -> Iterator[None]:
-    """CdcError(SPARK_FAILED) in place of whatever a call to Spark raises."""
-    try:
-        yield
-    except Exception as error:
-        raise (_spark_ended() if _has_ended(context) else spark_failed(error)) from error
+def _stop_in_time(context: SparkContext, stop: threading.Event) -> Iterator[None]:
+    """Cancels the last batch if it takes too long after a stop. Its transactions are aborted.
 
-
-def _has_ended(context: SparkContext) -> bool:
-    try:
-        return bool(context._jsc.sc().isStopped())  # noqa: SLF001
-    except Exception:  # noqa: BLE001 - nobody answers, which Py4J has several errors for
-        return True
-
-
-def _spark_ended() -> CdcError:
-    return CdcError(
-        Code.SPARK_FAILED,
-        "Spark has ended under the driver: its JVM has died, or its cluster has ended the application.",
-        "Start the materializer again: it goes on where it stood. Spark's own log says why it has ended.",
-    )
-
-
-def spark_failed(error: BaseException) -> CdcError:
-    """CdcError(SPARK_FAILED) with the line of Spark's message that says most."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    raised = [line for line in lines if "Error" in line.partition(":")[0] or "Exception" in line.partition(":")[0]]
-    python = [line for line in raised if not line.startswith(("org.apache.spark", "java.", "at ", "File "))]
-    reason = (python or raised or lines or [type(error).__name__])[-1]
-    return CdcError(
-        Code.SPARK_FAILED,
-        f"Spark has given up after its retries: {reason[:500]}",
-        "Start the materializer again: it goes on where it stood. If it ends so again, see the executors' logs.",
-    )
-
-
-@contextmanager
-def _cut_short(context: SparkContext, stop: threading.Event) -> Iterator[None]:
-    """A batch that takes too long to end when it is to stop is given up: its transactions are aborted.
-
-    It is to stop, too, when spark-submit's JVM is told to end, by YARN, Kubernetes or Ctrl-C.
+    A shutdown of spark-submit's JVM by YARN, Kubernetes or Ctrl-C stops the job too.
     """
     ended = threading.Event()
 
     def watch() -> None:
         while not stop.wait(_RETRY_SECONDS):
-            if _jvm_is_to_end(context):
-                _logger.info("stopping with Spark's JVM")
+            if _jvm_is_shutting_down(context):
+                _logger.info("spark jvm is shutting down")
                 stop.set()
         if not ended.wait(_LAST_BATCH_SECONDS):
             context.cancelAllJobs()
@@ -179,7 +96,7 @@ def _cut_short(context: SparkContext, stop: threading.Event) -> Iterator[None]:
     except CdcError as error:
         if not stop.is_set() or error.code is not Code.SPARK_FAILED:
             raise
-        _logger.warning("stopped within a batch", problem=error.problem)
+        _logger.warning("batch canceled", problem=error.problem)
     finally:
         ended.set()
         stop.set()
@@ -188,7 +105,7 @@ def _cut_short(context: SparkContext, stop: threading.Event) -> Iterator[None]:
 
 @contextmanager
 def _stop_signals(stop: threading.Event) -> Iterator[None]:
-    """SIGTERM and SIGINT only set the event: an exception in the midst of a call to the JVM would break that."""
+    """SIGTERM and SIGINT only set the event. An exception would break a call to the JVM that is under way."""
 
     def request(_number: int, _frame: FrameType | None) -> None:
         stop.set()
@@ -204,42 +121,42 @@ def _stop_signals(stop: threading.Event) -> Iterator[None]:
 
 
 @contextmanager
-def _context(settings: Settings) -> Iterator[SparkContext]:
-    """A context whose own SIGINT handler is put aside."""
+def _spark_context(settings: Settings) -> Iterator[SparkContext]:
+    """A context whose own SIGINT handler is removed."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     handler = signal.getsignal(signal.SIGINT)
     conf = SparkConf()
     conf.setAll(list(session_options(settings.materializer).items()))
     try:
         context = SparkContext.getOrCreate(conf)
-        application = context.applicationId  # in the end Spark may be gone
+        application = context.applicationId  # read now: at the end Spark may be gone
         if is_submitted():
-            _let_driver_end_first(context)
+            _make_jvm_wait_for_driver(context)
         server: Any = context._accumulatorServer  # noqa: SLF001
-        server.handle_error = lambda *_: None  # it would print a trace when the JVM is gone
+        server.handle_error = lambda *_: None  # it would print a trace once the JVM is gone
     except Exception as error:
         raise spark_failed(error) from error
     signal.signal(signal.SIGINT, handler)
     try:
-        _refuse(context)
+        _check_conf(context)
         yield context
     finally:
-        _stop(context)
+        _stop_context(context)
         shutil.rmtree(Path(os.environ.get("SPARK_HOME", "")) / "work" / application, ignore_errors=True)
 
 
-def _jvm_is_to_end(context: SparkContext) -> bool:
-    """False where it is the driver's child, which may end by itself only in failure."""
+def _jvm_is_shutting_down(context: SparkContext) -> bool:
+    """False if the JVM is the driver's child: such a JVM ends by itself only when it fails."""
     try:
         return is_submitted() and bool(_shutdown_hooks(context).isShutdownInProgress())
-    except Exception:  # noqa: BLE001 - it is gone: the batch will fail, and say so
+    except Exception:  # noqa: BLE001 - the JVM is gone: the batch will fail and report it
         return False
 
 
-def _let_driver_end_first(context: SparkContext) -> None:
-    """spark-submit's JVM, told to end, waits for this process before Spark's own hooks end Spark.
+def _make_jvm_wait_for_driver(context: SparkContext) -> None:
+    """Add a shutdown hook to spark-submit's JVM that waits for this process before Spark's own hooks end Spark.
 
-    The hook is made of Java alone: for a callback Py4J opens a port that asks for no secret.
+    The hook consists of Java objects only: for a callback into Python, Py4J would open a port without authentication.
     """
     java: Any = context._jvm.java  # type: ignore[union-attr]  # noqa: SLF001
     invoke, class_of = java.lang.invoke, java.lang.Class.forName
@@ -256,19 +173,19 @@ def _shutdown_hooks(context: SparkContext) -> Any:  # noqa: ANN401 - Java's
     return jvm.org.apache.hadoop.util.ShutdownHookManager.get()
 
 
-def _stop(context: SparkContext) -> None:
-    """Also where its JVM is gone, which is told by then: PySpark would warn of it, or raise what its socket raises."""
+def _stop_context(context: SparkContext) -> None:
+    """Stop Spark, and ignore that its JVM may be gone: that was reported before, and PySpark would warn or raise."""
     with warnings.catch_warnings(), suppress(OSError):
         warnings.simplefilter("ignore", RuntimeWarning)
         context.stop()
 
 
-def _refuse(context: SparkContext) -> None:
-    with _calls(context):
+def _check_conf(context: SparkContext) -> None:
+    with spark_errors(context):
         speculation = context.getConf().get("spark.speculation", "false")
     if speculation == "true":
         raise CdcError(
             Code.SPARK_SETTING,
-            "spark.speculation is on: two attempts of a task would fence each other for ever.",
+            "spark.speculation is on: two attempts of a task would fence each other again and again.",
             "Set spark.speculation=false for this job.",
         )

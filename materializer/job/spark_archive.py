@@ -1,9 +1,9 @@
-"""A Python environment with this program for Spark's executors, as one archive: `spark.archives=FILE#environment`.
+"""Packs this program and its Python environment into one archive for executors: `spark.archives=FILE#environment`.
 
-It holds what `cassandra-cdc-materializer[materializer]` needs, in the versions that run here, but for PySpark, which
-executors have from Spark. Its interpreter is a link to this one's, so the executors' machines need the same system,
-processor and Python at the same place. (venv-pack packs a whole environment, development tools and Spark's jars too,
-refuses editable installations, and had its last release in 2018.)
+The archive holds the packages that `cassandra-cdc-materializer[materializer]` needs, in the versions installed here.
+It leaves out PySpark, which Spark gives to its executors. Its interpreter is a link to this one, so the executors'
+machines need the same operating system, the same processor type, and Python at the same path. (venv-pack would pack
+development tools and Spark's jars too, refuses editable installations, and had its last release in 2018.)
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ _UNUSED = ("pyarrow/tests/", "pyarrow/include/")
 
 
 def write_archive(target: Path) -> int:
-    """Write the archive, whole or not at all; its bytes. CdcError(CONFIG_INVALID) where a needed package is missing or
-    the file cannot be written.
+    """Write the archive completely or not at all. Its size in bytes.
+
+    CdcError(CONFIG_INVALID) if a needed package is missing or the file cannot be written.
     """
     needed = needed_distributions()
     part = target.with_name(f"{target.name}.part")
@@ -44,19 +45,19 @@ def write_archive(target: Path) -> int:
             tarfile.open(part, "w:gz", compresslevel=_COMPRESSION) as archive,
             tempfile.TemporaryDirectory(prefix="cassandra-materializer-") as folder,
         ):
-            _build(Path(folder), needed)
+            _build_environment(Path(folder), needed)
             archive.add(folder, ".")
         part.replace(target)
     except OSError as error:
         part.unlink(missing_ok=True)
         raise CdcError(
-            Code.CONFIG_INVALID, f"The archive cannot be written: {error}.", "Name a file in a folder that has room."
+            Code.CONFIG_INVALID, f"The archive cannot be written: {error}.", "Name a file in a folder with free space."
         ) from error
     return target.stat().st_size
 
 
 def needed_distributions() -> dict[str, Distribution]:
-    """By its name, each installed distribution that the program needs, but for Spark and the program itself."""
+    """The installed distributions that the program needs, by name, without Spark and the program itself."""
     found: dict[str, Distribution] = {}
     seen: set[tuple[str, frozenset[str]]] = set()
     todo = [(OWN, frozenset({"materializer"}))]
@@ -72,7 +73,7 @@ def needed_distributions() -> dict[str, Distribution]:
 
 
 def _requirements(of: Distribution, extras: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
-    """What it needs on this machine with these extras: (name, extras)."""
+    """What the distribution needs on this machine with these extras: (name, extras)."""
     for requirement in map(Requirement, of.requires or ()):
         marker = requirement.marker
         if marker is None or any(marker.evaluate({"extra": extra}) for extra in (extras or {""})):
@@ -86,12 +87,12 @@ def _installed(name: str) -> Distribution:
         raise CdcError(
             Code.CONFIG_INVALID,
             f"The package {name}, which the materializer needs, is not installed here.",
-            f"Run this where `pip install '{OWN}[materializer]'` has been run.",
+            f"Run `pip install '{OWN}[materializer]'`, or run this command where that is installed.",
         ) from error
 
 
-def _build(folder: Path, needed: dict[str, Distribution]) -> None:
-    """A virtual environment, which finds its packages by where its `bin/python` lies, and so can be moved."""
+def _build_environment(folder: Path, needed: dict[str, Distribution]) -> None:
+    """A virtual environment. It finds its packages relative to its `bin/python`, so it can be moved."""
     venv.EnvBuilder(symlinks=True).create(folder)
     base = str(folder)
     packages = Path(sysconfig.get_path("purelib", "venv", vars={"base": base, "platbase": base}))
@@ -101,7 +102,7 @@ def _build(folder: Path, needed: dict[str, Distribution]) -> None:
 
 
 def _copy_distribution(of: Distribution, packages: Path) -> None:
-    """What it has installed among packages: no scripts, which would name this interpreter, and no caches."""
+    """Copy the files that it has installed among packages, without caches and scripts, which name this interpreter."""
     for file in of.files or ():
         path = file.as_posix()
         if ".." not in file.parts and "__pycache__" not in file.parts and not path.startswith(_UNUSED):
@@ -109,7 +110,7 @@ def _copy_distribution(of: Distribution, packages: Path) -> None:
 
 
 def _copy_own(packages: Path) -> None:
-    """Our packages from wherever they are imported, with the metadata that tell their version."""
+    """Copy our packages from the place that they are imported from, with the metadata that have their version."""
     own = distribution(OWN)
     if own.read_text("RECORD") is not None and Path(str(own.locate_file(_THIS))) == Path(__file__):
         _copy_distribution(own, packages)

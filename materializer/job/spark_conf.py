@@ -1,4 +1,4 @@
-"""The options of the Spark session, as far as they are ours to choose."""
+"""The options of the Spark session that the materializer sets."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _JAVA = 17
 
 
 def session_options(settings: MaterializerSettings) -> dict[str, str]:
-    """CdcError where Java is missing. Under spark-submit its options stand."""
+    """CdcError if Java is missing. Under spark-submit, only the name, cores and progress options are set."""
     options = {
         "spark.app.name": settings.group_id,
-        "spark.executor.cores": "1",  # so a partition stays in one process, which keeps its state open
+        "spark.executor.cores": "1",  # so a raw partition stays in one process, which keeps its state open
         "spark.ui.showConsoleProgress": "false",
     }
     if is_submitted():
@@ -44,12 +44,12 @@ def session_options(settings: MaterializerSettings) -> dict[str, str]:
 
 
 def is_submitted() -> bool:
-    """Whether spark-submit has started this process, which else starts Spark's JVM itself."""
+    """Whether spark-submit has started this process. If not, the process starts Spark's JVM itself."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def check_java() -> None:
-    """CdcError unless the Java that Spark will start, of JAVA_HOME or the PATH, is 17 or later."""
+    """CdcError unless the Java of JAVA_HOME or the PATH, which Spark will start, is 17 or later."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     fix = f"Install Java {_JAVA}, or point JAVA_HOME at one."

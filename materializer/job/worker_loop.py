@@ -1,7 +1,7 @@
-"""A Spark task: a worker's share of the raw partitions, read and folded round by round for the time of a batch.
+"""A Spark task: a worker polls its raw partitions and folds them for the time of a batch.
 
-A Python worker lives as long as its executor, which has one core: what it has read and not folded yet is kept here for
-the next batch, which gives it the same partitions. Whatever is lost with it is read again from the group's positions.
+A Python worker lives as long as its executor, which has one core. Its PollLoop keeps unfolded messages for the next
+batch, which has the same raw partitions. If the worker is lost, they are read again from the group's positions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cdc_program.errors import CdcError
 from materializer.exactly_once.partition_task import Report
 from materializer.exactly_once.position import check_offset, check_shape
-from materializer.job.backlog import Waiting
+from materializer.job.backlog import RawBacklog
 from materializer.job.open_partitions import close_partition, run_partition, table_work
 from materializer.kafka import RawReader, ReadBounds, Topics
 from materializer.records import RawPartition
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cdc_program.settings import KafkaSettings, MaterializerSettings
     from materializer.exactly_once.partition_task import Work
-    from materializer.job.plan import BatchPlan, Share, TopicPlan
+    from materializer.job.plan import Assignment, BatchPlan, TopicPlan
 
 
 def _keep_caches(_importer: zipimport.zipimporter) -> None:
@@ -35,176 +35,180 @@ def _keep_caches(_importer: zipimport.zipimporter) -> None:
 
 zipimport.zipimporter.invalidate_caches = _keep_caches  # type: ignore[method-assign,assignment]
 
-_QUIET_SECONDS = 0.25  # of a round that what comes may have to wait for quiet partitions
-_BUSY_SECONDS = 1.0  # of a round that the driver, and quiet partitions, may have to wait for busy ones
-_LEAST_WAIT = 0.01  # for messages
+_IDLE_SECONDS = 0.25  # of a poll for folding idle raw partitions, while new messages wait
+_ACTIVE_SECONDS = 1.0  # of a poll for folding active raw partitions, while the driver and idle ones wait
+_MIN_POLL_SECONDS = 0.01
 _READ_CHUNKS = 4  # bytes of raw messages that are read ahead, as a multiple of those of a chunk
-_MOST_WAITING = 50_000  # heartbeats, of about 500 bytes as Python keeps them
+_MAX_HEARTBEATS = 50_000  # that wait, each of about 500 bytes in memory
 
 
 class TaskResult(NamedTuple):
-    """What became of a raw partition in a batch: exactly one of the two is there."""
+    """The result of a raw partition in a batch: either a report or an error."""
 
-    partition: RawPartition
+    raw_partition: RawPartition
     report: Report | None
     error: CdcError | None
 
 
 class BatchTask:
-    """The function that Spark runs in the workers, with `make_work` for what is done with a topic's messages."""
+    """The function that Spark runs in the workers. `make_work` gives what folds a topic's messages."""
 
     def __init__(self, plan: BatchPlan, make_work: Callable[[BatchPlan, str], Work] | None = None) -> None:
         self._plan = plan
         self._make_work = make_work or table_work
 
-    def __call__(self, shares: Iterable[Share]) -> Iterator[TaskResult]:
-        """The results of the partitions that had something to do; any exception but CdcError is Spark's to see."""
+    def __call__(self, assignments: Iterable[Assignment]) -> Iterator[TaskResult]:
+        """The results of the raw partitions that were folded or failed. Spark handles any exception but CdcError."""
         os.umask(0o077)
-        for share in shares:
-            yield from _rounds(self._plan).run(self._plan, share, self._make_work)
+        for assignment in assignments:
+            yield from _poll_loop(self._plan).run_batch(self._plan, assignment, self._make_work)
 
 
-class Rounds:
-    """A worker's reader, and what it has read."""
+class PollLoop:
+    """A worker's Kafka reader, and the messages that it has read but not folded."""
 
     def __init__(self, kafka: KafkaSettings, settings: MaterializerSettings) -> None:
-        self._pause = max(settings.trigger_interval_ms / 1000, _LEAST_WAIT)
-        self._reader = RawReader(kafka, settings.group_id, int(500 * self._pause))
+        self._poll_seconds = max(settings.trigger_interval_ms / 1000, _MIN_POLL_SECONDS)
+        self._reader = RawReader(kafka, settings.group_id, int(500 * self._poll_seconds))
         self._topics = Topics(kafka)
-        self._waiting = Waiting(heartbeat_wait(settings), _MOST_WAITING)
+        self._backlog = RawBacklog(max_heartbeat_wait(settings), _MAX_HEARTBEATS)
         self._plans: dict[str, TopicPlan] = {}
         self._results: dict[RawPartition, TaskResult] = {}
 
-    def run(self, plan: BatchPlan, share: Share, make_work: Callable[[BatchPlan, str], Work]) -> list[TaskResult]:
-        """Rounds, at least one, until the time is over or something cannot go on."""
-        end = time.monotonic() + share.seconds
+    def run_batch(
+        self, plan: BatchPlan, assignment: Assignment, make_work: Callable[[BatchPlan, str], Work]
+    ) -> list[TaskResult]:
+        """Poll at least once, until the time is over or a raw partition fails."""
+        end = time.monotonic() + assignment.seconds
         self._results = {}
         try:
-            self._follow(plan, share)
+            self._apply_assignment(plan, assignment)
         except CdcError as error:
-            return [TaskResult(share.partitions[0], None, error)]
+            return [TaskResult(assignment.raw_partitions[0], None, error)]
         while True:
-            self._round(plan, share, make_work)
+            self._poll_and_fold(plan, assignment, make_work)
             if time.monotonic() >= end or any(result.error for result in self._results.values()):
                 return list(self._results.values())
 
-    def _follow(self, plan: BatchPlan, share: Share) -> None:
-        """Take over what is new, leave what is gone, and note which tables have changed."""
-        wanted = set(share.partitions)
-        for partition in self._waiting.partitions - wanted:
-            self._forget(partition)
-            close_partition(partition)
-        new = wanted - self._waiting.partitions
-        positions = self._reader.positions(new)
+    def _apply_assignment(self, plan: BatchPlan, assignment: Assignment) -> None:
+        """Release and add raw partitions, and mark the topics of changed tables ready."""
+        assigned = set(assignment.raw_partitions)
+        for raw_partition in self._backlog.raw_partitions - assigned:
+            self._forget(raw_partition)
+            close_partition(raw_partition)
+        added = assigned - self._backlog.raw_partitions
+        positions = self._reader.positions(added)
         self._reader.add({each: 0 if position is None else position.offset for each, position in positions.items()})
-        for partition in new:
-            self._waiting.add(partition, time.monotonic())
-        for topic, found in plan.topics.items():
-            if found != self._plans.get(topic):
-                self._waiting.urge(topic)
+        for raw_partition in added:
+            self._backlog.add(raw_partition, time.monotonic())
+        for topic, topic_plan in plan.topics.items():
+            if topic_plan != self._plans.get(topic):
+                self._backlog.mark_ready(topic)
         self._plans = plan.topics
 
-    def _round(self, plan: BatchPlan, share: Share, make_work: Callable[[BatchPlan, str], Work]) -> None:
-        """Read for a while; then run all partitions that have something to tell, and some that have not."""
+    def _poll_and_fold(
+        self, plan: BatchPlan, assignment: Assignment, make_work: Callable[[BatchPlan, str], Work]
+    ) -> None:
+        """Read for a while. Then fold all active raw partitions, and the idle ones that are ready."""
         settings = plan.materializer
-        if not self._read(ReadBounds(share.messages, _READ_CHUNKS * settings.chunk_max_bytes)):
+        if not self._poll(ReadBounds(assignment.max_messages, _READ_CHUNKS * settings.chunk_max_bytes)):
             return
         started = time.monotonic()
-        busy = self._waiting.busy()
-        if not self._is_unchanged(plan, busy):
+        active = self._backlog.active()
+        if not self._check_topics(plan, active):
             return
-        self._run_for(_BUSY_SECONDS, busy, plan, make_work)
-        quiet_seconds = max(_QUIET_SECONDS, time.monotonic() - started)
-        self._run_for(quiet_seconds, self._waiting.quiet(time.monotonic()), plan, make_work)
+        self._fold_all(_ACTIVE_SECONDS, active, plan, make_work)
+        idle_seconds = max(_IDLE_SECONDS, time.monotonic() - started)
+        self._fold_all(idle_seconds, self._backlog.ready_idle(time.monotonic()), plan, make_work)
 
-    def _read(self, bounds: ReadBounds) -> bool:
-        """Take what has come; false where that shows that a partition cannot go on."""
-        messages, size = self._waiting.backlog
+    def _poll(self, bounds: ReadBounds) -> bool:
+        """Read new messages. False if a raw partition has lost messages."""
+        messages, size = self._backlog.active_size
         left = ReadBounds(bounds.messages - messages, bounds.bytes - size)
         try:
-            records, lost = self._reader.read(left, 0 if messages else self._pause)
+            records, lost = self._reader.read(left, 0 if messages else self._poll_seconds)
         except CdcError as error:
-            self._fail(min(self._waiting.partitions), error)
+            self._fail(min(self._backlog.raw_partitions), error)
             return False
-        for partition, found in records.items():
-            self._waiting.put(partition, found)
-        for partition in lost:
-            self._explain_loss(partition)
+        for raw_partition, found in records.items():
+            self._backlog.append(raw_partition, found)
+        for raw_partition in lost:
+            self._explain_loss(raw_partition)
         return not lost
 
-    def _explain_loss(self, partition: RawPartition) -> None:
+    def _explain_loss(self, raw_partition: RawPartition) -> None:
         try:
-            position = self._reader.positions([partition])[partition]
-            check_offset(partition, 0 if position is None else position.offset, self._reader.bounds(partition))
+            position = self._reader.positions([raw_partition])[raw_partition]
+            check_offset(raw_partition, 0 if position is None else position.offset, self._reader.bounds(raw_partition))
         except CdcError as error:
-            self._fail(partition, error)
+            self._fail(raw_partition, error)
         else:
-            self._forget(partition)
+            self._forget(raw_partition)
 
-    def _is_unchanged(self, plan: BatchPlan, partitions: list[RawPartition]) -> bool:
-        """Are the topics what they were, after these messages have come? Else their keys may have moved."""
-        topics = {partition.topic for partition in partitions}
+    def _check_topics(self, plan: BatchPlan, raw_partitions: list[RawPartition]) -> bool:
+        """Whether the topics have the planned shapes now that their messages are read. If not, keys may have moved."""
+        topics = {raw_partition.topic for raw_partition in raw_partitions}
         try:
             for topic, shape in self._topics.shapes(topics).items():
                 check_shape(topic, plan.shapes[topic], shape)
         except CdcError as error:
-            self._fail(partitions[0], error)
+            self._fail(raw_partitions[0], error)
             return False
         return True
 
-    def _run_for(
+    def _fold_all(
         self,
         seconds: float,
-        partitions: list[RawPartition],
+        raw_partitions: list[RawPartition],
         plan: BatchPlan,
         make_work: Callable[[BatchPlan, str], Work],
     ) -> None:
-        """Run the partitions, but none any more when the time is over."""
+        """Fold one raw partition after another, until the time is over."""
         end = time.monotonic() + seconds
-        for partition in partitions:
-            self._run(partition, plan, make_work)
+        for raw_partition in raw_partitions:
+            self._fold(raw_partition, plan, make_work)
             if time.monotonic() >= end:
                 return
 
-    def _run(self, partition: RawPartition, plan: BatchPlan, make_work: Callable[[BatchPlan, str], Work]) -> None:
-        records = self._waiting.records(partition, plan.materializer.chunk_max_messages)
+    def _fold(self, raw_partition: RawPartition, plan: BatchPlan, make_work: Callable[[BatchPlan, str], Work]) -> None:
+        records = self._backlog.first_records(raw_partition, plan.materializer.chunk_max_messages)
         try:
-            report = run_partition(plan, partition, records, make_work(plan, partition.topic))
+            report = run_partition(plan, raw_partition, records, make_work(plan, raw_partition.topic))
         except CdcError as error:
-            self._fail(partition, error)
+            self._fail(raw_partition, error)
             return
         except BaseException:
-            self._forget(partition)
+            self._forget(raw_partition)
             raise
-        self._waiting.done(partition, records, report, time.monotonic())
-        before = self._results.get(partition)
+        self._backlog.mark_folded(raw_partition, records, report, time.monotonic())
+        before = self._results.get(raw_partition)
         if before is not None and before.report is not None:
             report = before.report.and_then(report)
-        self._results[partition] = TaskResult(partition, report, None)
+        self._results[raw_partition] = TaskResult(raw_partition, report, None)
 
-    def _fail(self, partition: RawPartition, error: CdcError) -> None:
-        self._results[partition] = TaskResult(partition, None, error)
-        self._forget(partition)
+    def _fail(self, raw_partition: RawPartition, error: CdcError) -> None:
+        self._results[raw_partition] = TaskResult(raw_partition, None, error)
+        self._forget(raw_partition)
 
-    def _forget(self, partition: RawPartition) -> None:
-        """What was read of it; the next batch reads it from its position again."""
-        self._waiting.remove(partition)
-        self._reader.remove([partition])
+    def _forget(self, raw_partition: RawPartition) -> None:
+        """Drop its backlog. A later batch reads it again from its committed position."""
+        self._backlog.remove(raw_partition)
+        self._reader.remove([raw_partition])
 
 
-def _rounds(plan: BatchPlan) -> Rounds:
-    """One a process and group."""
+def _poll_loop(plan: BatchPlan) -> PollLoop:
+    """One for each process and group."""
     key = plan.kafka, plan.materializer.group_id
-    if key not in _of_group:
-        _of_group[key] = Rounds(plan.kafka, plan.materializer)
-    return _of_group[key]
+    if key not in _poll_loops:
+        _poll_loops[key] = PollLoop(plan.kafka, plan.materializer)
+    return _poll_loops[key]
 
 
-_of_group: dict[tuple[KafkaSettings, str], Rounds] = {}
+_poll_loops: dict[tuple[KafkaSettings, str], PollLoop] = {}
 
 
-def heartbeat_wait(settings: MaterializerSettings) -> float:
-    """How long heartbeats may wait (s), so that nothing that goes by their times takes it for silence or a leap."""
+def max_heartbeat_wait(settings: MaterializerSettings) -> float:
+    """How many seconds heartbeats may wait without looking like a stalled publisher or a clock jump."""
     return min(
         settings.idle_commit_seconds, settings.stalled_publisher_seconds / 4, settings.max_clock_jump_hours * 3600 / 4
     )

@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 from cdc_program.cli import Program
-from materializer.job.spark import run
+from materializer.job.spark import run_job
 from verify.model.mutants import VARIABLE, MutantWork
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ main = Program("mutant", tables=("kafka", "registry", "materializer", "log"), he
 
 @main.program_command("run")
 def mutate(settings: Settings) -> None:
-    run(settings, MutantWork(os.environ[VARIABLE]))
+    run_job(settings, MutantWork(os.environ[VARIABLE]))
 
 
 if __name__ == "__main__":

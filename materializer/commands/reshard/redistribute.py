@@ -1,7 +1,7 @@
-"""States of a raw topic's partitions dealt out anew, by another number of partitions. Pure.
+"""Redistributes the states of a raw topic's partitions over another number of partitions. Pure.
 
-What the states must have in common first, a fold with `tick` brings about: the same time, the same schema shown in all
-rows, and nothing unfinished.
+The states must first have the same time and one schema for all rows, and nothing unfinished. A fold with
+`make_tick` brings them there.
 """
 
 from __future__ import annotations
@@ -45,59 +45,64 @@ if TYPE_CHECKING:
     from materializer.rows.overlay import StateReader
 
 TICK_HOST = bytes(16)
-"""The host that ticks come from; the rules of a fold that is given one must forget it."""
+"""The publisher of ticks. The settings of a fold that gets a tick must list it as forgotten."""
 
-_FIRST = b"\x01"  # behind the state store's own marker
+_FIRST = b"\x01"  # after the state store's own marker
 _END = b"\xff"
 _FACTS = b"m"
 _SCHEMA_END = b"t"
 
 
 class Times(NamedTuple):
-    """The times (ms) of a state: `now`, and the clock, which `hold` keeps behind it."""
+    """The times (ms) of a state: `now`, and the clock, which is `reorder_seconds` earlier."""
 
     now_ms: int
     clock_ms: int
 
 
-class Facts(NamedTuple):
-    """What a state knows as a whole. `schemas`: the stored digests by their numbers. table_id: None of an empty one."""
+class StateFacts(NamedTuple):
+    """What a state stores besides the entries of Cassandra partitions.
+
+    table_id: None if the state is empty. schemas: the stored digests by their numbers.
+    """
 
     times: Times
     floor: int
     shown: bytes | None
     table_id: bytes | None
-    hosts: Mapping[bytes, HostClock]
+    publishers: Mapping[bytes, HostClock]
     schemas: Mapping[int, bytes]
 
 
-class Deal(NamedTuple):
-    """How states are dealt out to `count` partitions: the time that each is at, what it begins with, and the numbers
-    that it gives to the schemas of each of the states, in their order.
+class Redistribution(NamedTuple):
+    """How states are redistributed to `target_count` targets.
+
+    times: those of each target. initial: the entries that each target starts with.
+    schema_numbers: for each source state, the targets' schema numbers by its own.
     """
 
-    partitions: int
+    target_count: int
     times: Times
-    begin: Mapping[bytes, bytes]
-    numbers: Sequence[Mapping[int, int]]
+    initial: Mapping[bytes, bytes]
+    schema_numbers: Sequence[Mapping[int, int]]
 
 
-def tick(table_id: bytes, now_ms: int) -> RawRecord:
-    """A record that brings nothing but the time, and which of the tables of its name is there."""
+def make_tick(table_id: bytes, now_ms: int) -> RawRecord:
+    """A record that only sets the time, and names the table that has its name now."""
     message = RawMessage("heartbeat", b"", 0, table_id, bytes(16), 0, TICK_HOST, 0, "", 0, 0)
     return RawRecord(b"", encode(message, 0), -1, now_ms)
 
 
 def is_settled(reader: StateReader) -> bool:
-    """Whether nothing is unfinished, and all rows are shown under one schema."""
+    """Whether nothing is unfinished, and all rows are shown with one schema."""
     return reader.get(UNFINISHED) is None and len(read_shown(Overlay(reader))) <= 1
 
 
-def read_facts(reader: StateReader) -> Facts:
+def read_facts(reader: StateReader) -> StateFacts:
     shown = read_shown(Overlay(reader))
     now_ms = _number(reader.get(NOW))
     clock = reader.get(CLOCK)
-    return Facts(
+    return StateFacts(
         Times(now_ms, now_ms if clock is None else _number(clock)),
         _number(reader.get(FLOOR)),
         reader.get(SHOWN),
@@ -107,47 +112,48 @@ def read_facts(reader: StateReader) -> Facts:
     )
 
 
-def make_deal(states: Sequence[Facts], count: int, times: Times) -> Deal:
-    """ValueError where the states are not settled alike."""
+def plan_redistribution(states: Sequence[StateFacts], target_count: int, times: Times) -> Redistribution:
+    """ValueError if the states show their rows with different schemas."""
     shown = {facts.shown for facts in states if facts.shown is not None}
     if len(shown) > 1:
         raise ValueError("the states show their rows under several schemas")
     schemas: dict[bytes, int] = {}
-    numbers = [
+    schema_numbers = [
         {number: schemas.setdefault(stored, len(schemas)) for number, stored in facts.schemas.items()}
         for facts in states
     ]
-    begin = {schema_key(number): stored for stored, number in schemas.items()}
+    initial = {schema_key(number): stored for stored, number in schemas.items()}
     if shown:
-        begin |= {NOW: _stored(times.now_ms), CLOCK: _stored(times.clock_ms), SHOWN: shown.pop()}
+        initial |= {NOW: _stored(times.now_ms), CLOCK: _stored(times.clock_ms), SHOWN: shown.pop()}
     if floor := max((facts.floor for facts in states), default=0):
-        begin[FLOOR] = _stored(floor)
-    for host in {host for facts in states for host in facts.hosts}:
-        # How far it has got is true of another set of keys: its next heartbeat tells it of this one.
-        heard_ms = max(facts.hosts[host].heard_ms for facts in states if host in facts.hosts)
-        begin[HOST + host] = encode_host(HostClock(heard_ms))
-    return Deal(count, times, begin, numbers)
+        initial[FLOOR] = _stored(floor)
+    for publisher in {publisher for facts in states for publisher in facts.publishers}:
+        # A publisher's watermark holds for a state's own keys only. The next heartbeat gives the target its own.
+        heard_ms = max(facts.publishers[publisher].heard_ms for facts in states if publisher in facts.publishers)
+        initial[HOST + publisher] = encode_host(HostClock(heard_ms))
+    return Redistribution(target_count, times, initial, schema_numbers)
 
 
-def dealt(
-    reader: StateReader, numbers: Mapping[int, int], count: int, wanted: Collection[int]
+def redistribute(
+    reader: StateReader, schema_numbers: Mapping[int, int], target_count: int, targets: Collection[int]
 ) -> Iterator[tuple[int, bytes, bytes]]:
-    """What a state holds of the `wanted` partitions: (partition, key, value), in the order of the keys."""
+    """A state's entries for these targets: (target, key, value), in the order of the keys."""
     for key, value in reader.scan(_FIRST, _END):
         kind = key[:1]
         if kind in (_FACTS, HOST, SCHEMA):
             continue
-        owner = _owner(kind, key)
+        partition_key = _partition_key(kind, key)
         if kind == PARTITION and split_data_key(key)[1] in (STATIC_SECTION, ROWS_SECTION):
-            value = renumbered(value, numbers)  # noqa: PLW2901
-        # What lacks nobody knows where lacks everywhere.
-        for partition in wanted if owner == b"" and kind == INCOMPLETE else (partition_for(owner, count),):
-            if partition in wanted:
-                yield partition, key, value
+            value = renumbered(value, schema_numbers)  # noqa: PLW2901
+        # An incomplete entry without a partition key may concern any Cassandra partition, so every target gets it.
+        is_for_all = partition_key == b"" and kind == INCOMPLETE
+        for target in targets if is_for_all else (partition_for(partition_key, target_count),):
+            if target in targets:
+                yield target, key, value
 
 
-def _owner(kind: bytes, key: bytes) -> bytes:
-    """The partition key that an entry of a state is of."""
+def _partition_key(kind: bytes, key: bytes) -> bytes:
+    """The partition key of the Cassandra partition that an entry of a state belongs to."""
     if kind in (EXPIRY, PURGE):
         return split_data_key(split_queue_key(key)[1])[0]
     if kind == HELD_QUEUE:

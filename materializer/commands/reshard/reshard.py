@@ -1,50 +1,42 @@
-"""`cassandra-materializer state reshard`: a raw topic's state dealt out anew, by the partitions that it has now.
+"""`cassandra-materializer state reshard`: redistributes a raw topic's state over the partitions that it has now.
 
-The steps, and why a crash between any two of them leaves the old truth or the new one, are in docs/decisions/0018.
+docs/decisions/0018 describes the steps. After a crash between any two of them, the committed state is the one before or
+the one after the switch.
 """
 
 from __future__ import annotations
 
-import heapq
-import tempfile
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
-from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from cdc_messages.topics import partition_for
-from materializer.commands.reshard.partition import RawMessageAt, opened, overtaken
-from materializer.commands.reshard.redistribute import TICK_HOST, Deal, Facts, Times, dealt, make_deal, read_facts, tick
-from materializer.commands.reshard.survey import Survey, TopicNow, is_explained, survey, topic_now
+from materializer.commands.reshard.backlog import read_backlog
+from materializer.commands.reshard.partition import opened, overtaken
+from materializer.commands.reshard.redistribute import TICK_HOST, StateFacts, Times, make_tick, plan_redistribution
+from materializer.commands.reshard.states import TopicStates
+from materializer.commands.reshard.survey import RawTopic, Survey, is_placed_by, read_raw_topic, survey_topic
 from materializer.exactly_once.position import MARKED, Position, command_lock
 from materializer.fault_points import ReshardPoint, reach
-from materializer.fold.row_updates import decode_record
 from materializer.job import open_partitions
 from materializer.kafka import GroupPositions, PartitionProducer, read_raw
-from materializer.records import RawPartition, UnreadableError
-from materializer.store.bulk_load import Fill
 from materializer.store.changelog import Head
-from materializer.store.checkpoints import PartitionHistory
-from materializer.store.restore import restore
-from materializer.store.rocksdb import open_state
 from materializer.store.versions import next_version, sequence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from materializer.job.plan import BatchPlan
-    from materializer.records import RawRecord
-    from materializer.store.rocksdb import State
+    from materializer.records import RawPartition, RawRecord
 
-_AT_ONCE = 16  # states that are filled in one pass over the old ones
-_NEVER = 2**40  # seconds: nothing is purged here, so that what is folded twice finds its like
+_TARGETS_AT_ONCE = 16  # states that are filled in one pass over the old ones
+_NEVER = 2**40  # seconds: nothing is purged here, so that messages that are folded twice change nothing
 
 
 class Reshard:
-    """One raw topic's; `say` is told how it goes on. CdcError, or KafkaException, where it cannot be done."""
+    """The reshard of one raw topic. `say` prints progress. CdcError or KafkaException if it fails."""
 
     def __init__(self, plan: BatchPlan, topic: str, say: Callable[[str], None]) -> None:
         settings = plan.materializer
@@ -55,249 +47,173 @@ class Reshard:
         self._say = say
         self._work = open_partitions.table_work(plan, topic)
         self._work_here = open_partitions.table_work(replace(plan, materializer=here), topic)
-        self._store = open_partitions.file_store(settings)
+        self._states = TopicStates(settings, say)
         self._group = settings.group_id
         self._group_positions = GroupPositions(plan.kafka, self._group)
 
-    def run(self) -> None:
+    def reshard_topic(self) -> None:
+        """All steps. Another run continues where an interrupted run has stopped."""
         lock = self._fence(command_lock(self._name))
-        found = self._look()
-        if found.is_needless:
-            self._say(f"{self._name}: the state of {found.before} partitions, and all messages, are where they belong")
+        survey = self._survey()
+        if survey.is_unneeded:
+            self._say(
+                f"{self._name}: the state of {survey.old_count} partitions and all messages are in the right partitions"
+            )
             return
-        if not found.is_switched:
-            if not found.is_begun:
-                self._catch_up(found)
-                found = self._look()
-            self._switch(lock, found, self._mark(found))
+        if not survey.is_switched:
+            if not survey.is_begun:
+                self._catch_up(survey)
+                survey = self._survey()
+            self._switch(lock, survey, self._mark_and_align(survey))
             reach(ReshardPoint.AFTER_SWITCH)
-            found = self._look()
-        self._finish(lock, found, self._spread(found))
+            survey = self._survey()
+        self._finish(lock, survey, self._fold_backlog(survey))
 
-    def _look(self) -> Survey:
-        """How all lies, after whoever worked on any of the partitions is fenced."""
-        topic = topic_now(self._plan.kafka, self._name)
-        partitions = [topic.partition(number) for number in topic.bounds]
-        for partition in partitions:
-            self._fence(partition).abandon()
-        return survey(self._plan.kafka, topic, self._group_positions.read(partitions))
+    def _survey(self) -> Survey:
+        """Fence all tasks of the raw topic, then survey it."""
+        topic = read_raw_topic(self._plan.kafka, self._name)
+        raw_partitions = [topic.raw_partition(number) for number in topic.bounds]
+        for raw_partition in raw_partitions:
+            self._fence(raw_partition).abandon()
+        return survey_topic(self._plan.kafka, topic, self._group_positions.read(raw_partitions))
 
-    def _fence(self, partition: RawPartition) -> PartitionProducer:
-        return PartitionProducer(self._plan.kafka, self._group, partition, self._group_positions.consumer)
-
-    def _catch_up(self, found: Survey) -> None:
-        """Go on as the job would have, up to the first message that needs the new partitions."""
-        work = self._work._replace(partitions=found.before)
-        for number in range(found.before):
-            partition, end = found.topic.partition(number), found.topic.bounds[number][1]
+    def _catch_up(self, survey: Survey) -> None:
+        """Fold as the job would have, up to the first message that needs the new partitions."""
+        work = self._work._replace(partitions=survey.old_count)
+        for number in range(survey.old_count):
+            raw_partition, end = survey.topic.raw_partition(number), survey.topic.bounds[number][1]
             records = takewhile(
-                partial(_is_from_before, found, number),
-                read_raw(self._plan.kafka, partition, found.position(number).offset, end),
+                partial(_is_from_before, survey, number),
+                read_raw(self._plan.kafka, raw_partition, survey.position(number).offset, end),
             )
             try:
-                report = open_partitions.run_partition(self._plan, partition, records, work)
+                report = open_partitions.run_partition(self._plan, raw_partition, records, work)
             finally:
                 open_partitions.close_all()
-            self._say(f"{partition}: {report.messages} messages folded as before, {report.changes} changes")
+            self._say(f"{raw_partition}: caught up: {report.messages} messages, {report.changes} changes")
         reach(ReshardPoint.AFTER_CATCH_UP)
 
-    def _mark(self, found: Survey) -> dict[int, Position]:
-        """Keep everybody else from the partitions, and bring their states to one time and one schema."""
-        work = self._work_here._replace(partitions=found.before)
-        facts = [self._facts(found, number) for number in range(found.before)]
-        times, table_id = self._common(facts)
+    def _mark_and_align(self, survey: Survey) -> dict[int, Position]:
+        """Mark the positions, which stops everyone else, and bring all states to one time and one schema."""
+        work = self._work_here._replace(partitions=survey.old_count)
+        facts = [
+            self._states.read_facts(survey.topic.raw_partition(number), survey.position(number).version)
+            for number in range(survey.old_count)
+        ]
+        times, table_id = self._common_times(facts)
         positions = {}
         for number, known in enumerate(facts):
-            position = found.position(number)
-            with opened(self._plan, found.topic.partition(number), position) as partition:
+            position = survey.position(number)
+            with opened(self._plan, survey.topic.raw_partition(number), position) as partition:
                 partition.commit(
-                    position._replace(topic_id=found.topic.id, renewals=position.renewals + 1, backlog=MARKED)
+                    position._replace(topic_id=survey.topic.id, renewals=position.renewals + 1, backlog=MARKED)
                 )
                 reach(ReshardPoint.AFTER_MARK)
                 if table_id is not None and known.table_id is not None:
-                    partition.settle(tick(table_id, times.now_ms), work)
+                    partition.settle(make_tick(table_id, times.now_ms), work)
                 positions[number] = partition.position
         return positions
 
-    def _common(self, facts: Sequence[Facts]) -> tuple[Times, bytes | None]:
-        """The time that all states come to, and the newest table that one of them is of."""
+    def _common_times(self, facts: Sequence[StateFacts]) -> tuple[Times, bytes | None]:
+        """The times that all states are brought to, and the newest table id that one of them has."""
         reorder_ms = int(self._plan.materializer.reorder_seconds * 1000)
         now_ms = max(max(known.times.now_ms, known.times.clock_ms + reorder_ms) for known in facts)
         order = [schema.table_id for schema in self._plan.topics[self._name].schemas]
         tables = {known.table_id for known in facts if known.table_id is not None}
         return Times(now_ms, now_ms - reorder_ms), max(tables, key=order.index, default=None)
 
-    def _facts(self, found: Survey, number: int) -> Facts:
-        with self._state(found.topic.partition(number), found.position(number).version) as state:
-            return read_facts(state)
-
-    @contextmanager
-    def _state(self, partition: RawPartition, version: str) -> Iterator[State]:
-        """A partition's state at a version."""
-        folder = self._plan.materializer.state_directory / self._group / str(partition)
-        with closing(open_state(folder)) as state:
-            restore(state, self._history(partition), version)
-            yield state
-
-    def _history(self, partition: RawPartition) -> PartitionHistory:
-        return PartitionHistory(self._store, self._group, partition)
-
-    def _switch(self, lock: PartitionProducer, found: Survey, marked: Mapping[int, Position]) -> None:
-        """Store the states of the new partitions, and make them true in one transaction."""
-        topic = found.topic
-        facts = []
-        for number, position in marked.items():
-            with self._state(topic.partition(number), position.version) as state:
-                facts.append(read_facts(state))
-        times, _ = self._common(facts)
-        deal = make_deal(facts, topic.partitions, times)
-        version = self._fresh_version(topic, marked)
-        numbers = list(topic.bounds)
-        versions: dict[int, str] = {}
-        for start in range(0, topic.partitions, _AT_ONCE):
-            some = numbers[start : start + _AT_ONCE]
-            versions |= self._deal(topic, marked, deal, {number: next_version(version) for number in some})
+    def _switch(self, lock: PartitionProducer, survey: Survey, marked: Mapping[int, Position]) -> None:
+        """Store the states of all targets, then commit them in one transaction."""
+        topic = survey.topic
+        versions = self._store_targets(topic, marked)
         reach(ReshardPoint.BEFORE_SWITCH)
-        now = topic_now(self._plan.kafka, self._name)
+        now = read_raw_topic(self._plan.kafka, self._name)
         reshards = 1 + max(position.reshards for position in marked.values())
         after = {
-            number: marked.get(number, found.position(number))._replace(
-                offset=_first(marked, number),
+            number: marked.get(number, survey.position(number))._replace(
+                offset=_backlog_start(marked, number),
                 version=versions[number],
-                partitions=topic.partitions,
+                partitions=topic.partition_count,
                 topic_id=topic.id,
                 reshards=reshards,
-                backlog=(_first(marked, number), now.bounds[number][1]),
+                backlog=(_backlog_start(marked, number), now.bounds[number][1]),
             )
-            for number in numbers
+            for number in topic.bounds
         }
         self._commit_all(lock, topic, marked, after)
-        self._say(f"{topic.name}: the state of {found.before} partitions is dealt out to {topic.partitions}")
+        self._say(
+            f"{topic.name}: the state of {survey.old_count} partitions is redistributed over {topic.partition_count}"
+        )
 
-    def _fresh_version(self, topic: TopicNow, marked: Mapping[int, Position]) -> str:
-        """One that none stored comes after."""
-        versions = [position.version for position in marked.values()]
-        return max([*versions, *(self._history(topic.partition(each)).newest() for each in topic.bounds)], key=sequence)
+    def _store_targets(self, topic: RawTopic, marked: Mapping[int, Position]) -> dict[int, str]:
+        """The version of each target's state, which is later than all stored ones."""
+        sources = {topic.raw_partition(number): position.version for number, position in marked.items()}
+        facts = [self._states.read_facts(source, version) for source, version in sources.items()]
+        times, _ = self._common_times(facts)
+        redistribution = plan_redistribution(facts, topic.partition_count, times)
+        targets = [topic.raw_partition(number) for number in topic.bounds]
+        newest = max([*sources.values(), self._states.newest_version(targets)], key=sequence)
+        heads = {
+            target: Head(
+                next_version(newest), _backlog_start(marked, target.partition), times.now_ms, topic.partition_count
+            )
+            for target in targets
+        }
+        for start in range(0, len(targets), _TARGETS_AT_ONCE):
+            some = {target: heads[target] for target in targets[start : start + _TARGETS_AT_ONCE]}
+            self._states.store_targets(sources, some, redistribution)
+        return {target.partition: head.version for target, head in heads.items()}
 
-    def _deal(
-        self, topic: TopicNow, marked: Mapping[int, Position], deal: Deal, versions: Mapping[int, str]
-    ) -> Mapping[int, str]:
-        """Store a snapshot of each of these partitions; their versions."""
-        home = self._plan.materializer.state_directory / self._group
-        home.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=home, prefix="reshard-")))
-            fills = {
-                number: Fill(
-                    stack.enter_context(closing(open_state(folder / str(number)))),
-                    Head(
-                        version, marked[number].offset if number in marked else 0, deal.times.now_ms, topic.partitions
-                    ),
-                    deal.begin,
-                )
-                for number, version in versions.items()
-            }
-            for source, numbers in zip(marked, deal.numbers, strict=True):
-                with self._state(topic.partition(source), marked[source].version) as state:
-                    for number, key, value in dealt(state, numbers, topic.partitions, fills):
-                        fills[number].put(key, value)
-            for number, fill in fills.items():
-                entries, state = fill.finish()
-                store = partial(self._history(topic.partition(number)).write_snapshot, versions[number])
-                state.checkpoint(partial(_store_first, store))
-                reach(ReshardPoint.IN_DEAL)
-                self._say(f"{topic.partition(number)}: {entries} entries")
-        return versions
-
-    def _commit_all(
-        self, lock: PartitionProducer, topic: TopicNow, before: Mapping[int, Position], after: Mapping[int, Position]
-    ) -> None:
-        """Make the positions of all partitions true at once. Nobody else commits there: they are marked."""
-        partitions = [topic.partition(number) for number in topic.bounds]
-        for partition, position in self._group_positions.read(partitions).items():
-            if position != before.get(partition.partition):
-                raise overtaken(partition)
-        lock.begin()
-        lock.send_positions({topic.partition(number): position for number, position in after.items()})
-        reach(ReshardPoint.IN_COMMIT)
-        lock.commit()
-
-    def _spread(self, found: Survey) -> dict[int, Position]:
-        """Fold the backlog, of all partitions together in the order of time, each message where its key belongs."""
+    def _fold_backlog(self, survey: Survey) -> dict[int, Position]:
+        """Fold the backlog of all partitions in the order of time, each message in its target."""
         changes = messages = 0
         with ExitStack() as stack:
             partitions = {
-                number: stack.enter_context(opened(self._plan, found.topic.partition(number), position))
-                for number, position in found.positions.items()
+                number: stack.enter_context(opened(self._plan, survey.topic.raw_partition(number), position))
+                for number, position in survey.positions.items()
             }
-            for chunk in self._backlog(found):
+            bounds = open_partitions.limits_of(self._plan.materializer).chunk
+            for chunk in read_backlog(self._plan.kafka, survey, bounds):
                 for number, records in chunk.items():
                     changes += partitions[number].fold(records, self._work_here)
                     messages += len(records)
                 reach(ReshardPoint.IN_BACKLOG)
-            self._say(f"{found.topic.name}: {messages} messages folded where they belong, {changes} changes")
+            self._say(f"{survey.topic.name}: backlog folded: {messages} messages, {changes} changes")
             return {number: partition.position for number, partition in partitions.items()}
 
-    def _backlog(self, found: Survey) -> Iterator[Mapping[int, list[RawMessageAt]]]:
-        """By the partitions that they belong to, so much at a time as a chunk may have."""
-        bounds = open_partitions.limits_of(self._plan.materializer).chunk
-        chunk: dict[int, list[RawMessageAt]] = {}
-        size = rows = 0
-        waiting = [self._waiting(found.topic.partition(number), found.position(number)) for number in found.positions]
-        for each in heapq.merge(*waiting, key=_time):
-            for number in _belongs(each.record, found.before):
-                chunk.setdefault(number, []).append(each)
-            size, rows = size + len(each.record.key) + len(each.record.value), rows + 1
-            if size >= bounds.max_bytes or rows >= bounds.max_rows:
-                yield chunk
-                chunk, size, rows = {}, 0, 0
-        if chunk:
-            yield chunk
-
-    def _waiting(self, where: RawPartition, position: Position) -> Iterator[RawMessageAt]:
-        assert position.backlog is not None
-        for record in read_raw(self._plan.kafka, where, *position.backlog):
-            yield RawMessageAt(where, record)
-
-    def _finish(self, lock: PartitionProducer, found: Survey, positions: Mapping[int, Position]) -> None:
-        topic, done = found.topic, {}
+    def _finish(self, lock: PartitionProducer, survey: Survey, positions: Mapping[int, Position]) -> None:
+        """Remove the marks."""
+        topic, done = survey.topic, {}
         for number, position in positions.items():
             assert position.backlog is not None
             done[number] = position._replace(offset=position.backlog[1], backlog=None)
         self._commit_all(lock, topic, positions, done)
         reach(ReshardPoint.AFTER_FINISH)
-        is_last = found.before == topic.partitions
-        self._say(
-            f"{topic.name}: done; {'start the materializer' if is_last else 'it has more by now: run this again'}"
-        )
+        is_last = survey.old_count == topic.partition_count
+        next_step = "start the materializer" if is_last else "the topic has more partitions now: run this again"
+        self._say(f"{topic.name}: done; {next_step}")
+
+    def _commit_all(
+        self, lock: PartitionProducer, topic: RawTopic, before: Mapping[int, Position], after: Mapping[int, Position]
+    ) -> None:
+        """Commit the positions of all partitions in one transaction. Their marks stop all other commits."""
+        raw_partitions = [topic.raw_partition(number) for number in topic.bounds]
+        for raw_partition, position in self._group_positions.read(raw_partitions).items():
+            if position != before.get(raw_partition.partition):
+                raise overtaken(raw_partition)
+        lock.begin()
+        lock.send_positions({topic.raw_partition(number): position for number, position in after.items()})
+        reach(ReshardPoint.IN_COMMIT)
+        lock.commit()
+
+    def _fence(self, raw_partition: RawPartition) -> PartitionProducer:
+        return PartitionProducer(self._plan.kafka, self._group, raw_partition, self._group_positions.consumer)
 
 
-def _first(marked: Mapping[int, Position], number: int) -> int:
-    """Where a partition's backlog begins: a new one's at its beginning."""
+def _backlog_start(marked: Mapping[int, Position], number: int) -> int:
+    """The first offset of a partition's backlog. A new partition has no position and starts at 0."""
     return marked[number].offset if number in marked else 0
 
 
-def _is_from_before(found: Survey, number: int, record: RawRecord) -> bool:
-    return record.timestamp_ms < found.cut_ms and is_explained(record, number, found.before)
-
-
-def _time(each: RawMessageAt) -> tuple[int, int, int]:
-    """By which messages of several raw partitions are put in order: the brokers' time."""
-    return each.record.timestamp_ms, each.source.partition, each.record.offset
-
-
-def _belongs(record: RawRecord, count: int) -> Sequence[int]:
-    """Whose state a record is for. Heartbeats are for none: what they say is of the partition they were sent to, and
-    others come soon.
-    """
-    if record.key:
-        return (partition_for(record.key, count),)
-    try:
-        return () if decode_record(record).kind == "heartbeat" else range(count)
-    except UnreadableError:
-        return range(count)
-
-
-def _store_first(store: Callable[..., object], files: dict[Path, str]) -> None:
-    """A snapshot that none came before."""
-    store(files, None, is_own=True)
+def _is_from_before(survey: Survey, number: int, record: RawRecord) -> bool:
+    return record.timestamp_ms < survey.first_moved_ms and is_placed_by(record, number, survey.old_count)

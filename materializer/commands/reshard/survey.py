@@ -1,4 +1,4 @@
-"""How a raw topic lies that got more partitions: what `state reshard` finds before it does anything."""
+"""Surveys a raw topic that got more partitions, before `state reshard` changes anything."""
 
 from __future__ import annotations
 
@@ -22,36 +22,38 @@ if TYPE_CHECKING:
     from materializer.records import RawRecord
 
 
-class TopicNow(NamedTuple):
-    """The raw topic as it is: its id, and the first and the next offset of each of its partitions."""
+class RawTopic(NamedTuple):
+    """A raw topic as it is now: its id, and the first and the next offset of each of its partitions."""
 
     name: str
     id: str
     bounds: Mapping[int, tuple[int, int]]
 
     @property
-    def partitions(self) -> int:
+    def partition_count(self) -> int:
         return len(self.bounds)
 
-    def partition(self, number: int) -> RawPartition:
+    def raw_partition(self, number: int) -> RawPartition:
         return RawPartition(self.name, number)
 
 
 class Survey(NamedTuple):
-    """`before` partitions made the state; `positions` are the committed ones, of those partitions that have one.
+    """A raw topic, and the state that was made from fewer partitions.
 
-    cut_ms: the earliest time (by the brokers) of a message that lies where `before` partitions would not have put it;
-    infinite where there is none.
+    old_count: the number of partitions from which the state was made.
+    positions: the committed positions, of the partitions that have one.
+    first_moved_ms: the earliest broker time of a message in another partition than `old_count` partitions would have
+        given it; infinite if there is none.
     """
 
-    topic: TopicNow
-    before: int
+    topic: RawTopic
+    old_count: int
     positions: Mapping[int, Position]
-    cut_ms: float
+    first_moved_ms: float
 
     @property
     def is_switched(self) -> bool:
-        """Whether the state is dealt out already, and only the backlog is left."""
+        """Whether the state is already redistributed, and only the backlog is left."""
         return any(each.backlog not in (None, MARKED) for each in self.positions.values())
 
     @property
@@ -59,87 +61,88 @@ class Survey(NamedTuple):
         return any(each.backlog is not None for each in self.positions.values())
 
     @property
-    def is_needless(self) -> bool:
-        """Whether the state and all messages are where they belong."""
-        return self.before == self.topic.partitions and not self.is_begun and math.isinf(self.cut_ms)
+    def is_unneeded(self) -> bool:
+        """Whether the state and all messages are in the right partitions."""
+        return self.old_count == self.topic.partition_count and not self.is_begun and math.isinf(self.first_moved_ms)
 
     def position(self, number: int) -> Position:
-        """The position of a partition; of one that has none, the beginning."""
-        return self.positions.get(number) or Position(0, NOTHING, self.before, self.topic.id)
+        """The position of a partition; the beginning if it has none."""
+        return self.positions.get(number) or Position(0, NOTHING, self.old_count, self.topic.id)
 
-    def lines(self) -> Iterator[str]:
-        """What is to be done, for a reader."""
+    def describe(self) -> Iterator[str]:
+        """Lines that say what a reshard would do."""
         topic = self.topic
-        if self.is_needless:
-            yield f"{topic.name}: nothing to do: the state and all messages are where they belong"
+        if self.is_unneeded:
+            yield f"{topic.name}: nothing to do: the state and all messages are in the right partitions"
             return
-        yield f"{topic.name}: the state is of {self.before} partitions, the topic has {topic.partitions}"
+        yield f"{topic.name}: the state has {self.old_count} partitions, the topic has {topic.partition_count}"
         if self.is_begun:
-            yield f"{topic.name}: a reshard was begun and has to be finished"
-        if not math.isinf(self.cut_ms):
-            since = datetime.fromtimestamp(self.cut_ms / 1000, UTC).isoformat(timespec="milliseconds")
-            yield f"{topic.name}: since {since} messages lie where {self.before} partitions would not put them"
+            yield f"{topic.name}: an interrupted reshard has to be finished"
+        if not math.isinf(self.first_moved_ms):
+            since = datetime.fromtimestamp(self.first_moved_ms / 1000, UTC).isoformat(timespec="milliseconds")
+            yield f"{topic.name}: since {since} messages are not where {self.old_count} partitions would place them"
         for number, (_, end) in topic.bounds.items():
             offset = self.position(number).offset
-            yield f"{topic.partition(number)}: offset {offset}, {end - offset} messages to be folded"
+            yield f"{topic.raw_partition(number)}: offset {offset}, {end - offset} messages to be folded"
 
 
-def topic_now(settings: KafkaSettings, name: str) -> TopicNow:
-    """CdcError(CONFIG_INVALID) where there is no such topic."""
+def read_raw_topic(settings: KafkaSettings, name: str) -> RawTopic:
+    """CdcError(CONFIG_INVALID) if there is no such topic."""
     topics = Topics(settings)
     count = topics.partition_counts().get(name)
     if count is None:
         raise CdcError(Code.CONFIG_INVALID, f"There is no raw topic {name}.", "Name a table as keyspace.table.")
     bounds = topics.bounds([RawPartition(name, number) for number in range(count)])
-    return TopicNow(
+    return RawTopic(
         name, topics.shapes([name])[name].topic_id, {each.partition: found for each, found in bounds.items()}
     )
 
 
-def survey(settings: KafkaSettings, topic: TopicNow, found: Mapping[RawPartition, Position | None]) -> Survey:
-    """CdcError where the positions are not such that a reshard could be the answer."""
+def survey_topic(settings: KafkaSettings, topic: RawTopic, found: Mapping[RawPartition, Position | None]) -> Survey:
+    """`found` are the committed positions. CdcError if a reshard cannot repair them."""
     positions = {each.partition: position for each, position in found.items() if position is not None}
     if not positions:
         raise CdcError(
             Code.CONFIG_INVALID,
-            f"The group has no offset of {topic.name}: there is no state to be dealt out.",
-            "Name the group_id of the job; or just start it: it begins with the partitions that are there.",
+            f"The group has no committed offset for {topic.name}, so there is nothing to reshard.",
+            "Set group_id to the job's group. If the job has never run, start it: it uses all partitions.",
         )
     if any(each.backlog == REBUILDING for each in positions.values()):
         raise being_rebuilt(topic.name)
     counts = {position.partitions for position in positions.values()}
-    before = max(counts)
-    if before > topic.partitions:
-        raise partitions_changed(topic.name, before, topic.partitions)
+    old_count = max(counts)
+    if old_count > topic.partition_count:
+        raise partitions_changed(topic.name, old_count, topic.partition_count)
     if any(each.topic_id not in ("", topic.id) for each in positions.values()):
         raise made_anew(topic.name)
-    if len(counts) > 1 or any(number >= before for number in positions):
+    if len(counts) > 1 or any(number >= old_count for number in positions):
         raise CdcError(
             Code.STATE_MISMATCH,
-            f"The group's positions of {topic.name} are of several numbers of partitions: {sorted(counts)}.",
-            "Another program or an operator has set them: commit what the partitions' newest changelogs name.",
+            f"The group's positions of {topic.name} name different numbers of partitions: {sorted(counts)}.",
+            "Another program or an operator has set them. Commit the positions that the partitions' newest changelogs "
+            "name.",
         )
-    known = Survey(topic, before, positions, math.inf)
+    known = Survey(topic, old_count, positions, math.inf)
     for number, (first, _) in topic.bounds.items():
         if known.position(number).offset < first:
-            raise skipped(topic.partition(number), known.position(number).offset, first)
-    return known if known.is_begun else known._replace(cut_ms=_cut(settings, known))
+            raise skipped(topic.raw_partition(number), known.position(number).offset, first)
+    return known if known.is_begun else known._replace(first_moved_ms=_find_first_moved(settings, known))
 
 
-def is_explained(record: RawRecord, number: int, count: int) -> bool:
-    """Whether a record lies in the partition where `count` of them would have put it."""
+def is_placed_by(record: RawRecord, number: int, count: int) -> bool:
+    """Whether `count` partitions would have placed the record in this one."""
     return not record.key or partition_for(record.key, count) == number
 
 
-def _cut(settings: KafkaSettings, known: Survey) -> float:
-    """The new partitions first, which tell at once."""
-    cut = math.inf
+def _find_first_moved(settings: KafkaSettings, known: Survey) -> float:
+    """Read the new partitions first: their first message with a key is a moved one."""
+    first_ms = math.inf
     for number in sorted(known.topic.bounds, reverse=True):
         first, end = known.position(number).offset, known.topic.bounds[number][1]
-        for record in read_raw(settings, known.topic.partition(number), first, end):
-            if record.timestamp_ms >= cut:
+        for record in read_raw(settings, known.topic.raw_partition(number), first, end):
+            if record.timestamp_ms >= first_ms:
                 break
-            if not is_explained(record, number, known.before):
-                cut = record.timestamp_ms
+            if not is_placed_by(record, number, known.old_count):
+                first_ms = record.timestamp_ms
                 break
-    return cut
+    return first_ms

@@ -12,10 +12,10 @@ from fastavro import parse_schema, schemaless_reader
 
 from cdc_messages.topics import raw_topic, tables_topic
 from local_stack.clients.change_reader import Change
-from materializer.job.change_topics import Publications
+from materializer.job.change_topics import ChangeTopics
 from materializer.job.open_partitions import table_work
 from materializer.job.plan import BatchPlan, TopicPlan
-from materializer.job.planner import Tables
+from materializer.job.table_schemas import TableSchemas
 from materializer.records import RawRecord
 from tests.support.e2e.kafka_topics import read_all
 from tests.support.materializer.memory_registry import MemoryRegistry
@@ -39,9 +39,9 @@ class FoldedTopic:
         self._keyspace = keyspace
         self._table = table
         self._topic = raw_topic(settings.kafka.topic_prefix, keyspace, table)
-        self._tables = Tables(settings.kafka.topic_prefix)
+        self._schemas = TableSchemas(settings.kafka.topic_prefix)
         self._registry = MemoryRegistry()
-        self._publications = Publications(settings.kafka.topic_prefix, self._registry, lambda _topic: 1)
+        self._change_topics = ChangeTopics(settings.kafka.topic_prefix, self._registry, lambda _topic: 1)
         self._states: dict[int, MemoryState] = {}
         self._partitions = settings.kafka.raw_partitions
         self._consumer = Consumer(
@@ -75,9 +75,9 @@ class FoldedTopic:
 
     def _work(self) -> Work:
         kafka = self._settings.kafka
-        self._tables.add(read_all(kafka.bootstrap_servers, tables_topic(kafka.topic_prefix)))
-        schemas = self._tables.schemas((self._keyspace, self._table))
-        plan = TopicPlan(self._partitions, schemas, self._publications.of(schemas))
+        self._schemas.add(read_all(kafka.bootstrap_servers, tables_topic(kafka.topic_prefix)))
+        schemas = self._schemas.for_table((self._keyspace, self._table))
+        plan = TopicPlan(self._partitions, schemas, self._change_topics.find_or_create(schemas))
         return table_work(BatchPlan({self._topic: plan}, kafka, self._settings.materializer), self._topic)
 
     def _fold(self, work: Work, partition: int, records: list[RawRecord]) -> Iterator[Change]:

@@ -1,5 +1,6 @@
-"""A table whose raw topic gets more partitions while publishers write, and `state reshard` of it, here or in a process
-that is killed.
+"""A table whose raw topic gets more partitions while publishers write, and `state reshard` of it.
+
+The command runs in this process or in one that is killed.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError
 from materializer import fault_points
 from materializer.commands.reshard.reshard import Reshard
-from materializer.commands.state import verify_all
-from materializer.commands.state_list import positions_of
+from materializer.commands.state_verify import verify_states
+from materializer.commands.stored_partitions import read_positions
 from materializer.job.open_partitions import file_store
 from materializer.kafka import command_errors
 from materializer.records import RawPartition, RawRecord
@@ -53,7 +54,7 @@ class Change(NamedTuple):
 
 
 class Run:
-    """A table's writes, of which each is a change; `expected` are those of each row."""
+    """A table's writes, each of which is a change. `expected` holds the changes of each row."""
 
     def __init__(self, job: TableJob, seed: int) -> None:
         self.job = job
@@ -67,7 +68,7 @@ class Run:
         self._admin = AdminClient(servers)
 
     def send(self, count: int, partitions: int, late: int | None = None) -> None:
-        """So many writes, placed by the number of partitions that their publisher knows."""
+        """Send `count` writes, placed by the number of partitions that their publisher knows."""
         for _ in range(count):
             key, clustering = self._chance.randrange(KEYS), self._chance.randrange(CLUSTERINGS)
             self.write(key, clustering, partitions if late is None or key not in LATE else late)
@@ -75,7 +76,7 @@ class Run:
         time.sleep(0.01)  # a publisher that sees the new partitions has had its earlier messages acknowledged
 
     def write(self, key: int, clustering: int, partitions: int, *, is_deletion: bool | None = None) -> None:
-        """By chance a deletion, where there is a row."""
+        """Sometimes a deletion, if there is a row."""
         number, row = self.next_number(), self.expected[key, clustering]
         before = row[-1].after if row else None
         if is_deletion is None:
@@ -118,20 +119,20 @@ class Run:
         self._producer.list_topics(self.topic)
 
     def materialize(self, partitions: int) -> list[CdcError]:
-        """Each partition from its beginning to its end, as the job does; what stopped them."""
+        """Fold each partition from its beginning to its end, as the job does. The errors that stopped them."""
         planner, errors = PatientPlanner(self.job.settings, self.job.registry), []
         try:
             planner.check_positions()
         except CdcError as error:
             return [error]
-        plan = planner.plan()
+        plan = planner.plan_batch()
         for partition, records in self.records(partitions).items():
             if (problem := run_task(plan, RawPartition(self.topic, partition), records).error) is not None:
                 errors.append(problem)
         return errors
 
     def records(self, partitions: int) -> dict[int, list[RawRecord]]:
-        """All that the raw partitions hold."""
+        """All messages of the raw partitions."""
         found: defaultdict[int, list[RawRecord]] = defaultdict(list)
         for each in read_topic(self.job.settings.kafka.bootstrap_servers, self.topic, partitions):
             record = RawRecord(each.key() or b"", each.value() or b"", each.offset() or 0, each.timestamp()[1])
@@ -139,21 +140,22 @@ class Run:
         return found
 
     def reshard(self) -> list[str]:
-        plan = PatientPlanner(self.job.settings, self.job.registry).plan()
+        plan = PatientPlanner(self.job.settings, self.job.registry).plan_batch()
         said: list[str] = []
         with command_errors("reshard"):
-            Reshard(plan, self.topic, said.append).run()
+            Reshard(plan, self.topic, said.append).reshard_topic()
         return said
 
     def reshard_in_child(self, fault: Fault) -> int:
         return in_child(_reshard, self.job, fault)
 
     def stored(self, partitions: int, folder: Path) -> list[dict[bytes, bytes]]:
-        """What the checkpoint location holds of each partition's Cassandra partitions; the folder is an empty one."""
+        """The stored entries of Cassandra partitions, for each raw partition. The folder must be empty."""
         settings = self.job.settings
         store, group = file_store(settings.materializer), settings.materializer.group_id
         found = []
-        for where, position in positions_of(settings, [RawPartition(self.topic, n) for n in range(partitions)]).items():
+        raw_partitions = [RawPartition(self.topic, number) for number in range(partitions)]
+        for where, position in read_positions(settings, raw_partitions).items():
             assert position is not None
             with closing(open_state(folder / str(where))) as state:
                 restore(state, PartitionHistory(store, group, where), position.version)
@@ -161,7 +163,7 @@ class Run:
         return found
 
     def check(self) -> None:
-        """Each write came out once and in order, and its number is one more than that of the one before."""
+        """Each write was published once and in order, and row_sequence counts up by one."""
         found: defaultdict[tuple[int, int], list[Change]] = defaultdict(list)
         for change in self.job.changes():
             if change is None:
@@ -173,11 +175,11 @@ class Run:
         assert found == self.expected
 
     def verify(self) -> None:
-        verify_all(self.job.settings, ())
+        verify_states(self.job.settings, ())
 
 
 def in_child(work: Callable[[TableJob, Fault], None], job: TableJob, fault: Fault) -> int:
-    """In a process of its own: its exit status, the negative signal's number if one has ended it."""
+    """Run in another process. Its exit status, or the negative number of the signal that ended it."""
     child = _servers.Process(target=work, args=(job, fault))
     child.start()
     child.join(END_SECONDS)

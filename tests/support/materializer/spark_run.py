@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cdc_program.cli import Program
-from materializer.job.spark import run
+from materializer.job.spark import run_job
 from tests.support.materializer.counting import counting
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ main = Program(
 
 @main.program_command("run")
 def count(settings: Settings) -> None:
-    run(settings, counting)
+    run_job(settings, counting)
 
 
 if __name__ == "__main__":

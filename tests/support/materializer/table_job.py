@@ -37,15 +37,15 @@ RAW_PARTITIONS = 2
 class PatientPlanner(Planner):
     """Goes on when a broker is not yet ready with a topic just made, as the job does."""
 
-    def plan(self) -> BatchPlan:
+    def plan_batch(self) -> BatchPlan:
         for _ in range(50):
             try:
-                return super().plan()
+                return super().plan_batch()
             except CdcError as error:
                 if error.code is not Code.KAFKA_UNREACHABLE:
                     raise
             time.sleep(0.2)
-        return super().plan()
+        return super().plan_batch()
 
 
 def message(table: TableMetadata) -> tuple[bytes, bytes]:
@@ -126,7 +126,7 @@ class TableJob(NamedTuple):
         records = [
             RawRecord(each.key() or b"", each.value() or b"", each.offset() or 0, each.timestamp()[1]) for each in found
         ]
-        return run_task(PatientPlanner(self.settings, self.registry).plan(), self.raw, records)
+        return run_task(PatientPlanner(self.settings, self.registry).plan_batch(), self.raw, records)
 
     def changes(self) -> list[Any]:
         """The envelopes of the change topic; None for a tombstone."""

@@ -1,4 +1,4 @@
-"""`rebuild` on a real broker: the state is lost, the command is killed at each step, readers have the right rows."""
+"""`rebuild` on a real broker: the state is lost, the command is killed at each step, readers get the right rows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_program.errors import CdcError, Code
 from materializer import fault_points
-from materializer.commands.rebuild import Rebuild
-from materializer.commands.state_list import positions_of
+from materializer.commands.rebuild.rebuild import Rebuild
+from materializer.commands.stored_partitions import read_positions
 from materializer.fault_points import Fault, RebuildPoint
 from materializer.kafka import PartitionProducer, command_errors
 from materializer.output.dead_letters import standing
@@ -51,7 +51,7 @@ def run(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Run:
 def rebuild(job: TableJob) -> list[str]:
     said: list[str] = []
     with command_errors("rebuild"):
-        Rebuild(job.settings, "shop.orders", job.registry, said.append).run()
+        Rebuild(job.settings, "shop.orders", job.registry, said.append).rebuild_table()
     return said
 
 
@@ -61,14 +61,14 @@ def rebuild_at(job: TableJob, fault: Fault) -> None:
 
 
 def lose_state(run: Run) -> None:
-    """All that is stored of the first raw partition, here and in the checkpoint location."""
+    """Delete the state of the first raw partition, here and in the checkpoint location."""
     settings = run.job.settings.materializer
     for home in (Path(settings.checkpoint_location), settings.state_directory):
         shutil.rmtree(home / settings.group_id / str(run.job.raw))
 
 
-def pour(run: Run, partitions: int) -> None:
-    """What Cassandra's rebuild brings: each row as it is now, by its own timestamp."""
+def send_rebuilt_rows(run: Run, partitions: int) -> None:
+    """Send what Cassandra's rebuild sends: each row as it is now, with its own timestamp."""
     for (key, clustering), changes in run.expected.items():
         if changes[-1].after is not None:
             number = int(changes[-1].after)
@@ -78,7 +78,7 @@ def pour(run: Run, partitions: int) -> None:
 
 
 def check(run: Run) -> None:
-    """Chains hold, in each of a key's lives, and what readers have by keys is what was written."""
+    """Chains hold in each of a key's lives, and readers have for each key what was written."""
     chains: defaultdict[tuple[int, int], list[Any]] = defaultdict(list)
     for change in run.job.changes():
         if change is not None:
@@ -97,7 +97,7 @@ def check(run: Run) -> None:
     assert any(change["source"]["cause"] == "rebuild" for changes in chains.values() for change in changes)
 
 
-def test_a_table_whose_state_is_lost_starts_over(run: Run) -> None:
+def test_a_table_whose_state_is_lost_is_rebuilt(run: Run) -> None:
     run.send(80, RAW_PARTITIONS)
     run.replay(run.sent[0]._replace(value=b"\x00\x00\x00\x00\x01no raw message"), RAW_PARTITIONS)
     run.flush()
@@ -109,18 +109,18 @@ def test_a_table_whose_state_is_lost_starts_over(run: Run) -> None:
     assert len(standing(kafka, run.topic)) == 1
 
     partitions = [RawPartition(run.topic, number) for number in range(RAW_PARTITIONS)]
-    before, changes = positions_of(run.job.settings, partitions), len(run.job.changes())
-    survey = list(Rebuild(run.job.settings, "shop.orders", run.job.registry, print).survey())
+    before, changes = read_positions(run.job.settings, partitions), len(run.job.changes())
+    survey = list(Rebuild(run.job.settings, "shop.orders", run.job.registry, print).describe())
     assert any("to be deleted" in line for line in survey)
-    assert survey[-1] == "1 dead letters to be settled"
-    assert positions_of(run.job.settings, partitions) == before
+    assert survey[-1] == "1 dead-lettered messages to be resolved"
+    assert read_positions(run.job.settings, partitions) == before
     assert len(run.job.changes()) == changes
 
     assert "done" in rebuild(run.job)[-1]
     assert standing(kafka, run.topic) == []
     run.verify()
     assert all(change is None or change["after"] is None for change in by_key(run).values())
-    pour(run, RAW_PARTITIONS)
+    send_rebuilt_rows(run, RAW_PARTITIONS)
     run.send(20, RAW_PARTITIONS)
     assert run.materialize(RAW_PARTITIONS) == []
     check(run)
@@ -137,8 +137,8 @@ def by_key(run: Run) -> dict[tuple[int, int], Any]:
 
 
 @pytest.mark.exhaustive
-def test_a_kill_at_any_step_is_made_good_by_another_run(run: Run) -> None:
-    """docs/crashes.md says what each of them leaves. A publisher goes on, and has more partitions in the end."""
+def test_another_run_repairs_a_kill_at_any_step(run: Run) -> None:
+    """docs/crashes.md says what each kill leaves. A publisher continues, and has more partitions at the end."""
     run.send(80, RAW_PARTITIONS)
     assert run.materialize(RAW_PARTITIONS) == []
     for point, nth in KILLS:
@@ -150,14 +150,14 @@ def test_a_kill_at_any_step_is_made_good_by_another_run(run: Run) -> None:
         assert caught.value.code is Code.STATE_MISMATCH
     run.send(20, RAW_PARTITIONS)
     rebuild(run.job)
-    pour(run, RAW_PARTITIONS)
+    send_rebuilt_rows(run, RAW_PARTITIONS)
     assert run.materialize(RAW_PARTITIONS) == []
     check(run)
     assert in_child(rebuild_at, run.job, Fault(RebuildPoint.REBUILD_DONE, 1, "kill")) == -signal.SIGKILL
     run.add_partitions(GROWN)
     run.send(10, GROWN)
     rebuild(run.job)
-    pour(run, GROWN)
+    send_rebuilt_rows(run, GROWN)
     run.send(20, GROWN)
     assert run.materialize(GROWN) == []
     check(run)
@@ -165,9 +165,9 @@ def test_a_kill_at_any_step_is_made_good_by_another_run(run: Run) -> None:
     assert {point for point, _ in KILLS} == set(RebuildPoint) - {RebuildPoint.REBUILD_DONE}
 
 
-def test_a_task_that_comes_later_than_the_mark_stops(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_starts_after_the_mark_stops(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run.send(40, RAW_PARTITIONS)
-    plan = PatientPlanner(run.job.settings, run.job.registry).plan()
+    plan = PatientPlanner(run.job.settings, run.job.registry).plan_batch()
     came = []
 
     def come_between(point: object) -> None:
@@ -175,16 +175,16 @@ def test_a_task_that_comes_later_than_the_mark_stops(run: Run, monkeypatch: pyte
             monkeypatch.undo()
             came.append(run_task(plan, run.job.raw, run.records(RAW_PARTITIONS)[0]).error)
 
-    monkeypatch.setattr("materializer.commands.rebuild.reach", come_between)
+    monkeypatch.setattr("materializer.commands.rebuild.rebuild.reach", come_between)
     rebuild(run.job)
     assert [error.code for error in came if error is not None] == [Code.STATE_MISMATCH]
 
 
-def test_a_task_that_takes_a_partition_over_before_its_mark_ends_the_command(
+def test_a_task_that_takes_over_a_partition_before_its_mark_stops_the_command(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run.send(40, RAW_PARTITIONS)
-    plan = PatientPlanner(run.job.settings, run.job.registry).plan()
+    plan = PatientPlanner(run.job.settings, run.job.registry).plan_batch()
 
     def overtaken(producer: PartitionProducer, position: Position) -> None:
         monkeypatch.undo()
@@ -196,6 +196,6 @@ def test_a_task_that_takes_a_partition_over_before_its_mark_ends_the_command(
         rebuild(run.job)
     assert caught.value.code is Code.STATE_MISMATCH
     rebuild(run.job)
-    pour(run, RAW_PARTITIONS)
+    send_rebuilt_rows(run, RAW_PARTITIONS)
     assert run.materialize(RAW_PARTITIONS) == []
     check(run)

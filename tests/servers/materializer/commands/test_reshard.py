@@ -11,8 +11,8 @@ from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
-from materializer.commands.state import deal_out
-from materializer.commands.state_list import positions_of
+from materializer.commands.reshard.command import reshard_state
+from materializer.commands.stored_partitions import read_positions
 from materializer.fault_points import Fault, ReshardPoint
 from materializer.records import RawPartition
 from tests.support.materializer.raw_builder import int_bytes
@@ -33,7 +33,7 @@ KILLS = [
     (ReshardPoint.AFTER_CATCH_UP, 1),
     (ReshardPoint.AFTER_MARK, 1),
     (ReshardPoint.AFTER_MARK, 2),
-    (ReshardPoint.IN_DEAL, 2),
+    (ReshardPoint.IN_REDISTRIBUTION, 2),
     (ReshardPoint.BEFORE_SWITCH, 1),
     (ReshardPoint.IN_COMMIT, 1),
     (ReshardPoint.AFTER_SWITCH, 1),
@@ -42,7 +42,7 @@ KILLS = [
     (ReshardPoint.IN_COMMIT, 1),
     (ReshardPoint.AFTER_FINISH, 1),
 ]
-KILLS_ON_S3 = [(ReshardPoint.IN_DEAL, 2), (ReshardPoint.BEFORE_SWITCH, 1), (ReshardPoint.IN_BACKLOG, 2)]
+KILLS_ON_S3 = [(ReshardPoint.IN_REDISTRIBUTION, 2), (ReshardPoint.BEFORE_SWITCH, 1), (ReshardPoint.IN_BACKLOG, 2)]
 
 
 def make_run(kafka: KafkaServer, prefix: str, folder: Path, **settings: object) -> Run:
@@ -57,7 +57,7 @@ def run(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Run:
 
 
 def grow(run: Run) -> None:
-    """Messages of before, read and unread; then of publishers that see the new partitions, and of one that does not."""
+    """Old messages, read and unread; then those of publishers that see the new partitions, and of one that does not."""
     run.send(80, RAW_PARTITIONS)
     run.beat(RAW_PARTITIONS)
     assert run.materialize(RAW_PARTITIONS) == []
@@ -73,19 +73,19 @@ def grow(run: Run) -> None:
 
 
 def kill(run: Run, point: ReshardPoint, nth: int) -> None:
-    """The command at a point, while a publisher writes that still knows nothing of the new partitions."""
+    """Kill the command at a point, while a publisher that does not know the new partitions writes."""
     assert run.reshard_in_child(Fault(point, nth, "kill")) == -signal.SIGKILL
     run.send(4, PARTITIONS, late=RAW_PARTITIONS)
 
 
 def finish(run: Run) -> None:
-    """Run it until nothing lies where it does not belong: what came by the old number after a run needs another."""
-    while "are where they belong" not in run.reshard()[-1]:
+    """Run it until all messages are in the right partitions: one placed by the old number needs another run."""
+    while "are in the right partitions" not in run.reshard()[-1]:
         pass
 
 
-def go_on(run: Run) -> None:
-    """After it all messages come out, those that were there and those that are new."""
+def continue_and_check(run: Run) -> None:
+    """Afterwards all messages are published, the old and the new ones."""
     run.send(50, PARTITIONS)
     run.beat(PARTITIONS)
     assert run.materialize(PARTITIONS) == []
@@ -93,39 +93,39 @@ def go_on(run: Run) -> None:
     run.verify()
 
 
-def test_each_message_comes_out_once(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_message_is_published_once(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     grow(run)
     settings, partitions = run.job.settings, [RawPartition(run.topic, number) for number in range(PARTITIONS)]
-    before = positions_of(settings, partitions)
-    deal_out(settings, "shop.orders", dry_run=True)
-    assert positions_of(settings, partitions) == before
+    before = read_positions(settings, partitions)
+    reshard_state(settings, "shop.orders", dry_run=True)
+    assert read_positions(settings, partitions) == before
     said = capsys.readouterr().out.splitlines()
-    assert said[0].endswith("the state is of 2 partitions, the topic has 5")
-    assert "messages lie where 2 partitions would not put them" in said[1]
+    assert said[0].endswith("the state has 2 partitions, the topic has 5")
+    assert "messages are not where 2 partitions would place them" in said[1]
     assert len(said) == 2 + PARTITIONS
     kill(run, ReshardPoint.IN_COMMIT, 1)
     assert run.reshard()[-1].endswith("start the materializer")
-    for position in positions_of(settings, partitions).values():
+    for position in read_positions(settings, partitions).values():
         assert position is not None
         assert (position.partitions, position.reshards, position.backlog) == (PARTITIONS, 1, None)
-    go_on(run)
-    assert "are where they belong" in run.reshard()[-1]
+    continue_and_check(run)
+    assert "are in the right partitions" in run.reshard()[-1]
 
 
 @pytest.mark.exhaustive
-def test_a_kill_at_any_step_is_made_good_by_another_run(run: Run) -> None:
-    """docs/crashes.md says what each of them leaves."""
+def test_another_run_repairs_a_kill_at_any_step(run: Run) -> None:
+    """docs/crashes.md says what each kill leaves."""
     assert {point for point, _ in KILLS} == set(ReshardPoint)
     grow(run)
     for point, nth in KILLS:
         kill(run, point, nth)
         assert {error.code for error in run.materialize(PARTITIONS)} == {Code.RAW_PARTITIONS_CHANGED}
     finish(run)
-    go_on(run)
+    continue_and_check(run)
 
 
 @pytest.mark.exhaustive
-def test_on_an_object_store_the_state_is_that_of_so_many_partitions_from_the_start(
+def test_on_an_object_store_the_state_is_as_if_the_partitions_had_always_been_there(
     kafka: KafkaServer, s3: S3Server, topic_prefix: str, tmp_path: Path
 ) -> None:
     location = s3.location(topic_prefix)
@@ -144,12 +144,12 @@ def test_on_an_object_store_the_state_is_that_of_so_many_partitions_from_the_sta
     expected = reference.stored(PARTITIONS, tmp_path / "expected")
     assert all(expected)
     assert run.stored(PARTITIONS, tmp_path / "found") == expected
-    go_on(run)
+    continue_and_check(run)
 
 
 @pytest.mark.exhaustive
-def test_a_publisher_that_is_late_after_it_is_merged_and_changes_only_what_is_newest(run: Run) -> None:
-    """docs/operations.md: what is late stops the job; where newer writes have come first it is no change of its own."""
+def test_a_late_publishers_writes_are_merged_and_only_the_newest_are_changes(run: Run) -> None:
+    """docs/operations.md: a late message stops the job; if newer writes were folded first, it is not a change."""
     grow(run)
     assert run.reshard()[-1].endswith("start the materializer")
     overtaken = run.next_number()
@@ -164,11 +164,11 @@ def test_a_publisher_that_is_late_after_it_is_merged_and_changes_only_what_is_ne
     assert [error.code for error in errors] == [Code.RAW_PARTITIONS_CHANGED]
     assert f"belongs to partition {partition_for(int_bytes(MOVED), PARTITIONS)}" in str(errors[0])
     assert run.reshard()[-1].endswith("start the materializer")
-    go_on(run)  # all writes came out, and nothing of the one that was overtaken
+    continue_and_check(run)  # all writes were published, except the one that was overtaken
 
 
 @pytest.mark.exhaustive
-def test_two_runs_do_not_go_on_beside_each_other(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_two_runs_at_the_same_time_continues(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     grow(run)
 
     def overtake(point: object) -> None:
@@ -180,4 +180,4 @@ def test_two_runs_do_not_go_on_beside_each_other(run: Run, monkeypatch: pytest.M
     with pytest.raises(CdcError) as caught:
         run.reshard()
     assert caught.value.code is Code.STATE_MISMATCH
-    go_on(run)
+    continue_and_check(run)

@@ -1,4 +1,4 @@
-"""`cassandra-materializer state`: what it lists, shows and finds damaged."""
+"""`cassandra-materializer state`: lists, shows and verifies."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from cassandra_storage.marshal import NativeType
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from cdc_program.errors import CdcError, Code
 from materializer.cli import main
-from materializer.commands.state_show import partition_json, partition_key
-from materializer.commands.state_verify import verify
+from materializer.commands.state_show import cassandra_partition_json, serialize_key
+from materializer.commands.state_verify import verify_state
 from materializer.records import RawPartition
 from materializer.store.changelog import Changelog, Head
 from materializer.store.checkpoints import MANIFEST_VERSION, PartitionHistory
@@ -60,14 +60,14 @@ def store_snapshot(history: PartitionHistory, version: str, files: dict[Path, st
     history.write_snapshot(version, files, None, is_own=True)
 
 
-def test_what_is_whole_is_verified(tmp_path: Path) -> None:
+def test_an_intact_state_is_verified(tmp_path: Path) -> None:
     history, committed = stored(tmp_path)
-    verdict = verify(history, committed)
+    verdict = verify_state(history, committed)
     files = [path for path in (tmp_path / "location").rglob("*") if path.is_file()]
     assert (verdict.files, verdict.bytes) == (len(files), sum(path.stat().st_size for path in files))
-    assert (verdict.unnamed, verdict.problems) == (0, ())
+    assert (verdict.unreferenced, verdict.problems) == (0, ())
     (files[0].parents[1] / "files" / "1-2").write_bytes(b"left over")
-    assert verify(history, committed).unnamed == 1
+    assert verify_state(history, committed).unreferenced == 1
 
 
 def flip(path: Path) -> None:
@@ -86,7 +86,7 @@ def test_each_damaged_file_is_named(tmp_path: Path, damage: Callable[[Path], Non
     for path in [path for path in (tmp_path / "location").rglob("*") if path.is_file() and path.stat().st_size]:
         before = path.read_bytes()
         damage(path)
-        problems = verify(history, committed).problems
+        problems = verify_state(history, committed).problems
         path.write_bytes(before)
         # Without its manifest a snapshot is none, and the changelogs before it are of no use.
         is_old = path.suffix == ".json" or (path.suffix == ".changelog" and sequence(path.name) <= SNAPSHOT_AT)
@@ -99,8 +99,8 @@ def test_a_broken_chain_is_found(tmp_path: Path) -> None:
     history, committed = stored(tmp_path)
     changelogs = sorted((tmp_path / "location").rglob("*.changelog"))
     changelogs[0].unlink()  # the snapshot is after it
-    assert verify(history, committed).problems == ()
-    (problem,) = verify(history, next_version(committed)).problems
+    assert verify_state(history, committed).problems == ()
+    (problem,) = verify_state(history, next_version(committed)).problems
     assert "it is missing" in problem
 
 
@@ -117,14 +117,14 @@ def test_a_snapshot_of_a_newer_format_is_refused(tmp_path: Path) -> None:
     assert str(path) in raised.value.problem
     assert state.version == NOTHING
     state.close()
-    assert "format version" in verify(history, committed).problems[0]
+    assert "format version" in verify_state(history, committed).problems[0]
 
 
-def test_a_partition_is_shown_as_it_is_held() -> None:
+def test_a_cassandra_partition_is_shown() -> None:
     run = FoldRun(WRITER)
     run.chunk(insert(1, 1, a="secret"), insert(2, 2, a="secret"), delete_row(3, 2), insert(4, 1, b="more"))
     run.chunk(set_static(5, "shared"), delete_range(6, 5, 7))
-    shown = partition_json(run.state, run.catalog, PARTITION, with_values=True)
+    shown = cassandra_partition_json(run.state, run.catalog, PARTITION, with_values=True)
     assert shown["partition_key"] == {"k": 1}
     assert [row["clustering"] for row in shown["rows"]] == [{"c": 1}, {"c": 2}]
     assert shown["rows"][0]["columns"]["a"]["value"] == "secret"
@@ -132,10 +132,10 @@ def test_a_partition_is_shown_as_it_is_held() -> None:
     assert "deletion" in shown["rows"][1]
     assert shown["static_row"]["columns"]["st"]["value"] == "shared"
     assert len(shown["range_tombstones"]) == 1
-    masked = json.dumps(partition_json(run.state, run.catalog, PARTITION, with_values=False))
+    masked = json.dumps(cassandra_partition_json(run.state, run.catalog, PARTITION, with_values=False))
     assert "secret" not in masked
     assert "shared" not in masked
-    nothing: dict[str, Any] = partition_json(run.state, run.catalog, int_bytes(9), with_values=False)
+    nothing: dict[str, Any] = cassandra_partition_json(run.state, run.catalog, int_bytes(9), with_values=False)
     assert "rows" not in nothing
 
 
@@ -149,14 +149,14 @@ def table(*types: str) -> TableMetadata:
 
 def test_a_key_is_read_from_text() -> None:
     uuid: UUID = TABLE.id
-    assert partition_key(table("int"), ["-2"]) == b"\xff\xff\xff\xfe"
-    assert partition_key(table("text"), ["ä"]) == "ä".encode()
-    assert partition_key(table("uuid"), [str(uuid)]) == uuid.bytes
-    assert partition_key(table("date"), ["0x80000000"]) == b"\x80\x00\x00\x00"
-    assert partition_key(table("bigint", "text"), ["7", "a"]) == b"\x00\x08" + bytes(7) + b"\x07\x00\x00\x01a\x00"
+    assert serialize_key(table("int"), ["-2"]) == b"\xff\xff\xff\xfe"
+    assert serialize_key(table("text"), ["ä"]) == "ä".encode()
+    assert serialize_key(table("uuid"), [str(uuid)]) == uuid.bytes
+    assert serialize_key(table("date"), ["0x80000000"]) == b"\x80\x00\x00\x00"
+    assert serialize_key(table("bigint", "text"), ["7", "a"]) == b"\x00\x08" + bytes(7) + b"\x07\x00\x00\x01a\x00"
     for types, texts in [(["int"], ["x"]), (["int"], ["1", "2"]), (["date"], ["2026-01-01"]), (["tinyint"], ["300"])]:
         with pytest.raises(CdcError):
-            partition_key(table(*types), texts)
+            serialize_key(table(*types), texts)
 
 
 @pytest.mark.servers

@@ -17,7 +17,7 @@ from local_stack.java.jars import KAFKA_TOOLS, class_path, install
 from local_stack.java.runtime import find_java
 from local_stack.servers.kafka import JAVA, KafkaBroker
 from materializer.job import open_partitions
-from materializer.job.offset_refresh import Renewal
+from materializer.job.offset_refresh import OffsetRefresh
 from materializer.kafka import GroupPositions
 from tests.support.materializer.counting import counting
 from tests.support.materializer.raw_builder import int_bytes, raw_record
@@ -70,19 +70,19 @@ def send_rows(job: TableJob, *numbers: int) -> None:
 
 def test_a_position_that_does_not_move_is_committed_again(setup: Setup) -> None:
     plan, records, clock = setup.plan(), setup.records(), Clock()
-    renewal = Renewal(settings_of(setup, offset_refresh_hours=12), clock)
+    refresh = OffsetRefresh(settings_of(setup, offset_refresh_hours=12), clock)
     try:
         open_partitions.run_partition(plan, setup.raw, records[:100], counting(plan, setup.raw.topic))
         before = position_of(setup)
         assert before is not None
         for hours in (0, 6, 11):
             clock.now = hours * HOUR
-            assert renewal.is_due
-            renewal.run([setup.raw])
-            assert not renewal.is_due
+            assert refresh.is_due
+            refresh.refresh([setup.raw])
+            assert not refresh.is_due
         assert position_of(setup) == before
         clock.now = 12 * HOUR
-        renewal.run([setup.raw])
+        refresh.refresh([setup.raw])
         assert position_of(setup) == before._replace(renewals=1)
         # The task that the process has kept open is fenced, and notices before it begins.
         open_partitions.run_partition(plan, setup.raw, records[100:], counting(plan, setup.raw.topic))
@@ -94,19 +94,19 @@ def test_a_position_that_does_not_move_is_committed_again(setup: Setup) -> None:
 def test_an_offset_that_is_gone_is_noticed_without_messages(setup: Setup) -> None:
     setup.run(until=100)
     clock = Clock()
-    renewal = Renewal(settings_of(setup), clock)
-    renewal.run([setup.raw])
+    refresh = OffsetRefresh(settings_of(setup), clock)
+    refresh.refresh([setup.raw])
     admin = AdminClient({"bootstrap.servers": setup.bootstrap})
     admin.delete_consumer_groups([setup.prefix])[setup.prefix].result()
     clock.now = 60
     with pytest.raises(CdcError, match="has lost its offset") as caught:
-        renewal.run([setup.raw])
+        refresh.refresh([setup.raw])
     assert caught.value.code is Code.STATE_MISMATCH
 
 
 def test_a_topic_that_was_made_anew_stops(job: TableJob) -> None:
     planner = PatientPlanner(job.settings, job.registry)
-    planner.plan()
+    planner.plan_batch()
     send_rows(job, 1, 2)
     assert job.run().error is None
     admin = AdminClient({"bootstrap.servers": job.settings.kafka.bootstrap_servers})
@@ -114,7 +114,7 @@ def test_a_topic_that_was_made_anew_stops(job: TableJob) -> None:
     make_raw_topic(admin, job.raw.topic)
     send_rows(job, 3, 4, 5, 6)  # more than there were: the offsets alone would fit
     with pytest.raises(CdcError, match="made anew") as caught:
-        planner.plan()
+        planner.plan_batch()
     assert caught.value.code is Code.STATE_MISMATCH
     error = job.run().error  # another driver: the brokers have dropped the group's offset with the topic
     assert error is not None
@@ -124,13 +124,13 @@ def test_a_topic_that_was_made_anew_stops(job: TableJob) -> None:
 
 def test_a_topic_that_gets_more_partitions_stops(job: TableJob) -> None:
     planner = PatientPlanner(job.settings, job.registry)
-    planner.plan()
+    planner.plan_batch()
     send_rows(job, 1, 2)
     assert job.run().error is None
     admin = AdminClient({"bootstrap.servers": job.settings.kafka.bootstrap_servers})
     admin.create_partitions([NewPartitions(job.raw.topic, 3)])[job.raw.topic].result()
     send_rows(job, 3)
-    for begin in (planner.plan, PatientPlanner(job.settings, job.registry).check_positions):
+    for begin in (planner.plan_batch, PatientPlanner(job.settings, job.registry).check_positions):
         with pytest.raises(CdcError, match="has 3 partitions") as caught:
             begin()
         assert caught.value.code is Code.RAW_PARTITIONS_CHANGED
@@ -148,7 +148,7 @@ def test_partitions_that_come_while_the_job_starts_stop_it(job: TableJob) -> Non
     wanted = RAW_PARTITIONS + 1
     admin.create_partitions([NewPartitions(job.raw.topic, wanted)])[job.raw.topic].result()
     with pytest.raises(CdcError, match=f"has {wanted} partitions") as caught:
-        planner.plan()
+        planner.plan_batch()
     assert caught.value.code is Code.RAW_PARTITIONS_CHANGED
 
 
@@ -178,12 +178,12 @@ def test_an_idle_groups_offset_outlives_its_retention(tmp_path: Path) -> None:
         kept, lost = (make_setup(broker.bootstrap_servers, name, tmp_path / name) for name in ("kept", "lost"))
         for each in (kept, lost):
             each.run(until=100)
-        renewal = Renewal(settings_of(kept, offset_refresh_hours=20 / HOUR))
+        refresh = OffsetRefresh(settings_of(kept, offset_refresh_hours=20 / HOUR))
         deadline = time.monotonic() + 180
         while position_of(lost) is not None:
             assert time.monotonic() < deadline
-            if renewal.is_due:
-                renewal.run([kept.raw])
+            if refresh.is_due:
+                refresh.refresh([kept.raw])
             time.sleep(1)
         kept.run()
         kept.check()

@@ -1,4 +1,4 @@
-"""The driver's plan, and a task that works by it with the real fold and the real envelope."""
+"""The driver's plan, and a task that follows it with the real fold and the real envelope."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from confluent_kafka.admin import ConfigResource, ResourceType
 from cassandra_storage.deletion import DeletionTime, LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import ColumnKind
-from cdc_messages.tables import mark_to_json, message_key, to_json
 from cdc_program.errors import CdcError, Code
-from materializer.job.plan import Publication
-from materializer.job.planner import Planner, Tables, raw_topic_pattern
+from materializer.job.plan import ChangeTopic
+from materializer.job.planner import Planner, raw_topic_pattern
 from materializer.records import RawPartition
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.protocol_run import read_topic
@@ -24,7 +23,6 @@ from tests.support.materializer.table_job import (
     PatientPlanner,
     job_settings,
     make_topics,
-    message,
     run_task,
     send_schema,
 )
@@ -38,52 +36,7 @@ if TYPE_CHECKING:
 NEWER = replace(TABLE, regular_columns=(*TABLE.regular_columns, column("z", INT, ColumnKind.REGULAR)))
 
 
-def test_the_newest_schema_is_the_last_that_appeared_first() -> None:
-    tables = Tables("cdc")
-    tables.add([message(TABLE), message(NEWER), message(TABLE)])
-    digests = [schema.digest for schema in tables.schemas(("shop", "orders"))]
-    assert digests == [message_key(TABLE)[16:], message_key(NEWER)[16:]]
-    assert tables.schemas(("shop", "other")) == ()
-
-
-def test_the_order_is_that_of_the_statements_wherever_compaction_has_left_them() -> None:
-    tables = Tables("cdc")
-    tables.add([message(replace(NEWER, altered_at=2)), message(replace(TABLE, altered_at=1))])
-    assert [each.digest for each in tables.schemas(("shop", "orders"))] == [
-        message_key(one)[16:] for one in (TABLE, NEWER)
-    ]
-    tables.add([message(replace(TABLE, altered_at=3))])  # renamed, and back
-    assert tables.schemas(("shop", "orders"))[-1].digest == message_key(TABLE)[16:]
-
-
-def test_a_mark_is_said_once_with_the_tables_name(capsys: pytest.CaptureFixture[str]) -> None:
-    tables = Tables("cdc")
-    mark = (TABLE.id.bytes, mark_to_json(1_700_000_000_000_000))
-    tables.add([message(TABLE), mark, mark])
-    said = capsys.readouterr().out
-    assert (said.count(Code.NEEDS_SNAPSHOT.text), said.count("shop.orders"), said.count("2023-11-14")) == (1, 1, 1)
-    assert len(tables.schemas(("shop", "orders"))) == 1
-    with pytest.raises(CdcError):
-        tables.add([(TABLE.id.bytes, b"{}")])
-
-
-def test_tables_whose_topics_kafka_confuses_are_named() -> None:
-    tables = Tables("cdc")
-    pair = [replace(TABLE, keyspace="a_b", name="c"), replace(TABLE, keyspace="a", name="b_c")]
-    with pytest.raises(CdcError) as raised:
-        tables.add([message(table) for table in pair])
-    assert raised.value.code is Code.TOPIC_NAMES_COLLIDE
-    assert "a_b.c" in raised.value.problem
-
-
-@pytest.mark.parametrize(("key", "value"), [(b"short", to_json(TABLE)), (message_key(TABLE), b"{}"), (bytes(32), b"")])
-def test_a_message_that_is_not_a_schema_is_an_error(key: bytes, value: bytes) -> None:
-    with pytest.raises(CdcError) as raised:
-        Tables("cdc").add([(key, value)])
-    assert raised.value.code is Code.RAW_MESSAGE_UNREADABLE
-
-
-def test_the_pattern_takes_raw_topics_only() -> None:
+def test_the_pattern_matches_raw_topics_only() -> None:
     pattern = re.compile(raw_topic_pattern("my-cdc"))
     assert pattern.match("my-cdc.raw.shop.orders")
     for other in ("my-cdc.raw.orders", "my-cdc.shop.orders", "my_cdc.raw.shop.orders", "my-cdc.raw.shop.orders.x"):
@@ -99,18 +52,18 @@ def settings(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Settings:
 def test_a_plan_follows_the_topics(settings: Settings) -> None:
     registry = MemoryRegistry()
     planner = PatientPlanner(settings, registry)
-    assert planner.plan().topics == {}
+    assert planner.plan_batch().topics == {}
     planner.check_positions()
     admin = make_topics(settings)
-    assert planner.plan().topics == {}  # no schema yet
+    assert planner.plan_batch().topics == {}  # no schema yet
     raw, changes = f"{settings.kafka.topic_prefix}.raw.shop.orders", f"{settings.kafka.topic_prefix}.shop.orders"
     send_schema(settings, TABLE)
-    plan = planner.plan().topics[raw]
-    assert (plan.raw_partitions, plan.publications) == (2, (Publication(changes, 3, 2, 1),))
+    plan = planner.plan_batch().topics[raw]
+    assert (plan.raw_partitions, plan.change_topics) == (2, (ChangeTopic(changes, 3, 2, 1),))
     assert registry.subjects == [f"{changes}-value", f"{changes}-key"]
-    assert planner.plan().topics[raw] is plan
+    assert planner.plan_batch().topics[raw] is plan
     send_schema(settings, NEWER)
-    assert len(planner.plan().topics[raw].schemas) == 2
+    assert len(planner.plan_batch().topics[raw].schemas) == 2
     planner.check_positions()
     resource = ConfigResource(ResourceType.TOPIC, changes)
     made = admin.describe_configs([resource])[resource].result()
@@ -122,12 +75,12 @@ def test_a_plan_follows_the_topics(settings: Settings) -> None:
 def test_a_raw_topic_with_publishers_time_is_refused(settings: Settings) -> None:
     make_topics(settings, time="CreateTime")
     with pytest.raises(CdcError) as raised:
-        PatientPlanner(settings, MemoryRegistry()).plan()
+        PatientPlanner(settings, MemoryRegistry()).plan_batch()
     assert raised.value.code is Code.TOPIC_SETTINGS
 
 
 @pytest.mark.servers
-def test_a_task_publishes_envelopes_by_the_plan(settings: Settings) -> None:
+def test_a_task_publishes_envelopes_to_the_planned_topic(settings: Settings) -> None:
     make_topics(settings)
     send_schema(settings, TABLE)
     planner = PatientPlanner(settings, MemoryRegistry())
@@ -138,7 +91,7 @@ def test_a_task_publishes_envelopes_by_the_plan(settings: Settings) -> None:
     ]
     records = [raw_record(int_bytes(1), "row", row, offset=at, timestamp_ms=1) for at, row in enumerate(rows)]
     records.append(raw_record(int_bytes(1), "partition_deletion", DeletionTime(3000, 3), offset=2, timestamp_ms=2))
-    result = run_task(planner.plan(), raw, records)
+    result = run_task(planner.plan_batch(), raw, records)
     assert result.error is None
     assert result.report is not None
     assert (result.report.messages, result.report.changes) == (3, 3)
@@ -151,9 +104,9 @@ def test_a_task_publishes_envelopes_by_the_plan(settings: Settings) -> None:
 
 
 @pytest.mark.servers
-def test_a_task_without_a_schema_says_which(settings: Settings) -> None:
+def test_a_task_without_a_schema_names_it(settings: Settings) -> None:
     raw = RawPartition(f"{settings.kafka.topic_prefix}.raw.shop.orders", 0)
     records = [raw_record(int_bytes(1), "heartbeat", None)]
-    result = run_task(Planner(settings, MemoryRegistry()).plan(), raw, records)
+    result = run_task(Planner(settings, MemoryRegistry()).plan_batch(), raw, records)
     assert result.error is not None
     assert result.error.code is Code.SCHEMA_UNKNOWN

@@ -1,4 +1,4 @@
-"""States dealt out anew: what follows is what would have followed, had there been as many partitions from the start."""
+"""Redistributed states behave as if the raw topic had had so many partitions from the start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_messages.topics import partition_for
-from materializer.commands.reshard.redistribute import TICK_HOST, Times, dealt, is_settled, make_deal, read_facts, tick
+from materializer.commands.reshard.redistribute import (
+    TICK_HOST,
+    Times,
+    is_settled,
+    make_tick,
+    plan_redistribution,
+    read_facts,
+    redistribute,
+)
 from materializer.records import RawRecord
 from materializer.rows.keys import EXPIRY, FLOOR, HELD, HOST, INCOMPLETE, PARTITION, PURGE, SHOWN
 from materializer.rows.settings import FoldRules
@@ -49,27 +57,27 @@ class Topic:
     def settle(self, now_ms: int) -> list[RowChange]:
         changes = []
         for run in self.runs:
-            changes += run.chunk(tick(run.writer.table.id.bytes, now_ms)).changes
+            changes += run.chunk(make_tick(run.writer.table.id.bytes, now_ms)).changes
             assert is_settled(run.state)
         return changes
 
-    def dealt(self, partitions: int, times: Times) -> Topic:
+    def redistribute(self, partitions: int, times: Times) -> Topic:
         writer, rules = self.runs[0].writer, self.runs[0].rules
         after = Topic(writer, rules, partitions)
-        states = deal_states([run.state for run in self.runs], partitions, times)
+        states = redistribute_states([run.state for run in self.runs], partitions, times)
         for run, state in zip(after.runs, states, strict=True):
             run.state = state
             run.follow(self.runs)
         return after
 
 
-def deal_states(states: Sequence[MemoryState], partitions: int, times: Times) -> list[MemoryState]:
-    deal = make_deal([read_facts(state) for state in states], partitions, times)
+def redistribute_states(states: Sequence[MemoryState], partitions: int, times: Times) -> list[MemoryState]:
+    plan = plan_redistribution([read_facts(state) for state in states], partitions, times)
     after = [MemoryState() for _ in range(partitions)]
     for state in after:
-        state.apply(deal.begin)
-    for state, numbers in zip(states, deal.numbers, strict=True):
-        for number, key, value in dealt(state, numbers, partitions, range(partitions)):
+        state.apply(plan.initial)
+    for state, numbers in zip(states, plan.schema_numbers, strict=True):
+        for number, key, value in redistribute(state, numbers, partitions, range(partitions)):
             after[number].apply({key: value})
     return after
 
@@ -96,7 +104,7 @@ def check(writer: TableWriter, data: st.DataObject, rules: FoldRules, *, is_exac
             topic.write(each)
     now += data.draw(PASSING)
     assert by_key(old.settle(now * 1000)) == by_key(reference.settle(now * 1000)) or not is_exact
-    new = old.dealt(after, Times(now * 1000, now * 1000 - rules.reorder_ms))
+    new = old.redistribute(after, Times(now * 1000, now * 1000 - rules.reorder_ms))
     if is_exact:
         assert [of_keys(run) for run in new.runs] == [of_keys(run) for run in reference.runs]
     for offset in range(data.draw(st.integers(1, 10))):
@@ -116,18 +124,18 @@ def check(writer: TableWriter, data: st.DataObject, rules: FoldRules, *, is_exac
 @pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.table.name)
 @settings(max_examples=EXAMPLES // 4)
 @given(st.data(), st.sampled_from([NEVER_PURGE, HELD_BACK]))
-def test_what_follows_is_the_same(writer: TableWriter, data: st.DataObject, rules: FoldRules) -> None:
+def test_later_changes_are_the_same(writer: TableWriter, data: st.DataObject, rules: FoldRules) -> None:
     check(writer, data, rules, is_exact=True)
 
 
 @settings(max_examples=EXAMPLES // 4)
 @given(st.data())
-def test_with_purges_the_chains_go_on_and_the_rows_are_the_same(data: st.DataObject) -> None:
+def test_with_purges_the_chains_continue_and_the_rows_are_the_same(data: st.DataObject) -> None:
     check(FORWARD, data, PURGING, is_exact=False)
 
 
-def test_numbers_of_schemas_are_made_one() -> None:
-    """Two states that number a schema otherwise: one has stored rows of an older one."""
+def test_schema_numbers_are_unified() -> None:
+    """Two states that number a schema differently: one has stored rows of an older schema."""
     states = [MemoryState(), MemoryState()]
     run = FoldRun(FORWARD)
     key = KEYS[0]
@@ -137,60 +145,60 @@ def test_numbers_of_schemas_are_made_one() -> None:
     states[1].apply(run.state.data)
     other = b"\x01" + bytes(16)
     states[0].apply({b"s" + bytes(4): other, SHOWN: run.state.data[SHOWN]})
-    (after,) = deal_states(states, 1, Times(0, 0))
+    (after,) = redistribute_states(states, 1, Times(0, 0))
     own = run.state.data[b"s" + bytes(4)]
     assert [after.data[b"s" + number.to_bytes(4, "big")] for number in (0, 1)] == [other, own]
-    dealt_run = FoldRun(FORWARD)
-    dealt_run.state = after
-    assert dealt_run.merged() == run.merged()
+    redistributed = FoldRun(FORWARD)
+    redistributed.state = after
+    assert redistributed.merged() == run.merged()
 
 
-def test_what_a_state_knows_as_a_whole() -> None:
-    """The floor is the highest, so that no number comes twice; of a publisher nobody knows how far it has got here."""
+def test_facts_of_the_whole_state_are_merged() -> None:
+    """The floor is the highest, so that no number is used twice. A publisher's watermark is unknown in the target."""
     runs = [FoldRun(FORWARD), FoldRun(FORWARD)]
     for number, run in enumerate(runs):
         run.heartbeat(BASE_S * 1000 + number, clock=BASE_US)
         run.chunk(raw_record(KEYS[0], "row", Row((int_bytes(1),), {"a": Cell(BASE_US, b"x")}), writer=FORWARD))
         run.state.apply({FLOOR: (7 + number).to_bytes(8, "big")})
-    after = deal_states([run.state for run in runs], 3, Times(5000, 4000))
+    after = redistribute_states([run.state for run in runs], 3, Times(5000, 4000))
     for state in after:
         facts = read_facts(state)
         assert (facts.floor, facts.times, facts.table_id) == (8, Times(5000, 4000), FORWARD.table.id.bytes)
-        (host,) = facts.hosts.values()
+        (host,) = facts.publishers.values()
         assert (host.heard_ms, host.clock_us) == (BASE_S * 1000 + 1, 0)
 
 
-def test_marks_of_everything_go_everywhere() -> None:
+def test_incomplete_entries_without_a_key_go_to_all_targets() -> None:
     run = FoldRun(FORWARD)
     run.chunk(RawRecord(b"", b"unreadable", 0, 1000), RawRecord(KEYS[0], b"unreadable", 1, 1000))
     run.heartbeat(2000)
     marks = [key for key in run.state.data if key.startswith(INCOMPLETE)]
-    after = deal_states([run.state], 4, Times(2000, 2000))
+    after = redistribute_states([run.state], 4, Times(2000, 2000))
     found = [[key for key in state.data if key.startswith(INCOMPLETE)] for state in after]
     everywhere, of_key = sorted(marks)
     for number, here in enumerate(found):
         assert sorted(here) == [everywhere, *([of_key] if number == partition_for(KEYS[0], 4) else [])]
 
 
-def test_states_that_are_not_alike_are_refused() -> None:
+def test_states_with_different_schemas_are_refused() -> None:
     states = [MemoryState(), MemoryState()]
     for number, state in enumerate(states):
         run = FoldRun(WRITERS[number])
         run.heartbeat(1000)
         state.apply({SHOWN: run.state.data[SHOWN]})
     with pytest.raises(ValueError, match="several schemas"):
-        make_deal([read_facts(state) for state in states], 2, Times(0, 0))
+        plan_redistribution([read_facts(state) for state in states], 2, Times(0, 0))
 
 
-def test_a_kind_of_entry_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_kind_of_entry_is_refused() -> None:
     state = MemoryState()
     state.apply({b"z": b""})
     with pytest.raises(ValueError, match="belong nowhere"):
-        list(dealt(state, {}, 2, range(2)))
+        list(redistribute(state, {}, 2, range(2)))
 
 
 def test_a_tick_leaves_no_publisher() -> None:
     run = FoldRun(FORWARD, NEVER_PURGE._replace(forgotten_publishers=frozenset({TICK_HOST})))
-    run.chunk(tick(FORWARD.table.id.bytes, BASE_S * 1000))
+    run.chunk(make_tick(FORWARD.table.id.bytes, BASE_S * 1000))
     assert read_facts(run.state).times == Times(BASE_S * 1000, BASE_S * 1000)
     assert not any(key.startswith(HOST) for key in run.state.data)

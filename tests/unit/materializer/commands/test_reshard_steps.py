@@ -23,7 +23,7 @@ from materializer import fault_points
 from materializer.commands.reshard.reshard import Reshard
 from materializer.fault_points import Fault, InjectedFaultError, ReshardPoint
 from materializer.job import open_partitions
-from materializer.job.plan import BatchPlan, Publication, TableSchema, TopicPlan
+from materializer.job.plan import BatchPlan, ChangeTopic, TableSchema, TopicPlan
 from materializer.records import RawPartition
 from tests.support.materializer.memory_kafka import MemoryKafka
 from tests.support.materializer.raw_builder import TABLE, int_bytes, raw_record
@@ -38,7 +38,7 @@ VALUE = value_schema(TABLE, "cdc")
 
 
 class Run:
-    """A table's writes to a raw topic, each of which is a change; `expected` are those of each row."""
+    """A table's writes to a raw topic, each of which is a change. `expected` holds the changes of each row."""
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, chance: random.Random) -> None:
         self.chance = chance
@@ -61,7 +61,7 @@ class Run:
     def plan(self) -> BatchPlan:
         key = message_key(TABLE)
         schema = TableSchema(key[:16], key[16:], to_json(TABLE))
-        topic = TopicPlan(self.partitions, (schema,), (Publication("cdc.shop.orders", 1, 1, 2),), topic_id="id")
+        topic = TopicPlan(self.partitions, (schema,), (ChangeTopic("cdc.shop.orders", 1, 1, 2),), topic_id="id")
         return BatchPlan({TOPIC: topic}, KafkaSettings(), self._settings)
 
     def write(self, count: int, place_by: int) -> None:
@@ -83,7 +83,7 @@ class Run:
                 self.kafka.append(self.chance.randrange(place_by), b"", beat.value)
 
     def materialize(self) -> None:
-        """As the job; CdcError."""
+        """Fold as the job does. CdcError."""
         plan = self.plan()
         try:
             for number, records in enumerate(self.kafka.raw):
@@ -93,7 +93,7 @@ class Run:
             open_partitions.close_all()
 
     def grow(self) -> None:
-        """Publishers see it at other times."""
+        """Add partitions, which publishers see at different times."""
         before = self.partitions
         self.partitions += self.chance.randint(1, 4)
         self.kafka.add_partitions(self.partitions)
@@ -103,11 +103,11 @@ class Run:
 
     def reshard(self) -> list[str]:
         said: list[str] = []
-        Reshard(self.plan(), TOPIC, said.append).run()
+        Reshard(self.plan(), TOPIC, said.append).reshard_topic()
         return said
 
     def crash_at(self, point: ReshardPoint, nth: int) -> bool:
-        """Whether the point was reached so often; else the reshard is done."""
+        """Whether the point was reached so often. If not, the reshard is complete."""
         fault_points.reached.clear()
         with self.patch.context() as patched:
             patched.setattr(fault_points, "armed", Fault(point, nth, "raise"))
@@ -131,8 +131,8 @@ class Run:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_crashes_lose_and_double_nothing(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each write is one event, whatever the crashes: all is folded in the order of the brokers' time."""
+def test_crashes_lose_and_duplicate_nothing(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each write is one change, whatever the crashes: messages are folded in the order of the brokers' time."""
     run = Run(tmp_path, monkeypatch, random.Random(seed))
     run.write(40, run.partitions)
     run.materialize()
@@ -149,7 +149,7 @@ def test_crashes_lose_and_double_nothing(seed: int, tmp_path: Path, monkeypatch:
         run.write(20, run.partitions)
         run.materialize()
         run.check()
-    assert "are where they belong" in run.reshard()[-1]
+    assert "are in the right partitions" in run.reshard()[-1]
 
 
 def test_every_point_is_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +162,7 @@ def test_every_point_is_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     run.check()
 
 
-def test_more_partitions_in_the_midst_of_a_reshard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_partitions_during_a_reshard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(tmp_path, monkeypatch, random.Random(2))
     run.write(40, run.partitions)
     run.materialize()
@@ -175,7 +175,7 @@ def test_more_partitions_in_the_midst_of_a_reshard(tmp_path: Path, monkeypatch: 
     run.check()
 
 
-def test_a_publisher_that_is_later_still_stops_the_job_and_another_run_mends_it(
+def test_a_late_publisher_stops_the_job_and_another_run_repairs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run(tmp_path, monkeypatch, random.Random(3))
@@ -193,7 +193,7 @@ def test_a_publisher_that_is_later_still_stops_the_job_and_another_run_mends_it(
     run.check()
 
 
-def test_of_two_runs_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_two_runs_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(tmp_path, monkeypatch, random.Random(4))
     run.write(40, run.partitions)
     run.materialize()

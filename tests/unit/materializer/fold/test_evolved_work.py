@@ -12,7 +12,7 @@ from fastavro import parse_schema, schemaless_reader
 
 from cdc_messages.tables import message_key, to_json
 from cdc_program.settings import Settings
-from materializer.job.change_topics import Publications
+from materializer.job.change_topics import ChangeTopics
 from materializer.job.open_partitions import table_work
 from materializer.job.plan import BatchPlan, TableSchema, TopicPlan
 from tests.support.materializer.memory_registry import MemoryRegistry
@@ -41,7 +41,7 @@ class Job:
     def __init__(self) -> None:
         self.tables: list[TableMetadata] = [TABLE]
         self._registry = MemoryRegistry()
-        self._publications = Publications("cdc", self._registry, lambda _topic: 1)
+        self._change_topics = ChangeTopics("cdc", self._registry, lambda _topic: 1)
         self._state = MemoryState()
 
     def batch(self, *records: RawRecord) -> list[Published]:
@@ -50,9 +50,8 @@ class Job:
             TableSchema(key[:16], key[16:], to_json(table)) for key, table in zip(keys, self.tables, strict=True)
         )
         settings = Settings()
-        plan = BatchPlan(
-            {RAW: TopicPlan(1, schemas, self._publications.of(schemas))}, settings.kafka, settings.materializer
-        )
+        topic_plan = TopicPlan(1, schemas, self._change_topics.find_or_create(schemas))
+        plan = BatchPlan({RAW: topic_plan}, settings.kafka, settings.materializer)
         work = table_work(plan, RAW)
         result = work.fold(self._state, list(records))
         self._state.apply(result.writes)
@@ -90,7 +89,7 @@ def test_a_driver_that_starts_anew_finds_the_schema_of_the_rows() -> None:
     job = Job()
     job.batch(row(1, 1, 1, a="a", b="b"))
     job.tables.append(without_b(5))
-    job._publications = Publications("cdc", job._registry, lambda _topic: 1)
+    job._change_topics = ChangeTopics("cdc", job._registry, lambda _topic: 1)
     assert [change.op for change in job.batch(HEARTBEAT)] == ["u"]
 
 

@@ -1,4 +1,4 @@
-"""Which topic a schema is published to, by what a registry says."""
+"""Which change topic a schema gets, depending on the registry."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 from cassandra_storage.marshal import NativeType, UserType
 from cassandra_storage.schema import ColumnKind, ColumnMetadata
 from cdc_messages.tables import message_key, to_json
-from materializer.job.change_topics import Publications
+from materializer.job.change_topics import ChangeTopics
 from materializer.job.plan import TableSchema
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.raw_builder import INT, TABLE, column
@@ -23,10 +23,10 @@ WIDER = replace(TABLE, regular_columns=(*TABLE.regular_columns, column("z", INT,
 
 
 def topics(registry: MemoryRegistry, *tables: TableMetadata) -> list[str | None]:
-    """Of each schema, by a driver that has just started."""
+    """The change topic of each schema, as a driver finds it that has just started."""
     schemas = [TableSchema(*split(message_key(table)), to_json(table)) for table in tables]
-    found = Publications("cdc", registry, lambda _topic: 3).of(schemas)
-    return [None if each is None else each.topic for each in found]
+    found = ChangeTopics("cdc", registry, lambda _topic: 3).find_or_create(schemas)
+    return [None if each is None else each.name for each in found]
 
 
 def split(key: bytes) -> tuple[bytes, bytes]:
@@ -56,7 +56,7 @@ def test_another_key_starts_another_version_and_the_former_key_goes_back() -> No
     assert topics(registry, RENAMED, TABLE, third) == [f"{TOPIC}-v2", TOPIC, f"{TOPIC}-v3"]
 
 
-def test_a_value_that_does_not_follow_starts_another_version_which_is_kept() -> None:
+def test_an_incompatible_value_starts_another_version_which_is_kept() -> None:
     registry = MemoryRegistry(f"{TOPIC}-value")
     assert topics(registry, TABLE) == [TOPIC]
     assert topics(registry, TABLE, WIDER) == [TOPIC, f"{TOPIC}-v2"]
@@ -66,8 +66,8 @@ def test_a_value_that_does_not_follow_starts_another_version_which_is_kept() -> 
 
 def test_the_newest_of_a_former_table_is_published_too() -> None:
     registry = MemoryRegistry()
-    anew = replace(WIDER, id=UUID(int=8))
-    assert topics(registry, TABLE, anew) == [TOPIC, TOPIC]
+    recreated = replace(WIDER, id=UUID(int=8))
+    assert topics(registry, TABLE, recreated) == [TOPIC, TOPIC]
 
 
 def test_fields_that_exchange_their_names_leave_the_topic() -> None:

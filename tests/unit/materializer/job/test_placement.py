@@ -19,12 +19,12 @@ def test_every_partition_has_one_worker_and_none_has_many_more_than_another(
     placement = Placement()
     before: dict[RawPartition, str] = {}
     for partitions, workers in steps:
-        shares = placement.place(sorted(partitions), sorted(workers))
-        assert shares.keys() == workers
-        assert sorted(each for share in shares.values() for each in share) == sorted(partitions)
-        sizes = [len(share) for share in shares.values()]
+        assigned = placement.assign(sorted(partitions), sorted(workers))
+        assert assigned.keys() == workers
+        assert sorted(each for own in assigned.values() for each in own) == sorted(partitions)
+        sizes = [len(own) for own in assigned.values()]
         assert max(sizes) - min(sizes) <= 1
-        after = {each: worker for worker, share in shares.items() for each in share}
+        after = {each: worker for worker, own in assigned.items() for each in own}
         assert _moved(before, after) <= _must_move(before, partitions, workers)
         before = after
 
@@ -34,7 +34,7 @@ def _moved(before: dict[RawPartition, str], after: dict[RawPartition, str]) -> i
 
 
 def _must_move(before: dict[RawPartition, str], partitions: set[RawPartition], workers: set[str]) -> int:
-    """The partitions of workers that are gone, and what others have too many."""
+    """The raw partitions of workers that are gone, and those that other workers have too many."""
     held = {worker: sum(each in partitions for each, at in before.items() if at == worker) for worker in workers}
     orphans = sum(each in partitions and at not in workers for each, at in before.items())
     least, more = divmod(len(partitions), len(workers))

@@ -35,11 +35,11 @@ def test_it_needs_what_a_worker_imports_and_nothing_of_spark_or_of_developers() 
 def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_archive, "_requirements", lambda *_: [("no-such-package", frozenset())])
     with pytest.raises(CdcError, match="no-such-package") as caught:
-        spark_archive.write_archive(None)  # type: ignore[arg-type]  # it does not come so far
+        spark_archive.write_archive(None)  # type: ignore[arg-type]  # it fails before
     assert caught.value.code is Code.CONFIG_INVALID
 
 
-def test_where_it_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_an_archive_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CdcError, match="nowhere") as caught:
         spark_archive.write_archive(tmp_path / "nowhere" / "archive.tar.gz")
     assert caught.value.code is Code.CONFIG_INVALID

@@ -1,4 +1,4 @@
-"""Spark ends under the driver: one error says so, whatever Py4J and Spark raise."""
+"""Spark fails or ends while the driver is running: one error says so, whatever Py4J and Spark raise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from cdc_program.errors import CdcError, Code
-from materializer.job.spark import SparkWorkers
+from materializer.job.spark_workers import SparkWorkers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +61,7 @@ def test_an_error_of_a_spark_that_goes_on() -> None:
 
 def check(context: Context, says: str) -> None:
     workers = SparkWorkers(cast("SparkContext", context))
-    for call in (workers.names, lambda: workers.run(cast("BatchTask", None), {})):
+    for call in (workers.list_workers, lambda: workers.run_task(cast("BatchTask", None), {})):
         with pytest.raises(CdcError, match=says) as caught:
             call()
         assert caught.value.code is Code.SPARK_FAILED

@@ -1,4 +1,4 @@
-"""A worker's rounds over a share of raw partitions, on a real broker: what waits, and what does not."""
+"""A worker's poll loop over its raw partitions, on a real broker: which messages wait, and which do not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_program.errors import Code
 from materializer.job import open_partitions, worker_loop
-from materializer.job.plan import Share, raw_partitions
+from materializer.job.plan import Assignment, list_raw_partitions
 from materializer.job.worker_loop import BatchTask
 from materializer.kafka import GroupPositions
 from tests.support.materializer.protocol_run import read_topic
@@ -43,23 +43,23 @@ def job(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Iterator[Table
 
 
 def plan_of(job: TableJob) -> BatchPlan:
-    return PatientPlanner(job.settings, job.registry).plan()
+    return PatientPlanner(job.settings, job.registry).plan_batch()
 
 
-def run(plan: BatchPlan, seconds: float = 1.0, messages: int = 1000) -> dict[RawPartition, TaskResult]:
-    share = Share(tuple(raw_partitions(plan.shapes)), messages, seconds)
-    return {result.partition: result for result in BatchTask(plan)([share])}
+def run_batch(plan: BatchPlan, seconds: float = 1.0, messages: int = 1000) -> dict[RawPartition, TaskResult]:
+    assignment = Assignment(tuple(list_raw_partitions(plan.shapes)), messages, seconds)
+    return {result.raw_partition: result for result in BatchTask(plan)([assignment])}
 
 
-def result_of(job: TableJob, plan: BatchPlan) -> TaskResult:
-    """Of the first batch in which the partition has something to tell: on a busy machine messages may come late."""
+def run_until_folded(job: TableJob, plan: BatchPlan) -> TaskResult:
+    """The result of the first batch that folds the raw partition: on a busy machine messages may come late."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while job.raw not in (results := run(plan)):
+    while job.raw not in (results := run_batch(plan)):
         assert time.monotonic() < deadline
     return results[job.raw]
 
 
-def position(job: TableJob) -> Position | None:
+def read_position(job: TableJob) -> Position | None:
     return GroupPositions(job.settings.kafka, job.settings.materializer.group_id).read([job.raw])[job.raw]
 
 
@@ -74,67 +74,67 @@ def write(job: TableJob, number: int, lives: int = 0) -> None:
     job.send(raw_record(int_bytes(1), "row", row, offset=number))
 
 
-def settle(job: TableJob, plan: BatchPlan) -> Position:
-    """Until a heartbeat by itself moves nothing."""
+def run_until_idle(job: TableJob, plan: BatchPlan) -> Position:
+    """Until a heartbeat alone moves no position."""
     for _ in range(10):
-        before = position(job)
+        before = read_position(job)
         heartbeat(job)
-        run(plan)
-        if before is not None and position(job) == before:
+        run_batch(plan)
+        if before is not None and read_position(job) == before:
             return before
-    raise AssertionError("it goes on committing")
+    raise AssertionError("it keeps committing")
 
 
-def test_heartbeats_wait_and_a_write_among_them_comes_at_once(job: TableJob) -> None:
+def test_heartbeats_wait_and_a_write_among_them_is_folded_at_once(job: TableJob) -> None:
     plan = plan_of(job)
-    before = settle(job, plan)
+    before = run_until_idle(job, plan)
     for host in (1, 2, 3):
         heartbeat(job, host)
-        assert run(plan, 0.5) == {}
-    assert position(job) == before
+        assert run_batch(plan, 0.5) == {}
+    assert read_position(job) == before
     write(job, 1)
     heartbeat(job)
-    report = result_of(job, plan).report
+    report = run_until_folded(job, plan).report
     assert report is not None
     assert (report.first, report.changes, len(job.changes())) == (before.offset, 1, 1)  # the heartbeats went first
 
 
-def test_what_expires_in_a_quiet_partition_is_told_on_time(job: TableJob) -> None:
+def test_an_expiry_in_an_idle_partition_is_published_on_time(job: TableJob) -> None:
     plan = plan_of(job)
-    settle(job, plan)
+    run_until_idle(job, plan)
     write(job, 1, LIVES)
     over = time.time() + LIVES + 3
     while time.time() < over:
         heartbeat(job)
-        run(plan, 0.2)
+        run_batch(plan, 0.2)
     prefix = job.settings.kafka.topic_prefix
-    told = [
+    published = [
         message.timestamp()[1] / 1000
         for message in read_topic(job.settings.kafka.bootstrap_servers, f"{prefix}.shop.orders", 3)
         if message.value() is None
     ]
-    assert len(told) == 1  # the tombstone after the delete
+    assert len(published) == 1  # the tombstone after the delete
     (_, deleted, _) = job.changes()
     assert deleted["op"] == "d"
-    assert 0 <= told[0] - deleted["source"]["ts_us"] / 1e6 < 5
-    moved = position(job)
+    assert 0 <= published[0] - deleted["source"]["ts_us"] / 1e6 < 5
+    moved = read_position(job)
     heartbeat(job)
-    run(plan)  # for what made a version
+    run_batch(plan)  # because a version was made
     heartbeat(job)
-    assert run(plan) == {}
+    assert run_batch(plan) == {}
     assert moved is not None
 
 
-def test_a_backlog_is_read_bit_by_bit(job: TableJob) -> None:
+def test_a_backlog_is_read_in_pieces(job: TableJob) -> None:
     plan = plan_of(job)
     job.send(*(raw_record(int_bytes(1), "row", _row(number), offset=number) for number in range(3000)))
-    while not (results := run(plan, 0.0, messages=100)):  # a round each
+    while not (results := run_batch(plan, 0.0, messages=100)):  # each polls once
         pass
     report = results[job.raw].report
     assert report is not None
     assert 0 < report.messages <= 100
-    while (at := position(job)) is None or at.offset < 3000:
-        assert all(result.error is None for result in run(plan, 1.0, messages=500).values())
+    while (at := read_position(job)) is None or at.offset < 3000:
+        assert all(result.error is None for result in run_batch(plan, 1.0, messages=500).values())
     assert [change["after"]["a"] for change in job.changes()] == [str(each) for each in range(3000)]
 
 
@@ -142,10 +142,10 @@ def _row(number: int) -> Row:
     return Row((int_bytes(5),), {"a": Cell(number, b"%d" % number)}, LivenessInfo(number))
 
 
-def test_messages_that_are_gone_stop_their_partition(job: TableJob, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_messages_stop_their_partition(job: TableJob, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(job)
-    settle(job, plan)
-    before = position(job)
+    run_until_idle(job, plan)
+    before = read_position(job)
     assert before is not None
     for number in range(5):
         write(job, number + 1)
@@ -153,21 +153,21 @@ def test_messages_that_are_gone_stop_their_partition(job: TableJob, monkeypatch:
     admin = AdminClient({"bootstrap.servers": job.settings.kafka.bootstrap_servers})
     gone = TopicPartition(*job.raw, before.offset + 4)
     admin.delete_records([gone])[gone].result()
-    monkeypatch.setattr(worker_loop, "_of_group", {})  # another worker, which has read nothing ahead
-    error = result_of(job, plan).error
+    monkeypatch.setattr(worker_loop, "_poll_loops", {})  # another worker, which has read nothing ahead
+    error = run_until_folded(job, plan).error
     assert error is not None
     assert error.code is Code.RAW_SKIPPED
     assert f"should have offset {before.offset}, but it has {before.offset + 4}" in error.problem
 
 
-def test_partitions_that_were_added_are_seen_before_a_message_is_folded(job: TableJob) -> None:
+def test_added_partitions_are_seen_before_a_message_is_folded(job: TableJob) -> None:
     plan = plan_of(job)
-    settle(job, plan)
-    before = position(job)
+    run_until_idle(job, plan)
+    before = read_position(job)
     admin = AdminClient({"bootstrap.servers": job.settings.kafka.bootstrap_servers})
     admin.create_partitions([NewPartitions(job.raw.topic, 3)])[job.raw.topic].result()
     write(job, 1)
-    error = result_of(job, plan).error
+    error = run_until_folded(job, plan).error
     assert error is not None
     assert error.code is Code.RAW_PARTITIONS_CHANGED
-    assert position(job) == before
+    assert read_position(job) == before

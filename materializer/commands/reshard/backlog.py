@@ -1,0 +1,66 @@
+"""The messages that no state holds yet after the switch, in the order of the brokers' time, by their targets."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+from cdc_messages.topics import partition_for
+from materializer.commands.reshard.partition import RawMessageAt
+from materializer.fold.row_updates import decode_record
+from materializer.kafka import read_raw
+from materializer.records import UnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from cdc_program.settings import KafkaSettings
+    from materializer.commands.reshard.survey import Survey
+    from materializer.exactly_once.chunks import ChunkBounds
+    from materializer.exactly_once.position import Position
+    from materializer.records import RawPartition, RawRecord
+
+
+def read_backlog(
+    settings: KafkaSettings, survey: Survey, bounds: ChunkBounds
+) -> Iterator[Mapping[int, list[RawMessageAt]]]:
+    """Chunks of the backlog, each by the number of the target partition."""
+    chunk: dict[int, list[RawMessageAt]] = {}
+    size = rows = 0
+    backlogs = [
+        _read_partition(settings, survey.topic.raw_partition(number), survey.position(number))
+        for number in survey.positions
+    ]
+    for each in heapq.merge(*backlogs, key=_broker_order):
+        for target in _targets(each.record, survey.old_count):
+            chunk.setdefault(target, []).append(each)
+        size, rows = size + len(each.record.key) + len(each.record.value), rows + 1
+        if size >= bounds.max_bytes or rows >= bounds.max_rows:
+            yield chunk
+            chunk, size, rows = {}, 0, 0
+    if chunk:
+        yield chunk
+
+
+def _read_partition(settings: KafkaSettings, source: RawPartition, position: Position) -> Iterator[RawMessageAt]:
+    assert position.backlog is not None
+    for record in read_raw(settings, source, *position.backlog):
+        yield RawMessageAt(source, record)
+
+
+def _broker_order(each: RawMessageAt) -> tuple[int, int, int]:
+    """The order of messages of several raw partitions."""
+    return each.record.timestamp_ms, each.source.partition, each.record.offset
+
+
+def _targets(record: RawRecord, count: int) -> Sequence[int]:
+    """The partitions whose states need the record.
+
+    No state needs a heartbeat: it concerns the partition that it was sent to, and the next ones come soon.
+    """
+    if record.key:
+        return (partition_for(record.key, count),)
+    try:
+        return () if decode_record(record).kind == "heartbeat" else range(count)
+    except UnreadableError:
+        return range(count)

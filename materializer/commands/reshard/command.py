@@ -1,0 +1,38 @@
+"""The command `cassandra-materializer state reshard`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from cdc_program.errors import CdcError, Code
+from cdc_program.registry import RegistryClient
+from materializer.commands.reshard.reshard import Reshard
+from materializer.commands.reshard.survey import read_raw_topic, survey_topic
+from materializer.commands.stored_partitions import read_positions
+from materializer.job.planner import Planner
+from materializer.kafka import command_errors
+
+if TYPE_CHECKING:
+    from cdc_program.settings import Settings
+
+
+def reshard_state(settings: Settings, table: str, *, dry_run: bool) -> None:
+    """Reshard the state of `keyspace.table`, or print what that would do."""
+    topic = read_raw_topic(settings.kafka, f"{settings.kafka.topic_prefix}.raw.{table}")  # an error before any change
+    if dry_run:
+        raw_partitions = [topic.raw_partition(number) for number in topic.bounds]
+        for line in survey_topic(settings.kafka, topic, read_positions(settings, raw_partitions)).describe():
+            click.echo(line)
+        return
+    with RegistryClient(settings.registry) as registry:
+        plan = Planner(settings, registry).plan_batch()
+    if topic.name not in plan.topics:
+        raise CdcError(
+            Code.SCHEMA_UNKNOWN,
+            f"The tables topic holds no schema of {table}.",
+            "Start a publisher: it sends the schemas that it knows.",
+        )
+    with command_errors(f"reshard {topic.name}"):
+        Reshard(plan, topic.name, click.echo).reshard_topic()

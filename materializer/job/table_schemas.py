@@ -1,0 +1,106 @@
+"""The schemas of all tables, as the messages of the tables topic give them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import structlog
+
+from cdc_messages.errors import MessageError
+from cdc_messages.tables import DIGEST_SIZE, from_json, mark_from_json
+from cdc_messages.topics import collisions, tables_topic
+from cdc_program.errors import CdcError, Code
+from materializer.job.plan import TableSchema
+from materializer.kafka import TopicReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cdc_program.settings import KafkaSettings
+
+_TABLE_ID_SIZE = 16
+
+TableName = tuple[str, str]
+
+_logger = structlog.get_logger(__name__)
+
+
+class TableSchemas:
+    """The schemas by (keyspace, table), each list from the oldest to the newest.
+
+    Schemas are ordered by the time of the statements that made them, then by their first appearance. So neither a
+    publisher whose node has an old schema nor the topic's compaction makes an older schema the newest.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._schemas: dict[TableName, dict[tuple[bytes, bytes], tuple[int, TableSchema]]] = {}
+        self._needs_snapshot_since: dict[bytes, int] = {}
+
+    def add(self, messages: Iterable[tuple[bytes, bytes]]) -> None:
+        """Add messages of the topic, (key, value). CdcError if one cannot be read or if the names of topics collide."""
+        before = len(self._schemas)
+        for key, value in messages:
+            if len(key) == _TABLE_ID_SIZE:
+                self._add_needs_snapshot(key, value)
+            else:
+                self._add_schema(key, value)
+        if len(self._schemas) != before:
+            self._check_names()
+
+    def for_table(self, table: TableName) -> tuple[TableSchema, ...]:
+        known = self._schemas.get(table, {}).values()
+        return tuple(schema for _, schema in sorted(known, key=lambda each: each[0]))
+
+    def _add_schema(self, key: bytes, value: bytes) -> None:
+        schema = TableSchema(key[:_TABLE_ID_SIZE], key[_TABLE_ID_SIZE:], value)
+        try:
+            table = from_json(value)
+        except MessageError as error:
+            raise self._unreadable(key, error.reason) from error
+        if len(schema.digest) != DIGEST_SIZE or table.id.bytes != schema.table_id:
+            raise self._unreadable(key, "its key does not belong to the table in its value")
+        schemas = self._schemas.setdefault((table.keyspace, table.name), {})
+        schemas[schema.table_id, schema.digest] = (table.altered_at, schema)  # a known schema keeps its place
+
+    def _add_needs_snapshot(self, table_id: bytes, value: bytes) -> None:
+        try:
+            since = mark_from_json(value)
+        except MessageError as error:
+            raise self._unreadable(table_id, error.reason) from error
+        if self._needs_snapshot_since.get(table_id) == since:
+            return
+        self._needs_snapshot_since[table_id] = since
+        names = [name for name, schemas in self._schemas.items() if any(each == table_id for each, _ in schemas)]
+        _logger.warning(
+            "table needs a snapshot",
+            code=Code.NEEDS_SNAPSHOT.text,
+            table=".".join(names[0]) if names else table_id.hex(),
+            since=datetime.fromtimestamp(since / 1e6, UTC).isoformat(),
+            problem="Its change topic lacks the rows that were written while its cdc was off.",
+            fix="Rebuild the table in the CDC datacenter: streamed rows pass through its commit logs.",
+        )
+
+    def _check_names(self) -> None:
+        for collision in collisions(self._prefix, self._schemas):
+            raise CdcError(
+                Code.TOPIC_NAMES_COLLIDE,
+                f"Kafka does not distinguish the topics {collision.topic} (of {collision.owner}) and "
+                f"{collision.other_topic} (of {collision.other_owner}): it treats '.' and '_' as the same.",
+                "Publish one of the two with another kafka.topic_prefix.",
+            )
+
+    def _unreadable(self, key: bytes, reason: str) -> CdcError:
+        return CdcError(
+            Code.RAW_MESSAGE_UNREADABLE,
+            f"A message of {tables_topic(self._prefix)} with the key {key.hex()} cannot be read: {reason}.",
+            "Run a materializer of the publisher's version or a later one. Only publishers may write to that topic.",
+        )
+
+
+def read_table_schemas(settings: KafkaSettings) -> TableSchemas:
+    """Everything that the tables topic holds now."""
+    schemas = TableSchemas(settings.topic_prefix)
+    schemas.add(TopicReader(settings, tables_topic(settings.topic_prefix)).read_to_end())
+    return schemas

@@ -1,0 +1,36 @@
+"""What the driver logs about stalled publishers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import structlog
+
+from materializer.exactly_once.partition_task import Report
+from materializer.job.batch_log import StalledPublisherAlert
+from materializer.job.worker_loop import TaskResult
+from materializer.records import RawPartition
+
+if TYPE_CHECKING:
+    import pytest
+
+HOST = UUID(int=5)
+
+
+def test_a_stalled_publisher_is_logged_every_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("materializer.job.batch_log.time.monotonic", lambda: now)
+    alert = StalledPublisherAlert()
+    results = [
+        TaskResult(RawPartition("cdc.raw.ks.t", partition), Report(0, 1, 1, 0, 1, 0.1, hosts), None)
+        for partition, hosts in enumerate([[str(HOST)], [str(HOST)], []])
+    ]
+    with structlog.testing.capture_logs() as logged:
+        alert.log_stalled(results)
+        alert.log_stalled(results)
+        now += 601
+        alert.log_stalled(results)
+    assert [(entry["code"], entry["host"], entry["topic"]) for entry in logged] == [
+        ("CDC-068", str(HOST), "cdc.raw.ks.t")
+    ] * 2

@@ -1,0 +1,61 @@
+"""The schemas of the tables topic: their order, and messages that cannot be used."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cassandra_storage.schema import ColumnKind
+from cdc_messages.tables import mark_to_json, message_key, to_json
+from cdc_program.errors import CdcError, Code
+from materializer.job.table_schemas import TableSchemas
+from tests.support.materializer.raw_builder import INT, TABLE, column
+from tests.support.materializer.table_job import message
+
+NEWER = replace(TABLE, regular_columns=(*TABLE.regular_columns, column("z", INT, ColumnKind.REGULAR)))
+
+
+def test_the_newest_schema_is_the_last_that_appeared_first() -> None:
+    schemas = TableSchemas("cdc")
+    schemas.add([message(TABLE), message(NEWER), message(TABLE)])
+    digests = [schema.digest for schema in schemas.for_table(("shop", "orders"))]
+    assert digests == [message_key(TABLE)[16:], message_key(NEWER)[16:]]
+    assert schemas.for_table(("shop", "other")) == ()
+
+
+def test_the_order_is_that_of_the_statements_wherever_compaction_has_left_them() -> None:
+    schemas = TableSchemas("cdc")
+    schemas.add([message(replace(NEWER, altered_at=2)), message(replace(TABLE, altered_at=1))])
+    assert [each.digest for each in schemas.for_table(("shop", "orders"))] == [
+        message_key(one)[16:] for one in (TABLE, NEWER)
+    ]
+    schemas.add([message(replace(TABLE, altered_at=3))])  # renamed, and back
+    assert schemas.for_table(("shop", "orders"))[-1].digest == message_key(TABLE)[16:]
+
+
+def test_a_table_that_needs_a_snapshot_is_logged_once(capsys: pytest.CaptureFixture[str]) -> None:
+    schemas = TableSchemas("cdc")
+    mark = (TABLE.id.bytes, mark_to_json(1_700_000_000_000_000))
+    schemas.add([message(TABLE), mark, mark])
+    log = capsys.readouterr().out
+    assert (log.count(Code.NEEDS_SNAPSHOT.text), log.count("shop.orders"), log.count("2023-11-14")) == (1, 1, 1)
+    assert len(schemas.for_table(("shop", "orders"))) == 1
+    with pytest.raises(CdcError):
+        schemas.add([(TABLE.id.bytes, b"{}")])
+
+
+def test_tables_with_colliding_topic_names_are_named() -> None:
+    schemas = TableSchemas("cdc")
+    pair = [replace(TABLE, keyspace="a_b", name="c"), replace(TABLE, keyspace="a", name="b_c")]
+    with pytest.raises(CdcError) as raised:
+        schemas.add([message(table) for table in pair])
+    assert raised.value.code is Code.TOPIC_NAMES_COLLIDE
+    assert "a_b.c" in raised.value.problem
+
+
+@pytest.mark.parametrize(("key", "value"), [(b"short", to_json(TABLE)), (message_key(TABLE), b"{}"), (bytes(32), b"")])
+def test_a_message_that_is_not_a_schema_is_an_error(key: bytes, value: bytes) -> None:
+    with pytest.raises(CdcError) as raised:
+        TableSchemas("cdc").add([(key, value)])
+    assert raised.value.code is Code.RAW_MESSAGE_UNREADABLE
