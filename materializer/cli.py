@@ -49,7 +49,7 @@ def run(settings: Settings) -> None:
         click.Option(["--yes"], is_flag=True, help="Do it; without it, only say what would be done."),
     ],
 )
-def start_over(settings: Settings, table: str, *, yes: bool) -> None:
+def advise_rebuild(settings: Settings, table: str, *, yes: bool) -> None:
     """Makes a table start over, its state lost or not: then rebuild its keyspace in the CDC datacenter.
 
     The materializer must be stopped; publishers may go on. Each row that the change topic shows ends with a `d`, the

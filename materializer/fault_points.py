@@ -60,7 +60,7 @@ class ReshardPoint(Enum):
         "nothing else has changed."
     )
     AFTER_MARK = "Some positions are marked, which keeps the job away; the state is as it was. The next run marks all."
-    IN_DEAL = "Some new states are stored that no position names; the next run stores others."
+    IN_REDISTRIBUTION = "Some new states are stored that no position names; the next run stores others."
     BEFORE_SWITCH = "All new states are stored that no position names; the next run stores others."
     IN_COMMIT = "All positions lie in an open transaction, which the next run aborts."
     AFTER_SWITCH = "The new states are true; the next run folds their backlog."

@@ -16,7 +16,7 @@ from materializer.commands.state_list import positions_of
 from materializer.fold.row_updates import decode_record, read_update
 from materializer.job.planner import Tables, raw_topic_pattern
 from materializer.kafka import TopicReader, Topics, send_all
-from materializer.output.dead_letters import standing
+from materializer.output.dead_letters import unresolved_dead_letters
 from materializer.records import Message, RawRecord, UnreadableError
 from materializer.rows.catalog import TableCatalog
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from cdc_program.settings import KafkaSettings, Settings
     from materializer.job.plan import TableSchema
-    from materializer.output.dead_letters import StandingLetter
+    from materializer.output.dead_letters import UnresolvedDeadLetter
 
 
 def raw_topics(settings: KafkaSettings, table: str | None) -> list[str]:
@@ -43,7 +43,7 @@ def raw_topics(settings: KafkaSettings, table: str | None) -> list[str]:
 def show(settings: Settings, table: str | None) -> None:
     """Print the standing dead letters."""
     for topic in raw_topics(settings.kafka, table):
-        for letter in standing(settings.kafka, topic):
+        for letter in unresolved_dead_letters(settings.kafka, topic):
             click.echo(_line(letter))
 
 
@@ -55,7 +55,7 @@ def replay(settings: Settings, table: str | None) -> None:
     for topic in raw_topics(settings.kafka, table):
         catalog = _catalog(tables.schemas(table_of(topic)))
         messages = []
-        for letter in standing(settings.kafka, topic):
+        for letter in unresolved_dead_letters(settings.kafka, topic):
             problem = _problem(letter, catalog)
             click.echo(f"{_line(letter)}: {problem or 'sent again'}")
             if problem is None:
@@ -66,7 +66,7 @@ def replay(settings: Settings, table: str | None) -> None:
 def discard(settings: Settings, letter_id: str) -> None:
     """Say that a message was never one of a publisher: nothing is missing where it was."""
     for topic in raw_topics(settings.kafka, None):
-        for letter in standing(settings.kafka, topic):
+        for letter in unresolved_dead_letters(settings.kafka, topic):
             if letter.id == letter_id:
                 send_all(settings.kafka, _voids(settings, letter))
                 click.echo(f"{_line(letter)}: discarded")
@@ -78,13 +78,13 @@ def discard(settings: Settings, letter_id: str) -> None:
     )
 
 
-def _line(letter: StandingLetter) -> str:
+def _line(letter: UnresolvedDeadLetter) -> str:
     """Without the key, which is data."""
     time = datetime.fromtimestamp(letter.timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
     return f"{letter.id} {letter.where} offset {letter.offset} at {time}: {letter.reason}"
 
 
-def _problem(letter: StandingLetter, catalog: TableCatalog) -> str | None:
+def _problem(letter: UnresolvedDeadLetter, catalog: TableCatalog) -> str | None:
     """Why it still cannot be read."""
     record = RawRecord(letter.key, letter.value, letter.offset, letter.timestamp_ms)
     try:
@@ -103,7 +103,7 @@ def _catalog(schemas: Iterable[TableSchema]) -> TableCatalog:
     return TableCatalog({(each.table_id, each.digest): from_json(each.json) for each in schemas}, newest)
 
 
-def _voids(settings: Settings, letter: StandingLetter) -> list[Message]:
+def _voids(settings: Settings, letter: UnresolvedDeadLetter) -> list[Message]:
     """Gap messages without a file, under the letter's own key, to where the mark is: where the letter was or, once the
     state was dealt out anew, where its key belongs; without a key, everywhere.
     """

@@ -22,15 +22,15 @@ from materializer.commands.state_list import stored_partitions
 from materializer.exactly_once.position import REBUILDING, Position, command_lock
 from materializer.fault_points import RebuildPoint, reach
 from materializer.fold.gaps import DeadLetter
-from materializer.job.open_partitions import file_store
+from materializer.job.wiring import object_store
 from materializer.kafka import GroupPositions, PartitionProducer, Topics, read_partition
-from materializer.output.dead_letters import Burial, standing
+from materializer.output.dead_letters import DeadLetterWriter, unresolved_dead_letters
 from materializer.records import Message, RawPartition
 from materializer.rows.keys import FLOOR
-from materializer.store.bulk_load import Fill
+from materializer.store.bulk_load import BulkLoad
 from materializer.store.changelog import Changelog, Head
-from materializer.store.checkpoints import PartitionHistory
-from materializer.store.rocksdb import open_state
+from materializer.store.checkpoints import CheckpointStore
+from materializer.store.rocksdb import open_local_store
 from materializer.store.versions import NOTHING, next_version, sequence
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Rebuild:
         self._name = raw_topic(settings.kafka.topic_prefix, self._keyspace, self._table)
         self._schemas = schemas
         self._say = say
-        self._store = file_store(settings.materializer)
+        self._store = object_store(settings.materializer)
         self._positions = GroupPositions(self._kafka, self._group)
         self._endings: dict[int, Ending] = {}
 
@@ -84,7 +84,7 @@ class Rebuild:
             yield f"{partition}: a state of {len(sizes)} files, {sum(sizes)} bytes, to be deleted"
         for topic_name, count in self._change_topics().items():
             yield f"{topic_name}: {count} partitions; each row that is there by its newest message ends with a d"
-        yield f"{len(standing(self._kafka, self._name))} dead letters to be settled"
+        yield f"{len(unresolved_dead_letters(self._kafka, self._name))} dead letters to be settled"
 
     def run(self) -> None:
         topic = topic_now(self._kafka, self._name)
@@ -100,7 +100,7 @@ class Rebuild:
             self._begin(partition, position, floor)
             reach(RebuildPoint.STATE_BEGUN)
         lock.begin()
-        lock.send_positions({each: position._replace(backlog=None) for each, position in positions.items()})
+        lock.send_positions({each: position._replace(in_progress=None) for each, position in positions.items()})
         reach(RebuildPoint.POSITIONS_SENT)
         lock.commit()
         self._say(f"{self._name}: done; row_sequence goes on above {floor}")
@@ -112,8 +112,8 @@ class Rebuild:
     def _stored(self) -> list[RawPartition]:
         return [each for each in stored_partitions(self._store, self._group) if each.topic == self._name]
 
-    def _history(self, partition: RawPartition) -> PartitionHistory:
-        return PartitionHistory(self._store, self._group, partition)
+    def _history(self, partition: RawPartition) -> CheckpointStore:
+        return CheckpointStore(self._store, self._group, partition)
 
     def _known(self, topic: TopicNow) -> Mapping[int, Position | None]:
         """The positions; one that nobody can go on from is as good as none."""
@@ -141,9 +141,11 @@ class Rebuild:
         for number, (_, end) in topic.bounds.items():
             partition, position = topic.partition(number), known[number]
             if position is None or not _is_marked(position, topic):
-                newest = max(self._history(partition).newest(), position.version if position else NOTHING, key=sequence)
+                newest = max(
+                    self._history(partition).newest_version(), position.version if position else NOTHING, key=sequence
+                )
                 position = Position(
-                    end, next_version(newest), topic.partitions, topic.id, reshards=reshards, backlog=REBUILDING
+                    end, next_version(newest), topic.partitions, topic.id, reshards=reshards, in_progress=REBUILDING
                 )
                 producer = self._fence(partition)
                 producer.begin()
@@ -177,12 +179,12 @@ class Rebuild:
         rows = largest = 0
         with (
             tempfile.TemporaryDirectory(dir=home, prefix="rebuild-") as folder,
-            closing(open_state(Path(folder))) as newest,
+            closing(open_local_store(Path(folder))) as newest,
         ):
-            fill = Fill(newest, Head(next_version(NOTHING), 0, 0, 0), {})
+            load = BulkLoad(newest, Head(next_version(NOTHING), 0, 0, 0), {})
             for key, value in read_partition(self._kafka, *where):
-                fill.put(_KEY + key, value)
-            fill.finish()
+                load.add(_KEY + key, value)
+            load.finish()
             for ends in _some(self._ends(where, newest.scan(_KEY, _KEY + b"\xff"))):
                 lock.begin()
                 for messages, sequence in ends:
@@ -213,14 +215,14 @@ class Rebuild:
 
     def _settle_letters(self, lock: PartitionProducer) -> None:
         """What they lack, Cassandra's rebuild brings."""
-        letters = standing(self._kafka, self._name)
+        letters = unresolved_dead_letters(self._kafka, self._name)
         if not letters:
             return
-        bury = Burial(self._kafka, self._name)
+        writer = DeadLetterWriter(self._kafka, self._name)
         lock.begin()
         for letter in letters:
             settled = DeadLetter(bytes.fromhex(letter.id), letter.key, None, letter.offset, letter.timestamp_ms)
-            for message in bury(letter.where, [settled]):
+            for message in writer.messages(letter.where, [settled]):
                 lock.send(message)
         lock.commit()
         self._say(f"{len(letters)} dead letters settled")
@@ -246,7 +248,10 @@ def next_steps(table: str) -> list[str]:
 
 
 def _is_marked(position: Position, topic: TopicNow) -> bool:
-    return position.backlog == REBUILDING and (position.partitions, position.topic_id) == (topic.partitions, topic.id)
+    return position.in_progress == REBUILDING and (position.partitions, position.topic_id) == (
+        topic.partitions,
+        topic.id,
+    )
 
 
 def _some(ends: Iterator[tuple[list[Message], int]]) -> Iterator[list[tuple[list[Message], int]]]:

@@ -20,13 +20,14 @@ from materializer.commands.reshard.survey import survey, topic_now
 from materializer.commands.state_list import list_states, positions_of, stored_partitions
 from materializer.commands.state_show import partition_json, partition_key
 from materializer.commands.state_verify import verify
-from materializer.job.open_partitions import file_store, table_catalog
 from materializer.job.planner import Planner, Tables
+from materializer.job.processor import table_catalog
+from materializer.job.wiring import object_store
 from materializer.kafka import TopicReader, Topics, command_errors
 from materializer.records import RawPartition
-from materializer.store.checkpoints import PartitionHistory
+from materializer.store.checkpoints import CheckpointStore
 from materializer.store.restore import restore
-from materializer.store.rocksdb import open_state
+from materializer.store.rocksdb import open_local_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +40,7 @@ _COLUMNS = ("partition", "version", "offset", "lag", "changelogs", "bytes", "sna
 
 def ls(settings: Settings, *, as_json: bool) -> None:
     """One line for each raw partition that the checkpoint location has a state of."""
-    found = list(list_states(settings, file_store(settings.materializer)))
+    found = list(list_states(settings, object_store(settings.materializer)))
     if as_json:
         for each in found:
             click.echo(json.dumps(_as_json(each)))
@@ -70,7 +71,7 @@ def _text(value: object) -> str:
 
 def verify_all(settings: Settings, names: Sequence[str]) -> None:
     """Read every file; CdcError(STATE_DAMAGED) at the end if any is missing or damaged, each with a line before."""
-    store = file_store(settings.materializer)
+    store = object_store(settings.materializer)
     group = settings.materializer.group_id
     partitions = [each for each in stored_partitions(store, group) if not names or str(each) in names]
     unknown = set(names) - {str(each) for each in partitions}
@@ -84,7 +85,7 @@ def verify_all(settings: Settings, names: Sequence[str]) -> None:
     damaged = 0
     for partition in partitions:
         position = positions[partition]
-        verdict = verify(PartitionHistory(store, group, partition), position and position.version)
+        verdict = verify(CheckpointStore(store, group, partition), position and position.version)
         damaged += bool(verdict.problems)
         state = "damaged" if verdict.problems else "ok"
         unnamed = f", {verdict.unnamed} to be cleaned up" if verdict.unnamed else ""
@@ -139,10 +140,10 @@ def show(settings: Settings, table: str, key: Sequence[str], *, with_values: boo
     position = positions_of(settings, [partition])[partition]
     if position is None:
         raise CdcError(Code.STATE_MISMATCH, f"The group has no offset of {partition}.", "Name the group of the job.")
-    store = file_store(settings.materializer)
-    history = PartitionHistory(store, settings.materializer.group_id, partition)
+    store = object_store(settings.materializer)
+    history = CheckpointStore(store, settings.materializer.group_id, partition)
     temporary = tempfile.TemporaryDirectory(prefix="cassandra-materializer-")
-    with temporary as folder, closing(open_state(Path(folder))) as state:
+    with temporary as folder, closing(open_local_store(Path(folder))) as state:
         restore(state, history, position.version)
         shown = partition_json(state, catalog, serialized, with_values=with_values)
     click.echo(json.dumps(shown, indent=2))

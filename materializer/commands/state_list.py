@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from materializer.exactly_once.position import Position
 from materializer.kafka import GroupPositions, Topics, driver_errors
 from materializer.records import RawPartition
-from materializer.store.checkpoints import PartitionHistory
+from materializer.store.checkpoints import CheckpointStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cdc_program.settings import Settings
-    from materializer.store.object_store import FileStore
+    from materializer.store.object_store import ObjectStore
 
 
 class StoredPartition(NamedTuple):
@@ -31,7 +31,7 @@ class StoredPartition(NamedTuple):
     sizes: tuple[int, int]
 
 
-def stored_partitions(store: FileStore, group: str) -> list[RawPartition]:
+def stored_partitions(store: ObjectStore, group: str) -> list[RawPartition]:
     """The raw partitions that have a folder in the location."""
     names = (name.rpartition("-") for name in store.folders(group))
     return sorted(RawPartition(topic, int(number)) for topic, _, number in names if topic and number.isdigit())
@@ -44,7 +44,7 @@ def positions_of(settings: Settings, partitions: list[RawPartition]) -> dict[Raw
         return GroupPositions(settings.kafka, group, stable=False).read(partitions)
 
 
-def list_states(settings: Settings, store: FileStore) -> Iterator[StoredPartition]:
+def list_states(settings: Settings, store: ObjectStore) -> Iterator[StoredPartition]:
     group = settings.materializer.group_id
     partitions = stored_partitions(store, group)
     positions = positions_of(settings, partitions)
@@ -52,7 +52,7 @@ def list_states(settings: Settings, store: FileStore) -> Iterator[StoredPartitio
     counts = topics.partition_counts()
     bounds = topics.bounds([each for each in partitions if each.partition < counts.get(each.topic, 0)])
     for partition in partitions:
-        changelogs, snapshots, files = PartitionHistory(store, group, partition).entries()
+        changelogs, snapshots, files = CheckpointStore(store, group, partition).entries()
         yield StoredPartition(
             partition,
             positions.get(partition),

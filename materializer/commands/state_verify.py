@@ -6,13 +6,13 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from cdc_program.errors import CdcError
-from materializer.store.checkpoints import GoneError
+from materializer.store.checkpoints import MissingFileError
 from materializer.store.versions import NOTHING, MissingVersionError, plan_restore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from materializer.store.checkpoints import PartitionHistory
+    from materializer.store.checkpoints import CheckpointStore
 
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ class Verdict(NamedTuple):
     problems: tuple[str, ...]
 
 
-def verify(history: PartitionHistory, committed: str | None) -> Verdict:
+def verify(history: CheckpointStore, committed: str | None) -> Verdict:
     """Whether every file can be read and is as it was written, and changelogs lead from a snapshot (or from nothing) to
     the committed version. What a running job cleans up meanwhile is no problem.
     """
@@ -66,7 +66,7 @@ class _Walk:
         """What `look` gives, None where it cannot: a problem, or something gone."""
         try:
             return look()
-        except GoneError as error:
+        except MissingFileError as error:
             self.gone.append(str(error))
         except CdcError as error:
             self.problems.append(error.problem)

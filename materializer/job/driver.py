@@ -16,10 +16,9 @@ from materializer.job.worker_loop import BatchTask
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from cdc_program.settings import Settings
-    from materializer.exactly_once.partition_task import Work
     from materializer.job.plan import BatchPlan
     from materializer.job.planner import Planner
     from materializer.job.worker_loop import TaskResult
@@ -46,19 +45,11 @@ class Workers(Protocol):
 class Batches:
     """Batch after batch; CdcError where it cannot go on."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        planner: Planner,
-        stop: threading.Event,
-        workers: Workers,
-        make_work: Callable[[BatchPlan, str], Work] | None = None,
-    ) -> None:
+    def __init__(self, settings: Settings, planner: Planner, stop: threading.Event, workers: Workers) -> None:
         self._planner = planner
         self._stop = stop
         self._workers = workers
         self._settings = settings.materializer
-        self._make_work = make_work
         self._placement = Placement()
         self._silence = SilenceAlert()
         self._renewal = Renewal(settings)
@@ -120,7 +111,7 @@ class Batches:
             for name, share in self._placement.place(partitions, names).items()
             if share
         }
-        return self._workers.run(BatchTask(plan, self._make_work), shares)
+        return self._workers.run(BatchTask(plan), shares)
 
     def _renew(self, plan: BatchPlan) -> None:
         """Keep the positions of quiet partitions, now that no task commits any."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from cdc_program.errors import CdcError, Code
-from materializer.exactly_once.position import Position, check_free
-from materializer.kafka import DEFAULT_LIMITS, GroupPositions, PartitionProducer, driver_errors
+from materializer.exactly_once.position import Position, check_no_command
+from materializer.kafka import PRODUCER_DEFAULTS, GroupPositions, PartitionProducer, driver_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -35,7 +35,7 @@ class Renewal:
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._kafka, self._group = settings.kafka, settings.materializer.group_id
         self._period = settings.materializer.offset_refresh_hours * 3600
-        self._limits = DEFAULT_LIMITS._replace(transaction_seconds=settings.materializer.transaction_timeout_seconds)
+        self._limits = PRODUCER_DEFAULTS._replace(transaction_seconds=settings.materializer.transaction_timeout_seconds)
         self._clock = clock
         self._next = clock()
         self._seen: dict[RawPartition, _Seen] = {}
@@ -83,8 +83,8 @@ class Renewal:
         position = positions.read([partition])[partition]
         if position is None:
             raise _lost(self._group, partition)
-        check_free(position, partition)  # what a command commits for all partitions together must stand
-        position = position._replace(renewals=position.renewals + 1)
+        check_no_command(position, partition)  # what a command commits for all partitions together must stand
+        position = position._replace(refreshes=position.refreshes + 1)
         producer.begin()
         producer.send_position(position)
         producer.commit()

@@ -151,7 +151,7 @@ class Planner:
             self._check_topic(topic, shape)
         for partition, position in positions.items():
             if position is not None:
-                check_topic(position, *shapes[partition.topic], partition)
+                check_topic(position, shapes[partition.topic], partition)
                 check_offset(partition, position.offset, bounds[partition])
 
     def _raw_topics(self) -> list[str]:

@@ -25,17 +25,16 @@ from pyspark.serializers import CPickleSerializer
 from cdc_program.errors import CdcError, Code
 from cdc_program.registry import RegistryClient
 from materializer.job.driver import Batches
-from materializer.job.open_partitions import file_store
 from materializer.job.planner import Planner
 from materializer.job.spark_conf import is_submitted, session_options
+from materializer.job.wiring import object_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from types import FrameType
 
     from cdc_program.settings import Settings
-    from materializer.exactly_once.partition_task import Work
-    from materializer.job.plan import BatchPlan, Share
+    from materializer.job.plan import Share
     from materializer.job.worker_loop import BatchTask, TaskResult
 
 _logger = structlog.get_logger(__name__)
@@ -45,17 +44,17 @@ _END_SECONDS = _LAST_BATCH_SECONDS + 30.0
 _BEFORE_SPARK = 100  # a priority: Spark ends its context at 40, the highest of Hadoop's file systems is 10
 
 
-def run(settings: Settings, make_work: Callable[[BatchPlan, str], Work] | None = None) -> None:
+def run(settings: Settings) -> None:
     """Materialize until SIGTERM or SIGINT; CdcError where it cannot go on."""
     stop = threading.Event()
     with _stop_signals(stop), RegistryClient(settings.registry) as registry:
         planner = Planner(settings, registry)
         planner.check_settings()
-        file_store(settings.materializer).check()
+        object_store(settings.materializer).check()
         _check_positions(planner, settings)  # what stops it shows before Spark has started
         registry.check_reachable()
         with _context(settings) as context:
-            batches = Batches(settings, planner, stop, SparkWorkers(context), make_work)
+            batches = Batches(settings, planner, stop, SparkWorkers(context))
             _logger.info("ready")
             with _cut_short(context, stop):
                 batches.run()

@@ -15,15 +15,14 @@ from cdc_program.errors import CdcError
 from materializer.exactly_once.partition_task import Report
 from materializer.exactly_once.position import check_offset, check_shape
 from materializer.job.backlog import Waiting
-from materializer.job.open_partitions import close_partition, run_partition, table_work
-from materializer.kafka import RawReader, ReadBounds, Topics
+from materializer.job.open_partitions import OpenPartitions
+from materializer.kafka import RawReader, ReadBudget, Topics
 from materializer.records import RawPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from cdc_program.settings import KafkaSettings, MaterializerSettings
-    from materializer.exactly_once.partition_task import Work
     from materializer.job.plan import BatchPlan, Share, TopicPlan
 
 
@@ -51,17 +50,16 @@ class TaskResult(NamedTuple):
 
 
 class BatchTask:
-    """The function that Spark runs in the workers, with `make_work` for what is done with a topic's messages."""
+    """The function that Spark runs in the workers."""
 
-    def __init__(self, plan: BatchPlan, make_work: Callable[[BatchPlan, str], Work] | None = None) -> None:
+    def __init__(self, plan: BatchPlan) -> None:
         self._plan = plan
-        self._make_work = make_work or table_work
 
     def __call__(self, shares: Iterable[Share]) -> Iterator[TaskResult]:
         """The results of the partitions that had something to do; any exception but CdcError is Spark's to see."""
         os.umask(0o077)
         for share in shares:
-            yield from _rounds(self._plan).run(self._plan, share, self._make_work)
+            yield from _rounds(self._plan).run(self._plan, share)
 
 
 class Rounds:
@@ -71,11 +69,12 @@ class Rounds:
         self._pause = max(settings.trigger_interval_ms / 1000, _LEAST_WAIT)
         self._reader = RawReader(kafka, settings.group_id, int(500 * self._pause))
         self._topics = Topics(kafka)
+        self._open = OpenPartitions()
         self._waiting = Waiting(heartbeat_wait(settings), _MOST_WAITING)
         self._plans: dict[str, TopicPlan] = {}
         self._results: dict[RawPartition, TaskResult] = {}
 
-    def run(self, plan: BatchPlan, share: Share, make_work: Callable[[BatchPlan, str], Work]) -> list[TaskResult]:
+    def run(self, plan: BatchPlan, share: Share) -> list[TaskResult]:
         """Rounds, at least one, until the time is over or something cannot go on."""
         end = time.monotonic() + share.seconds
         self._results = {}
@@ -84,7 +83,7 @@ class Rounds:
         except CdcError as error:
             return [TaskResult(share.partitions[0], None, error)]
         while True:
-            self._round(plan, share, make_work)
+            self._round(plan, share)
             if time.monotonic() >= end or any(result.error for result in self._results.values()):
                 return list(self._results.values())
 
@@ -93,7 +92,7 @@ class Rounds:
         wanted = set(share.partitions)
         for partition in self._waiting.partitions - wanted:
             self._forget(partition)
-            close_partition(partition)
+            self._open.close(partition)
         new = wanted - self._waiting.partitions
         positions = self._reader.positions(new)
         self._reader.add({each: 0 if position is None else position.offset for each, position in positions.items()})
@@ -104,23 +103,23 @@ class Rounds:
                 self._waiting.urge(topic)
         self._plans = plan.topics
 
-    def _round(self, plan: BatchPlan, share: Share, make_work: Callable[[BatchPlan, str], Work]) -> None:
+    def _round(self, plan: BatchPlan, share: Share) -> None:
         """Read for a while; then run all partitions that have something to tell, and some that have not."""
         settings = plan.materializer
-        if not self._read(ReadBounds(share.messages, _READ_CHUNKS * settings.chunk_max_bytes)):
+        if not self._read(ReadBudget(share.messages, _READ_CHUNKS * settings.chunk_max_bytes)):
             return
         started = time.monotonic()
         busy = self._waiting.busy()
         if not self._is_unchanged(plan, busy):
             return
-        self._run_for(_BUSY_SECONDS, busy, plan, make_work)
+        self._run_for(_BUSY_SECONDS, busy, plan)
         quiet_seconds = max(_QUIET_SECONDS, time.monotonic() - started)
-        self._run_for(quiet_seconds, self._waiting.quiet(time.monotonic()), plan, make_work)
+        self._run_for(quiet_seconds, self._waiting.quiet(time.monotonic()), plan)
 
-    def _read(self, bounds: ReadBounds) -> bool:
+    def _read(self, bounds: ReadBudget) -> bool:
         """Take what has come; false where that shows that a partition cannot go on."""
         messages, size = self._waiting.backlog
-        left = ReadBounds(bounds.messages - messages, bounds.bytes - size)
+        left = ReadBudget(bounds.messages - messages, bounds.bytes - size)
         try:
             records, lost = self._reader.read(left, 0 if messages else self._pause)
         except CdcError as error:
@@ -152,24 +151,18 @@ class Rounds:
             return False
         return True
 
-    def _run_for(
-        self,
-        seconds: float,
-        partitions: list[RawPartition],
-        plan: BatchPlan,
-        make_work: Callable[[BatchPlan, str], Work],
-    ) -> None:
+    def _run_for(self, seconds: float, partitions: list[RawPartition], plan: BatchPlan) -> None:
         """Run the partitions, but none any more when the time is over."""
         end = time.monotonic() + seconds
         for partition in partitions:
-            self._run(partition, plan, make_work)
+            self._run(partition, plan)
             if time.monotonic() >= end:
                 return
 
-    def _run(self, partition: RawPartition, plan: BatchPlan, make_work: Callable[[BatchPlan, str], Work]) -> None:
+    def _run(self, partition: RawPartition, plan: BatchPlan) -> None:
         records = self._waiting.records(partition, plan.materializer.chunk_max_messages)
         try:
-            report = run_partition(plan, partition, records, make_work(plan, partition.topic))
+            report = self._open.process(plan, partition, records)
         except CdcError as error:
             self._fail(partition, error)
             return

@@ -19,17 +19,18 @@ from cdc_messages.topics import partition_for
 from materializer.commands.reshard.partition import RawMessageAt, opened, overtaken
 from materializer.commands.reshard.redistribute import TICK_HOST, Deal, Facts, Times, dealt, make_deal, read_facts, tick
 from materializer.commands.reshard.survey import Survey, TopicNow, is_explained, survey, topic_now
-from materializer.exactly_once.position import MARKED, Position, command_lock
+from materializer.exactly_once.position import RESHARDING, Position, command_lock
 from materializer.fault_points import ReshardPoint, reach
 from materializer.fold.row_updates import decode_record
-from materializer.job import open_partitions
+from materializer.job.open_partitions import OpenPartitions
+from materializer.job.wiring import chunk_settings, object_store
 from materializer.kafka import GroupPositions, PartitionProducer, read_raw
 from materializer.records import RawPartition, UnreadableError
-from materializer.store.bulk_load import Fill
+from materializer.store.bulk_load import BulkLoad
 from materializer.store.changelog import Head
-from materializer.store.checkpoints import PartitionHistory
+from materializer.store.checkpoints import CheckpointStore
 from materializer.store.restore import restore
-from materializer.store.rocksdb import open_state
+from materializer.store.rocksdb import open_local_store
 from materializer.store.versions import next_version, sequence
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from materializer.job.plan import BatchPlan
     from materializer.records import RawRecord
-    from materializer.store.rocksdb import State
+    from materializer.store.rocksdb import LocalStore
 
 _AT_ONCE = 16  # states that are filled in one pass over the old ones
 _NEVER = 2**40  # seconds: nothing is purged here, so that what is folded twice finds its like
@@ -53,9 +54,9 @@ class Reshard:
         self._plan = plan
         self._name = topic
         self._say = say
-        self._work = open_partitions.table_work(plan, topic)
-        self._work_here = open_partitions.table_work(replace(plan, materializer=here), topic)
-        self._store = open_partitions.file_store(settings)
+        self._plan_here = replace(plan, materializer=here)
+        self._processor_here = self._plan_here.processor(topic)
+        self._store = object_store(settings)
         self._group = settings.group_id
         self._group_positions = GroupPositions(plan.kafka, self._group)
 
@@ -87,7 +88,7 @@ class Reshard:
 
     def _catch_up(self, found: Survey) -> None:
         """Go on as the job would have, up to the first message that needs the new partitions."""
-        work = self._work._replace(partitions=found.before)
+        plan, open_partitions = self._plan.with_partition_count(self._name, found.before), OpenPartitions()
         for number in range(found.before):
             partition, end = found.topic.partition(number), found.topic.bounds[number][1]
             records = takewhile(
@@ -95,7 +96,7 @@ class Reshard:
                 read_raw(self._plan.kafka, partition, found.position(number).offset, end),
             )
             try:
-                report = open_partitions.run_partition(self._plan, partition, records, work)
+                report = open_partitions.process(plan, partition, records)
             finally:
                 open_partitions.close_all()
             self._say(f"{partition}: {report.messages} messages folded as before, {report.changes} changes")
@@ -103,19 +104,19 @@ class Reshard:
 
     def _mark(self, found: Survey) -> dict[int, Position]:
         """Keep everybody else from the partitions, and bring their states to one time and one schema."""
-        work = self._work_here._replace(partitions=found.before)
+        processor = self._plan_here.with_partition_count(self._name, found.before).processor(self._name)
         facts = [self._facts(found, number) for number in range(found.before)]
         times, table_id = self._common(facts)
         positions = {}
         for number, known in enumerate(facts):
             position = found.position(number)
             with opened(self._plan, found.topic.partition(number), position) as partition:
-                partition.commit(
-                    position._replace(topic_id=found.topic.id, renewals=position.renewals + 1, backlog=MARKED)
+                partition.commit_position(
+                    position._replace(topic_id=found.topic.id, refreshes=position.refreshes + 1, in_progress=RESHARDING)
                 )
                 reach(ReshardPoint.AFTER_MARK)
                 if table_id is not None and known.table_id is not None:
-                    partition.settle(tick(table_id, times.now_ms), work)
+                    partition.settle(tick(table_id, times.now_ms), processor)
                 positions[number] = partition.position
         return positions
 
@@ -132,15 +133,15 @@ class Reshard:
             return read_facts(state)
 
     @contextmanager
-    def _state(self, partition: RawPartition, version: str) -> Iterator[State]:
+    def _state(self, partition: RawPartition, version: str) -> Iterator[LocalStore]:
         """A partition's state at a version."""
         folder = self._plan.materializer.state_directory / self._group / str(partition)
-        with closing(open_state(folder)) as state:
+        with closing(open_local_store(folder)) as state:
             restore(state, self._history(partition), version)
             yield state
 
-    def _history(self, partition: RawPartition) -> PartitionHistory:
-        return PartitionHistory(self._store, self._group, partition)
+    def _history(self, partition: RawPartition) -> CheckpointStore:
+        return CheckpointStore(self._store, self._group, partition)
 
     def _switch(self, lock: PartitionProducer, found: Survey, marked: Mapping[int, Position]) -> None:
         """Store the states of the new partitions, and make them true in one transaction."""
@@ -167,7 +168,7 @@ class Reshard:
                 partitions=topic.partitions,
                 topic_id=topic.id,
                 reshards=reshards,
-                backlog=(_first(marked, number), now.bounds[number][1]),
+                in_progress=(_first(marked, number), now.bounds[number][1]),
             )
             for number in numbers
         }
@@ -177,7 +178,9 @@ class Reshard:
     def _fresh_version(self, topic: TopicNow, marked: Mapping[int, Position]) -> str:
         """One that none stored comes after."""
         versions = [position.version for position in marked.values()]
-        return max([*versions, *(self._history(topic.partition(each)).newest() for each in topic.bounds)], key=sequence)
+        return max(
+            [*versions, *(self._history(topic.partition(each)).newest_version() for each in topic.bounds)], key=sequence
+        )
 
     def _deal(
         self, topic: TopicNow, marked: Mapping[int, Position], deal: Deal, versions: Mapping[int, str]
@@ -187,9 +190,9 @@ class Reshard:
         home.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=home, prefix="reshard-")))
-            fills = {
-                number: Fill(
-                    stack.enter_context(closing(open_state(folder / str(number)))),
+            loads = {
+                number: BulkLoad(
+                    stack.enter_context(closing(open_local_store(folder / str(number)))),
                     Head(
                         version, marked[number].offset if number in marked else 0, deal.times.now_ms, topic.partitions
                     ),
@@ -199,13 +202,13 @@ class Reshard:
             }
             for source, numbers in zip(marked, deal.numbers, strict=True):
                 with self._state(topic.partition(source), marked[source].version) as state:
-                    for number, key, value in dealt(state, numbers, topic.partitions, fills):
-                        fills[number].put(key, value)
-            for number, fill in fills.items():
-                entries, state = fill.finish()
+                    for number, key, value in dealt(state, numbers, topic.partitions, loads):
+                        loads[number].add(key, value)
+            for number, load in loads.items():
+                entries, state = load.finish()
                 store = partial(self._history(topic.partition(number)).write_snapshot, versions[number])
                 state.checkpoint(partial(_store_first, store))
-                reach(ReshardPoint.IN_DEAL)
+                reach(ReshardPoint.IN_REDISTRIBUTION)
                 self._say(f"{topic.partition(number)}: {entries} entries")
         return versions
 
@@ -232,7 +235,7 @@ class Reshard:
             }
             for chunk in self._backlog(found):
                 for number, records in chunk.items():
-                    changes += partitions[number].fold(records, self._work_here)
+                    changes += partitions[number].fold(records, self._processor_here)
                     messages += len(records)
                 reach(ReshardPoint.IN_BACKLOG)
             self._say(f"{found.topic.name}: {messages} messages folded where they belong, {changes} changes")
@@ -240,7 +243,7 @@ class Reshard:
 
     def _backlog(self, found: Survey) -> Iterator[Mapping[int, list[RawMessageAt]]]:
         """By the partitions that they belong to, so much at a time as a chunk may have."""
-        bounds = open_partitions.limits_of(self._plan.materializer).chunk
+        limits = chunk_settings(self._plan.materializer)
         chunk: dict[int, list[RawMessageAt]] = {}
         size = rows = 0
         waiting = [self._waiting(found.topic.partition(number), found.position(number)) for number in found.positions]
@@ -248,22 +251,22 @@ class Reshard:
             for number in _belongs(each.record, found.before):
                 chunk.setdefault(number, []).append(each)
             size, rows = size + len(each.record.key) + len(each.record.value), rows + 1
-            if size >= bounds.max_bytes or rows >= bounds.max_rows:
+            if size >= limits.max_bytes or rows >= limits.max_messages:
                 yield chunk
                 chunk, size, rows = {}, 0, 0
         if chunk:
             yield chunk
 
     def _waiting(self, where: RawPartition, position: Position) -> Iterator[RawMessageAt]:
-        assert position.backlog is not None
-        for record in read_raw(self._plan.kafka, where, *position.backlog):
+        assert position.in_progress is not None
+        for record in read_raw(self._plan.kafka, where, *position.in_progress):
             yield RawMessageAt(where, record)
 
     def _finish(self, lock: PartitionProducer, found: Survey, positions: Mapping[int, Position]) -> None:
         topic, done = found.topic, {}
         for number, position in positions.items():
-            assert position.backlog is not None
-            done[number] = position._replace(offset=position.backlog[1], backlog=None)
+            assert position.in_progress is not None
+            done[number] = position._replace(offset=position.in_progress[1], in_progress=None)
         self._commit_all(lock, topic, positions, done)
         reach(ReshardPoint.AFTER_FINISH)
         is_last = found.before == topic.partitions

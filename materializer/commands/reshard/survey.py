@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
-from materializer.errors import being_rebuilt, made_anew, partitions_changed, skipped
-from materializer.exactly_once.position import MARKED, REBUILDING, Position
+from materializer.errors import partition_count_changed, raw_messages_skipped, rebuild_unfinished, topic_recreated
+from materializer.exactly_once.position import REBUILDING, RESHARDING, Position
 from materializer.kafka import Topics, read_raw
 from materializer.records import RawPartition
 from materializer.store.versions import NOTHING
@@ -52,11 +52,11 @@ class Survey(NamedTuple):
     @property
     def is_switched(self) -> bool:
         """Whether the state is dealt out already, and only the backlog is left."""
-        return any(each.backlog not in (None, MARKED) for each in self.positions.values())
+        return any(each.in_progress not in (None, RESHARDING) for each in self.positions.values())
 
     @property
     def is_begun(self) -> bool:
-        return any(each.backlog is not None for each in self.positions.values())
+        return any(each.in_progress is not None for each in self.positions.values())
 
     @property
     def is_needless(self) -> bool:
@@ -105,14 +105,14 @@ def survey(settings: KafkaSettings, topic: TopicNow, found: Mapping[RawPartition
             f"The group has no offset of {topic.name}: there is no state to be dealt out.",
             "Name the group_id of the job; or just start it: it begins with the partitions that are there.",
         )
-    if any(each.backlog == REBUILDING for each in positions.values()):
-        raise being_rebuilt(topic.name)
+    if any(each.in_progress == REBUILDING for each in positions.values()):
+        raise rebuild_unfinished(topic.name)
     counts = {position.partitions for position in positions.values()}
     before = max(counts)
     if before > topic.partitions:
-        raise partitions_changed(topic.name, before, topic.partitions)
+        raise partition_count_changed(topic.name, before, topic.partitions)
     if any(each.topic_id not in ("", topic.id) for each in positions.values()):
-        raise made_anew(topic.name)
+        raise topic_recreated(topic.name)
     if len(counts) > 1 or any(number >= before for number in positions):
         raise CdcError(
             Code.STATE_MISMATCH,
@@ -122,7 +122,7 @@ def survey(settings: KafkaSettings, topic: TopicNow, found: Mapping[RawPartition
     known = Survey(topic, before, positions, math.inf)
     for number, (first, _) in topic.bounds.items():
         if known.position(number).offset < first:
-            raise skipped(topic.partition(number), known.position(number).offset, first)
+            raise raw_messages_skipped(topic.partition(number), known.position(number).offset, first)
     return known if known.is_begun else known._replace(cut_ms=_cut(settings, known))
 
 

@@ -22,12 +22,12 @@ from materializer import fault_points
 from materializer.commands.reshard.reshard import Reshard
 from materializer.commands.state import verify_all
 from materializer.commands.state_list import positions_of
-from materializer.job.open_partitions import file_store
+from materializer.job.wiring import object_store
 from materializer.kafka import command_errors
 from materializer.records import RawPartition, RawRecord
-from materializer.store.checkpoints import PartitionHistory
+from materializer.store.checkpoints import CheckpointStore
 from materializer.store.restore import restore
-from materializer.store.rocksdb import open_state
+from materializer.store.rocksdb import open_local_store
 from tests.support.materializer.protocol_run import read_topic
 from tests.support.materializer.raw_builder import int_bytes, raw_record
 from tests.support.materializer.table_job import PatientPlanner, TableJob, run_task
@@ -151,12 +151,12 @@ class Run:
     def stored(self, partitions: int, folder: Path) -> list[dict[bytes, bytes]]:
         """What the checkpoint location holds of each partition's Cassandra partitions; the folder is an empty one."""
         settings = self.job.settings
-        store, group = file_store(settings.materializer), settings.materializer.group_id
+        store, group = object_store(settings.materializer), settings.materializer.group_id
         found = []
         for where, position in positions_of(settings, [RawPartition(self.topic, n) for n in range(partitions)]).items():
             assert position is not None
-            with closing(open_state(folder / str(where))) as state:
-                restore(state, PartitionHistory(store, group, where), position.version)
+            with closing(open_local_store(folder / str(where))) as state:
+                restore(state, CheckpointStore(store, group, where), position.version)
                 found.append({key: value for key, value in state.scan(b"\x01", b"\xff") if key.startswith(OF_A_KEY)})
         return found
 

@@ -33,7 +33,7 @@ KILLS = [
     (ReshardPoint.AFTER_CATCH_UP, 1),
     (ReshardPoint.AFTER_MARK, 1),
     (ReshardPoint.AFTER_MARK, 2),
-    (ReshardPoint.IN_DEAL, 2),
+    (ReshardPoint.IN_REDISTRIBUTION, 2),
     (ReshardPoint.BEFORE_SWITCH, 1),
     (ReshardPoint.IN_COMMIT, 1),
     (ReshardPoint.AFTER_SWITCH, 1),
@@ -42,7 +42,7 @@ KILLS = [
     (ReshardPoint.IN_COMMIT, 1),
     (ReshardPoint.AFTER_FINISH, 1),
 ]
-KILLS_ON_S3 = [(ReshardPoint.IN_DEAL, 2), (ReshardPoint.BEFORE_SWITCH, 1), (ReshardPoint.IN_BACKLOG, 2)]
+KILLS_ON_S3 = [(ReshardPoint.IN_REDISTRIBUTION, 2), (ReshardPoint.BEFORE_SWITCH, 1), (ReshardPoint.IN_BACKLOG, 2)]
 
 
 def make_run(kafka: KafkaServer, prefix: str, folder: Path, **settings: object) -> Run:
@@ -107,7 +107,7 @@ def test_each_message_comes_out_once(run: Run, capsys: pytest.CaptureFixture[str
     assert run.reshard()[-1].endswith("start the materializer")
     for position in positions_of(settings, partitions).values():
         assert position is not None
-        assert (position.partitions, position.reshards, position.backlog) == (PARTITIONS, 1, None)
+        assert (position.partitions, position.reshards, position.in_progress) == (PARTITIONS, 1, None)
     go_on(run)
     assert "are where they belong" in run.reshard()[-1]
 

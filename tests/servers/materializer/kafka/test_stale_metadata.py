@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings
 from local_stack.servers.kafka import KafkaBroker
-from materializer.kafka import RawReader, ReadBounds, TopicReader, Topics
+from materializer.kafka import RawReader, ReadBudget, TopicReader, Topics
 from materializer.records import RawPartition
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def read_raw(settings: KafkaSettings) -> Callable[[], bool]:
     reader.add(dict.fromkeys(RAW, 0))
 
     def read() -> bool:
-        records, lost = reader.read(ReadBounds(MESSAGES, 1_000_000), 0.2)
+        records, lost = reader.read(ReadBudget(MESSAGES, 1_000_000), 0.2)
         assert not lost
         count[0] += sum(len(each) for each in records.values())
         return count[0] == MESSAGES

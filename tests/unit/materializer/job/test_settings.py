@@ -10,7 +10,7 @@ import structlog
 from cdc_program.settings import MaterializerSettings
 from materializer.exactly_once.partition_task import Report
 from materializer.job.driver import SilenceAlert
-from materializer.job.open_partitions import fold_rules
+from materializer.job.processor import fold_rules
 from materializer.job.worker_loop import TaskResult
 from materializer.records import RawPartition
 

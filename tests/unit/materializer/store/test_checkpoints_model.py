@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from materializer.records import RawPartition
 from materializer.store.changelog import Changelog, Head
-from materializer.store.checkpoints import GoneError, Manifest, PartitionHistory, Retention
-from materializer.store.object_store import FileEntry
+from materializer.store.checkpoints import CheckpointStore, Manifest, MissingFileError, RetentionSettings
+from materializer.store.object_store import ObjectEntry
 from materializer.store.versions import NOTHING, next_version, plan_restore, sequence
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ SHARDS = 7  # "SST files" of a state: a version changes one of them
 SNAPSHOT_EVERY = 2
 EXAMPLES = 1500 if os.environ.get("CDC_EXHAUSTIVE") else 40
 WAIT_SECONDS = 30.0
-KEPT = [Retention(1, 0), Retention(3, 0), Retention(1, 40)]
+KEPT = [RetentionSettings(1, 0), RetentionSettings(3, 0), RetentionSettings(1, 40)]
 
 
 class Crashed(BaseException):
@@ -39,7 +39,7 @@ class Crashed(BaseException):
 
 
 class MemoryStore:
-    """A FileStore in memory, whose clock goes on with each access; `before` is called with each."""
+    """A ObjectStore in memory, whose clock goes on with each access; `before` is called with each."""
 
     def __init__(
         self, files: dict[str, tuple[bytes, float]], clock: Iterator[int], before: Callable[[str], None]
@@ -52,10 +52,10 @@ class MemoryStore:
     def list(self, folder: str) -> Sequence[str]:
         return [entry.name for entry in self.entries(folder)]
 
-    def entries(self, folder: str) -> Sequence[FileEntry]:
+    def entries(self, folder: str) -> Sequence[ObjectEntry]:
         self._before(f"list {folder}")
         return [
-            FileEntry(path.rpartition("/")[2], len(data), written)
+            ObjectEntry(path.rpartition("/")[2], len(data), written)
             for path, (data, written) in self._files.items()
             if path.rpartition("/")[0] == folder
         ]
@@ -89,7 +89,7 @@ class MemoryStore:
 class World:
     """The location, and what Kafka holds: the committed version and whose commits count."""
 
-    def __init__(self, folder: Path, kept: Retention) -> None:
+    def __init__(self, folder: Path, kept: RetentionSettings) -> None:
         self.folder = folder
         self.kept = kept
         self.files: dict[str, tuple[bytes, float]] = {}
@@ -98,9 +98,9 @@ class World:
         self.owner: Attempt | None = None
         self.shards = {NOTHING: (0,) * SHARDS}  # of each version: what each of its files holds
 
-    def history(self, before: Callable[[str], None] = lambda _: None) -> PartitionHistory:
+    def history(self, before: Callable[[str], None] = lambda _: None) -> CheckpointStore:
         store = MemoryStore(self.files, self.clock, before)
-        return PartitionHistory(store, "group", RawPartition("raw", 0))  # type: ignore[arg-type]  # it has the methods
+        return CheckpointStore(store, "group", RawPartition("raw", 0))  # type: ignore[arg-type]  # it has the methods
 
     def sst_files(self, version: str, packing: str) -> dict[Path, str]:
         """A checkpoint's files, and the digests of their contents, which differ where workers packed them otherwise."""
@@ -176,12 +176,12 @@ class Attempt:
         self.is_over = True
         self._stopped.release()
 
-    def _work(self, history: PartitionHistory) -> None:
+    def _work(self, history: CheckpointStore) -> None:
         """As PartitionTask does."""
         self._pause("begin")
         stored = history.snapshots()
         snapshot: Manifest | None = None
-        with suppress(GoneError):  # the task warns, and tries later
+        with suppress(MissingFileError):  # the task warns, and tries later
             snapshot = history.read_manifest(stored[-1]) if stored else None
         is_own = False
         while True:
@@ -196,7 +196,7 @@ class Attempt:
                 history.clean_up_changelogs(self._at, self._world.kept)
                 history.clean_up(self._at)
 
-    def _store_version(self, history: PartitionHistory) -> None:
+    def _store_version(self, history: CheckpointStore) -> None:
         before = self._at
         self._at = version = next_version(before)
         number = sequence(version)
@@ -220,7 +220,7 @@ def start(world: World, which: int) -> Attempt:
 @pytest.mark.timeout(3600)  # a second for three examples, of many
 @settings(max_examples=EXAMPLES)
 @given(st.lists(steps, min_size=5, max_size=40), st.sampled_from(KEPT))
-def test_the_committed_version_can_be_restored_at_any_moment(script: list[Step], kept: Retention) -> None:
+def test_the_committed_version_can_be_restored_at_any_moment(script: list[Step], kept: RetentionSettings) -> None:
     with tempfile.TemporaryDirectory() as folder:
         world = World(Path(folder), kept)
         attempts = [Attempt(world)]
@@ -270,7 +270,7 @@ def run(world: World, attempt: Attempt, count: int) -> None:
 
 @given(st.lists(steps, max_size=25), st.sampled_from(KEPT[:2]))
 @settings(max_examples=EXAMPLES // 3)
-def test_what_crashed_attempts_left_goes_in_time(script: list[Step], kept: Retention) -> None:
+def test_what_crashed_attempts_left_goes_in_time(script: list[Step], kept: RetentionSettings) -> None:
     """After any past, an attempt that is left alone keeps two snapshots, their files and the changelogs asked for."""
     with tempfile.TemporaryDirectory() as folder:
         world = World(Path(folder), kept)
