@@ -103,7 +103,7 @@ def seed_clean_up_too_much() -> None:
 
 
 def seed_offsets_of_the_driver() -> None:
-    """A task goes by the offset that its batch begins with, not by the group's."""
+    """A task uses the offset that its batch begins with, not the group's."""
     read = GroupPositions.read
 
     def start_of_batch(

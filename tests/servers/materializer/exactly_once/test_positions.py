@@ -1,4 +1,4 @@
-"""What may become of a group's offsets, its topics and their partitions while nobody looks, on a real broker."""
+"""A group's offsets, its topics or their partitions change while the job does not look, on a real broker."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_an_offset_that_is_gone_is_noticed_without_messages(setup: Setup) -> Non
     assert caught.value.code is Code.STATE_MISMATCH
 
 
-def test_a_topic_that_was_made_anew_stops(job: TableJob) -> None:
+def test_a_topic_that_was_recreated_stops(job: TableJob) -> None:
     planner = PatientPlanner(job.settings, job.registry)
     planner.plan()
     send_rows(job, 1, 2)

@@ -1,5 +1,5 @@
-"""A broker that was frozen does not know its own partitions for a moment, and a client believes for minutes what it is
-told then. What the materializer asks has an answer soon all the same, and until then Kafka is away and refuses nothing.
+"""A broker that was frozen does not know its own partitions for a moment, and a client keeps that answer for minutes.
+The materializer's requests succeed soon all the same; until then they fail with KAFKA_UNREACHABLE, not KAFKA_REFUSED.
 """
 
 from __future__ import annotations

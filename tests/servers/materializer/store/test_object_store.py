@@ -159,7 +159,7 @@ def test_another_file_system_is_untested(tmp_path: Path) -> None:
 
 
 def test_a_location_that_hangs_is_away(tmp_path: Path) -> None:
-    """A pipe that nobody writes to hangs as a file of a file server that is away does."""
+    """A pipe without a writer hangs, as a file of an unreachable file server does."""
     os.mkfifo(tmp_path / "file")
     try:
         with pytest.raises(CdcError, match="does not answer: reading") as raised:

@@ -1,6 +1,6 @@
-"""A task that cuts a wide partition's deletion in parts and dies at any point of any of them: told once all the same.
+"""A task that splits a wide Cassandra partition's deletion into parts publishes it once, whichever part it dies in.
 
-On a state on disk and a real checkpoint location; the broker is a list of what was committed, with its position.
+The state is on disk, the checkpoint location is real; the broker is a list of what was committed, with its position.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def run_until_done(folder: Path, fault: Fault | None, patch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("point", POINTS, ids=lambda point: point.name.lower())
-def test_a_task_that_dies_in_any_part_tells_everything_once(
+def test_a_task_that_dies_in_any_part_publishes_everything_once(
     point: FaultPoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected, _ = run_until_done(tmp_path / "whole", None, monkeypatch)

@@ -98,7 +98,7 @@ class World:
         self.owner: Attempt | None = None
         self.shards = {NOTHING: (0,) * SHARDS}  # of each version: what each of its files holds
 
-    def history(self, before: Callable[[str], None] = lambda _: None) -> CheckpointStore:
+    def checkpoints(self, before: Callable[[str], None] = lambda _: None) -> CheckpointStore:
         store = MemoryStore(self.files, self.clock, before)
         return CheckpointStore(store, "group", RawPartition("raw", 0))  # type: ignore[arg-type]  # it has the methods
 
@@ -113,17 +113,17 @@ class World:
 
     def check(self) -> None:
         """A new worker comes to the committed version, and to what that holds."""
-        history = self.history()
-        parents = history.parents()
-        plan = plan_restore(self.committed, None, parents, history.snapshots())
+        checkpoints = self.checkpoints()
+        parents = checkpoints.parents()
+        plan = plan_restore(self.committed, None, parents, checkpoints.snapshots())
         shards = dict(enumerate(self.shards[NOTHING]))
         if plan.base != NOTHING:
             target = Path(tempfile.mkdtemp(dir=self.folder))
-            history.fetch_snapshot(history.read_manifest(plan.base), target)
+            checkpoints.fetch_snapshot(checkpoints.read_manifest(plan.base), target)
             values = [path.read_text().split() for path in target.iterdir()]
             shards = {int(shard): int(value) for shard, value, _ in values}
         for version in plan.changelogs:
-            writes = history.read_changelog(version, parents[version]).writes
+            writes = checkpoints.read_changelog(version, parents[version]).writes
             shards |= {int(shard): int(value or b"0") for shard, value in writes.items()}
         assert tuple(shards[shard] for shard in range(SHARDS)) == self.shards[self.committed]
 
@@ -170,33 +170,33 @@ class Attempt:
     def _run(self) -> None:
         try:
             with suppress(Crashed):
-                self._work(self._world.history(self._pause))
+                self._work(self._world.checkpoints(self._pause))
         except BaseException as error:  # noqa: BLE001 - handed over to the test
             self._error = error
         self.is_over = True
         self._stopped.release()
 
-    def _work(self, history: CheckpointStore) -> None:
+    def _work(self, checkpoints: CheckpointStore) -> None:
         """As PartitionTask does."""
         self._pause("begin")
-        stored = history.snapshots()
+        stored = checkpoints.snapshots()
         snapshot: Manifest | None = None
         with suppress(MissingFileError):  # the task warns, and tries later
-            snapshot = history.read_manifest(stored[-1]) if stored else None
+            snapshot = checkpoints.read_manifest(stored[-1]) if stored else None
         is_own = False
         while True:
-            self._store_version(history)
+            self._store_version(checkpoints)
             if self._world.owner is not self:
                 return
             self._world.committed = self._at
             last = snapshot.version if snapshot else NOTHING
             if sequence(self._at) - sequence(last) >= SNAPSHOT_EVERY:
                 files = self._world.sst_files(self._at, self._packing)
-                snapshot, is_own = history.write_snapshot(self._at, files, snapshot, is_own=is_own), True
-                history.clean_up_changelogs(self._at, self._world.kept)
-                history.clean_up(self._at)
+                snapshot, is_own = checkpoints.write_snapshot(self._at, files, snapshot, is_own=is_own), True
+                checkpoints.clean_up_changelogs(self._at, self._world.kept)
+                checkpoints.clean_up(self._at)
 
-    def _store_version(self, history: CheckpointStore) -> None:
+    def _store_version(self, checkpoints: CheckpointStore) -> None:
         before = self._at
         self._at = version = next_version(before)
         number = sequence(version)
@@ -204,7 +204,7 @@ class Attempt:
         shards[number % SHARDS] = hash(version) % 10**9
         self._world.shards[version] = tuple(shards)
         writes: dict[bytes, bytes | None] = {b"%d" % (number % SHARDS): b"%d" % shards[number % SHARDS]}
-        history.write_changelog(Changelog(Head(version, number, 0, 1), before, number - 1, writes))
+        checkpoints.write_changelog(Changelog(Head(version, number, 0, 1), before, number - 1, writes))
 
 
 Step = tuple[str, int, int]
@@ -287,8 +287,8 @@ def test_what_crashed_attempts_left_goes_in_time(script: list[Step], kept: Reten
         while cleaned < goal:
             last.step()
             names = {path.partition("raw-0/")[2] for path in world.files}
-            history = world.history()
-            manifests = [history.read_manifest(version) for version in history.snapshots()]
+            checkpoints = world.checkpoints()
+            manifests = [checkpoints.read_manifest(version) for version in checkpoints.snapshots()]
             needed = {f"files/{file.stored}" for manifest in manifests for file in manifest.files}
             is_clean = len(manifests) == 2 and needed == {name for name in names if name.startswith("files/")}
             cleaned = sequence(world.committed) if is_clean else cleaned
