@@ -31,14 +31,16 @@ from cassandra_storage.versions import VERSION_40
 from cdc_messages import raw
 from cdc_messages.tables import message_key, to_json
 from cdc_program.settings import KafkaSettings, MaterializerSettings
-from materializer.exactly_once.partition_task import PartitionTask, Resources
+from materializer.exactly_once.partition_task import PartitionTask
 from materializer.exactly_once.position import Position
-from materializer.job.open_partitions import limits_of, table_work
+from materializer.exactly_once.resources import Resources
 from materializer.job.plan import BatchPlan, ChangeTopic, TableSchema, TopicPlan
+from materializer.job.wiring import state_settings, task_settings
 from materializer.records import RawRecord
-from materializer.store.checkpoints import PartitionHistory
-from materializer.store.object_store import FileStore
-from materializer.store.rocksdb import open_state
+from materializer.store.checkpointed_state import CheckpointedState
+from materializer.store.checkpoints import CheckpointStore
+from materializer.store.object_store import ObjectStore
+from materializer.store.rocksdb import open_local_store
 from tests.support.cassandra_storage.update_builder import write_update
 
 if TYPE_CHECKING:
@@ -94,12 +96,13 @@ class Bench:
         settings = MaterializerSettings(checkpoint_location=str(self._checkpoint), state_directory=folder / "state")
         schema = TableSchema(message_key(TABLE)[:16], message_key(TABLE)[16:], to_json(TABLE, "production"))
         plan = TopicPlan(1, (schema,), (ChangeTopic("bench.shop.orders", 1, 1, 2),))
-        self._work = table_work(BatchPlan({RAW.topic: plan}, KafkaSettings(topic_prefix="bench"), settings), RAW.topic)
-        self._state = open_state(settings.state_directory)
-        history = PartitionHistory(FileStore(settings.checkpoint_location), settings.group_id, RAW)
-        self._broker = Broker(Position(0, self._state.version, 1))
-        resources = Resources(self._broker, lambda: self._broker.position, self._state, history)
-        self._task = PartitionTask(RAW, resources, limits_of(settings))
+        batch = BatchPlan({RAW.topic: plan}, KafkaSettings(topic_prefix="bench"), settings)
+        self._processor = batch.processor(RAW.topic)
+        self._local = open_local_store(settings.state_directory)
+        checkpoints = CheckpointStore(ObjectStore(settings.checkpoint_location), settings.group_id, RAW)
+        self._broker = Broker(Position(0, self._local.version, 1))
+        state = CheckpointedState(self._local, checkpoints, state_settings(settings))
+        self._task = PartitionTask(RAW, Resources(self._broker, self._broker, state), task_settings(settings))
         self._random = random.Random(1)  # noqa: S311 - the same data every time
         self._written = 0
 
@@ -120,12 +123,12 @@ class Bench:
         return sum(file.stat().st_size for file in self._checkpoint.rglob("*.changelog"))
 
     def state_bytes(self) -> int:
-        return sum(len(key) + len(value) for key, value in self._state.scan(b"", LAST_KEY))
+        return sum(len(key) + len(value) for key, value in self._local.scan(b"", LAST_KEY))
 
     def _burst(self, mutations: list[bytes]) -> Sizes:
         first = self._broker.position.offset
         records = [self._record(mutation, offset) for offset, mutation in enumerate(mutations, first)]
-        self._task.run(records, self._work)
+        self._task.process(records, self._processor)
         changes = [(message.key, message.value or b"") for message in self._broker.messages]
         assert len(changes) == len(mutations)
         raws = [(record.key, record.value) for record in records]

@@ -24,26 +24,28 @@ from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_messages.tables import message_key, to_json
 from cdc_program.settings import KafkaSettings, MaterializerSettings
-from materializer.exactly_once.partition_task import PartitionTask, Resources
+from materializer.exactly_once.partition_task import PartitionTask
 from materializer.exactly_once.position import Position
+from materializer.exactly_once.resources import Resources
 from materializer.fold.chunk import fold_chunk
-from materializer.job.open_partitions import limits_of, table_work
 from materializer.job.plan import BatchPlan, ChangeTopic, TableSchema, TopicPlan
+from materializer.job.wiring import state_settings, task_settings
 from materializer.records import RawPartition
 from materializer.rows.keys import FACTS_SECTION, PARTITION, ROWS_SECTION, partition_prefix
 from materializer.rows.partition_state import decode_facts, encode_facts
 from materializer.store.changelog import Changelog, Head
-from materializer.store.checkpoints import PartitionHistory
-from materializer.store.object_store import FileStore
-from materializer.store.rocksdb import State, open_state
+from materializer.store.checkpointed_state import CheckpointedState
+from materializer.store.checkpoints import CheckpointStore
+from materializer.store.object_store import ObjectStore
+from materializer.store.rocksdb import LocalStore, open_local_store
 from materializer.store.versions import next_version
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import TABLE, catalog_of, int_bytes, raw_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
-    from materializer.exactly_once.partition_task import Work
+    from materializer.exactly_once.processor import Processor
     from materializer.records import Message, RawRecord
 
 RAW = RawPartition("bench.raw.shop.orders", 0)
@@ -103,6 +105,10 @@ class Swallow:
 
     def abandon(self) -> None: ...
 
+    # materializer.kafka.GroupPositions
+    def read(self, partitions: Collection[RawPartition], /) -> dict[RawPartition, Position | None]:
+        return dict.fromkeys(partitions, self.position)
+
 
 @click.command()
 @click.option("--updates", default=60_000, show_default=True, help=f"Updates of each of the {ROUNDS} rounds.")
@@ -125,13 +131,13 @@ def _measure(case: Case, updates: int, *, profile: bool) -> float:
     rounds = []
     with (
         tempfile.TemporaryDirectory(prefix="bench-state-") as folder,
-        _task(case, Path(folder)) as (task, swallow, work),
+        _task(case, Path(folder)) as (task, swallow, processor),
     ):
         for number in range(ROUNDS + 1):
             records = _updates(case, swallow.position.offset, updates)
             with _profiled() if profile and number else nullcontext():
                 started = time.process_time()
-                task.run(records, work)
+                task.process(records, processor)
                 spent = time.process_time() - started
             if number:  # the first warms up
                 rounds.append(spent / updates * 1e6)
@@ -144,22 +150,23 @@ def _measure(case: Case, updates: int, *, profile: bool) -> float:
 
 
 @contextmanager
-def _task(case: Case, folder: Path) -> Iterator[tuple[PartitionTask, Swallow, Work]]:
+def _task(case: Case, folder: Path) -> Iterator[tuple[PartitionTask, Swallow, Processor]]:
     settings = MaterializerSettings(checkpoint_location=str(folder / "checkpoint"), state_directory=folder / "state")
     schema = TableSchema(message_key(TABLE)[:16], message_key(TABLE)[16:], to_json(TABLE))
     plan = TopicPlan(1, (schema,), (ChangeTopic("bench.shop.orders", 8, 1, 2),))
-    work = table_work(BatchPlan({RAW.topic: plan}, KafkaSettings(topic_prefix="bench"), settings), RAW.topic)
-    state = open_state(settings.state_directory)
-    history = PartitionHistory(FileStore(settings.checkpoint_location), settings.group_id, RAW)
-    swallow = Swallow(_fill(state, history, case))
-    task = PartitionTask(RAW, Resources(swallow, lambda: swallow.position, state, history), limits_of(settings))
+    processor = BatchPlan({RAW.topic: plan}, KafkaSettings(topic_prefix="bench"), settings).processor(RAW.topic)
+    local = open_local_store(settings.state_directory)
+    checkpoints = CheckpointStore(ObjectStore(settings.checkpoint_location), settings.group_id, RAW)
+    swallow = Swallow(_fill(local, checkpoints, case))
+    state = CheckpointedState(local, checkpoints, state_settings(settings))
+    task = PartitionTask(RAW, Resources(swallow, swallow, state), task_settings(settings))
     try:
-        yield task, swallow, work
+        yield task, swallow, processor
     finally:
         task.close()
 
 
-def _fill(state: State, history: PartitionHistory, case: Case) -> Position:
+def _fill(local: LocalStore, checkpoints: CheckpointStore, case: Case) -> Position:
     """What folding an insert of each row leaves, without folding each: only keys and values differ."""
     template = fold_chunk(MemoryState(), [_record(0, 0, _MARK, 0)], catalog_of(TABLE)).writes
     place = len(partition_prefix(int_bytes(0)))
@@ -169,7 +176,7 @@ def _fill(state: State, history: PartitionHistory, case: Case) -> Position:
     wide = encode_facts(facts._replace(visible_rows=case.width))
     clustering_key = clustering_encoder(TABLE.clustering)
     writes = {key: value for key, value in template.items() if not key.startswith(PARTITION)}
-    position = Position(0, state.version, 1)
+    position = Position(0, local.version, 1)
     for row in range(case.rows):
         partition, clustering = case.key(row)
         prefix = partition_prefix(int_bytes(partition))
@@ -178,8 +185,8 @@ def _fill(state: State, history: PartitionHistory, case: Case) -> Position:
         if len(writes) >= FILL or row == case.rows - 1:
             head = Head(next_version(position.version), row + 1, START_MS, 1)
             changelog = Changelog(head, position.version, position.offset, writes)
-            history.write_changelog(changelog)
-            state.apply(changelog)
+            checkpoints.write_changelog(changelog)
+            local.apply(changelog)
             position, writes = Position(row + 1, head.version, 1), {}
     return position
 

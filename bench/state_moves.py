@@ -18,19 +18,23 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from materializer.exactly_once.chunks import ChunkBounds
-from materializer.exactly_once.partition_task import Limits, PartitionTask, Resources, Work
+from materializer.exactly_once.chunks import ChunkSettings
+from materializer.exactly_once.partition_task import PartitionTask, TaskSettings
 from materializer.exactly_once.position import Position
+from materializer.exactly_once.processor import Processor
+from materializer.exactly_once.resources import Resources
 from materializer.fold.result import ChunkResult
-from materializer.records import RawPartition, RawRecord
-from materializer.store.checkpoints import PartitionHistory, Retention
-from materializer.store.object_store import FileStore
-from materializer.store.rocksdb import open_state
+from materializer.records import RawPartition, RawRecord, TopicShape
+from materializer.store.checkpointed_state import CheckpointedState, StateSettings
+from materializer.store.checkpoints import CheckpointStore, RetentionSettings
+from materializer.store.object_store import ObjectStore
+from materializer.store.rocksdb import open_local_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from multiprocessing.connection import Connection
 
+    from cdc_messages.changes import RowChange
     from materializer.records import Message
     from materializer.rows.overlay import StateReader
 
@@ -61,8 +65,8 @@ class Cost(NamedTuple):
     seconds: float
 
 
-class CountingStore(FileStore):
-    """A FileStore that tells its folders apart."""
+class CountingStore(ObjectStore):
+    """An ObjectStore that tells its folders apart."""
 
     def __init__(self, location: str) -> None:
         super().__init__(location)
@@ -106,34 +110,45 @@ class HandedOver:
 
     def abandon(self) -> None: ...
 
+    # materializer.kafka.GroupPositions
+    def read(self, partitions: Collection[RawPartition], /) -> dict[RawPartition, Position | None]:
+        return dict.fromkeys(partitions, self.position)
+
+
+class Updates(Processor):
+    """Each message is a row's new value; nothing comes out. `first_fold`: when the first chunk was folded."""
+
+    shape = TopicShape(1, "")
+
+    def __init__(self) -> None:
+        self.first_fold = 0.0
+
+    def fold(self, _state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
+        self.first_fold = self.first_fold or time.monotonic()
+        return ChunkResult({b"p" + record.key: record.value for record in records}, [], 0)
+
+    def change_messages(self, _changes: Iterable[RowChange]) -> Iterator[Message]:
+        return iter(())
+
 
 def take_turn(turn: Turn, location: str, folder: Path, total: int) -> Cost:
     store = CountingStore(location)
     transactions = HandedOver(turn.position)
-    limits = Limits(ChunkBounds(1 << 40, turn.rows, 3600), 1e15, turn.snapshot_every, Retention(100, 3600), 60)
     began = time.monotonic()
-    first_fold: list[float] = []
-
-    def fold(_reader: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
-        first_fold.append(time.monotonic())
-        return ChunkResult({b"p" + record.key: record.value for record in records}, [], 0)
-
-    task = PartitionTask(
-        PARTITION,
-        Resources(
-            transactions,
-            lambda: transactions.position,
-            open_state(folder),
-            PartitionHistory(store, "bench", PARTITION),
-        ),
-        limits,
+    updates = Updates()
+    state = CheckpointedState(
+        open_local_store(folder),
+        CheckpointStore(store, "bench", PARTITION),
+        StateSettings(turn.snapshot_every, RetentionSettings(100, 3600), 60),
     )
+    settings = TaskSettings(ChunkSettings(1 << 40, turn.rows, 3600), 1e15)
+    task = PartitionTask(PARTITION, Resources(transactions, transactions, state), settings)
     start = turn.position.offset if turn.position else 0
     for number in range(turn.transactions):  # each of them a micro-batch
-        task.run(records(start + number * turn.rows, turn, total), Work(fold, lambda _: iter(()), 1))
+        task.process(records(start + number * turn.rows, turn, total), updates)
     task.close()
     assert transactions.position is not None
-    restore_ms = 1000 * (first_fold[0] - began)
+    restore_ms = 1000 * (updates.first_fold - began)
     return Cost(transactions.position, store.bytes_read, store.bytes_written, restore_ms, time.monotonic() - began)
 
 

@@ -39,7 +39,7 @@ from materializer.rows.keys import SHOWN, UNFINISHED
 from materializer.rows.settings import FoldRules
 from materializer.store import changelog
 from materializer.store.changelog import Changelog, Head
-from materializer.store.rocksdb import State, open_state
+from materializer.store.rocksdb import LocalStore, open_local_store
 from materializer.store.versions import next_version
 from tests.support.materializer.raw_builder import catalog_of, int_bytes, raw_record
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD
@@ -130,7 +130,7 @@ STATES = {
 }
 
 
-def fold_all(state: State, records: Sequence[RawRecord], catalog: TableCatalog, rules: FoldRules) -> Done:
+def fold_all(state: LocalStore, records: Sequence[RawRecord], catalog: TableCatalog, rules: FoldRules) -> Done:
     """As PartitionTask, but for Kafka."""
     encoder = ChangeEncoder(FORWARD.table, "bench", 1, 2)
     chunks = total = largest = 0
@@ -149,7 +149,7 @@ def fold_all(state: State, records: Sequence[RawRecord], catalog: TableCatalog, 
 
 
 def build(folder: Path, kind: str, rows: int) -> None:
-    state = open_state(folder)
+    state = open_local_store(folder)
     catalog = catalog_of(FORWARD.table)
     rules = HOLDING if kind == "held" else RULES
     first = [] if kind == "tombstones" else [static(b"before", BASE_US)]
@@ -163,7 +163,7 @@ def build(folder: Path, kind: str, rows: int) -> None:
 def run(folder: Path, case: str) -> Done:
     """The case, and the heartbeats after it until nothing more is due."""
     kind, record = CASES[case]
-    state = open_state(folder)
+    state = open_local_store(folder)
     rules = HOLDING if kind == "held" else RULES
     tables = [FORWARD.table, without_a()] if case == "column dropped" else [FORWARD.table]
     catalog = catalog_of(*tables)
@@ -177,7 +177,7 @@ def run(folder: Path, case: str) -> Done:
     return done
 
 
-def is_due(state: State, case: str) -> bool:
+def is_due(state: LocalStore, case: str) -> bool:
     if state.get(UNFINISHED) is not None:
         return True
     if case == "purge of tombstones":

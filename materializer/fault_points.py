@@ -1,12 +1,12 @@
-"""The places where a crash is tried: the one list that tests and the tables of docs/crashes.md are made from.
+"""Fault points: where tests crash a process. Tests and the tables of docs/crashes.md are made from this list.
 
-`reach(point)` does nothing, unless the environment named the point when the process began:
+`reach(point)` does nothing unless the environment named the point when the process started:
 
-    CDC_FAULT=after_commit          kill -9 of the process when it is reached
+    CDC_FAULT=after_commit          kill -9 of the process when the point is reached
     CDC_FAULT=after_commit:3        … the third time
     CDC_FAULT=after_commit:3:raise  … raise InjectedFaultError instead
-    CDC_FAULT=after_commit:3:stop   … SIGSTOP instead: a process that comes back after its successor
-    CDC_FAULT_ONCE=<file>           … and only if that file could be made: once for all processes
+    CDC_FAULT=after_commit:3:stop   … SIGSTOP instead: a process that continues after its successor has started
+    CDC_FAULT_ONCE=<file>           … and only if that file could be created: once for all processes
 """
 
 from __future__ import annotations
@@ -20,79 +20,83 @@ from typing import NamedTuple, TypeAlias
 
 
 class FaultPoint(Enum):
-    """A place in a task's protocol, in the order of its steps; the value tells what is true if the process dies there,
-    and what the partition's next task does.
+    """A point in a task's protocol, in the order of its steps. The value says what holds if the process dies there, and
+    what the raw partition's next task does.
     """
 
     BEFORE_INIT = "Nothing has happened."
-    AFTER_INIT = "The producer is initialised, which fenced the partition's former task; nothing else has happened."
-    AFTER_POSITION = "The committed position has been read; nothing has been done."
-    AFTER_ADOPT = "A new partition's first offset is committed; there is no state yet."
-    IN_FETCH = "Some files of a snapshot lie beside the local state; the next task throws them away."
-    BEFORE_RESTORE_SWAP = "A snapshot lies beside the local state, which it has not replaced yet."
-    IN_RESTORE_SWAP = "The local state is deleted; the next task fetches the snapshot again."
-    IN_RESTORE = "The local state is an ancestor of the committed version; the next task applies the changelogs left."
+    AFTER_INIT = "The producer is initialised, which fenced the raw partition's former task. Nothing more has happened."
+    AFTER_POSITION = "The committed position has been read. Nothing has been done."
+    AFTER_ADOPT = "A new raw partition's first offset is committed. There is no state yet."
+    IN_FETCH = "Some files of a snapshot are stored beside the local state. The next task deletes them."
+    BEFORE_RESTORE_SWAP = "A snapshot is stored beside the local state, which it has not replaced yet."
+    IN_RESTORE_SWAP = "The local state is deleted. The next task fetches the snapshot again."
+    IN_RESTORE = "The local state is an ancestor of the committed version. The next task applies the other changelogs."
     AFTER_RESTORE = "The local state is at the committed version."
     AFTER_FOLD = "A chunk is folded in memory only."
-    AFTER_PART_FOLD = "A part of a chunk, such as some rows of a partition's deletion, is folded in memory only."
-    IN_PRODUCE = "Some of a chunk's messages lie in an open transaction, which the next task aborts."
-    AFTER_PRODUCE = "All of a chunk's messages lie in an open transaction, which the next task aborts."
-    IN_WRITE = "A file of the checkpoint location lies under a temporary name, which nobody reads."
-    AFTER_CHANGELOG = "A changelog is stored that no commit names; the next task writes another one."
+    AFTER_PART_FOLD = "A part of a chunk, such as some rows of a partition deletion, is folded in memory only."
+    IN_PRODUCE = "Some of a chunk's messages are in an open transaction, which the next task aborts."
+    AFTER_PRODUCE = "All of a chunk's messages are in an open transaction, which the next task aborts."
+    IN_WRITE = "A file of the checkpoint location has a temporary name, which is never read."
+    AFTER_CHANGELOG = "A changelog is stored that no commit names. The next task writes another one."
     AFTER_SEND_OFFSETS = "The position is part of the open transaction, which the next task aborts."
-    AFTER_COMMIT = "Messages, position and version are true; the next task applies the changelog to the local state."
-    AFTER_APPLY = "The local state is at the committed version; the chunk is done."
-    AFTER_PART = "A part of a chunk is done; the next task goes on behind it, within a message if it stands there."
-    BEFORE_UPLOAD = "A copy of the local state lies beside it; the next snapshot makes another one."
-    IN_UPLOAD = "Some of a snapshot's files are stored without a manifest: nobody sees them."
-    AFTER_UPLOAD = "All of a snapshot's files are stored without a manifest: nobody sees them."
-    AFTER_SNAPSHOT = "A snapshot is stored; what it replaces has not been deleted."
-    IN_CLEANUP = "Old changelogs have been deleted, old snapshots have not."
-    AFTER_MANIFESTS = "Old snapshots' manifests have been deleted, their files have not."
-    AFTER_CLEANUP = "What nothing refers to has been deleted."
+    AFTER_COMMIT = (
+        "Messages, position and version are committed. The next task applies the changelog to the local state."
+    )
+    AFTER_APPLY = "The local state is at the committed version. The chunk is done."
+    AFTER_PART = "A part of a chunk is done. The next task continues after it, within a message if necessary."
+    BEFORE_UPLOAD = "A copy of the local state is stored beside it. The next snapshot makes another copy."
+    IN_UPLOAD = "Some of a snapshot's files are stored without a manifest: they are not used."
+    AFTER_UPLOAD = "All of a snapshot's files are stored without a manifest: they are not used."
+    AFTER_SNAPSHOT = "A snapshot is stored. The files that it replaces are not deleted yet."
+    IN_CLEANUP = "Old changelogs are deleted, old snapshots are not."
+    AFTER_MANIFESTS = "The manifests of old snapshots are deleted, their files are not."
+    AFTER_CLEANUP = "All unreferenced files are deleted."
 
 
 class ReshardPoint(Enum):
-    """As FaultPoint, but of `state reshard`. The command is then run again."""
+    """As FaultPoint, for `state reshard`, which is run again."""
 
     AFTER_CATCH_UP = (
-        "The old partitions are at the first message that needs the new ones; nothing else has changed. The next run "
-        "finds that message again."
+        "The old raw partitions are folded up to the first message that needs the new ones. Nothing else has changed. "
+        "The next run finds that message again."
     )
-    AFTER_MARK = "Some positions are marked, which stops the job; the state is unchanged. The next run marks all."
-    IN_REDISTRIBUTION = "Some target states are stored that no position names; the next run stores others."
-    BEFORE_SWITCH = "All target states are stored that no position names; the next run stores others."
+    AFTER_MARK = (
+        "Some positions are marked, which stops the job. The state is unchanged. The next run marks all positions."
+    )
+    IN_REDISTRIBUTION = "Some new states are stored that no position names. The next run stores others."
+    BEFORE_SWITCH = "All new states are stored, but no position names them. The next run stores others."
     IN_COMMIT = "All positions are in an open transaction, which the next run aborts."
-    AFTER_SWITCH = "The target states are committed; the next run folds their backlog."
-    IN_FOLD = "A fold's messages, its changelog and its position are in an open transaction, which the next run aborts."
-    IN_BACKLOG = "A part of the backlog is folded; the next run folds all of it again, which changes nothing twice."
-    AFTER_FINISH = "The reshard is complete; the next run has nothing to do."
+    AFTER_SWITCH = "The new states are committed. The next run folds the backlog of raw messages."
+    IN_FOLD = "A fold's messages and its position are in an open transaction, which the next run aborts."
+    IN_BACKLOG = "Some of the backlog is folded. The next run folds all of it again, which changes nothing twice."
+    AFTER_FINISH = "Everything is done. The next run has nothing to do."
 
 
 class RebuildPoint(Enum):
-    """As ReshardPoint, but of `rebuild`."""
+    """As ReshardPoint, for `rebuild`."""
 
     POSITION_MARKED = (
-        "Some positions are set after all raw messages and marked, which stops the job; the next run keeps these and "
+        "Some positions are moved after all raw messages and marked, which stops the job. The next run keeps these and "
         "sets the others."
     )
-    ROWS_SENT = "The deletions of some rows are in an open transaction, which the next run aborts; it sends them again."
-    ROWS_ENDED = "Readers of the change topic have no rows; the next run finds no rows to delete."
-    STATE_DELETED = "Some states are deleted; the next run deletes the rest."
-    STATE_BEGUN = "Some new states are stored; the next run deletes and stores them again."
-    POSITIONS_SENT = "The positions without their marks are in an open transaction, which the next run aborts."
-    REBUILD_DONE = "The rebuild is complete. Another run rebuilds the table once more."
+    ROWS_SENT = "The deletions of some rows are in an open transaction, which the next run aborts. It sends them again."
+    ROWS_ENDED = "Consumers of the change topic have no rows. The next run finds no rows to delete."
+    STATE_DELETED = "Some states are deleted. The next run deletes the others."
+    STATE_BEGUN = "Some new states are stored. The next run deletes them and stores them again."
+    POSITIONS_SENT = "The positions without marks are in an open transaction, which the next run aborts."
+    REBUILD_DONE = "Everything is done. Another run rebuilds the table once more."
 
 
 AnyPoint: TypeAlias = FaultPoint | ReshardPoint | RebuildPoint
 
 
 class InjectedFaultError(Exception):
-    """What `reach` raises where the environment says `raise`."""
+    """Raised by `reach` if the environment says `raise`."""
 
 
 class Fault(NamedTuple):
-    """The `nth` time that `point` is reached, `action` (kill, stop or raise); 0 only counts what is reached."""
+    """When `point` is reached for the `nth` time, do `action` (kill, stop or raise). 0 only counts the points."""
 
     point: AnyPoint
     nth: int
@@ -100,7 +104,7 @@ class Fault(NamedTuple):
 
 
 def parse(text: str) -> Fault:
-    """A fault as CDC_FAULT gives it."""
+    """A fault from the value of CDC_FAULT."""
     name, _, rest = text.partition(":")
     count, _, action = rest.partition(":")
     points = next(each for each in (FaultPoint, ReshardPoint, RebuildPoint) if name.upper() in each.__members__)
@@ -112,7 +116,7 @@ reached: Counter[AnyPoint] = Counter()
 
 
 def reach(point: AnyPoint) -> None:
-    """Called where `point` is, at some for each message; see the module's text."""
+    """Called at each fault point, at some for each message. See the module's docstring."""
     if armed is None:
         return
     reached[point] += 1

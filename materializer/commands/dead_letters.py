@@ -13,23 +13,23 @@ from cdc_program.errors import CdcError, Code
 from cdc_program.registry import RegistryClient
 from materializer.commands.stored_partitions import read_positions
 from materializer.fold.row_updates import decode_record, read_update
-from materializer.job.open_partitions import table_catalog
 from materializer.job.planner import raw_topic_pattern
+from materializer.job.processor import table_catalog
 from materializer.job.table_schemas import read_table_schemas
 from materializer.kafka import Topics, send_all
-from materializer.output.dead_letters import standing
+from materializer.output.dead_letters import unresolved_dead_letters
 from materializer.records import Message, RawRecord, UnreadableError
 
 if TYPE_CHECKING:
     from cdc_program.settings import KafkaSettings, Settings
-    from materializer.output.dead_letters import StandingLetter
+    from materializer.output.dead_letters import UnresolvedDeadLetter
     from materializer.rows.catalog import TableCatalog
 
 
 def list_dead_letters(settings: Settings, table: str | None) -> None:
     """Print the dead-lettered messages of a table, or of all tables."""
     for topic in find_raw_topics(settings.kafka, table):
-        for letter in standing(settings.kafka, topic):
+        for letter in unresolved_dead_letters(settings.kafka, topic):
             click.echo(_describe(letter))
 
 
@@ -40,7 +40,7 @@ def replay_dead_letters(settings: Settings, table: str | None) -> None:
     for topic in find_raw_topics(settings.kafka, table):
         catalog = table_catalog(table_schemas.for_table(table_of(topic)), {})
         messages = []
-        for letter in standing(settings.kafka, topic):
+        for letter in unresolved_dead_letters(settings.kafka, topic):
             problem = _find_problem(letter, catalog)
             click.echo(f"{_describe(letter)}: {problem or 'sent again'}")
             if problem is None:
@@ -51,7 +51,7 @@ def replay_dead_letters(settings: Settings, table: str | None) -> None:
 def discard_dead_letter(settings: Settings, letter_id: str) -> None:
     """Declare that a message never came from a publisher, so that nothing is missing without it."""
     for topic in find_raw_topics(settings.kafka, None):
-        for letter in standing(settings.kafka, topic):
+        for letter in unresolved_dead_letters(settings.kafka, topic):
             if letter.id == letter_id:
                 send_all(settings.kafka, _make_discards(settings, letter))
                 click.echo(f"{_describe(letter)}: discarded")
@@ -76,13 +76,13 @@ def find_raw_topics(settings: KafkaSettings, table: str | None) -> list[str]:
     return [wanted]
 
 
-def _describe(letter: StandingLetter) -> str:
+def _describe(letter: UnresolvedDeadLetter) -> str:
     """Without the key, which is data."""
     time = datetime.fromtimestamp(letter.timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
     return f"{letter.id} {letter.where} offset {letter.offset} at {time}: {letter.reason}"
 
 
-def _find_problem(letter: StandingLetter, catalog: TableCatalog) -> str | None:
+def _find_problem(letter: UnresolvedDeadLetter, catalog: TableCatalog) -> str | None:
     """Why the message still cannot be read; None if it can be."""
     record = RawRecord(letter.key, letter.value, letter.offset, letter.timestamp_ms)
     try:
@@ -96,7 +96,7 @@ def _find_problem(letter: StandingLetter, catalog: TableCatalog) -> str | None:
     return None
 
 
-def _make_discards(settings: Settings, letter: StandingLetter) -> list[Message]:
+def _make_discards(settings: Settings, letter: UnresolvedDeadLetter) -> list[Message]:
     """Gap messages without a file name, under the message's own key. They clear the gap that the message has left.
 
     The gap is in the raw partition that had the message. After a reshard it is in the raw partition that the key now

@@ -9,10 +9,10 @@ import click
 
 from materializer.commands.stored_partitions import list_stored_partitions, read_positions
 from materializer.exactly_once.position import Position
-from materializer.job.open_partitions import file_store
+from materializer.job.wiring import object_store
 from materializer.kafka import Topics
 from materializer.records import RawPartition
-from materializer.store.checkpoints import PartitionHistory
+from materializer.store.checkpoints import CheckpointStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,14 +52,14 @@ def list_states(settings: Settings, *, as_json: bool) -> None:
 
 
 def _read_states(settings: Settings) -> Iterator[StoredState]:
-    store, group = file_store(settings.materializer), settings.materializer.group_id
+    store, group = object_store(settings.materializer), settings.materializer.group_id
     raw_partitions = list_stored_partitions(store, group)
     positions = read_positions(settings, raw_partitions)
     topics = Topics(settings.kafka)
     counts = topics.partition_counts()
     bounds = topics.bounds([each for each in raw_partitions if each.partition < counts.get(each.topic, 0)])
     for raw_partition in raw_partitions:
-        changelogs, snapshots, files = PartitionHistory(store, group, raw_partition).entries()
+        changelogs, snapshots, files = CheckpointStore(store, group, raw_partition).entries()
         yield StoredState(
             raw_partition,
             positions.get(raw_partition),

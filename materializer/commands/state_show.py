@@ -18,8 +18,9 @@ from cdc_messages.topics import partition_for, raw_topic
 from cdc_messages.update_json import deletion_json, update_json
 from cdc_program.errors import CdcError, Code
 from materializer.commands.stored_partitions import read_positions
-from materializer.job.open_partitions import file_store, table_catalog
+from materializer.job.processor import table_catalog
 from materializer.job.table_schemas import read_table_schemas
+from materializer.job.wiring import object_store
 from materializer.kafka import Topics
 from materializer.records import RawPartition
 from materializer.rows.keys import (
@@ -33,9 +34,9 @@ from materializer.rows.keys import (
 from materializer.rows.overlay import Overlay
 from materializer.rows.partition_state import RowCodec, decode_facts, with_dropped_columns
 from materializer.rows.range_tombstones import decode_range
-from materializer.store.checkpoints import PartitionHistory
+from materializer.store.checkpoints import CheckpointStore
 from materializer.store.restore import restore
-from materializer.store.rocksdb import open_state
+from materializer.store.rocksdb import open_local_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,10 +66,10 @@ def show_cassandra_partition(settings: Settings, table: str, key: Sequence[str],
         raise CdcError(
             Code.STATE_MISMATCH, f"The group has no offset for {raw_partition}.", "Set group_id to the job's group."
         )
-    store = file_store(settings.materializer)
-    history = PartitionHistory(store, settings.materializer.group_id, raw_partition)
+    store = object_store(settings.materializer)
+    history = CheckpointStore(store, settings.materializer.group_id, raw_partition)
     temporary = tempfile.TemporaryDirectory(prefix="cassandra-materializer-")
-    with temporary as folder, closing(open_state(Path(folder))) as state:
+    with temporary as folder, closing(open_local_store(Path(folder))) as state:
         restore(state, history, position.version)
         shown = cassandra_partition_json(state, catalog, partition_key, with_values=with_values)
     click.echo(json.dumps(shown, indent=2))

@@ -9,8 +9,8 @@ import click
 
 from cdc_program.errors import CdcError, Code
 from materializer.commands.stored_partitions import list_stored_partitions, read_positions
-from materializer.job.open_partitions import file_store
-from materializer.store.checkpoints import GoneError, PartitionHistory
+from materializer.job.wiring import object_store
+from materializer.store.checkpoints import CheckpointStore, MissingFileError
 from materializer.store.versions import NOTHING, MissingVersionError, plan_restore
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def verify_states(settings: Settings, names: Sequence[str]) -> None:
 
     CdcError(STATE_DAMAGED) at the end if any file is missing or damaged.
     """
-    store = file_store(settings.materializer)
+    store = object_store(settings.materializer)
     group = settings.materializer.group_id
     raw_partitions = [each for each in list_stored_partitions(store, group) if not names or str(each) in names]
     unknown = set(names) - {str(each) for each in raw_partitions}
@@ -54,7 +54,7 @@ def verify_states(settings: Settings, names: Sequence[str]) -> None:
     damaged = 0
     for raw_partition in raw_partitions:
         position = positions[raw_partition]
-        verdict = verify_state(PartitionHistory(store, group, raw_partition), position and position.version)
+        verdict = verify_state(CheckpointStore(store, group, raw_partition), position and position.version)
         damaged += bool(verdict.problems)
         _print_verdict(raw_partition, verdict)
     if damaged:
@@ -73,7 +73,7 @@ def _print_verdict(raw_partition: RawPartition, verdict: Verdict) -> None:
         click.echo(f"    {problem}")
 
 
-def verify_state(history: PartitionHistory, committed: str | None) -> Verdict:
+def verify_state(history: CheckpointStore, committed: str | None) -> Verdict:
     """Check that every file can be read and is intact, and that changelogs lead to the committed version.
 
     The changelogs start at a snapshot or at nothing. Files that a running job deletes during the check are no problem.
@@ -113,7 +113,7 @@ class _Files:
         """The content; None if the file is gone or damaged, which is recorded."""
         try:
             return read()
-        except GoneError as error:
+        except MissingFileError as error:
             self.gone.append(str(error))
         except CdcError as error:
             self.problems.append(error.problem)

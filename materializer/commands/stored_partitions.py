@@ -10,10 +10,10 @@ from materializer.records import RawPartition
 if TYPE_CHECKING:
     from cdc_program.settings import Settings
     from materializer.exactly_once.position import Position
-    from materializer.store.object_store import FileStore
+    from materializer.store.object_store import ObjectStore
 
 
-def list_stored_partitions(store: FileStore, group: str) -> list[RawPartition]:
+def list_stored_partitions(store: ObjectStore, group: str) -> list[RawPartition]:
     """The raw partitions that have a folder in the checkpoint location."""
     names = (name.rpartition("-") for name in store.folders(group))
     return sorted(RawPartition(topic, int(number)) for topic, _, number in names if topic and number.isdigit())

@@ -1,4 +1,4 @@
-"""A raw partition's messages in chunks, each of which becomes one transaction."""
+"""A raw partition's messages in chunks. Each chunk becomes one transaction, or several."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ if TYPE_CHECKING:
     from materializer.records import RawRecord
 
 
-class ChunkBounds(NamedTuple):
-    """A chunk ends when it has as many bytes of keys and values, or messages, or was collected for as long."""
+class ChunkSettings(NamedTuple):
+    """A chunk ends when it has this many bytes of keys and values, or messages, or was collected for this long."""
 
     max_bytes: int
-    max_rows: int
+    max_messages: int
     max_seconds: float
 
 
 def chunks(
-    records: Iterable[RawRecord], bounds: ChunkBounds, clock: Callable[[], float] = time.monotonic
+    records: Iterable[RawRecord], settings: ChunkSettings, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[list[RawRecord]]:
-    """The records, none left out, in chunks of at least one; the message that reaches a bound still belongs to it."""
+    """All records, in chunks of at least one. The message that reaches a limit still belongs to the chunk."""
     chunk: list[RawRecord] = []
     size = 0
-    end = clock() + bounds.max_seconds
+    end = clock() + settings.max_seconds
     for record in records:
         chunk.append(record)
         size += len(record.key) + len(record.value)
-        if size >= bounds.max_bytes or len(chunk) >= bounds.max_rows or clock() >= end:
+        if size >= settings.max_bytes or len(chunk) >= settings.max_messages or clock() >= end:
             yield chunk
             chunk, size = [], 0
-            end = clock() + bounds.max_seconds
+            end = clock() + settings.max_seconds
     if chunk:
         yield chunk

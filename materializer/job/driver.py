@@ -16,10 +16,9 @@ from materializer.job.worker_loop import BatchTask
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from cdc_program.settings import Settings
-    from materializer.exactly_once.partition_task import Work
     from materializer.job.plan import BatchPlan
     from materializer.job.planner import Planner
     from materializer.job.worker_loop import TaskResult
@@ -45,19 +44,11 @@ class Workers(Protocol):
 class BatchDriver:
     """Runs batch after batch. CdcError if it cannot continue."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        planner: Planner,
-        stop: threading.Event,
-        workers: Workers,
-        make_work: Callable[[BatchPlan, str], Work] | None = None,
-    ) -> None:
+    def __init__(self, settings: Settings, planner: Planner, stop: threading.Event, workers: Workers) -> None:
         self._planner = planner
         self._stop = stop
         self._workers = workers
         self._settings = settings.materializer
-        self._make_work = make_work
         self._placement = Placement()
         self._log = BatchLog()
         self._offset_refresh = OffsetRefresh(settings)
@@ -116,7 +107,7 @@ class BatchDriver:
             for worker, assigned in self._placement.assign(raw_partitions, workers).items()
             if assigned
         }
-        return self._workers.run_task(BatchTask(plan, self._make_work), assignments)
+        return self._workers.run_task(BatchTask(plan), assignments)
 
     def _refresh_offsets(self, plan: BatchPlan) -> None:
         """Refresh the offsets of idle raw partitions while no task commits any."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from cdc_program.errors import CdcError, Code
-from materializer.exactly_once.position import Position, check_free
-from materializer.kafka import DEFAULT_LIMITS, GroupPositions, PartitionProducer, driver_errors
+from materializer.exactly_once.position import Position, check_no_command
+from materializer.kafka import PRODUCER_DEFAULTS, GroupPositions, PartitionProducer, driver_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -37,7 +37,7 @@ class OffsetRefresh:
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._kafka, self._group = settings.kafka, settings.materializer.group_id
         self._period = settings.materializer.offset_refresh_hours * 3600
-        self._limits = DEFAULT_LIMITS._replace(transaction_seconds=settings.materializer.transaction_timeout_seconds)
+        self._limits = PRODUCER_DEFAULTS._replace(transaction_seconds=settings.materializer.transaction_timeout_seconds)
         self._clock = clock
         self._next = clock()
         self._seen: dict[RawPartition, _Seen] = {}
@@ -85,8 +85,8 @@ class OffsetRefresh:
         position = positions.read([raw_partition])[raw_partition]
         if position is None:
             raise _lost_offset(self._group, raw_partition)
-        check_free(position, raw_partition)  # a command's positions must stay as they are
-        position = position._replace(renewals=position.renewals + 1)
+        check_no_command(position, raw_partition)  # a command's positions must stay as they are
+        position = position._replace(refreshes=position.refreshes + 1)
         producer.begin()
         producer.send_position(position)
         producer.commit()

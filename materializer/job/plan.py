@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_program.settings import KafkaSettings, MaterializerSettings
+from materializer.job.processor import table_processor
 from materializer.records import RawPartition, TopicShape
+
+if TYPE_CHECKING:
+    from materializer.exactly_once.processor import Processor
 
 
 class TableSchema(NamedTuple):
@@ -57,6 +61,15 @@ class BatchPlan:
     kafka: KafkaSettings
     materializer: MaterializerSettings
     shapes: Mapping[str, TopicShape] = field(default_factory=dict)
+
+    def processor(self, raw_topic: str) -> Processor:
+        """What is done with the raw topic's messages. CdcError(SCHEMA_UNKNOWN) if it has no plan."""
+        return table_processor(self, raw_topic)
+
+    def with_partition_count(self, raw_topic: str, partitions: int) -> BatchPlan:
+        """This plan as if the raw topic had this many partitions."""
+        topic = replace(self.topics[raw_topic], raw_partitions=partitions)
+        return replace(self, topics={**self.topics, raw_topic: topic})
 
 
 class Assignment(NamedTuple):

@@ -66,7 +66,7 @@ class Planner:
             self._check_shape(topic, shape)
         for raw_partition, position in positions.items():
             if position is not None:
-                check_topic(position, *shapes[raw_partition.topic], raw_partition)
+                check_topic(position, shapes[raw_partition.topic], raw_partition)
                 check_offset(raw_partition, position.offset, bounds[raw_partition])
 
     def _find_raw_topics(self) -> list[str]:

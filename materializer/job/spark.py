@@ -23,18 +23,16 @@ from pyspark import SparkConf, SparkContext
 from cdc_program.errors import CdcError, Code
 from cdc_program.registry import RegistryClient
 from materializer.job.driver import BatchDriver
-from materializer.job.open_partitions import file_store
 from materializer.job.planner import Planner
 from materializer.job.spark_conf import is_submitted, session_options
 from materializer.job.spark_workers import SparkWorkers, spark_errors, spark_failed
+from materializer.job.wiring import object_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from types import FrameType
 
     from cdc_program.settings import Settings
-    from materializer.exactly_once.partition_task import Work
-    from materializer.job.plan import BatchPlan
 
 _logger = structlog.get_logger(__name__)
 _RETRY_SECONDS = 0.5
@@ -43,17 +41,17 @@ _END_SECONDS = _LAST_BATCH_SECONDS + 30.0
 _BEFORE_SPARK = 100  # a priority: Spark ends its context at 40, the highest of Hadoop's file systems is 10
 
 
-def run_job(settings: Settings, make_work: Callable[[BatchPlan, str], Work] | None = None) -> None:
+def run_job(settings: Settings) -> None:
     """Materialize until SIGTERM or SIGINT. CdcError if it cannot continue."""
     stop = threading.Event()
     with _stop_signals(stop), RegistryClient(settings.registry) as registry:
         planner = Planner(settings, registry)
         planner.check_settings()
-        file_store(settings.materializer).check()
+        object_store(settings.materializer).check()
         _check_positions(planner, settings)  # so that errors show before Spark starts
         registry.check_reachable()
         with _spark_context(settings) as context:
-            driver = BatchDriver(settings, planner, stop, SparkWorkers(context), make_work)
+            driver = BatchDriver(settings, planner, stop, SparkWorkers(context))
             _logger.info("ready")
             with _stop_in_time(context, stop):
                 driver.run_until_stopped()

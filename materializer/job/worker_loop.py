@@ -15,15 +15,14 @@ from cdc_program.errors import CdcError
 from materializer.exactly_once.partition_task import Report
 from materializer.exactly_once.position import check_offset, check_shape
 from materializer.job.backlog import RawBacklog
-from materializer.job.open_partitions import close_partition, run_partition, table_work
-from materializer.kafka import RawReader, ReadBounds, Topics
+from materializer.job.open_partitions import OpenPartitions
+from materializer.kafka import RawReader, ReadBudget, Topics
 from materializer.records import RawPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from cdc_program.settings import KafkaSettings, MaterializerSettings
-    from materializer.exactly_once.partition_task import Work
     from materializer.job.plan import Assignment, BatchPlan, TopicPlan
 
 
@@ -51,17 +50,16 @@ class TaskResult(NamedTuple):
 
 
 class BatchTask:
-    """The function that Spark runs in the workers. `make_work` gives what folds a topic's messages."""
+    """The function that Spark runs in the workers."""
 
-    def __init__(self, plan: BatchPlan, make_work: Callable[[BatchPlan, str], Work] | None = None) -> None:
+    def __init__(self, plan: BatchPlan) -> None:
         self._plan = plan
-        self._make_work = make_work or table_work
 
     def __call__(self, assignments: Iterable[Assignment]) -> Iterator[TaskResult]:
         """The results of the raw partitions that were folded or failed. Spark handles any exception but CdcError."""
         os.umask(0o077)
         for assignment in assignments:
-            yield from _poll_loop(self._plan).run_batch(self._plan, assignment, self._make_work)
+            yield from _poll_loop(self._plan).run_batch(self._plan, assignment)
 
 
 class PollLoop:
@@ -71,13 +69,12 @@ class PollLoop:
         self._poll_seconds = max(settings.trigger_interval_ms / 1000, _MIN_POLL_SECONDS)
         self._reader = RawReader(kafka, settings.group_id, int(500 * self._poll_seconds))
         self._topics = Topics(kafka)
+        self._open_partitions = OpenPartitions()
         self._backlog = RawBacklog(max_heartbeat_wait(settings), _MAX_HEARTBEATS)
         self._plans: dict[str, TopicPlan] = {}
         self._results: dict[RawPartition, TaskResult] = {}
 
-    def run_batch(
-        self, plan: BatchPlan, assignment: Assignment, make_work: Callable[[BatchPlan, str], Work]
-    ) -> list[TaskResult]:
+    def run_batch(self, plan: BatchPlan, assignment: Assignment) -> list[TaskResult]:
         """Poll at least once, until the time is over or a raw partition fails."""
         end = time.monotonic() + assignment.seconds
         self._results = {}
@@ -86,7 +83,7 @@ class PollLoop:
         except CdcError as error:
             return [TaskResult(assignment.raw_partitions[0], None, error)]
         while True:
-            self._poll_and_fold(plan, assignment, make_work)
+            self._poll_and_fold(plan, assignment)
             if time.monotonic() >= end or any(result.error for result in self._results.values()):
                 return list(self._results.values())
 
@@ -95,7 +92,7 @@ class PollLoop:
         assigned = set(assignment.raw_partitions)
         for raw_partition in self._backlog.raw_partitions - assigned:
             self._forget(raw_partition)
-            close_partition(raw_partition)
+            self._open_partitions.close(raw_partition)
         added = assigned - self._backlog.raw_partitions
         positions = self._reader.positions(added)
         self._reader.add({each: 0 if position is None else position.offset for each, position in positions.items()})
@@ -106,25 +103,23 @@ class PollLoop:
                 self._backlog.mark_ready(topic)
         self._plans = plan.topics
 
-    def _poll_and_fold(
-        self, plan: BatchPlan, assignment: Assignment, make_work: Callable[[BatchPlan, str], Work]
-    ) -> None:
+    def _poll_and_fold(self, plan: BatchPlan, assignment: Assignment) -> None:
         """Read for a while. Then fold all active raw partitions, and the idle ones that are ready."""
         settings = plan.materializer
-        if not self._poll(ReadBounds(assignment.max_messages, _READ_CHUNKS * settings.chunk_max_bytes)):
+        if not self._poll(ReadBudget(assignment.max_messages, _READ_CHUNKS * settings.chunk_max_bytes)):
             return
         started = time.monotonic()
         active = self._backlog.active()
         if not self._check_topics(plan, active):
             return
-        self._fold_all(_ACTIVE_SECONDS, active, plan, make_work)
+        self._fold_all(_ACTIVE_SECONDS, active, plan)
         idle_seconds = max(_IDLE_SECONDS, time.monotonic() - started)
-        self._fold_all(idle_seconds, self._backlog.ready_idle(time.monotonic()), plan, make_work)
+        self._fold_all(idle_seconds, self._backlog.ready_idle(time.monotonic()), plan)
 
-    def _poll(self, bounds: ReadBounds) -> bool:
+    def _poll(self, bounds: ReadBudget) -> bool:
         """Read new messages. False if a raw partition has lost messages."""
         messages, size = self._backlog.active_size
-        left = ReadBounds(bounds.messages - messages, bounds.bytes - size)
+        left = ReadBudget(bounds.messages - messages, bounds.bytes - size)
         try:
             records, lost = self._reader.read(left, 0 if messages else self._poll_seconds)
         except CdcError as error:
@@ -156,24 +151,18 @@ class PollLoop:
             return False
         return True
 
-    def _fold_all(
-        self,
-        seconds: float,
-        raw_partitions: list[RawPartition],
-        plan: BatchPlan,
-        make_work: Callable[[BatchPlan, str], Work],
-    ) -> None:
+    def _fold_all(self, seconds: float, raw_partitions: list[RawPartition], plan: BatchPlan) -> None:
         """Fold one raw partition after another, until the time is over."""
         end = time.monotonic() + seconds
         for raw_partition in raw_partitions:
-            self._fold(raw_partition, plan, make_work)
+            self._fold(raw_partition, plan)
             if time.monotonic() >= end:
                 return
 
-    def _fold(self, raw_partition: RawPartition, plan: BatchPlan, make_work: Callable[[BatchPlan, str], Work]) -> None:
+    def _fold(self, raw_partition: RawPartition, plan: BatchPlan) -> None:
         records = self._backlog.first_records(raw_partition, plan.materializer.chunk_max_messages)
         try:
-            report = run_partition(plan, raw_partition, records, make_work(plan, raw_partition.topic))
+            report = self._open_partitions.process(plan, raw_partition, records)
         except CdcError as error:
             self._fail(raw_partition, error)
             return

@@ -1,4 +1,4 @@
-"""What all clients of the materializer share: their properties, and what becomes of their errors."""
+"""What the materializer's Kafka clients share: properties, and the translation of errors."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ TIMEOUT = 30.0
 _AT_ONCE = 1000
 _POLL_SECONDS = 0.5
 QUICK = {
-    # Measured: a new client is ready in 15 instead of 55 ms. While no broker is left it tries 60 to 80 times a second
-    # for 3 % of a core: librdkafka begins its waits anew each time (docs/decisions/0020).
+    # Measured: a new client is ready in 15 instead of 55 ms. While no broker is up it tries 60 to 80 times a second,
+    # which takes 3 % of a core: librdkafka restarts its backoff each time (docs/decisions/0020).
     "reconnect.backoff.ms": 5,
     "reconnect.backoff.max.ms": 1000,
     "retry.backoff.ms": 10,
 }
-MAY_GO_AWAY = {
+TRANSIENT_ERRORS = {
     KafkaError._TRANSPORT,  # noqa: SLF001 - librdkafka's own codes begin with an underscore
     KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
     KafkaError._TIMED_OUT,  # noqa: SLF001
     KafkaError._RESOLVE,  # noqa: SLF001
-    KafkaError._DESTROY_BROKER,  # noqa: SLF001 - a connection that the client has given up for another
+    KafkaError._DESTROY_BROKER,  # noqa: SLF001 - a connection that the client has replaced
     KafkaError._WAIT_COORD,  # noqa: SLF001
     KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - a broker that has just started may not know its partitions yet
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
@@ -59,12 +59,12 @@ _FENCED = {
 
 @contextmanager
 def driver_errors(doing: str) -> Iterator[None]:
-    """Turns KafkaException into CdcError: KAFKA_UNREACHABLE where it may go away, KAFKA_REFUSED where it says no."""
+    """Turns KafkaException into CdcError: KAFKA_UNREACHABLE for transient errors, KAFKA_REFUSED for all others."""
     try:
         yield
     except KafkaException as exception:
         error: KafkaError = exception.args[0]
-        if error.code() in MAY_GO_AWAY:
+        if error.code() in TRANSIENT_ERRORS:
             raise CdcError(
                 Code.KAFKA_UNREACHABLE,
                 f"Kafka does not answer: cannot {doing}: {error.str()}.",
@@ -73,13 +73,13 @@ def driver_errors(doing: str) -> Iterator[None]:
         raise CdcError(
             Code.KAFKA_REFUSED,
             f"Kafka refuses to {doing}: {error.str()}.",
-            "Grant the materializer's user the rights that docs/security.md lists.",
+            "Grant the materializer's user the rights listed in docs/security.md.",
         ) from exception
 
 
 @contextmanager
 def command_errors(doing: str) -> Iterator[None]:
-    """As `driver_errors`, and CdcError(STATE_MISMATCH) where another process has fenced this one."""
+    """As `driver_errors`, and CdcError(STATE_MISMATCH) if another process has fenced this one."""
     with driver_errors(doing):
         try:
             yield
@@ -88,26 +88,26 @@ def command_errors(doing: str) -> Iterator[None]:
                 raise
             raise CdcError(
                 Code.STATE_MISMATCH,
-                f"Another process has taken a raw partition over: cannot {doing}.",
+                f"Another process has taken over a raw partition: cannot {doing}.",
                 "Stop the materializer, and any other command of this group; then run it again.",
             ) from exception
 
 
 def batches(consumer: Consumer) -> Iterator[list[Message]]:
-    """What comes to a consumer WITHOUT_GROUP that is told its partitions: messages, and those that say by the error
-    _PARTITION_EOF that there are no more of a partition. KafkaException, also where neither comes for long.
+    """The messages of a consumer WITHOUT_GROUP that has its partitions assigned, those with the error _PARTITION_EOF at
+    the end of a partition included. KafkaException, also if nothing arrives for TIMEOUT.
     """
     waited_until = time.monotonic() + TIMEOUT
     while time.monotonic() < waited_until:
-        batch = [each for each in consumer.consume(_AT_ONCE, _POLL_SECONDS) if not _is_of_the_group(each)]
+        batch = [each for each in consumer.consume(_AT_ONCE, _POLL_SECONDS) if not _is_group_refusal(each)]
         if batch:
             yield batch
-            waited_until = time.monotonic() + TIMEOUT  # not counting what its reader took
+            waited_until = time.monotonic() + TIMEOUT  # without the time that the caller took
     raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
 
 
-def _is_of_the_group(message: Message) -> bool:
-    """Who may not use the group reads all the same. KafkaException for any other error but the end of a partition."""
+def _is_group_refusal(message: Message) -> bool:
+    """Reading without a group works without the right to use it. KafkaException for any error but these two."""
     error = message.error()
     if error is None or error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
         return False
@@ -119,7 +119,7 @@ def _is_of_the_group(message: Message) -> bool:
 def timeout_refused(seconds: float, allowed: str) -> CdcError:
     return CdcError(
         Code.TRANSACTION_TIMEOUT,
-        f"materializer.transaction_timeout_seconds is {seconds:g}; that is more than the brokers' "
+        f"materializer.transaction_timeout_seconds is {seconds:g}, which is more than the brokers' "
         f"transaction.max.timeout.ms{allowed}.",
-        "Set it to less, or raise transaction.max.timeout.ms on every broker.",
+        "Lower it, or raise transaction.max.timeout.ms on every broker.",
     )

@@ -1,7 +1,8 @@
-"""Single partitions that are read to an end, for the commands: their messages are fetched as they are asked for."""
+"""Reading single partitions to an end, for the commands. Messages are fetched as they are needed."""
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
@@ -18,41 +19,41 @@ if TYPE_CHECKING:
     from cdc_program.settings import KafkaSettings
     from materializer.records import RawPartition, RawRecord
 
-_READ_AHEAD_KBYTES = 4096  # of one partition; several are read at a time
+_READ_AHEAD_KBYTES = 4096  # for each partition; several are read at the same time
 
 
 def read_partition(settings: KafkaSettings, topic: str, partition: int) -> Iterator[tuple[bytes, bytes | None]]:
-    """The committed messages of a partition as far as its end is when it is reached: (key, value). KafkaException."""
-    for message in _messages(settings, TopicPartition(topic, partition, OFFSET_BEGINNING)):
-        if message is None:
-            return
+    """The committed messages, (key, value), of a partition up to its end at the time it is reached. KafkaException."""
+    for message in _messages(settings, TopicPartition(topic, partition, OFFSET_BEGINNING), None):
         key, value = message.key(), message.value()
         yield bytes(key or b""), None if value is None else bytes(value)
 
 
-def read_raw(settings: KafkaSettings, partition: RawPartition, first: int, end: int) -> Iterator[RawRecord]:
-    """The records of a raw partition with offsets in [first, end), of which the last is waited for. KafkaException."""
-    if first >= end:
-        return
-    for message in _messages(settings, TopicPartition(*partition, first)):
-        if message is None:
-            continue
-        record = raw_record(message)
-        if record.offset < end:
-            yield record
-        if record.offset >= end - 1:
-            return
+def read_raw(settings: KafkaSettings, raw_partition: RawPartition, first: int, end: int) -> Iterator[RawRecord]:
+    """The records of a raw partition with offsets in [first, end). Waits for the last one. KafkaException."""
+    if first < end:
+        yield from map(raw_record, _messages(settings, TopicPartition(*raw_partition, first), end))
 
 
-def _messages(settings: KafkaSettings, start: TopicPartition) -> Iterator[Message | None]:
-    """The committed messages from there on, and None whenever there are no more; KafkaException where none comes for
-    long, and where that offset is not there.
+def _messages(settings: KafkaSettings, start: TopicPartition, end: int | None) -> Iterator[Message]:
+    """The committed messages before the offset `end`, or before the end of the partition if `end` is None.
+
+    KafkaException if none arrives in time, or if the first offset does not exist.
     """
-    bounds = {"queued.max.messages.kbytes": _READ_AHEAD_KBYTES, "auto.offset.reset": "error"}
-    consumer = Consumer({**client_config(settings), **QUICK, **WITHOUT_GROUP, **bounds})
+    own = {"queued.max.messages.kbytes": _READ_AHEAD_KBYTES, "auto.offset.reset": "error"}
+    consumer = Consumer({**client_config(settings), **QUICK, **WITHOUT_GROUP, **own})
     try:
         consumer.assign([start])
-        for batch in batches(consumer):
-            yield from (message if message.error() is None else None for message in batch)
+        for message in chain.from_iterable(batches(consumer)):
+            if message.error() is not None:  # the end of the partition
+                if end is None:
+                    return
+                continue
+            offset = message.offset()
+            assert offset is not None
+            if end is None or offset < end:
+                yield message
+            if end is not None and offset >= end - 1:
+                return
     finally:
         consumer.close()

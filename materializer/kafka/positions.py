@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class GroupPositions:
     """The committed positions of the consumer group.
 
-    `stable` waits for transactions in doubt, those of a killed task up to their timeout; else what was true before them
-    is given. A task asks for it after its producer has ended the partition's, so it does not wait.
+    stable: wait for open transactions, those of a killed task until their timeout; otherwise reads return what was
+    committed before them. A task reads after its producer has ended the raw partition's transactions: it does not wait.
     """
 
     def __init__(self, settings: KafkaSettings, group: str, *, stable: bool = True) -> None:
@@ -36,15 +36,15 @@ class GroupPositions:
         )
 
     def read(self, partitions: Collection[RawPartition]) -> dict[RawPartition, Position | None]:
-        """The position of each partition, None where nothing is committed.
+        """The position of each raw partition, None if nothing is committed.
 
-        KafkaException, or CdcError (STATE_MISMATCH, STATE_FORMAT) for one that this program has not committed.
+        KafkaException, or CdcError (STATE_MISMATCH, STATE_FORMAT) for one that the materializer has not committed.
         """
         return read_positions(self.consumer, partitions)
 
 
 def read_positions(consumer: Consumer, partitions: Collection[RawPartition]) -> dict[RawPartition, Position | None]:
-    """As GroupPositions.read, of a consumer's group."""
+    """As GroupPositions.read, for the group of a consumer."""
     if not partitions:
         return {}
     found = consumer.committed([TopicPartition(*each) for each in partitions], TIMEOUT)

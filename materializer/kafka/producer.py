@@ -1,4 +1,4 @@
-"""The partitions' transactional producers, and sending without one."""
+"""The transactional producers of raw partitions, and sending without a transaction."""
 
 from __future__ import annotations
 
@@ -24,50 +24,52 @@ _BATCH_BYTES = 1_000_000
 _INIT_SECONDS = 0.02
 
 
-class ProducerLimits(NamedTuple):
-    """transaction_seconds: after so long the brokers abort a transaction. max_message_bytes: of what is sent to."""
+class ProducerSettings(NamedTuple):
+    """transaction_seconds: the timeout after which the brokers abort a transaction. max_message_bytes: the smallest
+    limit of the topics that are sent to.
+    """
 
     transaction_seconds: float
     max_message_bytes: int
 
 
-DEFAULT_LIMITS = ProducerLimits(60.0, 1_048_588)
+PRODUCER_DEFAULTS = ProducerSettings(60.0, 1_048_588)
 
 
 class PartitionProducer:
-    """The transactional producer of one raw partition: making it fences the one before, wherever that is."""
+    """The transactional producer of one raw partition. Creating it fences the previous one, in any process."""
 
     def __init__(
         self,
         settings: KafkaSettings,
         group: str,
-        partition: RawPartition,
+        raw_partition: RawPartition,
         consumer: Consumer,
-        limits: ProducerLimits = DEFAULT_LIMITS,
+        own: ProducerSettings = PRODUCER_DEFAULTS,
     ) -> None:
-        self._partition = partition
+        self._raw_partition = raw_partition
         self._consumer = consumer
-        self._timeout = limits.transaction_seconds
+        self._timeout = own.transaction_seconds
         self._begun = 0.0
         self._producer = Producer(
             {
                 **client_config(settings),
                 **QUICK,
-                "transactional.id": f"{group}/{partition}",
+                "transactional.id": f"{group}/{raw_partition}",
                 "compression.type": "lz4",
                 "linger.ms": 5,
                 "queue.buffering.max.messages": 1_000_000,
                 "queue.buffering.max.kbytes": 131_072,
-                "transaction.timeout.ms": int(limits.transaction_seconds * 1000),
-                "message.max.bytes": 1_000_000_000,  # its own limit, before compression, is not the topic's
-                "batch.size": min(_BATCH_BYTES, limits.max_message_bytes),
+                "transaction.timeout.ms": int(own.transaction_seconds * 1000),
+                "message.max.bytes": 1_000_000_000,  # the client's limit is before compression
+                "batch.size": min(_BATCH_BYTES, own.max_message_bytes),
             }
         )
         self._init(time.monotonic() + TIMEOUT)
 
     def _init(self, deadline: float) -> None:
-        """Asks again and again: each time librdkafka looks at once for the coordinator, else only after half a second
-        where it has not been connected yet (measured: half of all producers took 510 ms; the median is 22 ms now).
+        """Retries with a short timeout. On each call librdkafka looks for the coordinator at once; within a call only
+        after half a second if it is not connected yet (measured: the median falls from 510 ms to 22 ms).
         """
         while True:
             try:
@@ -86,7 +88,7 @@ class PartitionProducer:
         self._producer.begin_transaction()
 
     def send(self, message: Message) -> None:
-        """Queue a message; waits where the queue is full."""
+        """Queue a message; waits while the queue is full."""
         topic, partition, key, value, headers = message
         while True:
             try:
@@ -97,11 +99,11 @@ class PartitionProducer:
                 return
 
     def send_position(self, position: Position) -> None:
-        """Make the position part of the transaction."""
-        self.send_positions({self._partition: position})
+        """Add the position to the transaction."""
+        self.send_positions({self._raw_partition: position})
 
     def send_positions(self, positions: Mapping[RawPartition, Position]) -> None:
-        """Make several partitions' positions part of the transaction. Nothing fences the others' own producers."""
+        """Add positions of several raw partitions to the transaction. The others' producers are not fenced."""
         offsets = [
             TopicPartition(*each, position.offset, metadata=encode(position)) for each, position in positions.items()
         ]
@@ -109,7 +111,7 @@ class PartitionProducer:
             self._producer.send_offsets_to_transaction(offsets, self._consumer.consumer_group_metadata(), TIMEOUT)
 
     def commit(self) -> None:
-        """Make messages and position true. If this raises, a new producer and the position tell what became of it.
+        """Commit messages and position. If this raises, a new producer and the committed position show the outcome.
 
         CdcError(MESSAGE_TOO_LARGE) for a message that the brokers refuse.
         """
@@ -118,7 +120,7 @@ class PartitionProducer:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Says why the transaction has failed, where that is known: a refused message, or its timeout."""
+        """Explains why the transaction has failed, if that is known: a refused message, or the timeout."""
         try:
             yield
         except KafkaException as error:
@@ -126,13 +128,13 @@ class PartitionProducer:
                 raise _refused_as_too_large(error.args[0]) from error
             if time.monotonic() - self._begun > self._timeout:
                 raise TimeoutError(
-                    f"{Code.TRANSACTION_TIMEOUT.text} a transaction of {self._partition} was open for "
-                    f"{time.monotonic() - self._begun:.0f} s and was given up: {error.args[0].str()}"
+                    f"{Code.TRANSACTION_TIMEOUT.text} a transaction of {self._raw_partition} was open for "
+                    f"{time.monotonic() - self._begun:.0f} s and was aborted: {error.args[0].str()}"
                 ) from error
             raise
 
     def abandon(self) -> None:
-        """Abort what is open, as well as that goes now; the partition's next producer makes sure."""
+        """Abort the open transaction if that works now; the raw partition's next producer aborts it in any case."""
         try:
             self._producer.abort_transaction(5.0)
         except KafkaException:
@@ -161,8 +163,8 @@ def send_all(settings: KafkaSettings, messages: Iterable[Message]) -> None:
 
 @contextmanager
 def _watched() -> Iterator[None]:
-    """Ends the process where librdkafka waits beyond its timeout, as it does when the coordinator's broker is killed:
-    what became of the transaction is for the partition's next task to find out.
+    """Ends the process if librdkafka waits longer than its timeout, as it does when the coordinator's broker is killed.
+    The raw partition's next task finds out the transaction's outcome.
     """
     faulthandler.dump_traceback_later(2 * TIMEOUT, exit=True, file=2)
     try:
@@ -174,7 +176,7 @@ def _watched() -> Iterator[None]:
 def _refused_as_too_large(error: KafkaError) -> CdcError:
     return CdcError(
         Code.MESSAGE_TOO_LARGE,
-        f"The brokers refuse a message as too large: {error.str()}. The topic's max.message.bytes has become smaller "
-        "since the start, or the topic is compressed otherwise than the producer does it.",
-        "Set the topic's max.message.bytes as it was, and its compression.type to producer; start again.",
+        f"The brokers refuse a message as too large: {error.str()}. The topic's max.message.bytes was lowered since "
+        "the materializer started, or the topic's compression.type differs from the producer's.",
+        "Restore the topic's max.message.bytes, and set its compression.type to producer; start again.",
     )

@@ -1,4 +1,4 @@
-"""The consumer of a worker: one for all raw partitions that it has at the time."""
+"""The consumer of a worker: one for all raw partitions assigned to it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from cdc_program.kafka import client_config
-from materializer.kafka.clients import MAY_GO_AWAY, QUICK, TIMEOUT, driver_errors
+from materializer.kafka.clients import QUICK, TIMEOUT, TRANSIENT_ERRORS, driver_errors
 from materializer.kafka.positions import read_positions
 from materializer.records import RawPartition, RawRecord
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 1000
 _MEMORY = {
-    # What librdkafka holds beyond what it was asked for is at most the one and an answer of the other size.
+    # librdkafka reads ahead by at most the first value and one fetch response of the second.
     "queued.max.messages.kbytes": 16_384,
     "fetch.max.bytes": 8_388_608,
     "fetch.queue.backoff.ms": 20,
 }
-_MIN_BYTES = 65_536  # of an answer that comes before its time: a trickle of messages is not fetched one by one
+_MIN_BYTES = 65_536  # of a fetch response before its wait is over: a trickle of messages is not fetched one by one
 
 
-class ReadBounds(NamedTuple):
-    """No more messages and, but for the last of them, bytes of values are read at a time."""
+class ReadBudget(NamedTuple):
+    """How many messages, and how many bytes of values, one read may take. The last message may exceed the bytes."""
 
     messages: int
     bytes: int
 
 
 class Read(NamedTuple):
-    """Messages by raw partition in the order of their offsets; `lost` are the partitions that do not have the offset
-    at which they are read.
+    """Messages by raw partition in the order of their offsets. `lost`: raw partitions whose next offset does not exist
+    any more.
     """
 
     records: dict[RawPartition, list[RawRecord]]
@@ -46,10 +46,10 @@ class Read(NamedTuple):
 
 
 class RawReader:
-    """Reads each of its raw partitions once from where it is told; CdcError (KAFKA_UNREACHABLE, KAFKA_REFUSED).
+    """Reads each of its raw partitions from a given offset on. CdcError (KAFKA_UNREACHABLE, KAFKA_REFUSED).
 
-    It has the group's name to ask for positions, but never joins the group: who reads what is the driver's to say.
-    wait_ms: how long a fetch may wait for more.
+    It uses the group's name to read positions, but never joins the group: the driver assigns the raw partitions.
+    wait_ms: how long a fetch may wait for more messages.
     """
 
     def __init__(self, settings: KafkaSettings, group: str, wait_ms: int) -> None:
@@ -63,63 +63,63 @@ class RawReader:
                 "group.id": group,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
-                "isolation.level": "read_uncommitted",  # for the positions: one in doubt does not hold up the others
+                "isolation.level": "read_uncommitted",  # so that an open transaction does not delay reading positions
                 "fetch.min.bytes": _MIN_BYTES,
                 "fetch.wait.max.ms": wait_ms,
             }
         )
 
     def positions(self, partitions: Collection[RawPartition]) -> dict[RawPartition, Position | None]:
-        """The committed positions, which a transaction in doubt may move on; CdcError as GroupPositions, too."""
+        """The committed positions, which an open transaction may still move; CdcError also as GroupPositions."""
         with driver_errors(f"read the offsets of the group {self._group}"):
             return read_positions(self._consumer, partitions)
 
     def bounds(self, partition: RawPartition) -> tuple[int, int]:
-        """The first offset that is there and the next one."""
+        """The first available offset and the next one."""
         with driver_errors(f"read the offsets of {partition}"):
-            # Else it may believe for minutes what a broker that was waking up has told it: no such partition.
+            # Refreshes the metadata: a starting broker may have answered that there is no such partition.
             self._consumer.list_topics(partition.topic, TIMEOUT)
             first, following = self._consumer.get_watermark_offsets(TopicPartition(*partition), TIMEOUT)
         return first, following
 
     def add(self, offsets: Mapping[RawPartition, int]) -> None:
-        """Read these, too, from these offsets on."""
+        """Also read these raw partitions, from these offsets on."""
         if offsets:
             with driver_errors("read the raw topics"):
                 self._consumer.incremental_assign([TopicPartition(*each, at) for each, at in offsets.items()])
             self._names |= {(each.topic, each.partition): each for each in offsets}
 
     def remove(self, partitions: Iterable[RawPartition]) -> None:
-        """Read these no longer."""
+        """Stop reading these raw partitions."""
         gone = [TopicPartition(*each) for each in partitions if self._names.pop((each.topic, each.partition), None)]
         if gone:
             with driver_errors("read the raw topics"):
                 self._consumer.incremental_unassign(gone)
 
-    def read(self, bounds: ReadBounds, seconds: float) -> Read:
-        """What comes in that time; less is waited for where the bounds are met, more where they are not yet and there
-        is more at once.
+    def read(self, budget: ReadBudget, seconds: float) -> Read:
+        """The messages that arrive in this time. Returns earlier when the budget is spent, and later while full batches
+        are available at once.
         """
         read = Read(defaultdict(list), set())
         end = time.monotonic() + seconds
         count = size = 0
-        while count < bounds.messages and size < bounds.bytes:
-            asked = min(_AT_ONCE, bounds.messages - count)
+        while count < budget.messages and size < budget.bytes:
+            asked = min(_AT_ONCE, budget.messages - count)
             with driver_errors("read the raw topics"):
                 messages = self._consumer.consume(asked, max(0.0, end - time.monotonic()))
-                size += sum(self._take(message, read) for message in messages)
+                size += sum(self._add_message(message, read) for message in messages)
             count += len(messages)
             if len(messages) < asked:
                 break
         return read
 
-    def _take(self, message: Message, read: Read) -> int:
+    def _add_message(self, message: Message, read: Read) -> int:
         partition = self._names.get((message.topic() or "", message.partition() or 0))
         error = message.error()
         if error is not None:
             if error.code() == KafkaError._AUTO_OFFSET_RESET and partition is not None:  # noqa: SLF001
                 read.lost.add(partition)
-            elif error.code() not in MAY_GO_AWAY:
+            elif error.code() not in TRANSIENT_ERRORS:
                 raise KafkaException(error)
             return 0
         if partition is None:
@@ -130,7 +130,7 @@ class RawReader:
 
 
 def raw_record(message: Message) -> RawRecord:
-    """A message of a raw topic."""
+    """The record of a raw topic's message."""
     offset = message.offset()
     assert offset is not None
     return RawRecord(bytes(message.key() or b""), bytes(message.value() or b""), offset, message.timestamp()[1])

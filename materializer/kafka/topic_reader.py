@@ -1,4 +1,4 @@
-"""Topics that are read whole: those of table schemas and of dead letters."""
+"""Reading complete topics: those of table schemas and of dead letters."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class KafkaMessage(NamedTuple):
 
 
 class TopicReader:
-    """The committed messages of a topic, each once, in the order of the partitions' offsets."""
+    """Reads the committed messages of a topic, each once, in the order of offsets within a partition."""
 
     def __init__(self, settings: KafkaSettings, topic: str) -> None:
         self._settings = settings
         self._topic = topic
         self._next: dict[int, int] = {}
-        self._messages: list[KafkaMessage] = []  # read, but not yet to the end
+        self._messages: list[KafkaMessage] = []  # read before an error, not returned yet
         self._consumer: Consumer | None = None
 
     def read_to_end(self) -> list[tuple[bytes, bytes]]:
@@ -38,12 +38,12 @@ class TopicReader:
         return [(key, value) for key, value, _ in self.read_messages() if key is not None and value is not None]
 
     def read_messages(self) -> list[KafkaMessage]:
-        """What has come since the last call; nothing while there is no topic."""
+        """The messages since the last call; none while the topic does not exist."""
         with driver_errors(f"read the topic {self._topic}"):
             try:
                 self._read()
             except KafkaException:
-                # Who has asked a broker that was waking up believes for long what it was told: a new one goes on.
+                # A client keeps the answers of a starting broker for long: the next call uses a new one.
                 self._close()
                 raise
         messages, self._messages = self._messages, []
@@ -55,9 +55,9 @@ class TopicReader:
         coming = batches(consumer)
         while any(self._next[partition] < end for partition, end in ends.items()):
             for message in next(coming):
-                self._take(message)
+                self._add_message(message)
 
-    def _take(self, message: KafkaClientMessage) -> None:
+    def _add_message(self, message: KafkaClientMessage) -> None:
         partition, offset = message.partition(), message.offset()
         assert partition is not None
         assert offset is not None
@@ -68,7 +68,7 @@ class TopicReader:
             self._next[partition] = offset
 
     def _opened(self) -> Consumer:
-        """Reads on where the last one ended; without partitions while there is no topic."""
+        """A consumer that continues where the last one ended; without partitions while the topic does not exist."""
         if self._consumer is None:
             self._consumer = Consumer({**client_config(self._settings), **QUICK, **WITHOUT_GROUP})
         if not self._consumer.assignment():

@@ -1,4 +1,4 @@
-"""Questions about topics, and the making of change topics."""
+"""Describing topics, and creating change topics and dead-letter topics."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from cdc_program.settings import KafkaSettings
 
-_DEAD_LETTER_BYTES = (64 << 20) + 100_000  # a message of materializer.output.large_messages' bound
+_DEAD_LETTER_BYTES = (64 << 20) + 100_000  # the largest message that materializer.output.large_messages sends
 
 
 class Topics:
-    """Questions about topics, and the making of change topics."""
+    """An admin client. CdcError (KAFKA_UNREACHABLE, KAFKA_REFUSED)."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
@@ -37,7 +37,7 @@ class Topics:
             return {name: len(topic.partitions) for name, topic in topics.items() if topic.error is None}
 
     def shapes(self, topics: Collection[str]) -> dict[str, TopicShape]:
-        """What each of these topics is like now."""
+        """The present partition count and id of each of these topics."""
         if not topics:
             return {}
         with driver_errors("describe the raw topics"):
@@ -50,9 +50,9 @@ class Topics:
         return [name for name in self.partition_counts() if re.match(pattern, name)]
 
     def bounds(self, partitions: Sequence[RawPartition]) -> dict[RawPartition, tuple[int, int]]:
-        """The first offset that is there and the next one, of each partition."""
+        """The first available offset and the next one of each raw partition."""
         with driver_errors("list the offsets of the raw topics"):
-            # What a broker that was waking up has told it of leaders, a client believes for minutes: so a new one asks.
+            # A client keeps a starting broker's answer about leaders for minutes: use a new one.
             admin = _client(self._settings)
             first = _list_offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
             following = _list_offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
@@ -63,7 +63,7 @@ class Topics:
         return min(int(self._settings_of(topic)["max.message.bytes"].value) for topic in topics)
 
     def check_transaction_timeout(self, seconds: float) -> None:
-        """CdcError(TRANSACTION_TIMEOUT) if the brokers allow less. Who may not ask them learns it from the tasks."""
+        """CdcError(TRANSACTION_TIMEOUT) if the brokers allow less. Without the right to ask, the tasks find out."""
         with driver_errors("list the brokers"):
             brokers = self._admin.list_topics(timeout=self._settings.connect_timeout_seconds).brokers
         resource = ConfigResource(ResourceType.BROKER, str(next(iter(brokers))))
@@ -78,25 +78,25 @@ class Topics:
             raise timeout_refused(seconds, f" ({allowed_ms / 1000:g} s)")
 
     def check_raw_topic(self, topic: str) -> None:
-        """CdcError(TOPIC_SETTINGS) unless the topic's timestamps are the brokers'."""
+        """CdcError(TOPIC_SETTINGS) unless the brokers set the topic's timestamps."""
         settings = self._settings_of(topic)
         if settings["message.timestamp.type"].value != "LogAppendTime":
             raise CdcError(
                 Code.TOPIC_SETTINGS,
-                f"The raw topic {topic} has message.timestamp.type={settings['message.timestamp.type'].value}; time "
-                "must be the brokers'.",
+                f"The raw topic {topic} has message.timestamp.type={settings['message.timestamp.type'].value}; "
+                "the brokers must set the timestamps.",
                 f"kafka-configs --alter --entity-type topics --entity-name {topic} "
                 "--add-config message.timestamp.type=LogAppendTime",
             )
 
     def make_change_topic(self, topic: str) -> int:
-        """The number of partitions of the topic, which is made if it is not there."""
+        """Create the topic unless it exists: its partition count."""
         lag_ms = str(self._settings.min_compaction_lag_hours * 3_600_000)
         config = {"cleanup.policy": "compact", "min.compaction.lag.ms": lag_ms}
         return self._make(topic, self._settings.change_partitions, config)
 
     def make_dead_letter_topic(self, topic: str) -> None:
-        """Unless it is there. Nothing in it is deleted by age."""
+        """Create the topic unless it exists. It has no time-based retention."""
         config = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(_DEAD_LETTER_BYTES)}
         self._make(topic, 1, config)
 
@@ -105,7 +105,7 @@ class Topics:
         if known is not None:
             return known
         new = NewTopic(topic, partitions, self._settings.replication_factor, config=config)
-        with driver_errors(f"make the topic {topic}"):
+        with driver_errors(f"create the topic {topic}"):
             try:
                 _answer_of(self._admin.create_topics([new])[topic])
             except KafkaException as error:
@@ -141,8 +141,8 @@ def _list_offsets(admin: AdminClient, partitions: Sequence[RawPartition], spec: 
     return {RawPartition(at.topic, at.partition): _answer_of(answer).offset for at, answer in answers.items()}
 
 
-def _answer_of(future: Future[Any]) -> Any:  # noqa: ANN401 - the client's own types are none
-    """KafkaException where none comes in time, too."""
+def _answer_of(future: Future[Any]) -> Any:  # noqa: ANN401 - the client declares no types
+    """The result. KafkaException also if it does not arrive in time."""
     try:
         return future.result(TIMEOUT)
     except TimeoutError as error:

@@ -1,4 +1,4 @@
-"""Changes as the messages of their topic."""
+"""Changes as the messages of their change topic."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ class Encoder(Protocol):
     """cdc_messages.envelope.ChangeEncoder."""
 
     def encode(self, change: RowChange, *, without_before: bool = False) -> tuple[bytes, bytes] | None:
-        """Key and value in the Confluent wire format; None if the row's key has no form in Avro."""
+        """Key and value in the Confluent wire format; None if the row's key cannot be represented in Avro."""
         ...
 
 
 class Target(NamedTuple):
-    """Where the changes under one schema go: a change topic, the number of its partitions, how they are written."""
+    """Where the changes under one schema go: a change topic, its partition count, and the encoder of its messages."""
 
     topic: str
     partitions: int
     encoder: Encoder
 
 
-class Emitter:
-    """The messages of a table's changes, in order; all of a Cassandra partition go to one Kafka partition of a topic.
+class ChangeWriter:
+    """Writes a table's changes as messages, in order. All changes of a Cassandra partition go to one Kafka partition.
 
-    `targets` by the digests of schemas.
+    targets: by schema digest.
     """
 
     def __init__(self, targets: Mapping[bytes, Target], *, tombstones: bool, large: LargeMessages) -> None:
@@ -47,7 +47,8 @@ class Emitter:
         self._tombstones = tombstones
         self._large = large
 
-    def __call__(self, changes: Iterable[RowChange]) -> Iterator[Message]:
+    def messages(self, changes: Iterable[RowChange]) -> Iterator[Message]:
+        """A message for each change, and a tombstone after each deletion if the settings say so."""
         known: dict[tuple[bytes, int], int] = {}
         for change in changes:
             target = self._targets[change.schema]
@@ -57,32 +58,32 @@ class Emitter:
                 partition = known[place] = partition_for(*place)
             encoded = _encode(change, target)
             if encoded is None:
-                _leave_out(change, target)
+                _log_skipped(change, target)
                 continue
             key, value = encoded
             message = Message(target.topic, partition, key, value)
-            yield message if self._large.takes(message) else self._replace(message, change, target)
+            yield message if self._large.fits(message) else self._replace(message, change, target)
             if self._tombstones and change.op == "d":
                 yield Message(target.topic, partition, key, None)
 
     def _replace(self, message: Message, change: RowChange, target: Target) -> Message:
         def shorter() -> bytes:
             encoded = _encode(change, target, without_before=True)
-            assert encoded is not None  # its key has a form
+            assert encoded is not None  # its key can be represented
             return encoded[1]
 
         return self._large.replace(message, change, shorter)
 
 
-def _leave_out(change: RowChange, target: Target) -> None:
+def _log_skipped(change: RowChange, target: Target) -> None:
     _logger.warning(
-        "change left out",
+        "change skipped",
         code=Code.KEY_NOT_REPRESENTABLE.text,
         topic=target.topic,
         file=change.source.file,
         position=change.source.position,
-        problem="The row's key has an empty or an unreadable value, which no message can have as its key.",
-        fix="Delete the row, or write it under a key that its readers can read.",
+        problem="The row's key has an empty or unreadable value, which cannot be the key of a message.",
+        fix="Delete the row, or write it again under a key that consumers can read.",
     )
 
 
@@ -95,5 +96,5 @@ def _encode(change: RowChange, target: Target, *, without_before: bool = False) 
             Code.RAW_MESSAGE_UNREADABLE,
             f"A change for {target.topic} cannot be written ({source.file}, position {source.position}): "
             f"{error.reason}.",
-            "The row holds a value that its column's type cannot have: correct it in Cassandra and report this.",
+            "The row holds a value that its column's type does not allow: correct it in Cassandra and report this.",
         ) from error

@@ -1,7 +1,7 @@
-"""The dead-letter topic of a table: what is put aside, and what has been settled since.
+"""The dead-letter topic of a table: raw messages that could not be read, and which of them have been resolved.
 
-A message has the raw message's own key and value; its headers tell why it is there and where it was (HEADERS). One
-without a value, under the same `cdc.id`, says that it is settled: it has been read after all, or was discarded.
+A message has the raw message's own key and value. Its headers (HEADERS) give the reason and the raw message's place. A
+message without a value, under the same `cdc.id`, resolves it: it was read later, or discarded.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ TOPIC, PARTITION, OFFSET, TIMESTAMP = "cdc.topic", "cdc.partition", "cdc.offset"
 HEADERS = (ID, CODE, REASON, TOPIC, PARTITION, OFFSET, TIMESTAMP)
 
 
-class StandingLetter(NamedTuple):
-    """A dead letter that is not settled. `where` is the raw partition that it was in."""
+class UnresolvedDeadLetter(NamedTuple):
+    """`where` is the raw partition that holds the raw message."""
 
     id: str
     code: str
@@ -36,58 +36,59 @@ class StandingLetter(NamedTuple):
     value: bytes
 
 
-class Burial:
-    """Makes the messages of dead letters, and their topic when it is first needed."""
+class DeadLetterWriter:
+    """Writes dead letters as messages. The dead-letter topic is created when it is first needed."""
 
     def __init__(self, settings: KafkaSettings, raw_topic: str) -> None:
         self._settings = settings
         self._topic = dead_letter_topic(settings.topic_prefix, *table_of(raw_topic))
-        self._is_made = False
+        self._is_created = False
 
-    def __call__(self, partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:
+    def messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:
+        """The messages that dead-letter these raw messages of the raw partition, or resolve them."""
         for letter in letters:
-            yield Message(self.topic(), 0, letter.key, letter.value, _headers(partition, letter))
+            yield Message(self.topic(), 0, letter.key, letter.value, _headers(raw_partition, letter))
 
     def topic(self) -> str:
-        """Its name, when it is there."""
-        if not self._is_made:
+        """The name of the topic, which exists then."""
+        if not self._is_created:
             Topics(self._settings).make_dead_letter_topic(self._topic)
-            self._is_made = True
+            self._is_created = True
         return self._topic
 
 
-def standing(settings: KafkaSettings, raw_topic: str) -> list[StandingLetter]:
-    """The dead letters of a table that are not settled, in the order in which they were put aside."""
-    found: dict[tuple[bytes, bytes], StandingLetter] = {}
+def unresolved_dead_letters(settings: KafkaSettings, raw_topic: str) -> list[UnresolvedDeadLetter]:
+    """The unresolved dead letters of a table, oldest first."""
+    found: dict[tuple[bytes, bytes], UnresolvedDeadLetter] = {}
     topic = dead_letter_topic(settings.topic_prefix, *table_of(raw_topic))
     for message in TopicReader(settings, topic).read_messages():
         headers = {name: value or b"" for name, value in message.headers}
         if not set(HEADERS) <= set(headers):
-            continue  # a change, or another program's
-        mark = message.key or b"", headers[ID]
+            continue  # a change that was too large, or another program's message
+        identity = message.key or b"", headers[ID]
         if message.value is None:
-            found.pop(mark, None)
+            found.pop(identity, None)
         else:
-            found[mark] = _letter(headers, mark[0], message.value)
+            found[identity] = _decode(headers, identity[0], message.value)
     return list(found.values())
 
 
-def _headers(partition: RawPartition, letter: DeadLetter) -> tuple[tuple[str, bytes], ...]:
+def _headers(raw_partition: RawPartition, letter: DeadLetter) -> tuple[tuple[str, bytes], ...]:
     values = (
         letter.id.hex(),
         letter.code,
         letter.reason,
-        partition.topic,
-        str(partition.partition),
+        raw_partition.topic,
+        str(raw_partition.partition),
         str(letter.offset),
         str(letter.timestamp_ms),
     )
     return tuple((name, value.encode()) for name, value in zip(HEADERS, values, strict=True))
 
 
-def _letter(headers: dict[str, bytes], key: bytes, value: bytes) -> StandingLetter:
+def _decode(headers: dict[str, bytes], key: bytes, value: bytes) -> UnresolvedDeadLetter:
     text = {name: headers[name].decode() for name in HEADERS}
     where = RawPartition(text[TOPIC], int(text[PARTITION]))
-    return StandingLetter(
+    return UnresolvedDeadLetter(
         text[ID], text[CODE], text[REASON], where, int(text[OFFSET]), int(text[TIMESTAMP]), key, value
     )

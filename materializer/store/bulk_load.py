@@ -1,4 +1,4 @@
-"""A state that is filled with entries that no fold has made."""
+"""Bulk-loading a local store with entries that no fold has written."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from materializer.store.changelog import Head
-    from materializer.store.rocksdb import State
+    from materializer.store.rocksdb import LocalStore
 
 _BATCH_BYTES = 8 * 1024 * 1024
 
 
-class Fill:
-    """A new state, and what is put into it, so much at a time; `begin` first."""
+class BulkLoad:
+    """Loads entries into a new local store in batches, `initial` first."""
 
-    def __init__(self, state: State, head: Head, begin: Mapping[bytes, bytes]) -> None:
-        self._state = state
+    def __init__(self, local: LocalStore, head: Head, initial: Mapping[bytes, bytes]) -> None:
+        self._local = local
         self._head = head
-        self._writes: dict[bytes, bytes | None] = dict(begin)
+        self._writes: dict[bytes, bytes | None] = dict(initial)
         self._size = self._entries = 0
 
-    def put(self, key: bytes, value: bytes | None) -> None:
-        """None deletes."""
+    def add(self, key: bytes, value: bytes | None) -> None:
+        """Add an entry; None deletes the key."""
         self._writes[key] = value
         self._size += len(key) + len(value or b"")
         self._entries += 1
         if self._size >= _BATCH_BYTES:
             self._flush()
 
-    def finish(self) -> tuple[int, State]:
-        """How many entries were put into the state that it is now."""
+    def finish(self) -> tuple[int, LocalStore]:
+        """How many entries were added, and the loaded store."""
         self._flush()
-        return self._entries, self._state
+        return self._entries, self._local
 
     def _flush(self) -> None:
-        self._state.apply(Changelog(self._head, self._state.version, self._head.offset, self._writes))
+        self._local.apply(Changelog(self._head, self._local.version, self._head.offset, self._writes))
         self._writes, self._size = {}, 0

@@ -1,8 +1,8 @@
-"""A changelog: what one chunk changed in a state, as a file of the checkpoint location.
+"""A changelog: what one chunk changed in a state, as a file in the checkpoint location.
 
 name    <version>.<parent>.changelog
 file    "CDCL", BLAKE2b of all that follows (16 bytes), format version (1 byte), length of the body (8 bytes), body
-        under zstd; a later format keeps at least the first two
+        compressed with zstd; a later format keeps at least the first two
 body    length of the header (4 bytes), header (JSON), then each write: length of the key (4 bytes), length of the value
         (4 bytes, -1 for a deletion), key, value
 """
@@ -17,11 +17,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from materializer.errors import newer_format
+from materializer.errors import check_format
 
-# Of the state's layout too: a build of version 1 may not open it (docs/decisions/0002), nor may one of version 2,
-# which would fold past what is unfinished (docs/decisions/0012).
-FORMAT_VERSION = 3
+FORMAT_VERSION = 1  # of the state's layout too
 _MAGIC = b"CDCL"
 _DIGEST_SIZE = 16
 _BODY_INFO = struct.Struct(">BQ")
@@ -29,12 +27,12 @@ _WRITE = struct.Struct(">Ii")
 _SUFFIX = ".changelog"
 
 
-class DamagedError(Exception):
-    """The bytes are not what was written; the argument says how that shows."""
+class DamagedDataError(Exception):
+    """The bytes are not what was written; the argument describes the damage."""
 
 
 class Head(NamedTuple):
-    """What a state is: its version, the next offset, its time in ms, and the raw topic's number of partitions."""
+    """What identifies a state: its version, the next offset, its time in ms, and the raw topic's partition count."""
 
     version: str
     offset: int
@@ -66,13 +64,13 @@ def encode_head(head: Head) -> bytes:
 
 
 def decode_head(data: bytes) -> Head:
-    """DamagedError, or CdcError(STATE_FORMAT) for a newer format."""
+    """DamagedDataError, or CdcError(STATE_FORMAT) for another format."""
     try:
         fields = json.loads(data)
-        _check_format(int(fields.pop("format")))
+        check_format("A stored state", int(fields.pop("format")), FORMAT_VERSION)
         return Head(**fields)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DamagedError("its head is not readable") from error
+        raise DamagedDataError("its head is not valid JSON with the expected fields") from error
 
 
 def encode(changelog: Changelog) -> bytes:
@@ -97,15 +95,15 @@ def encode(changelog: Changelog) -> bytes:
 
 
 def decode(data: bytes) -> Changelog:
-    """DamagedError where it is not as it was written, CdcError(STATE_FORMAT) for a newer format."""
+    """DamagedDataError if it is not what was written, CdcError(STATE_FORMAT) for another format."""
     start = len(_MAGIC) + _DIGEST_SIZE
     if data[: len(_MAGIC)] != _MAGIC:
-        raise DamagedError("it does not begin as a changelog does")
+        raise DamagedDataError("it does not begin with a changelog's magic bytes")
     content = memoryview(data)[start:]
     if len(content) < _BODY_INFO.size or data[len(_MAGIC) : start] != _digest(content):
-        raise DamagedError("its checksum is wrong")
+        raise DamagedDataError("its checksum is wrong")
     version, length = _BODY_INFO.unpack_from(content)
-    _check_format(version)
+    check_format("A stored state", version, FORMAT_VERSION)
     body = pa.decompress(content[_BODY_INFO.size :], decompressed_size=length, codec="zstd", asbytes=True)
     return _decode_body(body)
 
@@ -127,8 +125,3 @@ def _decode_body(body: bytes) -> Changelog:
 
 def _digest(content: bytes | memoryview) -> bytes:
     return blake2b(content, digest_size=_DIGEST_SIZE).digest()
-
-
-def _check_format(found: int) -> None:
-    if not 1 <= found <= FORMAT_VERSION:
-        raise newer_format("A stored state", found, FORMAT_VERSION)

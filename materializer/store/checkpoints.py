@@ -1,28 +1,30 @@
-"""What the checkpoint location holds of one raw partition: its changelogs and its snapshots.
+"""The checkpoint store of one raw partition: its changelogs and its snapshots in the checkpoint location.
 
 <location>/<group>/<topic>-<partition>/
     changelogs/<version>.<parent>.changelog
     snapshots/<version>.json                    a manifest, written last
     files/<sequence>-<random>                   RocksDB's files, as manifests name them
 
-Several attempts at the partition may be at work here at the same time: the one whose commits count and older ones that
-do not know yet. What makes this safe is that every name begins with the sequence number of the version that it was
-made for, and that an attempt deletes only names up to that of a version it has committed itself. An older attempt's
-versions come before all of a newer one's, so it cannot take what that one has made or is making.
+Several attempts at the raw partition may work here at the same time: the current one, whose commits succeed, and older
+ones that have not noticed yet that they are fenced. This is safe because every name begins with the sequence number of
+the version that it was created for, and an attempt deletes only names up to a version that it has committed itself. An
+older attempt's versions precede all of a newer attempt's, so it cannot delete what the newer one has written or is
+writing.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import secrets
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_program.errors import CdcError, Code
-from materializer.errors import newer_format, start_over
+from materializer.errors import advise_rebuild, check_format
 from materializer.fault_points import FaultPoint, reach
 from materializer.store import changelog
-from materializer.store.changelog import Changelog, DamagedError
+from materializer.store.changelog import Changelog, DamagedDataError
 from materializer.store.versions import NOTHING, newest_unneeded_changelog, oldest_kept_snapshot, sequence
 
 if TYPE_CHECKING:
@@ -30,14 +32,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from materializer.records import RawPartition
-    from materializer.store.object_store import FileEntry, FileStore
+    from materializer.store.object_store import ObjectEntry, ObjectStore
 
 MANIFEST_VERSION = 1
 _MANIFEST = ".json"
 
 
 class StoredFile(NamedTuple):
-    """A file of RocksDB: its name there, its name in files/, its size and the BLAKE2b of its content (hex)."""
+    """A RocksDB file: its name in RocksDB, its name in files/, its size and the BLAKE2b of its content (hex)."""
 
     name: str
     stored: str
@@ -52,24 +54,24 @@ class Manifest(NamedTuple):
     files: tuple[StoredFile, ...]
 
 
-class Retention(NamedTuple):
-    """How long changelogs are kept: at least for so many versions, and so many seconds."""
+class RetentionSettings(NamedTuple):
+    """How long changelogs are kept: at least for this many versions, and this many seconds."""
 
     versions: int
     seconds: float
 
 
-class GoneError(Exception):
-    """A file that a listing showed is missing: damage, or the clean-up of the partition's former task."""
+class MissingFileError(Exception):
+    """A listed file is missing: damage, or a clean-up by another attempt at the raw partition."""
 
 
-class PartitionHistory:
-    """CdcError(STATE_DAMAGED) names the file that is not as it was written."""
+class CheckpointStore:
+    """CdcError(STATE_DAMAGED) names the file that is not what was written."""
 
-    def __init__(self, store: FileStore, group: str, partition: RawPartition) -> None:
+    def __init__(self, store: ObjectStore, group: str, raw_partition: RawPartition) -> None:
+        self.raw_partition = raw_partition
         self._store = store
-        self._partition = partition
-        self._folder = f"{group}/{partition}"
+        self._folder = f"{group}/{raw_partition}"
 
     def parents(self) -> dict[str, str]:
         """Each version that has a changelog, and its parent."""
@@ -77,16 +79,16 @@ class PartitionHistory:
         return dict(name for name in names if name is not None)
 
     def snapshots(self) -> list[str]:
-        """The versions of which there is a snapshot, oldest first."""
+        """The versions that have a snapshot, oldest first."""
         names = self._store.list(f"{self._folder}/snapshots")
         return sorted(name.removesuffix(_MANIFEST) for name in names if name.endswith(_MANIFEST))
 
-    def newest(self) -> str:
-        """A version that none stored comes after, of crashed attempts neither: clean-ups go by the numbers of names."""
+    def newest_version(self) -> str:
+        """The highest stored version, crashed attempts included: clean-ups compare the sequence numbers of names."""
         return max((NOTHING, *self.parents(), *self.snapshots()), key=sequence)
 
     def delete_all(self) -> None:
-        """All that is stored of the partition, whoever made it."""
+        """Delete everything that is stored of the raw partition, by any attempt."""
         for folder in ("snapshots", "changelogs", "files"):
             self._store.delete(f"{self._folder}/{folder}/{name}" for name in self._names(folder))
 
@@ -97,10 +99,10 @@ class PartitionHistory:
         path = self._changelog_path(version, parent)
         try:
             entry = changelog.decode(self._read(path))
-        except DamagedError as error:
+        except DamagedDataError as error:
             raise self.damaged(path, str(error)) from error
         if (entry.head.version, entry.parent) != (version, parent):
-            raise self.damaged(path, "it holds another version than its name says")
+            raise self.damaged(path, "its version is not the one in its name")
         return entry
 
     def read_manifest(self, version: str) -> Manifest:
@@ -109,15 +111,14 @@ class PartitionHistory:
         if digest.decode(errors="replace") != _digest_of(body):
             raise self.damaged(path, "its checksum is wrong")
         fields = json.loads(body)
-        if not 1 <= fields["format"] <= MANIFEST_VERSION:
-            raise newer_format(f"The snapshot {self._store.full_path(path)}", fields["format"], MANIFEST_VERSION)
+        check_format(f"The snapshot {self._store.full_path(path)}", fields["format"], MANIFEST_VERSION)
         return Manifest(fields["version"], tuple(StoredFile(*file) for file in fields["files"]))
 
     def write_snapshot(self, version: str, files: dict[Path, str], base: Manifest | None, *, is_own: bool) -> Manifest:
         """Store the files (with the digests of their contents) as the snapshot of `version`.
 
-        What `base`, the newest snapshot, holds with the same content is not sent again. Where it is not this attempt's
-        own, an older attempt may still delete it: its files then get second names.
+        Files that `base`, the newest snapshot, holds with the same content are not sent again. If `base` is not this
+        attempt's own, an older attempt may still delete its files: they then get second names.
         """
         known = {(file.size, file.digest): file.stored for file in base.files} if base else {}
         stored = []
@@ -135,51 +136,52 @@ class PartitionHistory:
         return manifest
 
     def _store_file(self, version: str, path: Path, known: str | None) -> str:
-        """A new name in files/ with the content of `path`, which is that of `known` if that is still there."""
+        """A new name in files/ with the content of `path`: a copy of the stored file `known` if that still exists."""
         name = f"{version.partition('-')[0]}-{secrets.token_hex(8)}"
         if known is None or not self._store.copy(self.file_path(known), self.file_path(name)):
             self._store.write(self.file_path(name), path.read_bytes())
         return name
 
     def fetch_snapshot(self, manifest: Manifest, target: Path) -> None:
-        """Put the snapshot's files into the folder `target`."""
+        """Download the snapshot's files into the folder `target`."""
         for file in manifest.files:
             path = self.file_path(file.stored)
             local = target / file.name
             if not self._store.download(path, local):
-                raise GoneError(path)
+                raise MissingFileError(path)
             if local.stat().st_size != file.size or digest_of_file(local) != file.digest:
                 raise self.damaged(path, "its checksum is wrong")
             reach(FaultPoint.IN_FETCH)
 
     def check_file(self, file: StoredFile) -> None:
-        """GoneError or CdcError(STATE_DAMAGED) unless it is as it was written."""
+        """MissingFileError or CdcError(STATE_DAMAGED) unless the file is what was written."""
         path = self.file_path(file.stored)
         data = self._read(path)
         if len(data) != file.size or _digest_of(data) != file.digest:
             raise self.damaged(path, "its checksum is wrong")
 
-    def entries(self) -> tuple[Sequence[FileEntry], Sequence[FileEntry], Sequence[FileEntry]]:
-        """All that is stored: changelogs, manifests, RocksDB's files."""
+    def entries(self) -> tuple[Sequence[ObjectEntry], Sequence[ObjectEntry], Sequence[ObjectEntry]]:
+        """Everything that is stored: changelogs, manifests, RocksDB files."""
         changelogs, snapshots, files = (
             self._store.entries(f"{self._folder}/{each}") for each in ("changelogs", "snapshots", "files")
         )
         return changelogs, snapshots, files
 
     def clean_up(self, committed: str) -> None:
-        """Delete the snapshots that neither `committed`, of which this attempt has stored one, nor any version after it
-        needs, and their files. Files that no manifest names are what dropped snapshots and failed uploads have left.
+        """Delete the snapshots, with their files, that neither `committed` nor a later version needs. This attempt has
+        stored a snapshot of `committed`. Files that no manifest names are left over from deleted snapshots and failed
+        uploads.
         """
         self._delete("snapshots", self._names("snapshots"), oldest_kept_snapshot(committed, self.snapshots()) - 1)
         reach(FaultPoint.AFTER_MANIFESTS)
-        files = self._names("files")  # listed before the manifests: what a later one names is newer than `committed`
+        files = self._names("files")  # listed before the manifests: files of later ones are newer than `committed`
         needed = set[str]().union(*(self._file_names(version) for version in self.snapshots()))
         self._delete("files", (name for name in files if name not in needed), sequence(committed))
 
-    def clean_up_changelogs(self, committed: str, kept: Retention) -> None:
-        """Delete the changelogs that neither `committed` nor any version after it needs, nor `kept` asks for."""
+    def clean_up_changelogs(self, committed: str, kept: RetentionSettings) -> None:
+        """Delete the changelogs that neither `committed` nor a later version needs, and that `kept` does not keep."""
         changelogs = self._store.entries(f"{self._folder}/changelogs")
-        # The location's clock and no worker's: the newest changelog has just been written.
+        # By the location's clock, not a worker's: the newest changelog has just been written.
         oldest = max((entry.written for entry in changelogs), default=0.0) - kept.seconds
         young = [entry.name for entry in changelogs if entry.written > oldest]
         last = newest_unneeded_changelog(committed, self.snapshots(), kept.versions, young)
@@ -189,17 +191,17 @@ class PartitionHistory:
         return [entry.name for entry in self._store.entries(f"{self._folder}/{folder}")]
 
     def _delete(self, folder: str, names: Iterable[str], last: int) -> None:
-        """Delete those made for versions up to the sequence number `last`."""
+        """Delete the names created for versions up to the sequence number `last`."""
         self._store.delete(f"{self._folder}/{folder}/{name}" for name in names if _sequence_of(name) <= last)
 
     def damaged(self, path: str, problem: str) -> CdcError:
         return CdcError(
             Code.STATE_DAMAGED,
             f"{self.full_path(path)} cannot be used: {problem}.",
-            "Bring the file back from a backup or an earlier version of the object. If it belongs to a snapshot, "
-            "deleting the snapshot's manifest makes the one before it and its changelogs be taken, if they are still "
-            "kept (`cassandra-materializer state verify` tells). If a changelog is lost, so is the partition's state. "
-            + start_over(self._partition.topic),
+            "Restore the file from a backup or an earlier version of the object. If it belongs to a snapshot, delete "
+            "the snapshot's manifest: the previous snapshot and its changelogs are used then, if they are still kept "
+            "(check with `cassandra-materializer state verify`). If a changelog is lost, the raw partition's state is "
+            "lost. " + advise_rebuild(self.raw_partition.topic),
         )
 
     def full_path(self, path: str) -> str:
@@ -213,13 +215,13 @@ class PartitionHistory:
     def _read(self, path: str) -> bytes:
         data = self._store.read(path)
         if data is None:
-            raise GoneError(path)
+            raise MissingFileError(path)
         return data
 
     def _file_names(self, version: str) -> set[str]:
         try:
             return {file.stored for file in self.read_manifest(version).files}
-        except GoneError:  # another task cleans up too
+        except MissingFileError:  # another attempt is cleaning up too
             return set()
 
     def _changelog_path(self, version: str, parent: str) -> str:
@@ -241,7 +243,7 @@ def digest_of_file(path: Path) -> str:
 
 
 def digests_of(paths: Iterable[Path], known: dict[str, str]) -> dict[Path, str]:
-    """The digests of the files' contents; `known` remembers those of SST files, which never change, by name."""
+    """The digests of the files' contents. `known` caches those of SST files by name: they never change."""
     result = {}
     for path in paths:
         digest = known.get(path.name) or digest_of_file(path)
@@ -251,10 +253,10 @@ def digests_of(paths: Iterable[Path], known: dict[str, str]) -> dict[Path, str]:
     return result
 
 
-def _sequence_of(name: str) -> int:
-    """Of a file's name; 0 for one that an earlier build gave, without a number."""
+def _sequence_of(name: str) -> float:
+    """The sequence number of a file's name. A name without one is not the materializer's: infinite, never deleted."""
     number, hyphen, _ = name.partition("-")
-    return int(number) if hyphen else 0
+    return int(number) if hyphen and number.isdigit() else math.inf
 
 
 def _digest_of(data: bytes) -> str:

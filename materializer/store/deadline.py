@@ -1,4 +1,4 @@
-"""A call to the checkpoint location, which may hang, given up after a while."""
+"""Calls to the checkpoint location, which may hang, with a deadline."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ T = TypeVar("T")
 
 
 def within(seconds: float, call: Callable[[], T], what: str) -> T:
-    """What it returns; CdcError(CHECKPOINT_LOCATION), as from a location that is away, if it is not back in time. It
-    then goes on in a thread that nobody waits for.
+    """The call's result. CdcError(CHECKPOINT_LOCATION), as for an unreachable location, if it does not return in time:
+    it then continues in a background thread.
     """
     returned: list[T] = []
     raised: list[BaseException] = []
@@ -23,7 +23,7 @@ def within(seconds: float, call: Callable[[], T], what: str) -> T:
     def run() -> None:
         try:
             returned.append(call())
-        except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
             raised.append(error)
 
     thread = threading.Thread(target=run, daemon=True, name=what)
@@ -33,7 +33,7 @@ def within(seconds: float, call: Callable[[], T], what: str) -> T:
         raise CdcError(
             Code.CHECKPOINT_LOCATION,
             f"The checkpoint location does not answer: {what} has taken longer than {seconds:.0f} s.",
-            "Make the location reachable for all workers; it is tried again until then. If it is only slow, raise "
+            "Make the location reachable for all workers; the materializer retries. If it is only slow, raise "
             "materializer.transaction_timeout_seconds.",
         )
     if raised:

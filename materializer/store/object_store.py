@@ -1,8 +1,8 @@
-"""Files of the checkpoint location: a local folder, or a URI of a file system that pyarrow knows (s3://…).
+"""The object store of the checkpoint location: a local folder, or a URI of a file system that pyarrow supports (s3://…).
 
-Paths are relative to the location, with `/`. A file is there whole or not at all, and durable once `write` has
-returned. What the location refuses is CdcError(CHECKPOINT_LOCATION), and so is no answer for too long where it is
-listed or read; how long a file may take to be written is the caller's to say. A missing file is an answer.
+Paths are relative to the location and use `/`. A file exists completely or not at all, and is durable once `write` has
+returned. A refusal is CdcError(CHECKPOINT_LOCATION), and so is a listing or a read without an answer in time; for
+writes the caller sets the deadline. A missing file is not an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _logger = structlog.get_logger(__name__)
-ANSWER_SECONDS = 90.0  # by the settings' defaults
+ANSWER_SECONDS = 90.0  # with the default settings
 _TEMPORARY = ".part"
 _TESTED = ("local", "s3")
 _BLOCK = 1024 * 1024
@@ -34,8 +34,8 @@ _BLOCK = 1024 * 1024
 T = TypeVar("T")
 
 
-class FileEntry(NamedTuple):
-    """A file in a folder: its size in bytes, and the time of its writing in seconds by the location's own clock."""
+class ObjectEntry(NamedTuple):
+    """A file in a folder: its size in bytes, and its modification time in seconds by the location's own clock."""
 
     name: str
     size: int
@@ -50,8 +50,8 @@ class Traffic:
     written: int = 0
 
 
-class FileStore:
-    """The checkpoint location; when it has not answered for `answer_seconds` it is taken to be away."""
+class ObjectStore:
+    """The checkpoint location. A request without an answer for `answer_seconds` fails."""
 
     def __init__(self, location: str, answer_seconds: float = ANSWER_SECONDS) -> None:
         self.traffic = Traffic()
@@ -68,25 +68,25 @@ class FileStore:
         self._root = root.rstrip("/")
 
     def check(self) -> None:
-        """At start: CdcError unless it can be listed; a warning where nobody has tried its kind of file system."""
+        """At start: CdcError unless it can be listed; a warning for a kind of file system that was never tested."""
         if self._files.type_name not in _TESTED:
             _logger.warning("untested file system", kind=self._files.type_name, location=self._shown)
         self.entries("")
 
     def full_path(self, path: str) -> str:
-        """The path as a message names it."""
+        """The path with the location, for messages."""
         return f"{self._shown}/{path}"
 
     def list(self, folder: str) -> Sequence[str]:
-        """The names of the files directly in a folder; none where there is no folder."""
+        """The names of the files directly in a folder; none if the folder does not exist."""
         return [entry.name for entry in self.entries(folder) if not entry.name.endswith(_TEMPORARY)]
 
-    def entries(self, folder: str) -> Sequence[FileEntry]:
-        """The files directly in a folder, with those that an attempt has not written to their ends."""
+    def entries(self, folder: str) -> Sequence[ObjectEntry]:
+        """The files directly in a folder, incomplete ones included."""
         return [
-            FileEntry(info.base_name, info.size, (info.mtime_ns or 0) / 1e9)
+            ObjectEntry(info.base_name, info.size, (info.mtime_ns or 0) / 1e9)
             for info in self._infos(folder)
-            if info.type is fs.FileType.File  # not one that has gone meanwhile
+            if info.type is fs.FileType.File  # not one that has just been deleted
         ]
 
     def folders(self, folder: str) -> Sequence[str]:
@@ -94,12 +94,12 @@ class FileStore:
         return sorted(info.base_name for info in self._infos(folder) if info.type is fs.FileType.Directory)
 
     def read(self, path: str) -> bytes | None:
-        """The file's bytes, None where it is missing."""
+        """The file's bytes, None if it is missing."""
         target = BytesIO()
         return target.getvalue() if self._copy_to(target, path) else None
 
     def download(self, path: str, target: Path) -> bool:
-        """Whether the file was there to be copied to `target`."""
+        """Copy the file to `target`: whether it existed."""
         with target.open("wb") as file:
             if self._copy_to(file, path):
                 return True
@@ -107,7 +107,7 @@ class FileStore:
         return False
 
     def write(self, path: str, data: bytes) -> None:
-        """All bytes at once: a stream of pyarrow's that an exception closes is completed, half of it too."""
+        """All bytes at once: when an exception closes a pyarrow stream, the file is stored with what it has so far."""
         with self._errors("write", path):
             if self._local is not None:
                 _write_durably(self._local / path, data)
@@ -118,7 +118,7 @@ class FileStore:
         self.traffic.written += len(data)
 
     def copy(self, source: str, target: str) -> bool:
-        """Whether `source` was there to be given the second name `target`; its bytes do not come through here."""
+        """Give `source` the second name `target`: whether it existed. The bytes do not pass through this process."""
         with self._errors("copy", source):
             if self._local is not None:
                 return _link_durably(self._local / source, self._local / target)
@@ -126,14 +126,14 @@ class FileStore:
                 return False
             try:
                 self._files.copy_file(f"{self._root}/{source}", self._prepared(target))
-            except OSError:  # S3 gives the same error for a file that has just gone as for all others
+            except OSError:  # S3 gives the same error for a file that was just deleted as for all others
                 if self._files.get_file_info(f"{self._root}/{source}").type is fs.FileType.File:
                     raise
                 return False
         return True
 
     def delete(self, paths: Iterable[str]) -> None:
-        """What is not there any more counts as deleted."""
+        """A file that does not exist any more counts as deleted."""
         for path in paths:
             with self._errors("delete", path), suppress(FileNotFoundError):
                 self._files.delete_file(f"{self._root}/{path}")
@@ -144,9 +144,9 @@ class FileStore:
             return self._answer(lambda: self._files.get_file_info(selector), f"listing {self.full_path(folder)}")
 
     def _copy_to(self, target: BinaryIO, path: str) -> bool:
-        """Whether the file was there. Each block has its own time: a large file may take as long as it does.
+        """Whether the file existed. Each block has its own deadline: a large file may take as long as it needs.
 
-        What hangs touches nothing of this machine's when it goes on after all: the next attempt uses the same names.
+        A hanging call that continues later writes nothing to this machine, where the next attempt uses the same names.
         """
         doing = f"reading {self.full_path(path)}"
         with self._errors("read", path):
@@ -165,7 +165,7 @@ class FileStore:
 
     def _prepared(self, path: str) -> str:
         full = f"{self._root}/{path}"
-        if self._files.type_name != "s3":  # which has no folders
+        if self._files.type_name != "s3":  # S3 has no folders
             self._files.create_dir(full.rpartition("/")[0], recursive=True)
         return full
 
@@ -177,7 +177,7 @@ class FileStore:
             raise CdcError(
                 Code.CHECKPOINT_LOCATION,
                 f"The checkpoint location refuses to {doing} {self.full_path(path)}: {error}.",
-                "Make the location reachable and writable for all workers, with room left in it.",
+                "Make the location reachable and writable for all workers, with free space.",
             ) from error
 
 
@@ -187,8 +187,8 @@ def _from_uri(location: str) -> tuple[fs.FileSystem, str]:
         raise CdcError(
             Code.CONFIG_INVALID,
             "materializer.checkpoint_location holds credentials, which logs and errors would show.",
-            "Leave them away, and set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment of the driver "
-            "and the executors.",
+            "Remove them, and set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment of the driver and the "
+            "executors.",
         )
     if location.startswith("s3://") and "allow_delayed_open" not in location:  # small files in one request, not three
         location += ("&" if "?" in location else "?") + "allow_delayed_open=true"
@@ -210,7 +210,7 @@ def _write_durably(target: Path, data: bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
     except OSError:
-        temporary.unlink(missing_ok=True)  # a full disk is not to stay full of this
+        temporary.unlink(missing_ok=True)  # leave nothing behind on a full disk
         raise
     reach(FaultPoint.IN_WRITE)
     temporary.rename(target)
@@ -223,7 +223,7 @@ def _link_durably(source: Path, target: Path) -> bool:
         target.hardlink_to(source)
     except FileNotFoundError:
         return False
-    except OSError:  # not every mounted file system has links
+    except OSError:  # not every mounted file system supports links
         _write_durably(target, source.read_bytes())
     _sync_folder(target.parent)
     return True

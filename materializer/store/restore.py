@@ -1,45 +1,48 @@
-"""Bringing a local state to the committed version: by changelogs alone where that can be, else from a snapshot."""
+"""Restoring a local store to the committed version: by changelogs alone if possible, otherwise from a snapshot."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from materializer.fault_points import FaultPoint, reach
-from materializer.store.checkpoints import GoneError
+from materializer.store.checkpoints import MissingFileError
 from materializer.store.versions import NOTHING, MissingVersionError, plan_restore
 
 if TYPE_CHECKING:
-    from materializer.store.checkpoints import PartitionHistory
-    from materializer.store.rocksdb import State
+    from materializer.store.checkpoints import CheckpointStore
+    from materializer.store.rocksdb import LocalStore
 
 
-def restore(state: State, history: PartitionHistory, committed: str) -> None:
-    """CdcError(STATE_DAMAGED), with the file, where the committed version cannot be reached; never another version."""
-    if state.version != committed:
+def restore(local: LocalStore, checkpoints: CheckpointStore, committed: str) -> None:
+    """Bring the local store to the version `committed`, never to another one.
+
+    CdcError(STATE_DAMAGED), with the file's name, if that version cannot be reached.
+    """
+    if local.version != committed:
         try:
-            _restore(state, history, committed)
-        except GoneError:  # deleted since it was listed; a newer snapshot is there then
+            _restore(local, checkpoints, committed)
+        except MissingFileError:  # deleted since it was listed: there is a newer snapshot now
             try:
-                _restore(state, history, committed)
-            except GoneError as error:
-                raise history.damaged(str(error), "it is missing") from error
+                _restore(local, checkpoints, committed)
+            except MissingFileError as error:
+                raise checkpoints.damaged(str(error), "it is missing") from error
     reach(FaultPoint.AFTER_RESTORE)
 
 
-def _restore(state: State, history: PartitionHistory, committed: str) -> None:
-    parents = history.parents()
+def _restore(local: LocalStore, checkpoints: CheckpointStore, committed: str) -> None:
+    parents = checkpoints.parents()
     try:
-        plan = plan_restore(committed, state.version if state.head else None, parents, history.snapshots())
+        plan = plan_restore(committed, local.version if local.head else None, parents, checkpoints.snapshots())
     except MissingVersionError as error:
-        raise history.missing_changelog(error.version) from error
-    if plan.base == NOTHING and state.head is not None:
-        state.replace(lambda _folder: None)
-    elif plan.base != state.version:
-        manifest = history.read_manifest(plan.base)
-        origin = history.full_path(history.manifest_path(plan.base))
-        state.replace(lambda folder: history.fetch_snapshot(manifest, folder), origin)
-        if state.version != plan.base:
-            raise history.damaged(history.manifest_path(plan.base), f"it holds version {state.version}")
+        raise checkpoints.missing_changelog(error.version) from error
+    if plan.base == NOTHING and local.head is not None:
+        local.replace(lambda _folder: None)
+    elif plan.base != local.version:
+        manifest = checkpoints.read_manifest(plan.base)
+        origin = checkpoints.full_path(checkpoints.manifest_path(plan.base))
+        local.replace(lambda folder: checkpoints.fetch_snapshot(manifest, folder), origin)
+        if local.version != plan.base:
+            raise checkpoints.damaged(checkpoints.manifest_path(plan.base), f"it holds version {local.version}")
     for version in plan.changelogs:
         reach(FaultPoint.IN_RESTORE)
-        state.apply(history.read_changelog(version, parents[version]))
+        local.apply(checkpoints.read_changelog(version, parents[version]))

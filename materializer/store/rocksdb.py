@@ -1,9 +1,9 @@
-"""The state of one raw partition on this machine: a RocksDB, which can be lost at any time.
+"""The local store: the state of one raw partition in a RocksDB on this machine. It can be lost at any time.
 
     <state_directory>/<group>/<topic>-<partition>/slot-<n>/    lock, db
 
-A process that finds slot 0 in use by another one (an attempt that still runs, or that hangs) takes the next. What
-`apply` wrote survives the death of the process; after a loss of power the state is that of an earlier version.
+A process that finds slot 0 in use by another one (an attempt that still runs, or hangs) uses the next one. What
+`apply` wrote survives the death of the process. After a power loss the state is that of an earlier version.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _MAX_SLOTS = 16
 _WRITE_BUFFER_BYTES = 16 * 1024 * 1024
 
 
-class LocalDamageError(Exception):
-    """What RocksDB has stored here is not what it reads."""
+class DamagedLocalStoreError(Exception):
+    """RocksDB cannot read back what it has stored on this machine."""
 
 
-class State:
-    """The open RocksDB of a slot, for one process; a StateReader of the fold."""
+class LocalStore:
+    """The open RocksDB of a slot, for one process. It is the fold's StateReader."""
 
     def __init__(self, slot: Path, lock: int) -> None:
         self._slot = slot
@@ -68,14 +68,14 @@ class State:
         return value
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Fastest in the order of the keys."""
+        """Fastest if the keys are sorted."""
         try:
             return cast("list[bytes | None]", self._db.get(list(keys))) if keys else []
         except Exception as error:  # noqa: BLE001 - as above
             self._fail(error)
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Not by Rdict.items, which ends at a damaged block as if there was no more."""
+        """Not by Rdict.items, which stops at a damaged block as if it were the end."""
         options = ReadOptions()
         options.set_iterate_upper_bound(end)
         rows = self._db.iter(options)
@@ -101,7 +101,7 @@ class State:
             self._fail(error)
 
     def apply(self, changelog: Changelog) -> None:
-        """Make this state, which must be the changelog's parent, the changelog's version, in one atomic write."""
+        """Bring this store, which must be at the changelog's parent, to its version, in one atomic write."""
         if self.version != changelog.parent:
             raise AssertionError(f"{changelog.head.version} follows {changelog.parent}, this is {self.version}")
         batch = WriteBatch(raw_mode=True)
@@ -115,9 +115,9 @@ class State:
         self.head = changelog.head
 
     def replace(self, fill: Callable[[Path], None], origin: str | None = None) -> None:
-        """Become the RocksDB whose files `fill` puts into the folder that it is given; an empty one if none.
+        """Replace the RocksDB by one whose files `fill` writes to the folder it is given; by an empty one if none.
 
-        `origin` is where they come from, for an error that names it.
+        origin: where the files come from, for error messages.
         """
         incoming = self._slot / "incoming"
         shutil.rmtree(incoming, ignore_errors=True)
@@ -133,7 +133,7 @@ class State:
         self._origin = origin
 
     def checkpoint(self, use: Callable[[dict[Path, str]], None]) -> None:
-        """Call `use` with the files of a checkpoint of this state and the digests of their contents."""
+        """Call `use` with the files of a RocksDB checkpoint of this store, and the digests of their contents."""
         folder = self._slot / "outgoing"
         shutil.rmtree(folder, ignore_errors=True)
         Checkpoint(self._db).create_checkpoint(str(folder))
@@ -144,26 +144,26 @@ class State:
             shutil.rmtree(folder)
 
     def close(self) -> None:
-        """What was found damaged goes, to be restored from the checkpoint location when it is opened again."""
-        with suppress(DbClosedError):  # where a restore failed
+        """Deletes a damaged store: the next task restores it from the checkpoint location."""
+        with suppress(DbClosedError):  # a restore has failed
             self._db.close()
         if self._is_damaged:
             shutil.rmtree(self._slot / "db")
         os.close(self._lock)
 
     def _fail(self, error: Exception) -> NoReturn:
-        """After an error of RocksDB's in reading; a task that runs again restores the state."""
+        """After a read error of RocksDB. A task that runs again restores the store."""
         self._is_damaged = True
         if self._origin is None:
-            raise LocalDamageError(f"{self._slot}: {error}") from error
+            raise DamagedLocalStoreError(f"{self._slot}: {error}") from error
         raise CdcError(
             Code.STATE_DAMAGED,
-            f"{self._origin} cannot be used: what was restored from it is damaged: {error}.",
-            "Delete this file: the snapshot before it and its changelogs are taken then, if they are still kept.",
+            f"{self._origin} cannot be used: the state restored from it is damaged: {error}.",
+            "Delete this file: the previous snapshot and its changelogs are used then, if they are still kept.",
         ) from error
 
     def _open(self) -> tuple[Rdict, Head | None]:
-        """What is damaged here is thrown away: it is restored from the checkpoint location."""
+        """Opens a damaged store as an empty one: it is restored from the checkpoint location."""
         path = self._slot / "db"
         try:
             return _open_db(path)
@@ -184,8 +184,8 @@ def _open_db(path: Path) -> tuple[Rdict, Head | None]:
         raise
 
 
-def open_state(folder: Path) -> State:
-    """The state in the first slot of the partition's folder that no other process holds."""
+def open_local_store(folder: Path) -> LocalStore:
+    """The local store in the first slot of the raw partition's folder that no other process uses."""
     for number in range(_MAX_SLOTS):
         slot = folder / f"slot-{number}"
         slot.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -195,12 +195,12 @@ def open_state(folder: Path) -> State:
         except BlockingIOError:
             os.close(lock)
             continue
-        return State(slot, lock)
+        return LocalStore(slot, lock)
     raise RuntimeError(f"all {_MAX_SLOTS} slots of {folder} are in use by other processes")
 
 
 def _options() -> Options:
-    """Measured best with the handle kept: reads through mmap without a block cache, all files open, no compression."""
+    """Measured fastest with an open handle: mmap reads without a block cache, all files open, no compression."""
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_allow_mmap_reads(True)

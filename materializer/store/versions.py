@@ -1,8 +1,8 @@
-"""State versions: their names, and which of the stored changelogs and snapshots lead to one.
+"""State versions: their names, and which stored changelogs and snapshots lead to one.
 
-A version is named `<sequence>-<random>`: one more than its parent's sequence, and a random part because two attempts
-at the same chunk make two versions, of which at most one is ever committed. `parents` maps each version that has a
-stored changelog to its parent: one listing of the changelogs' names.
+A version is named `<sequence>-<random>`. Its sequence is its parent's plus one. The random part is needed because two
+attempts at the same chunk create two versions, of which at most one is ever committed. `parents` maps each version that
+has a stored changelog to its parent; it comes from one listing of the changelogs' names.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 NOTHING = "0000000000-00000000"
 """The version of a state before its first changelog."""
 
-_SNAPSHOTS_KEPT = 2  # a restore that began with the older one may still be running
+_SNAPSHOTS_KEPT = 2  # a restore that started with the older one may still be running
 
 
 class MissingVersionError(Exception):
-    """No changelog of `version` is stored, and neither a snapshot nor the local state is of it."""
+    """`version` has no stored changelog and no snapshot, and the local store is not at it."""
 
     def __init__(self, version: str) -> None:
         super().__init__(version)
@@ -28,7 +28,7 @@ class MissingVersionError(Exception):
 
 
 class RestorePlan(NamedTuple):
-    """Start with `base` (the local state's version, a snapshot's or NOTHING), then apply the changelogs in order."""
+    """Start with `base` (the local store's version, a snapshot's or NOTHING), then apply the changelogs in order."""
 
     base: str
     changelogs: list[str]
@@ -46,9 +46,10 @@ def sequence(version: str) -> int:
 def plan_restore(
     committed: str, local: str | None, parents: Mapping[str, str], snapshots: Iterable[str]
 ) -> RestorePlan:
-    """How to come to `committed`: from the local state if it is an ancestor, else from the newest snapshot that is one.
+    """How to reach `committed`: from the local store if its version is an ancestor, otherwise from the newest snapshot
+    that is one.
 
-    `local` is None where there is no local state. MissingVersionError where neither leads there.
+    `local` is None if the local store is empty. MissingVersionError if neither leads there.
     """
     available = set(snapshots)
     snapshot: str | None = None
@@ -66,10 +67,10 @@ def plan_restore(
 
 
 def oldest_kept_snapshot(committed: str, snapshots: Iterable[str]) -> int:
-    """The sequence number below which snapshots can go; 0 while all are needed.
+    """The sequence number below which snapshots can be deleted; 0 while all are needed.
 
-    Snapshots are of committed versions only. It stays safe when it is computed by a task whose successor has committed
-    further: what is older than the second newest that it knows is older still than the successor's.
+    Snapshots are of committed versions only. The result is safe even if the task's successor has committed more: the
+    second newest snapshot that the task knows is older than the successor's second newest.
     """
     known = sorted((sequence(each) for each in snapshots if sequence(each) <= sequence(committed)), reverse=True)
     return known[_SNAPSHOTS_KEPT - 1] if len(known) >= _SNAPSHOTS_KEPT else 0
@@ -78,8 +79,9 @@ def oldest_kept_snapshot(committed: str, snapshots: Iterable[str]) -> int:
 def newest_unneeded_changelog(
     committed: str, snapshots: Iterable[str], kept_versions: int, young: Iterable[str]
 ) -> int:
-    """The sequence number up to which changelogs can go, -1 while all are needed: those before the oldest snapshot
-    that is kept, but for so many versions and for those in `young`, kept for their age.
+    """The sequence number up to which changelogs can be deleted; -1 while all are needed.
+
+    Needed are those after the oldest kept snapshot, the last `kept_versions`, and those in `young`, kept for their age.
     """
     oldest_kept = oldest_kept_snapshot(committed, snapshots)
     if not oldest_kept:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from materializer.fault_points import FaultPoint, reach
 from materializer.kafka import GroupPositions, PartitionProducer, producer
 from materializer.store import checkpoints
-from materializer.store.checkpoints import PartitionHistory
+from materializer.store.checkpoints import CheckpointStore
 from materializer.store.versions import sequence
 from tests.support.materializer.protocol_run import BATCH
 from verify.chaos.matrix import Action
@@ -74,8 +74,8 @@ def seed_no_fence() -> None:
 
 def seed_changelog_last() -> None:
     """A changelog is stored when its version is committed already."""
-    write, commit = PartitionHistory.write_changelog, PartitionProducer.commit
-    held: list[tuple[PartitionHistory, Changelog]] = []
+    write, commit = CheckpointStore.write_changelog, PartitionProducer.commit
+    held: list[tuple[CheckpointStore, Changelog]] = []
 
     def commit_first(self: PartitionProducer) -> None:
         commit(self)
@@ -83,14 +83,14 @@ def seed_changelog_last() -> None:
         while held:
             write(*held.pop())
 
-    _patch(PartitionHistory, write_changelog=lambda self, entry: held.append((self, entry)))
+    _patch(CheckpointStore, write_changelog=lambda self, entry: held.append((self, entry)))
     _patch(PartitionProducer, commit=commit_first)
 
 
 def seed_changelog_ignored() -> None:
     """What a changelog says is not written when a state is restored."""
-    read = PartitionHistory.read_changelog
-    _patch(PartitionHistory, read_changelog=lambda *given: read(*given)._replace(writes={}))
+    read = CheckpointStore.read_changelog
+    _patch(CheckpointStore, read_changelog=lambda *given: read(*given)._replace(writes={}))
 
 
 def seed_clean_up_too_much() -> None:
@@ -103,7 +103,7 @@ def seed_clean_up_too_much() -> None:
 
 
 def seed_offsets_of_the_driver() -> None:
-    """A task goes by the offset that its batch begins with, not by the group's."""
+    """A task uses the offset that its batch begins with, not the group's."""
     read = GroupPositions.read
 
     def start_of_batch(

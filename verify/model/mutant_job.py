@@ -5,12 +5,11 @@ A module of its own: what is pickled to the workers must not come from `__main__
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from cdc_program.cli import Program
-from materializer.job.spark import run_job
-from verify.model.mutants import VARIABLE, MutantWork
+from materializer.job import spark
+from verify.model.mutants import MutantPlanner
 
 if TYPE_CHECKING:
     from cdc_program.settings import Settings
@@ -20,7 +19,8 @@ main = Program("mutant", tables=("kafka", "registry", "materializer", "log"), he
 
 @main.program_command("run")
 def mutate(settings: Settings) -> None:
-    run_job(settings, MutantWork(os.environ[VARIABLE]))
+    vars(spark)["Planner"] = MutantPlanner
+    spark.run_job(settings)
 
 
 if __name__ == "__main__":

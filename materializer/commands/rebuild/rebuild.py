@@ -17,12 +17,12 @@ from materializer.commands.stored_partitions import list_stored_partitions
 from materializer.exactly_once.position import REBUILDING, Position, command_lock
 from materializer.fault_points import RebuildPoint, reach
 from materializer.fold.gaps import DeadLetter
-from materializer.job.open_partitions import file_store
+from materializer.job.wiring import object_store
 from materializer.kafka import GroupPositions, PartitionProducer, Topics
-from materializer.output.dead_letters import Burial, standing
+from materializer.output.dead_letters import DeadLetterWriter, unresolved_dead_letters
 from materializer.rows.keys import FLOOR
 from materializer.store.changelog import Changelog, Head
-from materializer.store.checkpoints import PartitionHistory
+from materializer.store.checkpoints import CheckpointStore
 from materializer.store.versions import NOTHING, next_version, sequence
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Rebuild:
         self._name = raw_topic(settings.kafka.topic_prefix, self._keyspace, self._table)
         self._schemas = schemas
         self._say = say
-        self._store = file_store(settings.materializer)
+        self._store = object_store(settings.materializer)
         self._group_positions = GroupPositions(self._kafka, self._group)
 
     def describe(self) -> Iterator[str]:
@@ -61,7 +61,7 @@ class Rebuild:
             yield f"{raw_partition}: a state of {len(sizes)} files, {sum(sizes)} bytes, to be deleted"
         for topic_name, count in self._find_change_topics().items():
             yield f"{topic_name}: {count} partitions; a d is sent for each row that they show"
-        yield f"{len(standing(self._kafka, self._name))} dead-lettered messages to be resolved"
+        yield f"{len(unresolved_dead_letters(self._kafka, self._name))} dead-lettered messages to be resolved"
 
     def rebuild_table(self) -> None:
         """All steps. Another run repeats those that an interrupted run has not completed."""
@@ -78,7 +78,7 @@ class Rebuild:
             self._store_empty_state(raw_partition, position, floor)
             reach(RebuildPoint.STATE_BEGUN)
         lock.begin()
-        lock.send_positions({each: position._replace(backlog=None) for each, position in positions.items()})
+        lock.send_positions({each: position._replace(in_progress=None) for each, position in positions.items()})
         reach(RebuildPoint.POSITIONS_SENT)
         lock.commit()
         self._say(f"{self._name}: done; row_sequence continues above {floor}")
@@ -99,10 +99,15 @@ class Rebuild:
         for number, (_, end) in topic.bounds.items():
             raw_partition, position = topic.raw_partition(number), known[number]
             if position is None or not _is_marked(position, topic):
-                newest = self._history(raw_partition).newest()
+                newest = self._history(raw_partition).newest_version()
                 latest = max(newest, position.version if position else NOTHING, key=sequence)
                 position = Position(
-                    end, next_version(latest), topic.partition_count, topic.id, reshards=reshards, backlog=REBUILDING
+                    end,
+                    next_version(latest),
+                    topic.partition_count,
+                    topic.id,
+                    reshards=reshards,
+                    in_progress=REBUILDING,
                 )
                 producer = self._fence(raw_partition)
                 producer.begin()
@@ -124,14 +129,14 @@ class Rebuild:
 
     def _resolve_dead_letters(self, lock: PartitionProducer) -> None:
         """Cassandra's rebuild brings the rows that these messages lack."""
-        letters = standing(self._kafka, self._name)
+        letters = unresolved_dead_letters(self._kafka, self._name)
         if not letters:
             return
-        bury = Burial(self._kafka, self._name)
+        writer = DeadLetterWriter(self._kafka, self._name)
         lock.begin()
         for letter in letters:
             resolved = DeadLetter(bytes.fromhex(letter.id), letter.key, None, letter.offset, letter.timestamp_ms)
-            for message in bury(letter.where, [resolved]):
+            for message in writer.messages(letter.where, [resolved]):
                 lock.send(message)
         lock.commit()
         self._say(f"{len(letters)} dead-lettered messages resolved")
@@ -145,8 +150,8 @@ class Rebuild:
     def _fence(self, raw_partition: RawPartition) -> PartitionProducer:
         return PartitionProducer(self._kafka, self._group, raw_partition, self._group_positions.consumer)
 
-    def _history(self, raw_partition: RawPartition) -> PartitionHistory:
-        return PartitionHistory(self._store, self._group, raw_partition)
+    def _history(self, raw_partition: RawPartition) -> CheckpointStore:
+        return CheckpointStore(self._store, self._group, raw_partition)
 
     def _list_stored(self) -> list[RawPartition]:
         return [each for each in list_stored_partitions(self._store, self._group) if each.topic == self._name]
@@ -171,4 +176,4 @@ class Rebuild:
 
 def _is_marked(position: Position, topic: RawTopic) -> bool:
     expected = topic.partition_count, topic.id
-    return position.backlog == REBUILDING and (position.partitions, position.topic_id) == expected
+    return position.in_progress == REBUILDING and (position.partitions, position.topic_id) == expected

@@ -14,9 +14,9 @@ from cdc_messages.closing_deletes import ClosingDeletes
 from materializer.fault_points import RebuildPoint, reach
 from materializer.kafka import read_partition
 from materializer.records import Message
-from materializer.store.bulk_load import Fill
+from materializer.store.bulk_load import BulkLoad
 from materializer.store.changelog import Head
-from materializer.store.rocksdb import open_state
+from materializer.store.rocksdb import open_local_store
 from materializer.store.versions import NOTHING, next_version
 
 if TYPE_CHECKING:
@@ -79,12 +79,12 @@ class RowDeleter:
         count = largest = 0
         with (
             tempfile.TemporaryDirectory(dir=home, prefix="rebuild-") as folder,
-            closing(open_state(Path(folder))) as newest,
+            closing(open_local_store(Path(folder))) as newest,
         ):
-            fill = Fill(newest, Head(next_version(NOTHING), 0, 0, 0), {})
+            load = BulkLoad(newest, Head(next_version(NOTHING), 0, 0, 0), {})
             for key, value in read_partition(self._settings.kafka, *where):
-                fill.put(_KEY + key, value)
-            fill.finish()
+                load.add(_KEY + key, value)
+            load.finish()
             deletions = self._make_deletions(where, newest.scan(_KEY, _KEY + b"\xff"))
             while some := list(islice(deletions, _ROWS_PER_TRANSACTION)):
                 self._send(some)

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from cdc_program.settings import KafkaSettings
     from materializer.commands.reshard.survey import Survey
-    from materializer.exactly_once.chunks import ChunkBounds
+    from materializer.exactly_once.chunks import ChunkSettings
     from materializer.exactly_once.position import Position
     from materializer.records import RawPartition, RawRecord
 
 
 def read_backlog(
-    settings: KafkaSettings, survey: Survey, bounds: ChunkBounds
+    settings: KafkaSettings, survey: Survey, chunk_limits: ChunkSettings
 ) -> Iterator[Mapping[int, list[RawMessageAt]]]:
     """Chunks of the backlog, each by the number of the target partition."""
     chunk: dict[int, list[RawMessageAt]] = {}
@@ -35,7 +35,7 @@ def read_backlog(
         for target in _targets(each.record, survey.old_count):
             chunk.setdefault(target, []).append(each)
         size, rows = size + len(each.record.key) + len(each.record.value), rows + 1
-        if size >= bounds.max_bytes or rows >= bounds.max_rows:
+        if size >= chunk_limits.max_bytes or rows >= chunk_limits.max_messages:
             yield chunk
             chunk, size, rows = {}, 0, 0
     if chunk:
@@ -43,8 +43,8 @@ def read_backlog(
 
 
 def _read_partition(settings: KafkaSettings, source: RawPartition, position: Position) -> Iterator[RawMessageAt]:
-    assert position.backlog is not None
-    for record in read_raw(settings, source, *position.backlog):
+    assert position.in_progress is not None
+    for record in read_raw(settings, source, *position.in_progress):
         yield RawMessageAt(source, record)
 
 

@@ -1,6 +1,6 @@
-"""One raw partition while `state reshard` is at work: what is folded moves its state's version, but not its offset.
+"""One raw partition while `state reshard` works on it: a fold moves the state's version, but not the offset.
 
-So all of it may be done again after a crash: what is folded twice changes nothing and emits nothing.
+After a crash everything may be done again: what is folded twice changes nothing and sends nothing.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_program.errors import CdcError, Code
 from materializer.commands.reshard.redistribute import is_settled
+from materializer.exactly_once.committer import Committer
 from materializer.exactly_once.partition_task import check_clock
-from materializer.fault_points import ReshardPoint, reach
-from materializer.job.open_partitions import limits_of, open_resources
+from materializer.fault_points import ReshardPoint
+from materializer.job.wiring import open_resources, task_settings
 from materializer.records import RawPartition, RawRecord
-from materializer.store.changelog import Changelog, Head
-from materializer.store.deadline import within
-from materializer.store.restore import restore
-from materializer.store.versions import NOTHING, next_version
+from materializer.store.versions import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from materializer.exactly_once.partition_task import Limits, Resources, Work
+    from materializer.exactly_once.partition_task import TaskSettings
     from materializer.exactly_once.position import Position
+    from materializer.exactly_once.processor import Processor
+    from materializer.exactly_once.resources import Resources
     from materializer.fold.result import ChunkResult
     from materializer.job.plan import BatchPlan
     from materializer.records import Message
@@ -37,86 +37,81 @@ class RawMessageAt(NamedTuple):
     record: RawRecord
 
 
-class DealtPartition:
-    """Whoever worked on the raw partition before is fenced; `position` is what is committed."""
+class ReshardedPartition:
+    """Every earlier owner of the raw partition is fenced; `position` is the committed one."""
 
-    def __init__(self, partition: RawPartition, resources: Resources, limits: Limits, position: Position) -> None:
+    def __init__(
+        self, raw_partition: RawPartition, resources: Resources, settings: TaskSettings, position: Position
+    ) -> None:
         self.position = position
-        self._partition = partition
-        self._transactions, _, self.state, self._history = resources
-        self._limits = limits
-        restore(self.state, self._history, position.version)
+        self._raw_partition = raw_partition
+        self._resources = resources
+        self._state = resources.state
+        self._settings = settings
+        self._committer = Committer(resources, ReshardPoint.IN_FOLD)
+        self._state.restore_to(position.version)
 
-    def commit(self, position: Position) -> None:
-        """Nothing but the position."""
-        self._transactions.begin()
-        self._transactions.send_position(position)
-        self._transactions.commit()
+    def commit_position(self, position: Position) -> None:
+        """Commit a position whose state is the present one."""
+        transactions = self._resources.transactions
+        transactions.begin()
+        transactions.send_position(position)
+        transactions.commit()
         self.position = position
 
-    def fold(self, found: Sequence[RawMessageAt], work: Work) -> int:
-        """Fold the records, in as many transactions as it takes: how many changes came out."""
+    def fold(self, found: Sequence[RawMessageAt], processor: Processor) -> int:
+        """Fold the records, in as many transactions as needed: the number of changes."""
         changes = 0
         while found:
-            result = work.fold(self.state, [each.record for each in found])
-            check_clock(self._partition, self.state.head, result.now_ms, self._limits.max_clock_jump_ms)
+            result = processor.fold(self._state.local, [each.record for each in found])
+            check_clock(self._raw_partition, self._state.head, result.now_ms, self._settings.max_clock_jump_ms)
             if result.writes:
-                self._store(result, found, work)
+                messages = self._messages(result, found, processor)
+                self.position = self._committer.commit_chunk(self.position, self.position.offset, result, messages)
             changes += len(result.changes)
             found = found[len(found) - result.left :]
         return changes
 
-    def settle(self, tick: RawRecord, work: Work) -> int:
-        """Finish what is under way, at the time that `tick` brings: as `fold`."""
-        changes = self.fold([RawMessageAt(self._partition, tick)], work)
-        while not is_settled(self.state):
-            changes += self.fold([RawMessageAt(self._partition, tick)], work)
+    def settle(self, tick: RawRecord, processor: Processor) -> int:
+        """Finish all unfinished work at the time of `tick`: the number of changes."""
+        changes = self.fold([RawMessageAt(self._raw_partition, tick)], processor)
+        while not is_settled(self._state.local):
+            changes += self.fold([RawMessageAt(self._raw_partition, tick)], processor)
         return changes
 
-    def _store(self, result: ChunkResult, found: Sequence[RawMessageAt], work: Work) -> None:
-        """As a task does it."""
-        before = self.position
-        after = before._replace(version=next_version(before.version))
-        head = Head(after.version, after.offset, result.now_ms, work.partitions)
-        changelog = Changelog(head, before.version, before.offset, result.writes)
-        self._transactions.begin()
-        for message in chain(work.emit(result.changes), self._letters(result, found, work)):
-            self._transactions.send(message)
-        what = f"storing a changelog of {self._partition}"
-        within(self._limits.upload_seconds, lambda: self._history.write_changelog(changelog), what)
-        self._transactions.send_position(after)
-        reach(ReshardPoint.IN_FOLD)
-        self._transactions.commit()
-        self.position = after
-        self.state.apply(changelog)
-
-    def _letters(self, result: ChunkResult, found: Sequence[RawMessageAt], work: Work) -> Iterator[Message]:
-        """Dead letters tell where the message lies, which may be another raw partition."""
+    def _messages(self, result: ChunkResult, found: Sequence[RawMessageAt], processor: Processor) -> Iterator[Message]:
+        """As Processor.messages. A dead letter names the raw partition that holds it, which may be another one."""
         sources = {(each.record.key, each.record.value, each.record.offset): each.source for each in found}
         placed = (
-            (sources.get((each.key, each.value or b"", each.offset), self._partition), each) for each in result.letters
+            (sources.get((each.key, each.value or b"", each.offset), self._raw_partition), each)
+            for each in result.letters
         )
-        for source, letters in groupby(placed, key=lambda each: each[0]):
-            yield from work.bury(source, [letter for _, letter in letters])
+        return chain(
+            processor.change_messages(result.changes),
+            *(
+                processor.dead_letter_messages(source, [letter for _, letter in letters])
+                for source, letters in groupby(placed, key=lambda each: each[0])
+            ),
+        )
 
 
 @contextmanager
-def opened(plan: BatchPlan, partition: RawPartition, expected: Position) -> Iterator[DealtPartition]:
-    """CdcError(STATE_MISMATCH) where another process has committed in the meantime."""
-    resources = open_resources(plan, partition)
+def opened(plan: BatchPlan, raw_partition: RawPartition, expected: Position) -> Iterator[ReshardedPartition]:
+    """CdcError(STATE_MISMATCH) if another process has committed since."""
+    resources = open_resources(plan, raw_partition)
     try:
-        if (resources.read_position() or expected._replace(offset=0, version=NOTHING)) != expected:
-            raise overtaken(partition)
-        yield DealtPartition(partition, resources, limits_of(plan.materializer), expected)
+        position = resources.read_position(raw_partition) or expected._replace(offset=0, version=NOTHING)
+        if position != expected:
+            raise overtaken(raw_partition)
+        yield ReshardedPartition(raw_partition, resources, task_settings(plan.materializer), expected)
     finally:
-        resources.transactions.abandon()
-        resources.state.close()
+        resources.close()
 
 
-def overtaken(partition: RawPartition) -> CdcError:
+def overtaken(raw_partition: RawPartition) -> CdcError:
     """CdcError(STATE_MISMATCH)."""
     return CdcError(
         Code.STATE_MISMATCH,
-        f"Another process has moved the group's position of {partition} meanwhile.",
+        f"Another process has moved the group's position of {raw_partition}.",
         "Stop the materializer, and any other `state reshard` of this group; then run it again.",
     )

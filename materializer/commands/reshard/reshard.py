@@ -18,9 +18,10 @@ from materializer.commands.reshard.partition import opened, overtaken
 from materializer.commands.reshard.redistribute import TICK_HOST, StateFacts, Times, make_tick, plan_redistribution
 from materializer.commands.reshard.states import TopicStates
 from materializer.commands.reshard.survey import RawTopic, Survey, is_placed_by, read_raw_topic, survey_topic
-from materializer.exactly_once.position import MARKED, Position, command_lock
+from materializer.exactly_once.position import RESHARDING, Position, command_lock
 from materializer.fault_points import ReshardPoint, reach
-from materializer.job import open_partitions
+from materializer.job.open_partitions import OpenPartitions
+from materializer.job.wiring import chunk_settings
 from materializer.kafka import GroupPositions, PartitionProducer, read_raw
 from materializer.store.changelog import Head
 from materializer.store.versions import next_version, sequence
@@ -45,8 +46,8 @@ class Reshard:
         self._plan = plan
         self._name = topic
         self._say = say
-        self._work = open_partitions.table_work(plan, topic)
-        self._work_here = open_partitions.table_work(replace(plan, materializer=here), topic)
+        self._plan_here = replace(plan, materializer=here)
+        self._processor_here = self._plan_here.processor(topic)
         self._states = TopicStates(settings, say)
         self._group = settings.group_id
         self._group_positions = GroupPositions(plan.kafka, self._group)
@@ -79,7 +80,7 @@ class Reshard:
 
     def _catch_up(self, survey: Survey) -> None:
         """Fold as the job would have, up to the first message that needs the new partitions."""
-        work = self._work._replace(partitions=survey.old_count)
+        plan, open_partitions = self._plan.with_partition_count(self._name, survey.old_count), OpenPartitions()
         for number in range(survey.old_count):
             raw_partition, end = survey.topic.raw_partition(number), survey.topic.bounds[number][1]
             records = takewhile(
@@ -87,7 +88,7 @@ class Reshard:
                 read_raw(self._plan.kafka, raw_partition, survey.position(number).offset, end),
             )
             try:
-                report = open_partitions.run_partition(self._plan, raw_partition, records, work)
+                report = open_partitions.process(plan, raw_partition, records)
             finally:
                 open_partitions.close_all()
             self._say(f"{raw_partition}: caught up: {report.messages} messages, {report.changes} changes")
@@ -95,7 +96,7 @@ class Reshard:
 
     def _mark_and_align(self, survey: Survey) -> dict[int, Position]:
         """Mark the positions, which stops everyone else, and bring all states to one time and one schema."""
-        work = self._work_here._replace(partitions=survey.old_count)
+        processor = self._plan_here.with_partition_count(self._name, survey.old_count).processor(self._name)
         facts = [
             self._states.read_facts(survey.topic.raw_partition(number), survey.position(number).version)
             for number in range(survey.old_count)
@@ -105,12 +106,14 @@ class Reshard:
         for number, known in enumerate(facts):
             position = survey.position(number)
             with opened(self._plan, survey.topic.raw_partition(number), position) as partition:
-                partition.commit(
-                    position._replace(topic_id=survey.topic.id, renewals=position.renewals + 1, backlog=MARKED)
+                partition.commit_position(
+                    position._replace(
+                        topic_id=survey.topic.id, refreshes=position.refreshes + 1, in_progress=RESHARDING
+                    )
                 )
                 reach(ReshardPoint.AFTER_MARK)
                 if table_id is not None and known.table_id is not None:
-                    partition.settle(make_tick(table_id, times.now_ms), work)
+                    partition.settle(make_tick(table_id, times.now_ms), processor)
                 positions[number] = partition.position
         return positions
 
@@ -136,7 +139,7 @@ class Reshard:
                 partitions=topic.partition_count,
                 topic_id=topic.id,
                 reshards=reshards,
-                backlog=(_backlog_start(marked, number), now.bounds[number][1]),
+                in_progress=(_backlog_start(marked, number), now.bounds[number][1]),
             )
             for number in topic.bounds
         }
@@ -172,10 +175,9 @@ class Reshard:
                 number: stack.enter_context(opened(self._plan, survey.topic.raw_partition(number), position))
                 for number, position in survey.positions.items()
             }
-            bounds = open_partitions.limits_of(self._plan.materializer).chunk
-            for chunk in read_backlog(self._plan.kafka, survey, bounds):
+            for chunk in read_backlog(self._plan.kafka, survey, chunk_settings(self._plan.materializer)):
                 for number, records in chunk.items():
-                    changes += partitions[number].fold(records, self._work_here)
+                    changes += partitions[number].fold(records, self._processor_here)
                     messages += len(records)
                 reach(ReshardPoint.IN_BACKLOG)
             self._say(f"{survey.topic.name}: backlog folded: {messages} messages, {changes} changes")
@@ -185,8 +187,8 @@ class Reshard:
         """Remove the marks."""
         topic, done = survey.topic, {}
         for number, position in positions.items():
-            assert position.backlog is not None
-            done[number] = position._replace(offset=position.backlog[1], backlog=None)
+            assert position.in_progress is not None
+            done[number] = position._replace(offset=position.in_progress[1], in_progress=None)
         self._commit_all(lock, topic, positions, done)
         reach(ReshardPoint.AFTER_FINISH)
         is_last = survey.old_count == topic.partition_count

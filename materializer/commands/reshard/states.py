@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from materializer.commands.reshard.redistribute import read_facts, redistribute
 from materializer.fault_points import ReshardPoint, reach
-from materializer.job.open_partitions import file_store
-from materializer.store.bulk_load import Fill
-from materializer.store.checkpoints import PartitionHistory
+from materializer.job.wiring import object_store
+from materializer.store.bulk_load import BulkLoad
+from materializer.store.checkpoints import CheckpointStore
 from materializer.store.restore import restore
-from materializer.store.rocksdb import open_state
+from materializer.store.rocksdb import open_local_store
 from materializer.store.versions import sequence
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from materializer.commands.reshard.redistribute import Redistribution, StateFacts
     from materializer.records import RawPartition
     from materializer.store.changelog import Head
-    from materializer.store.rocksdb import State
+    from materializer.store.rocksdb import LocalStore
 
 
 class TopicStates:
@@ -33,7 +33,7 @@ class TopicStates:
     def __init__(self, settings: MaterializerSettings, say: Callable[[str], None]) -> None:
         self._group = settings.group_id
         self._folder = settings.state_directory / settings.group_id
-        self._store = file_store(settings)
+        self._store = object_store(settings)
         self._say = say
 
     def read_facts(self, raw_partition: RawPartition, version: str) -> StateFacts:
@@ -42,7 +42,7 @@ class TopicStates:
 
     def newest_version(self, raw_partitions: Collection[RawPartition]) -> str:
         """The newest version that is stored of any of them, committed or not."""
-        return max((self._history(each).newest() for each in raw_partitions), key=sequence)
+        return max((self._history(each).newest_version() for each in raw_partitions), key=sequence)
 
     def store_targets(
         self,
@@ -54,9 +54,9 @@ class TopicStates:
         self._folder.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=self._folder, prefix="reshard-")))
-            fills = {
-                target.partition: Fill(
-                    stack.enter_context(closing(open_state(folder / str(target.partition)))),
+            loads = {
+                target.partition: BulkLoad(
+                    stack.enter_context(closing(open_local_store(folder / str(target.partition)))),
                     head,
                     redistribution.initial,
                 )
@@ -64,23 +64,23 @@ class TopicStates:
             }
             for (source, version), numbers in zip(sources.items(), redistribution.schema_numbers, strict=True):
                 with self._open(source, version) as state:
-                    for number, key, value in redistribute(state, numbers, redistribution.target_count, fills):
-                        fills[number].put(key, value)
+                    for number, key, value in redistribute(state, numbers, redistribution.target_count, loads):
+                        loads[number].add(key, value)
             for target, head in targets.items():
-                entries, state = fills[target.partition].finish()
+                entries, state = loads[target.partition].finish()
                 write = partial(self._history(target).write_snapshot, head.version)
                 state.checkpoint(partial(_write_first_snapshot, write))
                 reach(ReshardPoint.IN_REDISTRIBUTION)
                 self._say(f"{target}: {entries} entries")
 
     @contextmanager
-    def _open(self, raw_partition: RawPartition, version: str) -> Iterator[State]:
-        with closing(open_state(self._folder / str(raw_partition))) as state:
+    def _open(self, raw_partition: RawPartition, version: str) -> Iterator[LocalStore]:
+        with closing(open_local_store(self._folder / str(raw_partition))) as state:
             restore(state, self._history(raw_partition), version)
             yield state
 
-    def _history(self, raw_partition: RawPartition) -> PartitionHistory:
-        return PartitionHistory(self._store, self._group, raw_partition)
+    def _history(self, raw_partition: RawPartition) -> CheckpointStore:
+        return CheckpointStore(self._store, self._group, raw_partition)
 
 
 def _write_first_snapshot(write: Callable[..., object], files: dict[Path, str]) -> None:

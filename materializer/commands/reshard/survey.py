@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
-from materializer.errors import being_rebuilt, made_anew, partitions_changed, skipped
-from materializer.exactly_once.position import MARKED, REBUILDING, Position
+from materializer.errors import partition_count_changed, raw_messages_skipped, rebuild_unfinished, topic_recreated
+from materializer.exactly_once.position import REBUILDING, RESHARDING, Position
 from materializer.kafka import Topics, read_raw
 from materializer.records import RawPartition
 from materializer.store.versions import NOTHING
@@ -54,11 +54,11 @@ class Survey(NamedTuple):
     @property
     def is_switched(self) -> bool:
         """Whether the state is already redistributed, and only the backlog is left."""
-        return any(each.backlog not in (None, MARKED) for each in self.positions.values())
+        return any(each.in_progress not in (None, RESHARDING) for each in self.positions.values())
 
     @property
     def is_begun(self) -> bool:
-        return any(each.backlog is not None for each in self.positions.values())
+        return any(each.in_progress is not None for each in self.positions.values())
 
     @property
     def is_unneeded(self) -> bool:
@@ -107,14 +107,14 @@ def survey_topic(settings: KafkaSettings, topic: RawTopic, found: Mapping[RawPar
             f"The group has no committed offset for {topic.name}, so there is nothing to reshard.",
             "Set group_id to the job's group. If the job has never run, start it: it uses all partitions.",
         )
-    if any(each.backlog == REBUILDING for each in positions.values()):
-        raise being_rebuilt(topic.name)
+    if any(each.in_progress == REBUILDING for each in positions.values()):
+        raise rebuild_unfinished(topic.name)
     counts = {position.partitions for position in positions.values()}
     old_count = max(counts)
     if old_count > topic.partition_count:
-        raise partitions_changed(topic.name, old_count, topic.partition_count)
+        raise partition_count_changed(topic.name, old_count, topic.partition_count)
     if any(each.topic_id not in ("", topic.id) for each in positions.values()):
-        raise made_anew(topic.name)
+        raise topic_recreated(topic.name)
     if len(counts) > 1 or any(number >= old_count for number in positions):
         raise CdcError(
             Code.STATE_MISMATCH,
@@ -125,7 +125,7 @@ def survey_topic(settings: KafkaSettings, topic: RawTopic, found: Mapping[RawPar
     known = Survey(topic, old_count, positions, math.inf)
     for number, (first, _) in topic.bounds.items():
         if known.position(number).offset < first:
-            raise skipped(topic.raw_partition(number), known.position(number).offset, first)
+            raise raw_messages_skipped(topic.raw_partition(number), known.position(number).offset, first)
     return known if known.is_begun else known._replace(first_moved_ms=_find_first_moved(settings, known))
 
 

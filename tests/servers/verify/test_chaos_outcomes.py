@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdc_program.errors import CdcError, Code
-from materializer.job import open_partitions
+from materializer.job.open_partitions import OpenPartitions
 from materializer.kafka import GroupPositions
-from tests.support.materializer.counting import counting
 from tests.support.materializer.protocol_run import BATCH
 from verify.chaos.matrix import KEYS, MESSAGES, finish, make_setup, produce
 
@@ -92,14 +91,14 @@ def test_a_read_only_checkpoint_location_stops_until_it_can_be_written(setup: Se
 
 def test_a_local_state_that_is_deleted_under_an_open_task_comes_back(setup: Setup) -> None:
     plan, records = setup.plan(), setup.records()
-    failures = 0
+    failures, open_partitions = 0, OpenPartitions()
     for number, start in enumerate(range(0, MESSAGES, BATCH)):
         if number == 2:
             shutil.rmtree(setup.state)
         while True:
             try:
                 batch = records[start : start + BATCH]
-                open_partitions.run_partition(plan, setup.raw, batch, counting(plan, setup.raw.topic))
+                open_partitions.process(plan, setup.raw, batch)
                 break
             except Exception:  # noqa: BLE001 - rocksdict raises nothing narrower; Spark runs a failed task again
                 failures += 1

@@ -13,7 +13,6 @@ from fastavro import parse_schema, schemaless_reader
 from cdc_messages.topics import raw_topic, tables_topic
 from local_stack.clients.change_reader import Change
 from materializer.job.change_topics import ChangeTopics
-from materializer.job.open_partitions import table_work
 from materializer.job.plan import BatchPlan, TopicPlan
 from materializer.job.table_schemas import TableSchemas
 from materializer.records import RawRecord
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cdc_program.settings import Settings
-    from materializer.exactly_once.partition_task import Work
+    from materializer.exactly_once.processor import Processor
     from materializer.records import Message
 
 MOST_SECONDS = 180.0
@@ -68,23 +67,23 @@ class FoldedTopic:
                 record = RawRecord(bytes(key), bytes(value), offset, message.timestamp()[1])
                 records.setdefault(partition, []).append(record)
             if records:
-                work = self._work()
+                processor = self._processor()
                 for partition, batch in records.items():
-                    found += self._fold(work, partition, batch)
+                    found += self._fold(processor, partition, batch)
         return found
 
-    def _work(self) -> Work:
+    def _processor(self) -> Processor:
         kafka = self._settings.kafka
         self._schemas.add(read_all(kafka.bootstrap_servers, tables_topic(kafka.topic_prefix)))
         schemas = self._schemas.for_table((self._keyspace, self._table))
         plan = TopicPlan(self._partitions, schemas, self._change_topics.find_or_create(schemas))
-        return table_work(BatchPlan({self._topic: plan}, kafka, self._settings.materializer), self._topic)
+        return BatchPlan({self._topic: plan}, kafka, self._settings.materializer).processor(self._topic)
 
-    def _fold(self, work: Work, partition: int, records: list[RawRecord]) -> Iterator[Change]:
+    def _fold(self, processor: Processor, partition: int, records: list[RawRecord]) -> Iterator[Change]:
         state = self._states.setdefault(partition, MemoryState())
-        result = work.fold(state, records)
+        result = processor.fold(state, records)
         state.apply(result.writes)
-        for message in work.emit(result.changes):
+        for message in processor.change_messages(result.changes):
             if message.value is not None:
                 yield self._change(message)
 

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 from cdc_messages.changes import RowChange, Source
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
-from materializer.exactly_once.partition_task import Work
+from materializer.exactly_once.processor import Processor
 from materializer.fold.result import ChunkResult
-from materializer.records import Message
+from materializer.job.plan import BatchPlan
+from materializer.job.planner import Planner
+from materializer.records import Message, TopicShape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from materializer.job.plan import BatchPlan
     from materializer.records import RawRecord
     from materializer.rows.overlay import StateReader
 
@@ -32,24 +33,40 @@ def change_topic_of(raw_topic: str) -> str:
     return raw_topic.replace(".raw.", ".")
 
 
-def counting(_plan: BatchPlan, topic: str) -> Work:
-    """For BatchTask's make_work; the environment tells the number of raw partitions."""
-    changes = change_topic_of(topic)
+class CountingProcessor(Processor):
+    """The environment gives the number of raw partitions."""
 
-    def emit(rows: Iterable[RowChange]) -> Iterator[Message]:
-        for row in rows:
-            count = json.dumps([row.row_sequence - 1, row.row_sequence]).encode()
-            yield Message(changes, partition_for(row.partition_key, CHANGE_PARTITIONS), row.partition_key, count)
+    def __init__(self, raw_topic: str) -> None:
+        self.shape = TopicShape(int(os.environ.get(RAW_PARTITIONS, "1")), "")
+        self._topic = change_topic_of(raw_topic)
 
-    return Work(count_chunk, emit, int(os.environ.get(RAW_PARTITIONS, "1")))
+    def fold(self, state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
+        """As many of the records as one chunk is good for."""
+        if records[0].value == WIDE_VALUE:
+            return _count_wide(state, records)
+        count = next((number for number, record in enumerate(records) if record.value == WIDE_VALUE), len(records))
+        return _count(state, records[:count])._replace(left=len(records) - count)
+
+    def change_messages(self, changes: Iterable[RowChange]) -> Iterator[Message]:
+        for change in changes:
+            count = json.dumps([change.row_sequence - 1, change.row_sequence]).encode()
+            partition = partition_for(change.partition_key, CHANGE_PARTITIONS)
+            yield Message(self._topic, partition, change.partition_key, count)
 
 
-def count_chunk(reader: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
-    """As many of the records as one chunk is good for."""
-    if records[0].value == WIDE_VALUE:
-        return _count_wide(reader, records)
-    count = next((number for number, record in enumerate(records) if record.value == WIDE_VALUE), len(records))
-    return _count(reader, records[:count])._replace(left=len(records) - count)
+class CountingPlan(BatchPlan):
+    """A plan whose raw topics are counted; pickled to the workers, as any plan."""
+
+    def processor(self, raw_topic: str) -> Processor:
+        return CountingProcessor(raw_topic)
+
+
+class CountingPlanner(Planner):
+    """Plans that count, for a Spark job."""
+
+    def plan_batch(self) -> BatchPlan:
+        plan = super().plan_batch()
+        return CountingPlan(plan.topics, plan.kafka, plan.materializer, plan.shapes)
 
 
 def _count_wide(reader: StateReader, records: Sequence[RawRecord]) -> ChunkResult:

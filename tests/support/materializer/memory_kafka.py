@@ -32,12 +32,12 @@ class MemoryKafka:
         self._now = itertools.count(1_700_000_000_000)
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        for module in ("commands.reshard.reshard", "job.open_partitions"):
+        for module in ("commands.reshard.reshard", "job.wiring"):
             patch.setattr(f"materializer.{module}.PartitionProducer", self.producer)
         for module in ("commands.reshard.reshard", "commands.reshard.survey", "commands.reshard.backlog"):
             patch.setattr(f"materializer.{module}.read_raw", self.read_raw)
         patch.setattr("materializer.commands.reshard.reshard.GroupPositions", lambda *_: self)
-        patch.setattr("materializer.job.open_partitions._positions", lambda *_: self)
+        patch.setattr("materializer.job.wiring._positions", lambda *_: self)
         patch.setattr("materializer.commands.reshard.survey.Topics", lambda *_: self)
 
     def append(self, partition: int, key: bytes, value: bytes) -> None:

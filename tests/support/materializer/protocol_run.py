@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from cdc_program.settings import KafkaSettings, MaterializerSettings
-from materializer.job import open_partitions
-from materializer.job.plan import BatchPlan
+from materializer.job.open_partitions import OpenPartitions
 from materializer.records import RawPartition, RawRecord
-from materializer.store.checkpoints import PartitionHistory
-from materializer.store.object_store import FileStore
-from tests.support.materializer.counting import CHANGE_PARTITIONS, IDLE_KEY, change_topic_of, counting
+from materializer.store.checkpoints import CheckpointStore
+from materializer.store.object_store import ObjectStore
+from tests.support.materializer.counting import CHANGE_PARTITIONS, IDLE_KEY, CountingPlan, change_topic_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,10 +62,10 @@ class Setup(NamedTuple):
         return Path(self.checkpoint) / self.prefix / str(self.raw)
 
     @property
-    def history(self) -> PartitionHistory:
-        return PartitionHistory(FileStore(self.checkpoint), self.prefix, self.raw)
+    def checkpoints(self) -> CheckpointStore:
+        return CheckpointStore(ObjectStore(self.checkpoint), self.prefix, self.raw)
 
-    def plan(self, **settings: object) -> BatchPlan:
+    def plan(self, **settings: object) -> CountingPlan:
         materializer = MaterializerSettings(
             group_id=self.prefix,
             checkpoint_location=self.checkpoint,
@@ -77,7 +76,7 @@ class Setup(NamedTuple):
             changelog_retention_seconds=0,
         )
         kafka = KafkaSettings(bootstrap_servers=self.bootstrap, topic_prefix=self.prefix)
-        return BatchPlan({}, kafka, materializer.model_copy(update=settings))
+        return CountingPlan({}, kafka, materializer.model_copy(update=settings))
 
     def records(self) -> list[RawRecord]:
         """All of the raw partition."""
@@ -90,10 +89,10 @@ class Setup(NamedTuple):
         """In this process, up to an offset."""
         plan = self.plan(**settings)
         records = self.records()[:until]
+        open_partitions = OpenPartitions()
         try:
             for start in range(0, len(records), BATCH):
-                work = counting(plan, self.raw.topic)
-                open_partitions.run_partition(plan, self.raw, records[start : start + BATCH], work)
+                open_partitions.process(plan, self.raw, records[start : start + BATCH])
         finally:
             open_partitions.close_all()
 
@@ -132,13 +131,13 @@ def read_topic(bootstrap: str, topic: str, partitions: int) -> Iterator[Message]
         }
     )
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
-    open_partitions = set(range(partitions))
-    while open_partitions:
+    unfinished = set(range(partitions))
+    while unfinished:
         message = consumer.poll(1.0)  # which does not wait for more, as `consume` does
         if message is None:
             continue
         if message.error() is None:
             yield message
         else:
-            open_partitions.discard(message.partition())
+            unfinished.discard(message.partition())
     consumer.close()

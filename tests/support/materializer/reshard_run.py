@@ -23,12 +23,12 @@ from materializer import fault_points
 from materializer.commands.reshard.reshard import Reshard
 from materializer.commands.state_verify import verify_states
 from materializer.commands.stored_partitions import read_positions
-from materializer.job.open_partitions import file_store
+from materializer.job.wiring import object_store
 from materializer.kafka import command_errors
 from materializer.records import RawPartition, RawRecord
-from materializer.store.checkpoints import PartitionHistory
+from materializer.store.checkpoints import CheckpointStore
 from materializer.store.restore import restore
-from materializer.store.rocksdb import open_state
+from materializer.store.rocksdb import open_local_store
 from tests.support.materializer.protocol_run import read_topic
 from tests.support.materializer.raw_builder import int_bytes, raw_record
 from tests.support.materializer.table_job import PatientPlanner, TableJob, run_task
@@ -152,13 +152,13 @@ class Run:
     def stored(self, partitions: int, folder: Path) -> list[dict[bytes, bytes]]:
         """The stored entries of Cassandra partitions, for each raw partition. The folder must be empty."""
         settings = self.job.settings
-        store, group = file_store(settings.materializer), settings.materializer.group_id
+        store, group = object_store(settings.materializer), settings.materializer.group_id
         found = []
         raw_partitions = [RawPartition(self.topic, number) for number in range(partitions)]
         for where, position in read_positions(settings, raw_partitions).items():
             assert position is not None
-            with closing(open_state(folder / str(where))) as state:
-                restore(state, PartitionHistory(store, group, where), position.version)
+            with closing(open_local_store(folder / str(where))) as state:
+                restore(state, CheckpointStore(store, group, where), position.version)
                 found.append({key: value for key, value in state.scan(b"\x01", b"\xff") if key.startswith(OF_A_KEY)})
         return found
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cdc_program.cli import Program
-from materializer.job.spark import run_job
-from tests.support.materializer.counting import counting
+from materializer.job import spark
+from tests.support.materializer.counting import CountingPlanner
 
 if TYPE_CHECKING:
     from cdc_program.settings import Settings
@@ -18,7 +18,8 @@ main = Program(
 
 @main.program_command("run")
 def count(settings: Settings) -> None:
-    run_job(settings, counting)
+    vars(spark)["Planner"] = CountingPlanner
+    spark.run_job(settings)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from cdc_messages.envelope import value_schema
 from cdc_messages.tables import message_key, to_json
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings, MaterializerSettings, Settings
-from materializer.job import open_partitions
+from materializer.job.open_partitions import OpenPartitions
 from materializer.job.planner import Planner
 from materializer.job.worker_loop import TaskResult
 from materializer.records import RawPartition, RawRecord
@@ -75,10 +75,9 @@ def send_schema(settings: Settings, table: TableMetadata) -> None:
 
 def run_task(plan: BatchPlan, raw: RawPartition, records: list[RawRecord]) -> TaskResult:
     """As a worker runs a raw partition, and forgets it."""
+    open_partitions = OpenPartitions()
     try:
-        return TaskResult(
-            raw, open_partitions.run_partition(plan, raw, records, open_partitions.table_work(plan, raw.topic)), None
-        )
+        return TaskResult(raw, open_partitions.process(plan, raw, records), None)
     except CdcError as error:
         return TaskResult(raw, None, error)
     finally:

@@ -18,7 +18,7 @@ from materializer.commands.rebuild.rebuild import Rebuild
 from materializer.commands.stored_partitions import read_positions
 from materializer.fault_points import Fault, RebuildPoint
 from materializer.kafka import PartitionProducer, command_errors
-from materializer.output.dead_letters import standing
+from materializer.output.dead_letters import unresolved_dead_letters
 from materializer.records import RawPartition
 from tests.support.materializer.raw_builder import int_bytes
 from tests.support.materializer.reshard_run import Run, in_child
@@ -106,7 +106,7 @@ def test_a_table_whose_state_is_lost_is_rebuilt(run: Run) -> None:
     run.send(20, RAW_PARTITIONS)
     assert [error.code for error in run.materialize(RAW_PARTITIONS)] == [Code.STATE_DAMAGED]
     kafka = run.job.settings.kafka
-    assert len(standing(kafka, run.topic)) == 1
+    assert len(unresolved_dead_letters(kafka, run.topic)) == 1
 
     partitions = [RawPartition(run.topic, number) for number in range(RAW_PARTITIONS)]
     before, changes = read_positions(run.job.settings, partitions), len(run.job.changes())
@@ -117,7 +117,7 @@ def test_a_table_whose_state_is_lost_is_rebuilt(run: Run) -> None:
     assert len(run.job.changes()) == changes
 
     assert "done" in rebuild(run.job)[-1]
-    assert standing(kafka, run.topic) == []
+    assert unresolved_dead_letters(kafka, run.topic) == []
     run.verify()
     assert all(change is None or change["after"] is None for change in by_key(run).values())
     send_rebuilt_rows(run, RAW_PARTITIONS)

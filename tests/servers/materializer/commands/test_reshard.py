@@ -107,7 +107,7 @@ def test_each_message_is_published_once(run: Run, capsys: pytest.CaptureFixture[
     assert run.reshard()[-1].endswith("start the materializer")
     for position in read_positions(settings, partitions).values():
         assert position is not None
-        assert (position.partitions, position.reshards, position.backlog) == (PARTITIONS, 1, None)
+        assert (position.partitions, position.reshards, position.in_progress) == (PARTITIONS, 1, None)
     continue_and_check(run)
     assert "are in the right partitions" in run.reshard()[-1]
 

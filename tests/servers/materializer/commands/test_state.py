@@ -20,10 +20,10 @@ from materializer.commands.state_show import cassandra_partition_json, serialize
 from materializer.commands.state_verify import verify_state
 from materializer.records import RawPartition
 from materializer.store.changelog import Changelog, Head
-from materializer.store.checkpoints import MANIFEST_VERSION, PartitionHistory
-from materializer.store.object_store import FileStore
+from materializer.store.checkpoints import MANIFEST_VERSION, CheckpointStore
+from materializer.store.object_store import ObjectStore
 from materializer.store.restore import restore
-from materializer.store.rocksdb import open_state
+from materializer.store.rocksdb import open_local_store
 from materializer.store.versions import NOTHING, next_version, sequence
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import TABLE, WRITER, int_bytes
@@ -40,10 +40,10 @@ SNAPSHOT_AT = 3
 VERSIONS = 5
 
 
-def stored(folder: Path) -> tuple[PartitionHistory, str]:
+def stored(folder: Path) -> tuple[CheckpointStore, str]:
     """VERSIONS changelogs with a snapshot of one of the versions, and the committed version."""
-    history = PartitionHistory(FileStore(str(folder / "location")), "group", RawPartition("raw", 0))
-    state = open_state(folder / "state")
+    history = CheckpointStore(ObjectStore(str(folder / "location")), "group", RawPartition("raw", 0))
+    state = open_local_store(folder / "state")
     for number in range(1, VERSIONS + 1):
         head = Head(next_version(state.version), number, 0, 1)
         entry = Changelog(head, state.version, number - 1, {b"p%d" % number: os.urandom(100)})
@@ -56,7 +56,7 @@ def stored(folder: Path) -> tuple[PartitionHistory, str]:
     return history, committed
 
 
-def store_snapshot(history: PartitionHistory, version: str, files: dict[Path, str]) -> None:
+def store_snapshot(history: CheckpointStore, version: str, files: dict[Path, str]) -> None:
     history.write_snapshot(version, files, None, is_own=True)
 
 
@@ -110,7 +110,7 @@ def test_a_snapshot_of_a_newer_format_is_refused(tmp_path: Path) -> None:
     _, _, body = path.read_bytes().partition(b"\n")
     newer = json.dumps(json.loads(body) | {"format": MANIFEST_VERSION + 1}).encode()
     path.write_bytes(blake2b(newer, digest_size=16).hexdigest().encode() + b"\n" + newer)
-    state = open_state(tmp_path / "another")
+    state = open_local_store(tmp_path / "another")
     with pytest.raises(CdcError) as raised:
         restore(state, history, committed)
     assert raised.value.code is Code.STATE_FORMAT
@@ -174,10 +174,10 @@ def test_states_are_listed_and_verified(kafka: KafkaServer, topic_prefix: str, t
     assert listed.exit_code == 0, listed.output
     (found,) = map(json.loads, listed.output.splitlines())
     assert (found["partition"], found["offset"], found["lag"]) == (str(setup.raw), 150, MESSAGES - 150)
-    assert found["version"] == max(setup.history.parents())
+    assert found["version"] == max(setup.checkpoints.parents())
     assert (found["snapshots"], found["changelogs"]) == (
-        len(setup.history.snapshots()),
-        len(setup.history.parents()),
+        len(setup.checkpoints.snapshots()),
+        len(setup.checkpoints.parents()),
     )
     assert str(setup.raw) in CliRunner().invoke(main, ["state", "ls", *options]).output
     assert CliRunner().invoke(main, ["state", "verify", *options]).output.startswith(f"ok  {setup.raw}")

@@ -1,4 +1,4 @@
-"""What may become of a group's offsets, its topics and their partitions while nobody looks, on a real broker."""
+"""A group's offsets, its topics or their partitions change while the job does not look, on a real broker."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from cdc_program.settings import Settings
 from local_stack.java.jars import KAFKA_TOOLS, class_path, install
 from local_stack.java.runtime import find_java
 from local_stack.servers.kafka import JAVA, KafkaBroker
-from materializer.job import open_partitions
 from materializer.job.offset_refresh import OffsetRefresh
+from materializer.job.open_partitions import OpenPartitions
 from materializer.kafka import GroupPositions
-from tests.support.materializer.counting import counting
 from tests.support.materializer.raw_builder import int_bytes, raw_record
 from tests.support.materializer.table_job import RAW_PARTITIONS, PatientPlanner, TableJob, job_settings, make_raw_topic
 from verify.chaos.matrix import MESSAGES, make_setup
@@ -71,8 +70,9 @@ def send_rows(job: TableJob, *numbers: int) -> None:
 def test_a_position_that_does_not_move_is_committed_again(setup: Setup) -> None:
     plan, records, clock = setup.plan(), setup.records(), Clock()
     refresh = OffsetRefresh(settings_of(setup, offset_refresh_hours=12), clock)
+    open_partitions = OpenPartitions()
     try:
-        open_partitions.run_partition(plan, setup.raw, records[:100], counting(plan, setup.raw.topic))
+        open_partitions.process(plan, setup.raw, records[:100])
         before = position_of(setup)
         assert before is not None
         for hours in (0, 6, 11):
@@ -83,9 +83,9 @@ def test_a_position_that_does_not_move_is_committed_again(setup: Setup) -> None:
         assert position_of(setup) == before
         clock.now = 12 * HOUR
         refresh.refresh([setup.raw])
-        assert position_of(setup) == before._replace(renewals=1)
+        assert position_of(setup) == before._replace(refreshes=1)
         # The task that the process has kept open is fenced, and notices before it begins.
-        open_partitions.run_partition(plan, setup.raw, records[100:], counting(plan, setup.raw.topic))
+        open_partitions.process(plan, setup.raw, records[100:])
     finally:
         open_partitions.close_all()
     setup.check()
@@ -104,7 +104,7 @@ def test_an_offset_that_is_gone_is_noticed_without_messages(setup: Setup) -> Non
     assert caught.value.code is Code.STATE_MISMATCH
 
 
-def test_a_topic_that_was_made_anew_stops(job: TableJob) -> None:
+def test_a_topic_that_was_recreated_stops(job: TableJob) -> None:
     planner = PatientPlanner(job.settings, job.registry)
     planner.plan_batch()
     send_rows(job, 1, 2)
@@ -113,7 +113,7 @@ def test_a_topic_that_was_made_anew_stops(job: TableJob) -> None:
     admin.delete_topics([job.raw.topic])[job.raw.topic].result()
     make_raw_topic(admin, job.raw.topic)
     send_rows(job, 3, 4, 5, 6)  # more than there were: the offsets alone would fit
-    with pytest.raises(CdcError, match="made anew") as caught:
+    with pytest.raises(CdcError, match="recreated") as caught:
         planner.plan_batch()
     assert caught.value.code is Code.STATE_MISMATCH
     error = job.run().error  # another driver: the brokers have dropped the group's offset with the topic

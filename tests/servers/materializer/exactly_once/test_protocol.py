@@ -16,11 +16,12 @@ from confluent_kafka.admin import AdminClient
 from cdc_program.errors import CdcError, Code
 from materializer import fault_points
 from materializer.fault_points import Fault, FaultPoint
-from materializer.job import open_partitions
+from materializer.job import wiring
+from materializer.job.open_partitions import OpenPartitions
 from materializer.kafka import GroupPositions
-from materializer.store.checkpoints import PartitionHistory
-from materializer.store.rocksdb import LocalDamageError
-from tests.support.materializer.counting import IDLE_KEY, counting
+from materializer.store.checkpoints import CheckpointStore
+from materializer.store.rocksdb import DamagedLocalStoreError
+from tests.support.materializer.counting import IDLE_KEY
 from tests.support.materializer.protocol_run import CHUNK
 from verify.chaos.child import start
 from verify.chaos.matrix import MESSAGES, make_setup, produce
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from local_stack.servers.interfaces import KafkaServer
-    from materializer.exactly_once.partition_task import PartitionTask
-    from materializer.records import RawPartition
     from materializer.store.changelog import Changelog
     from tests.support.materializer.protocol_run import Setup
 
@@ -53,10 +52,10 @@ def idle(setup: Setup, count: int) -> None:
 
 def test_messages_that_change_nothing_move_the_offset_and_store_nothing(setup: Setup) -> None:
     setup.run()
-    stored = setup.history.parents()
+    stored = setup.checkpoints.parents()
     idle(setup, 2 * CHUNK)
     setup.run()
-    assert setup.history.parents() == stored
+    assert setup.checkpoints.parents() == stored
     positions = GroupPositions(setup.plan().kafka, setup.prefix)
     position = positions.read([setup.raw])[setup.raw]
     assert position is not None
@@ -92,21 +91,16 @@ def test_two_processes_that_take_turns_notice_each_other(setup: Setup) -> None:
     records = setup.records()
     folders = [setup._replace(folder=setup.folder), setup._replace(folder=setup.folder)]
     plans = [each.plan(state_directory=each.state.with_name(f"state-{number}")) for number, each in enumerate(folders)]
-    opened: list[dict[RawPartition, PartitionTask]] = [{}, {}]
+    opened = [OpenPartitions(), OpenPartitions()]
     for turn, first in enumerate(range(0, MESSAGES, 40)):
-        plan, mine = plans[turn % 2], opened[turn % 2]
-        open_partitions._open.clear()
-        open_partitions._open.update(mine)
-        open_partitions.run_partition(plan, setup.raw, records[first : first + 40], counting(plan, setup.raw.topic))
-        mine.update(open_partitions._open)
-    open_partitions._open.clear()
+        opened[turn % 2].process(plans[turn % 2], setup.raw, records[first : first + 40])
     setup.check()
 
 
 def test_a_state_that_was_lost_comes_back_from_snapshot_and_changelogs(setup: Setup) -> None:
     setup.run(until=150)
     shutil.rmtree(setup.state)
-    assert max(setup.history.snapshots()) < max(setup.history.parents())
+    assert max(setup.checkpoints.snapshots()) < max(setup.checkpoints.parents())
     setup.run()
     setup.check()
 
@@ -114,7 +108,7 @@ def test_a_state_that_was_lost_comes_back_from_snapshot_and_changelogs(setup: Se
 def test_a_state_that_was_lost_comes_back_from_changelogs_alone(setup: Setup) -> None:
     setup.run(until=190, snapshot_every_versions=1000)
     shutil.rmtree(setup.state)
-    assert not setup.history.snapshots()
+    assert not setup.checkpoints.snapshots()
     setup.run()
     setup.check()
 
@@ -126,17 +120,19 @@ def test_an_ancestor_takes_the_changelogs_and_no_snapshot(setup: Setup, monkeypa
     setup.run(until=200)
     shutil.rmtree(setup.state)
     ancestor.rename(setup.state)
-    monkeypatch.setattr(PartitionHistory, "fetch_snapshot", None)
+    monkeypatch.setattr(CheckpointStore, "fetch_snapshot", None)
     setup.run()
     setup.check()
 
 
 def test_old_changelogs_and_snapshots_are_deleted(setup: Setup) -> None:
     setup.run()
-    assert len(setup.history.snapshots()) == 2
-    assert len(setup.history.parents()) < MESSAGES / CHUNK
+    assert len(setup.checkpoints.snapshots()) == 2
+    assert len(setup.checkpoints.parents()) < MESSAGES / CHUNK
     named = {
-        file.stored for version in setup.history.snapshots() for file in setup.history.read_manifest(version).files
+        file.stored
+        for version in setup.checkpoints.snapshots()
+        for file in setup.checkpoints.read_manifest(version).files
     }
     assert {path.name for path in (setup.stored / "files").iterdir()} == named
 
@@ -200,7 +196,7 @@ def run_as_spark(setup: Setup, until: int) -> None:
     for _ in range(3):
         try:
             setup.run(until=until)
-        except LocalDamageError:
+        except DamagedLocalStoreError:
             continue
         return
     setup.run(until=until)
@@ -239,7 +235,7 @@ def test_a_start_behind_the_first_message_stops(setup: Setup) -> None:
 def test_a_gap_within_a_batch_stops(setup: Setup) -> None:
     plan, records = setup.plan(), setup.records()
     with pytest.raises(CdcError) as raised:
-        open_partitions.run_partition(plan, setup.raw, records[:7] + records[8:20], counting(plan, setup.raw.topic))
+        OpenPartitions().process(plan, setup.raw, records[:7] + records[8:20])
     assert raised.value.code is Code.RAW_SKIPPED
     assert "offset 7, but it has 8" in raised.value.problem
 
@@ -255,7 +251,7 @@ def test_a_leap_of_time_stops(setup: Setup) -> None:
     plan, record = setup.plan(), setup.records()[100]
     later = record._replace(timestamp_ms=record.timestamp_ms + 25 * 3_600_000)
     with pytest.raises(CdcError) as raised:
-        open_partitions.run_partition(plan, setup.raw, [later], counting(plan, setup.raw.topic))
+        OpenPartitions().process(plan, setup.raw, [later])
     assert raised.value.code is Code.CLOCK_JUMP
     setup.run()
     setup.check()
@@ -272,7 +268,7 @@ def test_a_checkpoint_location_that_fails_changes_nothing(setup: Setup, monkeypa
         expect(setup, Code.CHECKPOINT_LOCATION)
         assert not list(setup.stored.rglob("*.part"))
     with monkeypatch.context() as full:
-        full.setattr(PartitionHistory, "write_snapshot", fail)
+        full.setattr(CheckpointStore, "write_snapshot", fail)
         setup.run(until=200)
     setup.run()
     setup.check()
@@ -284,17 +280,17 @@ def test_a_changelog_that_takes_longer_than_the_transaction_has_changes_nothing(
 ) -> None:
     setup.run(until=100)
     before = setup.counts()
-    write = PartitionHistory.write_changelog
+    write = CheckpointStore.write_changelog
 
-    def hang(history: PartitionHistory, changelog: Changelog) -> None:
+    def hang(checkpoints: CheckpointStore, changelog: Changelog) -> None:
         time.sleep(4)
-        write(history, changelog)
+        write(checkpoints, changelog)
 
     with monkeypatch.context() as slow:
-        slow.setattr(PartitionHistory, "write_changelog", hang)
-        slow.setattr(open_partitions, "_UPLOAD_SHARE", share)
-        told = "CDC-071 .* longer than 2 s" if share < 1 else Code.TRANSACTION_TIMEOUT.text
-        with pytest.raises((CdcError, TimeoutError), match=told):
+        slow.setattr(CheckpointStore, "write_changelog", hang)
+        slow.setattr(wiring, "_UPLOAD_SHARE", share)
+        problem = "CDC-071 .* longer than 2 s" if share < 1 else Code.TRANSACTION_TIMEOUT.text
+        with pytest.raises((CdcError, TimeoutError), match=problem):
             setup.run(transaction_timeout_seconds=2)
         assert setup.counts() == before
     setup.run(transaction_timeout_seconds=2)

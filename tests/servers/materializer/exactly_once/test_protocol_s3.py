@@ -44,7 +44,7 @@ def test_a_crash_changes_nothing(setup: Setup, cell: Cell) -> None:
 
 def test_what_is_not_needed_goes_and_what_is_lost_comes_back(setup: Setup) -> None:
     setup.run()
-    assert len(setup.history.snapshots()) == 2
+    assert len(setup.checkpoints.snapshots()) == 2
     shutil.rmtree(setup.state)
     produce(setup, 1)
     setup.run()

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_program.errors import Code
-from materializer.job import open_partitions, worker_loop
+from materializer.job import worker_loop
 from materializer.job.plan import Assignment, list_raw_partitions
 from materializer.job.worker_loop import BatchTask
 from materializer.kafka import GroupPositions
@@ -39,7 +39,13 @@ PATIENCE_SECONDS = 60.0
 def job(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Iterator[TableJob]:
     made = TableJob.start(job_settings(kafka.bootstrap_servers, topic_prefix, tmp_path))
     yield made.with_settings(idle_commit_seconds=3600.0, stalled_publisher_seconds=1e6)
-    open_partitions.close_all()
+    close_all()
+
+
+def close_all() -> None:
+    """Of this process's workers, one for each group."""
+    for poll_loop in worker_loop._poll_loops.values():
+        poll_loop._open_partitions.close_all()
 
 
 def plan_of(job: TableJob) -> BatchPlan:
@@ -149,7 +155,7 @@ def test_lost_messages_stop_their_partition(job: TableJob, monkeypatch: pytest.M
     assert before is not None
     for number in range(5):
         write(job, number + 1)
-    open_partitions.close_all()
+    close_all()
     admin = AdminClient({"bootstrap.servers": job.settings.kafka.bootstrap_servers})
     gone = TopicPartition(*job.raw, before.offset + 4)
     admin.delete_records([gone])[gone].result()

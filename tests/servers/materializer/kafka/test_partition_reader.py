@@ -75,9 +75,9 @@ def test_records_that_never_come_are_an_error(
     settings: KafkaSettings, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clients, "TIMEOUT", 3.0)
-    with pytest.raises(KafkaException) as told:
+    with pytest.raises(KafkaException) as raised:
         list(read_raw(settings, RawPartition(topic, PARTITION), 0, 1))
-    assert told.value.args[0].code() == KafkaError._TIMED_OUT
+    assert raised.value.args[0].code() == KafkaError._TIMED_OUT
 
 
 def test_offsets_that_are_gone_are_an_error(settings: KafkaSettings, topic: str) -> None:
@@ -85,6 +85,6 @@ def test_offsets_that_are_gone_are_an_error(settings: KafkaSettings, topic: str)
     admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
     for done in admin.delete_records([TopicPartition(topic, PARTITION, 2)]).values():
         done.result()
-    with pytest.raises(KafkaException) as told:
+    with pytest.raises(KafkaException) as raised:
         list(read_raw(settings, RawPartition(topic, PARTITION), 1, 4))
-    assert told.value.args[0].code() == KafkaError._AUTO_OFFSET_RESET
+    assert raised.value.args[0].code() == KafkaError._AUTO_OFFSET_RESET

@@ -1,5 +1,5 @@
-"""A broker that was frozen does not know its own partitions for a moment, and a client believes for minutes what it is
-told then. What the materializer asks has an answer soon all the same, and until then Kafka is away and refuses nothing.
+"""A broker that was frozen does not know its own partitions for a moment, and a client keeps that answer for minutes.
+The materializer's requests succeed soon all the same; until then they fail with KAFKA_UNREACHABLE, not KAFKA_REFUSED.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings
 from local_stack.servers.kafka import KafkaBroker
-from materializer.kafka import RawReader, ReadBounds, TopicReader, Topics
+from materializer.kafka import RawReader, ReadBudget, TopicReader, Topics
 from materializer.records import RawPartition
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def read_raw(settings: KafkaSettings) -> Callable[[], bool]:
     reader.add(dict.fromkeys(RAW, 0))
 
     def read() -> bool:
-        records, lost = reader.read(ReadBounds(MESSAGES, 1_000_000), 0.2)
+        records, lost = reader.read(ReadBudget(MESSAGES, 1_000_000), 0.2)
         assert not lost
         count[0] += sum(len(each) for each in records.values())
         return count[0] == MESSAGES

@@ -1,4 +1,4 @@
-"""Dead letters on a real broker: put aside in the chunk's transaction, listed, sent again, discarded."""
+"""Dead letters on a real broker: sent in the chunk's transaction, listed, sent again, discarded."""
 
 from __future__ import annotations
 

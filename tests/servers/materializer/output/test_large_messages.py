@@ -128,7 +128,7 @@ def test_a_message_that_the_brokers_refuse_is_named(job: TableJob, monkeypatch: 
 
     job.send(row(1, random_text(12_000)), row(2, random_text(12_000)))
     with monkeypatch.context() as lowered:
-        lowered.setattr(LargeMessages, "takes", take)
+        lowered.setattr(LargeMessages, "fits", take)
         error = stopped(job)
     assert f"{job.settings.kafka.topic_prefix}.shop.orders" in error.problem
     assert job.changes() == []

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from cdc_program.errors import CdcError, Code
 from local_stack.servers.s3 import BUCKET
-from materializer.store.object_store import FileStore
+from materializer.store.object_store import ObjectStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,12 +34,12 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def store(location: str) -> FileStore:
-    return FileStore(location)
+def store(location: str) -> ObjectStore:
+    return ObjectStore(location)
 
 
 @pytest.mark.parametrize("size", [0, 1, LARGE])
-def test_what_is_written_is_read(store: FileStore, tmp_path: Path, size: int) -> None:
+def test_what_is_written_is_read(store: ObjectStore, tmp_path: Path, size: int) -> None:
     data = os.urandom(size)
     store.write("a/b/file", data)
     assert store.read("a/b/file") == data
@@ -48,13 +48,13 @@ def test_what_is_written_is_read(store: FileStore, tmp_path: Path, size: int) ->
     assert (store.traffic.written, store.traffic.read) == (size, 2 * size)
 
 
-def test_a_file_is_replaced(store: FileStore) -> None:
+def test_a_file_is_replaced(store: ObjectStore) -> None:
     store.write("a/file", b"one")
     store.write("a/file", b"two")
     assert store.read("a/file") == b"two"
 
 
-def test_what_is_missing_is_an_answer(store: FileStore, tmp_path: Path) -> None:
+def test_what_is_missing_is_an_answer(store: ObjectStore, tmp_path: Path) -> None:
     assert store.read("a/none") is None
     assert not store.download("a/none", tmp_path / "target")
     assert not store.copy("a/none", "a/copy")
@@ -62,7 +62,7 @@ def test_what_is_missing_is_an_answer(store: FileStore, tmp_path: Path) -> None:
     store.delete(["a/none"])
 
 
-def test_a_copy_outlives_its_source(store: FileStore) -> None:
+def test_a_copy_outlives_its_source(store: ObjectStore) -> None:
     data = os.urandom(LARGE)
     store.write("a/file", data)
     written = store.traffic.written
@@ -73,7 +73,7 @@ def test_a_copy_outlives_its_source(store: FileStore) -> None:
     assert store.traffic.written == written
 
 
-def test_more_than_a_page_is_listed(store: FileStore, location: str) -> None:
+def test_more_than_a_page_is_listed(store: ObjectStore, location: str) -> None:
     names = {f"file-{number:04d}" for number in range(1005 if location.startswith("s3") else 5)}
     before = time.time()
     for name in names:
@@ -86,7 +86,7 @@ def test_more_than_a_page_is_listed(store: FileStore, location: str) -> None:
     assert all(before - 2 < entry.written < time.time() + 2 for entry in entries)
 
 
-def test_a_name_is_listed_whole_or_not_at_all(store: FileStore) -> None:
+def test_a_name_is_listed_whole_or_not_at_all(store: ObjectStore) -> None:
     data = os.urandom(LARGE)
     writer = threading.Thread(target=store.write, args=("a/file", data))
     writer.start()
@@ -99,7 +99,7 @@ def test_a_name_is_listed_whole_or_not_at_all(store: FileStore) -> None:
 
 @pytest.mark.servers
 def test_an_upload_that_breaks_off_leaves_nothing(s3: S3Server, tmp_path: Path) -> None:
-    store = FileStore(s3.location(tmp_path.name))
+    store = ObjectStore(s3.location(tmp_path.name))
     store.write("a/first", b"x")
     broken: list[CdcError] = []
 
@@ -127,7 +127,7 @@ def test_an_upload_that_breaks_off_leaves_nothing(s3: S3Server, tmp_path: Path) 
 @pytest.mark.servers
 def test_wrong_credentials_are_no_missing_file(s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-    store = FileStore(s3.location(tmp_path.name))
+    store = ObjectStore(s3.location(tmp_path.name))
     for attempt in (store.check, lambda: store.read("none"), lambda: store.list("a"), lambda: store.copy("a", "b")):
         with pytest.raises(CdcError) as raised:
             attempt()
@@ -136,21 +136,21 @@ def test_wrong_credentials_are_no_missing_file(s3: S3Server, tmp_path: Path, mon
 
 def test_credentials_are_refused_in_the_location() -> None:
     with pytest.raises(CdcError) as raised:
-        FileStore("s3://someone:secret@bucket/folder")
+        ObjectStore("s3://someone:secret@bucket/folder")
     assert raised.value.code is Code.CONFIG_INVALID
     assert "secret" not in str(raised.value)
 
 
 def test_errors_name_the_path_without_the_options() -> None:
-    assert FileStore(f"s3://{BUCKET}/folder/?region=us-east-1").full_path("a/b") == f"s3://{BUCKET}/folder/a/b"
+    assert ObjectStore(f"s3://{BUCKET}/folder/?region=us-east-1").full_path("a/b") == f"s3://{BUCKET}/folder/a/b"
 
 
 def test_another_file_system_is_untested(tmp_path: Path) -> None:
-    store = FileStore(str(tmp_path))
+    store = ObjectStore(str(tmp_path))
     with capture_logs() as logs:
         store.check()
     assert logs == []
-    store = FileStore("mock:///folder")
+    store = ObjectStore("mock:///folder")
     with capture_logs() as logs:
         store.check()
     assert [entry["event"] for entry in logs] == ["untested file system"]
@@ -159,11 +159,11 @@ def test_another_file_system_is_untested(tmp_path: Path) -> None:
 
 
 def test_a_location_that_hangs_is_away(tmp_path: Path) -> None:
-    """A pipe that nobody writes to hangs as a file of a file server that is away does."""
+    """A pipe without a writer hangs, as a file of an unreachable file server does."""
     os.mkfifo(tmp_path / "file")
     try:
         with pytest.raises(CdcError, match="does not answer: reading") as raised:
-            FileStore(str(tmp_path), answer_seconds=0.2).read("file")
+            ObjectStore(str(tmp_path), answer_seconds=0.2).read("file")
         assert raised.value.code is Code.CHECKPOINT_LOCATION
     finally:
         (tmp_path / "file").open("wb").close()
@@ -176,14 +176,14 @@ def test_a_file_that_comes_slowly_is_waited_for(tmp_path: Path, monkeypatch: pyt
             return super().read(size)
 
     data = os.urandom(5 * 1024 * 1024)
-    store = FileStore(str(tmp_path), answer_seconds=0.5)
+    store = ObjectStore(str(tmp_path), answer_seconds=0.5)
     store.write("file", data)
     monkeypatch.setattr(store, "_files", SimpleNamespace(open_input_stream=lambda _path: Slow(data)))
     assert store.read("file") == data
 
 
 def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = FileStore(str(tmp_path))
+    store = ObjectStore(str(tmp_path))
 
     def full(_handle: int) -> None:
         raise OSError("no space left on device")
@@ -200,7 +200,7 @@ def test_a_location_without_links_takes_copies(tmp_path: Path, monkeypatch: pyte
         raise PermissionError("operation not permitted")
 
     monkeypatch.setattr("pathlib.Path.hardlink_to", unsupported)
-    store = FileStore(str(tmp_path))
+    store = ObjectStore(str(tmp_path))
     store.write("a/file", b"x")
     assert store.copy("a/file", "b/file")
     assert store.read("b/file") == b"x"

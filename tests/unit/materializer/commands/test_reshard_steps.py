@@ -22,7 +22,7 @@ from cdc_program.settings import KafkaSettings, MaterializerSettings
 from materializer import fault_points
 from materializer.commands.reshard.reshard import Reshard
 from materializer.fault_points import Fault, InjectedFaultError, ReshardPoint
-from materializer.job import open_partitions
+from materializer.job.open_partitions import OpenPartitions
 from materializer.job.plan import BatchPlan, ChangeTopic, TableSchema, TopicPlan
 from materializer.records import RawPartition
 from tests.support.materializer.memory_kafka import MemoryKafka
@@ -84,11 +84,10 @@ class Run:
 
     def materialize(self) -> None:
         """Fold as the job does. CdcError."""
-        plan = self.plan()
+        plan, open_partitions = self.plan(), OpenPartitions()
         try:
             for number, records in enumerate(self.kafka.raw):
-                work = open_partitions.table_work(plan, TOPIC)
-                open_partitions.run_partition(plan, RawPartition(TOPIC, number), iter(records), work)
+                open_partitions.process(plan, RawPartition(TOPIC, number), iter(records))
         finally:
             open_partitions.close_all()
 

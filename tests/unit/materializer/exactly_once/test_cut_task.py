@@ -1,6 +1,6 @@
-"""A task that cuts a wide partition's deletion in parts and dies at any point of any of them: told once all the same.
+"""A task that splits a wide Cassandra partition's deletion into parts publishes it once, whichever part it dies in.
 
-On a state on disk and a real checkpoint location; the broker is a list of what was committed, with its position.
+The state is on disk, the checkpoint location is real; the broker is a list of what was committed, with its position.
 """
 
 from __future__ import annotations
@@ -12,14 +12,17 @@ import pytest
 
 from cassandra_storage.deletion import DeletionTime
 from materializer import fault_points
-from materializer.exactly_once.chunks import ChunkBounds
-from materializer.exactly_once.partition_task import Limits, PartitionTask, Resources, Work
+from materializer.exactly_once.chunks import ChunkSettings
+from materializer.exactly_once.partition_task import PartitionTask, TaskSettings
+from materializer.exactly_once.processor import Processor
+from materializer.exactly_once.resources import Resources
 from materializer.fault_points import Fault, FaultPoint, InjectedFaultError
 from materializer.fold.chunk import fold_chunk
-from materializer.records import Message, RawPartition
-from materializer.store.checkpoints import PartitionHistory, Retention
-from materializer.store.object_store import FileStore
-from materializer.store.rocksdb import open_state
+from materializer.records import Message, RawPartition, TopicShape
+from materializer.store.checkpointed_state import CheckpointedState, StateSettings
+from materializer.store.checkpoints import CheckpointStore, RetentionSettings
+from materializer.store.object_store import ObjectStore
+from materializer.store.rocksdb import open_local_store
 from tests.support.materializer.brute_model import Write
 from tests.support.materializer.raw_builder import catalog_of, int_bytes
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD
@@ -27,15 +30,18 @@ from tests.unit.materializer.fold.test_bounded_fold import KEY, ROWS, bounded, i
 from tests.unit.materializer.fold.test_fold_model import record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from cdc_messages.changes import RowChange
     from materializer.exactly_once.position import Position
+    from materializer.fold.result import ChunkResult
     from materializer.records import RawRecord
+    from materializer.rows.overlay import StateReader
 
 PARTITION = RawPartition("raw", 0)
-LIMITS = Limits(ChunkBounds(1 << 20, 1000, 60.0), 1e12, 4, Retention(3, 0), 60.0)
+TASK = TaskSettings(ChunkSettings(1 << 20, 1000, 60.0), 1e12)
+STATE = StateSettings(4, RetentionSettings(3, 0), 60.0)
 POINTS = [
     FaultPoint.AFTER_PART_FOLD,
     FaultPoint.AFTER_FOLD,
@@ -78,10 +84,21 @@ class Broker:
     def abandon(self) -> None:
         self._open, self._sent = [], None
 
+    def read(self, _partitions: Collection[RawPartition]) -> dict[RawPartition, Position | None]:
+        return {PARTITION: self.position}
 
-def emit(changes: Iterable[RowChange]) -> Iterator[Message]:
-    for change in changes:
-        yield Message("changes", 0, repr(change.clustering).encode(), repr(change).encode())
+
+class CuttingProcessor(Processor):
+    """The table's own fold, in parts of at most MOST changes."""
+
+    shape = TopicShape(1, "")
+
+    def fold(self, state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
+        return fold_chunk(state, records, catalog_of(FORWARD.table), bounded(MOST))
+
+    def change_messages(self, changes: Iterable[RowChange]) -> Iterator[Message]:
+        for change in changes:
+            yield Message("changes", 0, repr(change.clustering).encode(), repr(change).encode())
 
 
 def records() -> list[RawRecord]:
@@ -94,12 +111,11 @@ def records() -> list[RawRecord]:
 
 def run(broker: Broker, folder: Path) -> None:
     """One attempt of a task over the whole raw partition."""
-    catalog, rules = catalog_of(FORWARD.table), bounded(MOST)
-    history = PartitionHistory(FileStore(str(folder / "checkpoint")), "group", PARTITION)
-    state = open_state(folder / "state")
-    task = PartitionTask(PARTITION, Resources(broker, lambda: broker.position, state, history), LIMITS)
+    checkpoints = CheckpointStore(ObjectStore(str(folder / "checkpoint")), "group", PARTITION)
+    state = CheckpointedState(open_local_store(folder / "state"), checkpoints, STATE)
+    task = PartitionTask(PARTITION, Resources(broker, broker, state), TASK)
     try:
-        task.run(iter(records()), Work(lambda reader, some: fold_chunk(reader, some, catalog, rules), emit, 1))
+        task.process(iter(records()), CuttingProcessor())
     finally:
         task.close()
 
@@ -118,7 +134,7 @@ def run_until_done(folder: Path, fault: Fault | None, patch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("point", POINTS, ids=lambda point: point.name.lower())
-def test_a_task_that_dies_in_any_part_tells_everything_once(
+def test_a_task_that_dies_in_any_part_publishes_everything_once(
     point: FaultPoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected, _ = run_until_done(tmp_path / "whole", None, monkeypatch)

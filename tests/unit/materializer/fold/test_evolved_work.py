@@ -13,7 +13,6 @@ from fastavro import parse_schema, schemaless_reader
 from cdc_messages.tables import message_key, to_json
 from cdc_program.settings import Settings
 from materializer.job.change_topics import ChangeTopics
-from materializer.job.open_partitions import table_work
 from materializer.job.plan import BatchPlan, TableSchema, TopicPlan
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.memory_state import MemoryState
@@ -52,12 +51,12 @@ class Job:
         settings = Settings()
         topic_plan = TopicPlan(1, schemas, self._change_topics.find_or_create(schemas))
         plan = BatchPlan({RAW: topic_plan}, settings.kafka, settings.materializer)
-        work = table_work(plan, RAW)
-        result = work.fold(self._state, list(records))
+        processor = plan.processor(RAW)
+        result = processor.fold(self._state, list(records))
         self._state.apply(result.writes)
         return [
             self._published(message.topic, message.key, message.value)
-            for message in work.emit(result.changes)
+            for message in processor.change_messages(result.changes)
             if message.value is not None
         ]
 

@@ -13,7 +13,7 @@ from materializer.fold.chunk import fold_chunk
 from materializer.rows.settings import FoldRules
 from materializer.store import changelog
 from materializer.store.changelog import Changelog, Head
-from materializer.store.rocksdb import State, open_state
+from materializer.store.rocksdb import LocalStore, open_local_store
 from materializer.store.versions import next_version
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import raw_record
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 RULES = FoldRules(reorder_ms=1000, purge_margin_seconds=1, purged_per_chunk=3)
 
 
-def apply(state: State, writes: dict[bytes, bytes | None], offset: int) -> None:
+def apply(state: LocalStore, writes: dict[bytes, bytes | None], offset: int) -> None:
     """As a task does it, by way of the changelog's file."""
     head = Head(next_version(state.version), offset, 0, 1)
     state.apply(changelog.decode(changelog.encode(Changelog(head, state.version, offset - 1, writes))))
@@ -37,7 +37,7 @@ def apply(state: State, writes: dict[bytes, bytes | None], offset: int) -> None:
 def test_a_state_on_disk_that_is_opened_again_and_again(made: list[tuple[int, Write]], data: st.DataObject) -> None:
     in_memory = FoldRun(MIXED, RULES)
     with tempfile.TemporaryDirectory() as folder:
-        state = open_state(Path(folder))
+        state = open_local_store(Path(folder))
         records = [record(MIXED, write, second, offset) for offset, (second, write) in enumerate(made)]
         last = made[-1][0]
         for second in (last + 3, last + 20, last + 40, last + 60):
@@ -52,6 +52,6 @@ def test_a_state_on_disk_that_is_opened_again_and_again(made: list[tuple[int, Wr
                 apply(state, result.writes, offset)
             if data.draw(st.integers(0, 3)) == 0:
                 state.close()
-                state = open_state(Path(folder))
+                state = open_local_store(Path(folder))
         assert dict(state.scan(b"\x01", b"\xff")) == in_memory.state.data
         state.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from cdc_program.settings import MaterializerSettings
-from materializer.job.open_partitions import fold_rules
+from materializer.job.processor import fold_rules
 
 HOST = UUID(int=5)
 

@@ -3,7 +3,9 @@ from __future__ import annotations
 from structlog.testing import capture_logs
 
 from cdc_messages.changes import RowChange, Source
-from materializer.output.change_messages import Emitter, Target
+from cdc_program.settings import KafkaSettings
+from materializer.output.change_messages import ChangeWriter, Target
+from materializer.output.dead_letters import DeadLetterWriter
 from materializer.output.large_messages import LargeMessages
 
 CHANGE = RowChange(b"p", (), "d", {}, None, 1, Source(0, bytes(16), "CommitLog-7-1.log", 5))
@@ -17,10 +19,10 @@ class FakeEncoder:
 
 
 def test_a_change_whose_key_has_no_form_is_left_out_and_said() -> None:
-    large = LargeMessages("stop", 1000, lambda: "dead")
-    emitter = Emitter({b"": Target("t", 1, FakeEncoder())}, tombstones=True, large=large)
+    large = LargeMessages("stop", 1000, DeadLetterWriter(KafkaSettings(), "cdc.raw.shop.orders"))
+    writer = ChangeWriter({b"": Target("t", 1, FakeEncoder())}, tombstones=True, large=large)
     with capture_logs() as logs:
-        messages = list(emitter([CHANGE, CHANGE._replace(partition_key=b"odd"), CHANGE]))
+        messages = list(writer.messages([CHANGE, CHANGE._replace(partition_key=b"odd"), CHANGE]))
     assert [(message.key, message.value) for message in messages] == [(b"key", b"value"), (b"key", None)] * 2
     (line,) = logs
     assert (line["code"], line["file"], line["position"]) == ("CDC-067", "CommitLog-7-1.log", 5)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cdc_program.errors import CdcError, Code
 from materializer.store import changelog
-from materializer.store.changelog import Changelog, DamagedError, Head
+from materializer.store.changelog import Changelog, DamagedDataError, Head
 from materializer.store.versions import NOTHING, next_version
 
 WRITES = st.dictionaries(st.binary(max_size=40), st.none() | st.binary(max_size=200), max_size=20)
@@ -29,20 +29,20 @@ def test_a_flipped_bit_is_damage(writes: dict[bytes, bytes | None], data: st.Dat
     content = bytearray(changelog.encode(an_entry(writes)))
     bit = data.draw(st.integers(0, len(content) * 8 - 1))
     content[bit // 8] ^= 1 << bit % 8
-    with pytest.raises(DamagedError):
+    with pytest.raises(DamagedDataError):
         changelog.decode(bytes(content))
 
 
 @given(WRITES, st.data())
 def test_a_cut_off_file_is_damage(writes: dict[bytes, bytes | None], data: st.DataObject) -> None:
     content = changelog.encode(an_entry(writes))
-    with pytest.raises(DamagedError):
+    with pytest.raises(DamagedDataError):
         changelog.decode(content[: data.draw(st.integers(0, len(content) - 1))])
 
 
 @given(st.binary(max_size=200))
 def test_arbitrary_bytes_are_damage(content: bytes) -> None:
-    with pytest.raises(DamagedError):
+    with pytest.raises(DamagedDataError):
         changelog.decode(content)
 
 
@@ -58,10 +58,17 @@ def test_a_newer_format_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_format_before_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as older:
-        older.setattr(changelog, "FORMAT_VERSION", changelog.FORMAT_VERSION - 1)
-        content = changelog.encode(an_entry({b"k": b"v"}))
-    assert changelog.decode(content) == an_entry({b"k": b"v"})
+    entry = an_entry({b"k": b"v"})
+    content, head = changelog.encode(entry), changelog.encode_head(entry.head)
+    with monkeypatch.context() as newer:
+        newer.setattr(changelog, "FORMAT_VERSION", changelog.FORMAT_VERSION + 1)
+        assert changelog.decode(content) == entry
+        assert changelog.decode_head(head) == entry.head
+    with monkeypatch.context() as newer:
+        newer.setattr(changelog, "FORMAT_VERSION", changelog.FORMAT_VERSION + 2)
+        with pytest.raises(CdcError) as raised:
+            changelog.decode(content)
+        assert raised.value.code is Code.STATE_FORMAT
 
 
 def test_file_names_tell_version_and_parent() -> None:

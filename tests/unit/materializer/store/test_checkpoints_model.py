@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from materializer.records import RawPartition
 from materializer.store.changelog import Changelog, Head
-from materializer.store.checkpoints import GoneError, Manifest, PartitionHistory, Retention
-from materializer.store.object_store import FileEntry
+from materializer.store.checkpoints import CheckpointStore, Manifest, MissingFileError, RetentionSettings
+from materializer.store.object_store import ObjectEntry
 from materializer.store.versions import NOTHING, next_version, plan_restore, sequence
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ SHARDS = 7  # "SST files" of a state: a version changes one of them
 SNAPSHOT_EVERY = 2
 EXAMPLES = 1500 if os.environ.get("CDC_EXHAUSTIVE") else 40
 WAIT_SECONDS = 30.0
-KEPT = [Retention(1, 0), Retention(3, 0), Retention(1, 40)]
+KEPT = [RetentionSettings(1, 0), RetentionSettings(3, 0), RetentionSettings(1, 40)]
 
 
 class Crashed(BaseException):
@@ -39,7 +39,7 @@ class Crashed(BaseException):
 
 
 class MemoryStore:
-    """A FileStore in memory, whose clock goes on with each access; `before` is called with each."""
+    """A ObjectStore in memory, whose clock goes on with each access; `before` is called with each."""
 
     def __init__(
         self, files: dict[str, tuple[bytes, float]], clock: Iterator[int], before: Callable[[str], None]
@@ -52,10 +52,10 @@ class MemoryStore:
     def list(self, folder: str) -> Sequence[str]:
         return [entry.name for entry in self.entries(folder)]
 
-    def entries(self, folder: str) -> Sequence[FileEntry]:
+    def entries(self, folder: str) -> Sequence[ObjectEntry]:
         self._before(f"list {folder}")
         return [
-            FileEntry(path.rpartition("/")[2], len(data), written)
+            ObjectEntry(path.rpartition("/")[2], len(data), written)
             for path, (data, written) in self._files.items()
             if path.rpartition("/")[0] == folder
         ]
@@ -89,7 +89,7 @@ class MemoryStore:
 class World:
     """The location, and what Kafka holds: the committed version and whose commits count."""
 
-    def __init__(self, folder: Path, kept: Retention) -> None:
+    def __init__(self, folder: Path, kept: RetentionSettings) -> None:
         self.folder = folder
         self.kept = kept
         self.files: dict[str, tuple[bytes, float]] = {}
@@ -98,9 +98,9 @@ class World:
         self.owner: Attempt | None = None
         self.shards = {NOTHING: (0,) * SHARDS}  # of each version: what each of its files holds
 
-    def history(self, before: Callable[[str], None] = lambda _: None) -> PartitionHistory:
+    def checkpoints(self, before: Callable[[str], None] = lambda _: None) -> CheckpointStore:
         store = MemoryStore(self.files, self.clock, before)
-        return PartitionHistory(store, "group", RawPartition("raw", 0))  # type: ignore[arg-type]  # it has the methods
+        return CheckpointStore(store, "group", RawPartition("raw", 0))  # type: ignore[arg-type]  # it has the methods
 
     def sst_files(self, version: str, packing: str) -> dict[Path, str]:
         """A checkpoint's files, and the digests of their contents, which differ where workers packed them otherwise."""
@@ -113,17 +113,17 @@ class World:
 
     def check(self) -> None:
         """A new worker comes to the committed version, and to what that holds."""
-        history = self.history()
-        parents = history.parents()
-        plan = plan_restore(self.committed, None, parents, history.snapshots())
+        checkpoints = self.checkpoints()
+        parents = checkpoints.parents()
+        plan = plan_restore(self.committed, None, parents, checkpoints.snapshots())
         shards = dict(enumerate(self.shards[NOTHING]))
         if plan.base != NOTHING:
             target = Path(tempfile.mkdtemp(dir=self.folder))
-            history.fetch_snapshot(history.read_manifest(plan.base), target)
+            checkpoints.fetch_snapshot(checkpoints.read_manifest(plan.base), target)
             values = [path.read_text().split() for path in target.iterdir()]
             shards = {int(shard): int(value) for shard, value, _ in values}
         for version in plan.changelogs:
-            writes = history.read_changelog(version, parents[version]).writes
+            writes = checkpoints.read_changelog(version, parents[version]).writes
             shards |= {int(shard): int(value or b"0") for shard, value in writes.items()}
         assert tuple(shards[shard] for shard in range(SHARDS)) == self.shards[self.committed]
 
@@ -170,33 +170,33 @@ class Attempt:
     def _run(self) -> None:
         try:
             with suppress(Crashed):
-                self._work(self._world.history(self._pause))
+                self._work(self._world.checkpoints(self._pause))
         except BaseException as error:  # noqa: BLE001 - handed over to the test
             self._error = error
         self.is_over = True
         self._stopped.release()
 
-    def _work(self, history: PartitionHistory) -> None:
+    def _work(self, checkpoints: CheckpointStore) -> None:
         """As PartitionTask does."""
         self._pause("begin")
-        stored = history.snapshots()
+        stored = checkpoints.snapshots()
         snapshot: Manifest | None = None
-        with suppress(GoneError):  # the task warns, and tries later
-            snapshot = history.read_manifest(stored[-1]) if stored else None
+        with suppress(MissingFileError):  # the task warns, and tries later
+            snapshot = checkpoints.read_manifest(stored[-1]) if stored else None
         is_own = False
         while True:
-            self._store_version(history)
+            self._store_version(checkpoints)
             if self._world.owner is not self:
                 return
             self._world.committed = self._at
             last = snapshot.version if snapshot else NOTHING
             if sequence(self._at) - sequence(last) >= SNAPSHOT_EVERY:
                 files = self._world.sst_files(self._at, self._packing)
-                snapshot, is_own = history.write_snapshot(self._at, files, snapshot, is_own=is_own), True
-                history.clean_up_changelogs(self._at, self._world.kept)
-                history.clean_up(self._at)
+                snapshot, is_own = checkpoints.write_snapshot(self._at, files, snapshot, is_own=is_own), True
+                checkpoints.clean_up_changelogs(self._at, self._world.kept)
+                checkpoints.clean_up(self._at)
 
-    def _store_version(self, history: PartitionHistory) -> None:
+    def _store_version(self, checkpoints: CheckpointStore) -> None:
         before = self._at
         self._at = version = next_version(before)
         number = sequence(version)
@@ -204,7 +204,7 @@ class Attempt:
         shards[number % SHARDS] = hash(version) % 10**9
         self._world.shards[version] = tuple(shards)
         writes: dict[bytes, bytes | None] = {b"%d" % (number % SHARDS): b"%d" % shards[number % SHARDS]}
-        history.write_changelog(Changelog(Head(version, number, 0, 1), before, number - 1, writes))
+        checkpoints.write_changelog(Changelog(Head(version, number, 0, 1), before, number - 1, writes))
 
 
 Step = tuple[str, int, int]
@@ -220,7 +220,7 @@ def start(world: World, which: int) -> Attempt:
 @pytest.mark.timeout(3600)  # a second for three examples, of many
 @settings(max_examples=EXAMPLES)
 @given(st.lists(steps, min_size=5, max_size=40), st.sampled_from(KEPT))
-def test_the_committed_version_can_be_restored_at_any_moment(script: list[Step], kept: Retention) -> None:
+def test_the_committed_version_can_be_restored_at_any_moment(script: list[Step], kept: RetentionSettings) -> None:
     with tempfile.TemporaryDirectory() as folder:
         world = World(Path(folder), kept)
         attempts = [Attempt(world)]
@@ -270,7 +270,7 @@ def run(world: World, attempt: Attempt, count: int) -> None:
 
 @given(st.lists(steps, max_size=25), st.sampled_from(KEPT[:2]))
 @settings(max_examples=EXAMPLES // 3)
-def test_what_crashed_attempts_left_goes_in_time(script: list[Step], kept: Retention) -> None:
+def test_what_crashed_attempts_left_goes_in_time(script: list[Step], kept: RetentionSettings) -> None:
     """After any past, an attempt that is left alone keeps two snapshots, their files and the changelogs asked for."""
     with tempfile.TemporaryDirectory() as folder:
         world = World(Path(folder), kept)
@@ -287,8 +287,8 @@ def test_what_crashed_attempts_left_goes_in_time(script: list[Step], kept: Reten
         while cleaned < goal:
             last.step()
             names = {path.partition("raw-0/")[2] for path in world.files}
-            history = world.history()
-            manifests = [history.read_manifest(version) for version in history.snapshots()]
+            checkpoints = world.checkpoints()
+            manifests = [checkpoints.read_manifest(version) for version in checkpoints.snapshots()]
             needed = {f"files/{file.stored}" for manifest in manifests for file in manifest.files}
             is_clean = len(manifests) == 2 and needed == {name for name in names if name.startswith("files/")}
             cleaned = sequence(world.committed) if is_clean else cleaned

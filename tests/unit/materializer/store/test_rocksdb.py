@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 
 from cdc_program.errors import CdcError, Code
 from materializer.store.changelog import Changelog, Head
-from materializer.store.rocksdb import LocalDamageError, State, open_state
+from materializer.store.rocksdb import DamagedLocalStoreError, LocalStore, open_local_store
 from materializer.store.versions import NOTHING, next_version
 
 
-def step(state: State, writes: dict[bytes, bytes | None]) -> Changelog:
+def step(state: LocalStore, writes: dict[bytes, bytes | None]) -> Changelog:
     version = next_version(state.version)
     return Changelog(Head(version, 10, 1000, 4), state.version, 0, writes)
 
 
 def test_reads_what_was_applied(tmp_path: Path) -> None:
-    state = open_state(tmp_path)
+    state = open_local_store(tmp_path)
     assert state.version == NOTHING
     entry = step(state, {b"a": b"1", b"b\x00": b"", b"c": b"3", b"d": None})
     state.apply(entry)
@@ -35,7 +35,7 @@ def test_reads_what_was_applied(tmp_path: Path) -> None:
     assert state.get_many([]) == []
     assert list(state.scan(b"a", b"c")) == [(b"a", b"1"), (b"b\x00", b"")]
     state.close()
-    again = open_state(tmp_path)
+    again = open_local_store(tmp_path)
     assert again.head == entry.head
     with pytest.raises(AssertionError):
         again.apply(entry)
@@ -47,7 +47,7 @@ def test_reads_what_was_applied(tmp_path: Path) -> None:
 def test_is_a_sorted_map(steps: list[dict[bytes, bytes | None]]) -> None:
     model: dict[bytes, bytes] = {}
     with tempfile.TemporaryDirectory() as folder:
-        state = open_state(Path(folder))
+        state = open_local_store(Path(folder))
         for writes in steps:
             ours = {b"p" + key: value for key, value in writes.items()}
             state.apply(step(state, ours))
@@ -61,20 +61,20 @@ def test_is_a_sorted_map(steps: list[dict[bytes, bytes | None]]) -> None:
 
 def test_a_slot_in_use_is_left_alone(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from materializer.store.rocksdb import open_state; "
-        "state = open_state(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
+        "import sys; from pathlib import Path; from materializer.store.rocksdb import open_local_store; "
+        "state = open_local_store(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
     )
     child = subprocess.Popen(
         [sys.executable, "-c", script, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert child.stdout is not None
     assert child.stdout.readline() == "open\n"
-    state = open_state(tmp_path)
+    state = open_local_store(tmp_path)
     state.apply(step(state, {b"a": b"1"}))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["slot-0", "slot-1"]
     child.kill()
     child.communicate()
-    third = open_state(tmp_path)
+    third = open_local_store(tmp_path)
     assert third.version == NOTHING  # slot 0 again
     third.close()
     state.close()
@@ -83,12 +83,12 @@ def test_a_slot_in_use_is_left_alone(tmp_path: Path) -> None:
 def test_survives_the_death_of_the_process(tmp_path: Path) -> None:
     script = (
         "import os, sys; from pathlib import Path; sys.path.insert(0, sys.argv[2]); import test_rocksdb;"
-        "state = test_rocksdb.open_state(Path(sys.argv[1]));"
+        "state = test_rocksdb.open_local_store(Path(sys.argv[1]));"
         "[state.apply(test_rocksdb.step(state, {b'n': b'%d' % n})) for n in range(5)]; os.kill(os.getpid(), 9)"
     )
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path), str(Path(__file__).parent)], check=False)
     assert done.returncode == -9
-    state = open_state(tmp_path)
+    state = open_local_store(tmp_path)
     assert state.get(b"n") == b"4"
     assert state.version.startswith("0000000005-")
     state.close()
@@ -96,13 +96,13 @@ def test_survives_the_death_of_the_process(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["CURRENT", "MANIFEST-*", "*.sst"])
 def test_a_damaged_one_is_thrown_away(tmp_path: Path, damage: str) -> None:
-    state = open_state(tmp_path)
+    state = open_local_store(tmp_path)
     state.apply(step(state, {b"a": os.urandom(1000)}))
     state.checkpoint(lambda _files: None)  # flushes
     state.close()
     for path in (tmp_path / "slot-0" / "db").glob(damage):
         path.write_bytes(b"damaged")
-    again = open_state(tmp_path)
+    again = open_local_store(tmp_path)
     assert again.version == NOTHING
     assert again.get(b"a") is None
     again.close()
@@ -110,7 +110,7 @@ def test_a_damaged_one_is_thrown_away(tmp_path: Path, damage: str) -> None:
 
 def filled(folder: Path) -> Path:
     """A state of 20,000 rows, closed; its only SST file."""
-    state = open_state(folder)
+    state = open_local_store(folder)
     state.apply(step(state, {b"p%06d" % number: os.urandom(100) for number in range(20_000)}))
     state.checkpoint(lambda _files: None)  # which flushes
     state.close()
@@ -126,23 +126,23 @@ def flip(path: Path) -> None:
 
 def test_a_damaged_block_is_never_the_end_of_a_scan(tmp_path: Path) -> None:
     flip(filled(tmp_path))
-    state = open_state(tmp_path)
+    state = open_local_store(tmp_path)
     assert state.head is not None
-    with pytest.raises(LocalDamageError, match="Corruption"):
+    with pytest.raises(DamagedLocalStoreError, match="Corruption"):
         list(state.scan(b"p", b"q"))
-    with pytest.raises(LocalDamageError, match="Corruption"):
+    with pytest.raises(DamagedLocalStoreError, match="Corruption"):
         list(state.scan_back(b"p", b"q"))
-    with pytest.raises(LocalDamageError, match="Corruption"):
+    with pytest.raises(DamagedLocalStoreError, match="Corruption"):
         state.get_many([b"p%06d" % number for number in range(20_000)])
     state.close()
-    again = open_state(tmp_path)
+    again = open_local_store(tmp_path)
     assert again.version == NOTHING  # to be restored
     again.close()
 
 
 def test_what_was_restored_damaged_names_its_snapshot(tmp_path: Path) -> None:
     source = filled(tmp_path / "source").parent
-    state = open_state(tmp_path / "target")
+    state = open_local_store(tmp_path / "target")
 
     def fill(folder: Path) -> None:
         shutil.copytree(source, folder, dirs_exist_ok=True)

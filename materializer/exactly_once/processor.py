@@ -1,0 +1,45 @@
+"""What is done with the raw messages of one raw topic: the part of a task that the protocol does not know."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from cdc_messages.changes import RowChange
+    from materializer.fold.gaps import DeadLetter
+    from materializer.fold.result import ChunkResult
+    from materializer.records import Message, RawPartition, RawRecord, TopicShape
+    from materializer.rows.overlay import StateReader
+
+
+class Processor(ABC):
+    """The job's is materializer.job.processor.TableProcessor.
+
+    shape: the raw topic's partition count and id.
+    """
+
+    shape: TopicShape
+
+    @abstractmethod
+    def fold(self, state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
+        """Fold a chunk of raw messages, or its first part. The state is only read."""
+
+    @abstractmethod
+    def change_messages(self, changes: Iterable[RowChange]) -> Iterator[Message]:
+        """The messages that publish these changes."""
+
+    def dead_letter_messages(self, _raw_partition: RawPartition, _letters: Iterable[DeadLetter]) -> Iterator[Message]:
+        """The messages that dead-letter these raw messages of the raw partition, or resolve them; none by default."""
+        return iter(())
+
+    def next_timer_ms(self, _state: StateReader) -> int | None:
+        """When, in the time of raw messages, the state next has something to do without a message; None for never."""
+        return None
+
+    def messages(self, raw_partition: RawPartition, result: ChunkResult) -> Iterator[Message]:
+        """All messages of a folded chunk: its changes, then its dead letters."""
+        yield from self.change_messages(result.changes)
+        yield from self.dead_letter_messages(raw_partition, result.letters)

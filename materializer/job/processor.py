@@ -1,0 +1,139 @@
+"""Folding a table's raw messages into changes, and publishing them: what the job does with a raw topic."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from cassandra_storage.compact_tables import as_selected
+from cdc_messages.envelope import ChangeEncoder
+from cdc_messages.tables import cluster_name, from_json
+from cdc_program.errors import CdcError, Code
+from materializer.exactly_once.processor import Processor
+from materializer.fold.chunk import fold_chunk
+from materializer.fold.next_timer import next_due_ms
+from materializer.output.change_messages import ChangeWriter, Target
+from materializer.output.dead_letters import DeadLetterWriter
+from materializer.output.large_messages import LargeMessages
+from materializer.records import TopicShape
+from materializer.rows.catalog import TableCatalog
+from materializer.rows.settings import DEFAULT_RULES, FoldRules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from cassandra_storage.schema import TableMetadata
+    from cdc_messages.changes import RowChange
+    from cdc_program.settings import KafkaSettings, MaterializerSettings
+    from materializer.fold.gaps import DeadLetter
+    from materializer.fold.result import ChunkResult
+    from materializer.job.plan import BatchPlan, TableSchema, TopicPlan
+    from materializer.records import Message, RawPartition, RawRecord
+    from materializer.rows.overlay import StateReader
+
+_ROWS_TO_MESSAGES = 4  # bytes of rows that a chunk may read for each byte of raw messages that it may have
+
+
+class TableProcessor(Processor):
+    """Folds the raw messages of one table by Cassandra's rules, and publishes its changes."""
+
+    def __init__(
+        self,
+        shape: TopicShape,
+        catalog: TableCatalog,
+        rules: FoldRules,
+        changes: ChangeWriter,
+        dead_letters: DeadLetterWriter,
+    ) -> None:
+        self.shape = shape
+        self._catalog = catalog
+        self._rules = rules
+        self._changes = changes
+        self._dead_letters = dead_letters
+
+    def fold(self, state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
+        return fold_chunk(state, records, self._catalog, self._rules)
+
+    def change_messages(self, changes: Iterable[RowChange]) -> Iterator[Message]:
+        return self._changes.messages(changes)
+
+    def dead_letter_messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:
+        return self._dead_letters.messages(raw_partition, letters)
+
+    def next_timer_ms(self, state: StateReader) -> int | None:
+        return next_due_ms(state, self._rules.reorder_ms)
+
+
+def table_processor(plan: BatchPlan, raw_topic: str) -> TableProcessor:
+    """The processor of a raw topic. CdcError(SCHEMA_UNKNOWN) if its table's schema is not known yet."""
+    topic_plan = plan.topics.get(raw_topic)
+    if topic_plan is None:
+        raise CdcError(
+            Code.SCHEMA_UNKNOWN,
+            f"The tables topic holds no schema of the table of {raw_topic}.",
+            "Start the publisher that wrote these raw messages: it sends the schemas it knows.",
+        )
+    settings = plan.materializer
+    dead_letters = _dead_letter_writer(plan.kafka, raw_topic)
+    large = LargeMessages(settings.on_large_message, topic_plan.max_message_bytes, dead_letters)
+    rules = fold_rules(settings)
+    return _table_processor(topic_plan, plan.kafka.topic_prefix, settings.tombstones, rules, large)
+
+
+def fold_rules(settings: MaterializerSettings) -> FoldRules:
+    """The fold's settings. It stores the time often enough for everything that is compared with the time."""
+    stalled_ms = int(settings.stalled_publisher_seconds * 1000)
+    longest_ms = min(stalled_ms, int(settings.max_clock_jump_hours * 3_600_000)) // 2
+    return FoldRules(
+        reorder_ms=int(settings.reorder_seconds * 1000),
+        purge_margin_seconds=settings.purge_margin_seconds,
+        stalled_publisher_ms=stalled_ms,
+        forgotten_publishers=frozenset(host.bytes for host in settings.forgotten_publishers),
+        max_dead_letters=settings.max_dead_letters,
+        max_changes=settings.chunk_max_changes,
+        max_bytes=_ROWS_TO_MESSAGES * settings.chunk_max_bytes,
+        keep_time_ms=min(DEFAULT_RULES.keep_time_ms, longest_ms),
+    )
+
+
+def table_catalog(schemas: Sequence[TableSchema], topics: Mapping[bytes, str]) -> TableCatalog:
+    """The catalog of one table. `schemas`: from the oldest to the newest; `topics`: change topics by schema digest."""
+    newest: dict[bytes, bytes] = {}
+    for schema in schemas:
+        newest.pop(schema.table_id, None)
+        newest[schema.table_id] = schema.digest
+    tables = {(each.table_id, each.digest): _table(each.json) for each in schemas}
+    return TableCatalog(tables, newest, topics)
+
+
+@lru_cache(maxsize=1024)
+def _table_processor(
+    plan: TopicPlan,
+    prefix: str,
+    tombstones: bool,  # noqa: FBT001 - a cache's key
+    rules: FoldRules,
+    large: LargeMessages,
+) -> TableProcessor:
+    targets: dict[bytes, Target] = {}
+    for schema, change_topic in zip(plan.schemas, plan.change_topics, strict=True):
+        if change_topic is not None:
+            shown, cluster = as_selected(_table(schema.json)), cluster_name(schema.json)
+            encoder = ChangeEncoder(shown, prefix, change_topic.key_schema_id, change_topic.value_schema_id, cluster)
+            targets[schema.digest] = Target(change_topic.name, change_topic.partitions, encoder)
+    return TableProcessor(
+        TopicShape(plan.raw_partitions, plan.topic_id),
+        table_catalog(plan.schemas, {digest: target.topic for digest, target in targets.items()}),
+        rules,
+        ChangeWriter(targets, tombstones=tombstones, large=large),
+        large.dead_letters,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _dead_letter_writer(settings: KafkaSettings, raw_topic: str) -> DeadLetterWriter:
+    return DeadLetterWriter(settings, raw_topic)
+
+
+@lru_cache(maxsize=4096)
+def _table(value: bytes) -> TableMetadata:
+    return from_json(value)
