@@ -72,8 +72,8 @@ class Limits(NamedTuple):
 class Work(NamedTuple):
     """What is done with the messages of one raw partition, whose topic has `partitions` of them and an id.
 
-    `bury` makes the messages of the dead-letter topic. `due_ms`: the time, of raw messages, at which the state has
-    something to do by itself.
+    `bury` makes the messages of the dead-letter topic. `next_timer_ms`: the time, of raw messages, at which the state
+    has something to do by itself.
     """
 
     fold: Callable[[StateReader, Sequence[RawRecord]], ChunkResult]
@@ -81,15 +81,15 @@ class Work(NamedTuple):
     partitions: int
     topic_id: str = ""
     bury: Callable[[RawPartition, Iterable[DeadLetter]], Iterator[Message]] = lambda _partition, _letters: iter(())
-    due_ms: Callable[[StateReader], int | None] = lambda _state: None
+    next_timer_ms: Callable[[StateReader], int | None] = lambda _state: None
 
 
 class Report(NamedTuple):
     """What a task did: offsets [first, end) were folded, in so many messages, chunks and seconds.
 
     `stalled_publishers`: ids of publishers that have sent nothing for too long. `dead_letters`: messages dead-lettered.
-    `read`, `written`: bytes from and to the checkpoint location. `versions`: new versions of the state. `due_ms`: as
-    Work's.
+    `read`, `written`: bytes from and to the checkpoint location. `versions`: new versions of the state.
+    `next_timer_ms`: as Work's.
     """
 
     first: int
@@ -103,7 +103,7 @@ class Report(NamedTuple):
     read: int = 0
     written: int = 0
     versions: int = 0
-    due_ms: int | None = None
+    next_timer_ms: int | None = None
 
     def and_then(self, later: Report) -> Report:
         """Of both, one after the other."""
@@ -185,7 +185,7 @@ class PartitionTask:
                 if todo:
                     reach(FaultPoint.AFTER_PART)
         if report.chunks and position is not None:
-            report = report._replace(due_ms=work.due_ms(self._state))
+            report = report._replace(next_timer_ms=work.next_timer_ms(self._state))
             self._keep_snapshots(position.version)
         return report
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from materializer.rows.overlay import StateReader
 
 
-def next_due_ms(state: StateReader, reorder_ms: int) -> int | None:
+def next_timer_ms(state: StateReader, reorder_ms: int) -> int | None:
     """The time (ms, of raw messages) from which on a message, whatever it is, makes the fold tell or do something; None
     if nothing waits for time. Purging is left out: nobody sees when it is done.
     """

@@ -22,15 +22,18 @@ _SPREAD = 0.25  # of the time that heartbeats wait: so that partitions begun tog
 
 
 class _Partition:
-    """`rows`: how many of the records are no heartbeats. due_ms: as Report's. `ran`: when it was run, or taken over."""
+    """`rows`: how many of the records are no heartbeats. next_timer_ms: as Report's.
 
-    __slots__ = ("due_ms", "newest_ms", "ran", "records", "rows", "wait")
+    `ran`: when it was run, or taken over.
+    """
+
+    __slots__ = ("newest_ms", "next_timer_ms", "ran", "records", "rows", "wait")
 
     def __init__(self, ran: float, wait: float) -> None:
         self.records: list[RawRecord] = []
         self.rows = 0
         self.newest_ms = 0
-        self.due_ms: int | None = _AT_ONCE
+        self.next_timer_ms: int | None = _AT_ONCE
         self.ran = ran
         self.wait = wait
 
@@ -42,7 +45,7 @@ class _Partition:
 
     @property
     def is_due(self) -> bool:
-        return bool(self.records) and self.due_ms is not None and self.newest_ms >= self.due_ms
+        return bool(self.records) and self.next_timer_ms is not None and self.newest_ms >= self.next_timer_ms
 
 
 class Waiting:
@@ -80,7 +83,7 @@ class Waiting:
         """Something about a topic has changed that its states may have to follow."""
         for partition, known in self._partitions.items():
             if partition.topic == topic:
-                known.due_ms = _AT_ONCE
+                known.next_timer_ms = _AT_ONCE
 
     def busy(self) -> list[RawPartition]:
         """The partitions that have something else than heartbeats, those first that were run longest ago."""
@@ -106,7 +109,7 @@ class Waiting:
         known.records = known.records[len(records) :]
         known.rows -= sum(not is_heartbeat(record.value) for record in records)
         known.ran = now
-        known.due_ms = _AT_ONCE if report.versions else report.due_ms
+        known.next_timer_ms = _AT_ONCE if report.versions else report.next_timer_ms
 
     def _by_age(self, partitions: Iterable[RawPartition]) -> list[RawPartition]:
         return sorted(partitions, key=lambda each: self._partitions[each].ran)

@@ -14,7 +14,7 @@ from materializer.exactly_once.chunks import ChunkBounds
 from materializer.exactly_once.partition_task import Limits, NotOwnerError, PartitionTask, Resources, Work
 from materializer.fault_points import FaultPoint, reach
 from materializer.fold.chunk import fold_chunk
-from materializer.fold.next_timer import next_due_ms
+from materializer.fold.next_timer import next_timer_ms
 from materializer.kafka import DEFAULT_LIMITS, GroupPositions, PartitionProducer, ProducerLimits
 from materializer.output.change_messages import Emitter, Target
 from materializer.output.dead_letters import Burial
@@ -164,7 +164,7 @@ def _table_work(
         emit=Emitter(targets, tombstones=tombstones, large=large),
         partitions=plan.raw_partitions,
         topic_id=plan.topic_id,
-        due_ms=lambda state: next_due_ms(state, rules.reorder_ms),
+        next_timer_ms=lambda state: next_timer_ms(state, rules.reorder_ms),
     )
 
 

@@ -13,7 +13,7 @@ from cassandra_storage.rows import Cell, Row
 from cdc_messages.raw import Kind, RawMessage, encode, is_heartbeat
 from cdc_program.settings import MaterializerSettings
 from materializer.exactly_once.partition_task import Report
-from materializer.fold.next_timer import next_due_ms
+from materializer.fold.next_timer import next_timer_ms
 from materializer.job.backlog import Waiting
 from materializer.job.worker_loop import heartbeat_wait
 from materializer.records import RawPartition, RawRecord
@@ -92,7 +92,7 @@ def test_one_that_has_made_a_version_is_run_once_more() -> None:
 
 def test_what_is_due_at_a_time_is_run_with_the_first_message_from_then_on() -> None:
     waiting = settled(RAW)
-    waiting.done(RAW, [], NOTHING_DUE._replace(due_ms=5000), 0)
+    waiting.done(RAW, [], NOTHING_DUE._replace(next_timer_ms=5000), 0)
     waiting.put(RAW, [heartbeat(1, 4999)])
     assert waiting.quiet(1) == []
     waiting.put(RAW, [heartbeat(2, 5000)])
@@ -173,7 +173,7 @@ def test_until_it_is_due_a_state_has_nothing_to_tell_and_then_it_has(
     for second, lives in sorted(rows):
         run.chunk(ttl(second, lives))
     newest = (BASE_S + max(second for second, _ in rows)) * 1000
-    while (due := next_due_ms(run.state, reorder_ms)) is not None:
+    while (due := next_timer_ms(run.state, reorder_ms)) is not None:
         if due - 1 > newest:
             before = len(run.changes)
             run.heartbeat(due - 1)
