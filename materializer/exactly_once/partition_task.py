@@ -178,7 +178,7 @@ class PartitionTask:
                     report.chunks + 1,
                     time.monotonic() - started,
                     result.stalled_publishers,
-                    report.dead_letters + sum(letter.value is not None for letter in result.letters),
+                    report.dead_letters + sum(letter.value is not None for letter in result.dead_letters),
                     versions=report.versions + bool(result.writes),
                 )
                 todo = todo[len(todo) - result.left :]
@@ -241,7 +241,7 @@ class PartitionTask:
         )
         head = Head(after.version, after.offset, result.now_ms, work.partitions)
         changelog = Changelog(head, position.version, position.offset, result.writes)
-        for message in chain(work.emit(result.changes), work.bury(self._partition, result.letters)):
+        for message in chain(work.emit(result.changes), work.bury(self._partition, result.dead_letters)):
             self._transactions.send(message)
             reach(FaultPoint.IN_PRODUCE)
         reach(FaultPoint.AFTER_PRODUCE)

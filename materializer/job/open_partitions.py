@@ -20,7 +20,7 @@ from materializer.output.change_messages import Emitter, Target
 from materializer.output.dead_letters import Burial
 from materializer.output.large_messages import LargeMessages
 from materializer.rows.catalog import TableCatalog
-from materializer.rows.settings import DEFAULT_RULES, FoldRules
+from materializer.rows.settings import DEFAULT_FOLD_SETTINGS, FoldSettings
 from materializer.store.checkpoints import PartitionHistory, Retention
 from materializer.store.object_store import FileStore
 from materializer.store.rocksdb import open_state
@@ -128,11 +128,11 @@ def table_work(plan: BatchPlan, topic: str) -> Work:
     return _table_work(found, plan.kafka.topic_prefix, plan.materializer.tombstones, rules, large)._replace(bury=burial)
 
 
-def fold_rules(settings: MaterializerSettings) -> FoldRules:
+def fold_rules(settings: MaterializerSettings) -> FoldSettings:
     """The settings as the fold goes by them; the time is stored often enough for all that compares with it."""
     silent_ms = int(settings.stalled_publisher_seconds * 1000)
     longest_ms = min(silent_ms, int(settings.max_clock_jump_hours * 3_600_000)) // 2
-    return FoldRules(
+    return FoldSettings(
         reorder_ms=int(settings.reorder_seconds * 1000),
         purge_margin_seconds=settings.purge_margin_seconds,
         stalled_publisher_ms=silent_ms,
@@ -140,7 +140,7 @@ def fold_rules(settings: MaterializerSettings) -> FoldRules:
         max_dead_letters=settings.max_dead_letters,
         max_changes=settings.chunk_max_changes,
         max_bytes=_ROWS_TO_MESSAGES * settings.chunk_max_bytes,
-        keep_time_ms=min(DEFAULT_RULES.keep_time_ms, longest_ms),
+        keep_time_ms=min(DEFAULT_FOLD_SETTINGS.keep_time_ms, longest_ms),
     )
 
 
@@ -149,7 +149,7 @@ def _table_work(
     plan: TopicPlan,
     prefix: str,
     tombstones: bool,  # noqa: FBT001 - a cache's key
-    rules: FoldRules,
+    rules: FoldSettings,
     large: LargeMessages,
 ) -> Work:
     targets: dict[bytes, Target] = {}

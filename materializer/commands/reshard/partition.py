@@ -94,7 +94,8 @@ class DealtPartition:
         """Dead letters tell where the message lies, which may be another raw partition."""
         sources = {(each.record.key, each.record.value, each.record.offset): each.source for each in found}
         placed = (
-            (sources.get((each.key, each.value or b"", each.offset), self._partition), each) for each in result.letters
+            (sources.get((each.key, each.value or b"", each.offset), self._partition), each)
+            for each in result.dead_letters
         )
         for source, letters in groupby(placed, key=lambda each: each[0]):
             yield from work.bury(source, [letter for _, letter in letters])

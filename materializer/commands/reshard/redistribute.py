@@ -11,33 +11,33 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_messages.raw import RawMessage, encode
 from cdc_messages.topics import partition_for
-from materializer.fold.publishers import HostClock, decode_host, encode_host
+from materializer.fold.publishers import PublisherWatermark, decode_watermark, encode_watermark
 from materializer.fold.schema_change import read_shown
 from materializer.records import RawRecord
 from materializer.rows.keys import (
     CLOCK,
+    CONTINUATION,
     EVOLVED,
     EXPIRY,
     FLOOR,
-    HELD,
-    HELD_QUEUE,
-    HOST,
-    HOST_END,
     INCOMPLETE,
     NOW,
     PARTITION,
+    PUBLISHER,
+    PUBLISHER_END,
     PURGE,
+    REORDER,
+    REORDER_TIMER,
     ROWS_SECTION,
     SCHEMA,
     SHOWN,
     STATIC_SECTION,
-    UNFINISHED,
     schema_key,
     split_data_key,
-    split_queue_key,
+    split_timer_key,
 )
 from materializer.rows.overlay import Overlay
-from materializer.rows.partition_state import renumbered
+from materializer.rows.row_codec import renumbered
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -67,7 +67,7 @@ class Facts(NamedTuple):
     floor: int
     shown: bytes | None
     table_id: bytes | None
-    hosts: Mapping[bytes, HostClock]
+    hosts: Mapping[bytes, PublisherWatermark]
     schemas: Mapping[int, bytes]
 
 
@@ -90,7 +90,7 @@ def tick(table_id: bytes, now_ms: int) -> RawRecord:
 
 def is_settled(reader: StateReader) -> bool:
     """Whether nothing is unfinished, and all rows are shown under one schema."""
-    return reader.get(UNFINISHED) is None and len(read_shown(Overlay(reader))) <= 1
+    return reader.get(CONTINUATION) is None and len(read_shown(Overlay(reader))) <= 1
 
 
 def read_facts(reader: StateReader) -> Facts:
@@ -102,7 +102,7 @@ def read_facts(reader: StateReader) -> Facts:
         _number(reader.get(FLOOR)),
         reader.get(SHOWN),
         shown[-1].schema.table_id if shown else None,
-        {key[1:]: decode_host(value) for key, value in reader.scan(HOST, HOST_END)},
+        {key[1:]: decode_watermark(value) for key, value in reader.scan(PUBLISHER, PUBLISHER_END)},
         {int.from_bytes(key[1:], "big"): value for key, value in reader.scan(SCHEMA, _SCHEMA_END)},
     )
 
@@ -125,7 +125,7 @@ def make_deal(states: Sequence[Facts], count: int, times: Times) -> Deal:
     for host in {host for facts in states for host in facts.hosts}:
         # How far it has got is true of another set of keys: its next heartbeat tells it of this one.
         heard_ms = max(facts.hosts[host].heard_ms for facts in states if host in facts.hosts)
-        begin[HOST + host] = encode_host(HostClock(heard_ms))
+        begin[PUBLISHER + host] = encode_watermark(PublisherWatermark(heard_ms))
     return Deal(count, times, begin, numbers)
 
 
@@ -135,7 +135,7 @@ def dealt(
     """What a state holds of the `wanted` partitions: (partition, key, value), in the order of the keys."""
     for key, value in reader.scan(_FIRST, _END):
         kind = key[:1]
-        if kind in (_FACTS, HOST, SCHEMA):
+        if kind in (_FACTS, PUBLISHER, SCHEMA):
             continue
         owner = _owner(kind, key)
         if kind == PARTITION and split_data_key(key)[1] in (STATIC_SECTION, ROWS_SECTION):
@@ -149,10 +149,10 @@ def dealt(
 def _owner(kind: bytes, key: bytes) -> bytes:
     """The partition key that an entry of a state is of."""
     if kind in (EXPIRY, PURGE):
-        return split_data_key(split_queue_key(key)[1])[0]
-    if kind == HELD_QUEUE:
-        key = HELD + split_queue_key(key)[1]
-    elif kind not in (PARTITION, HELD, INCOMPLETE):
+        return split_data_key(split_timer_key(key)[1])[0]
+    if kind == REORDER_TIMER:
+        key = REORDER + split_timer_key(key)[1]
+    elif kind not in (PARTITION, REORDER, INCOMPLETE):
         raise ValueError("unfinished" if kind == EVOLVED else f"entries of the kind {kind!r} belong nowhere")
     return split_data_key(key)[0]
 

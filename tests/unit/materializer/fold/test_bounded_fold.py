@@ -22,7 +22,7 @@ from cassandra_storage.deletion import (
 )
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import DroppedColumn
-from materializer.rows.keys import RANGES_SECTION, UNFINISHED, partition_prefix
+from materializer.rows.keys import CONTINUATION, RANGES_SECTION, partition_prefix
 from tests.support.materializer.brute_model import Write
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import catalog_of, int_bytes
@@ -39,7 +39,7 @@ from tests.unit.materializer.fold.test_reorder import HOLDING, check_hold
 
 if TYPE_CHECKING:
     from cdc_messages.changes import RowChange
-    from materializer.rows.settings import FoldRules
+    from materializer.rows.settings import FoldSettings
     from tests.support.materializer.raw_builder import TableWriter
 
 KEY = PARTITIONS[0]
@@ -48,8 +48,8 @@ TABLES = pytest.mark.parametrize("writer", WRITERS, ids=["forward", "reversed", 
 ROWS = 10
 
 
-def bounded(most: int, rules: FoldRules = NEVER_PURGE) -> FoldRules:
-    return rules._replace(max_changes=most)
+def bounded(most: int, fold_settings: FoldSettings = NEVER_PURGE) -> FoldSettings:
+    return fold_settings._replace(max_changes=most)
 
 
 def by_key(changes: list[RowChange]) -> dict[tuple[bytes, object], list[RowChange]]:
@@ -76,7 +76,7 @@ def test_a_bound_changes_nothing(writer: TableWriter, data: st.DataObject) -> No
     whole, cut = run_pair(writer, data, rising=data.draw(st.booleans()))
     assert by_key(cut.changes) == by_key(whole.changes)
     assert cut.state.data == whole.state.data
-    assert UNFINISHED not in cut.state.data
+    assert CONTINUATION not in cut.state.data
 
 
 @TABLES
@@ -116,9 +116,9 @@ def range_deletion(first: int, last: int, timestamp: int) -> Write:
     return Write(KEY, "range_deletion", RangeTombstone(*bounds, DeletionTime(timestamp, BASE_S)))
 
 
-def wide(most: int, *, ttl: int = 0, rules: FoldRules = NEVER_PURGE) -> FoldRun:
+def wide(most: int, *, ttl: int = 0, fold_settings: FoldSettings = NEVER_PURGE) -> FoldRun:
     """ROWS rows and a static one."""
-    run = FoldRun(FORWARD, bounded(most, rules))
+    run = FoldRun(FORWARD, bounded(most, fold_settings))
     write(run, static(b"s", BASE_US), *(insert(c, ttl=ttl) for c in range(ROWS)))
     run.parts.clear()
     return run
@@ -180,7 +180,7 @@ def test_rows_that_expire_at_one_second_are_cut() -> None:
 
 
 def test_held_writes_that_are_released_at_once_are_cut() -> None:
-    run = wide(4, rules=HOLDING)
+    run = wide(4, fold_settings=HOLDING)
     run.heartbeat((BASE_S + 60) * 1000)
     assert max(sizes(run)) <= 5  # the first row ends the row that stood for the partition
     assert len(run.visible(KEY)) == ROWS
@@ -188,7 +188,7 @@ def test_held_writes_that_are_released_at_once_are_cut() -> None:
 
 def test_the_bytes_of_rows_count_too() -> None:
     run = wide(1000)
-    run.rules = run.rules._replace(max_bytes=50)
+    run.fold_settings = run.fold_settings._replace(max_bytes=50)
     write(run, static(b"t", BASE_US + 1))
     assert len(run.parts) > 3
 
@@ -198,7 +198,7 @@ def test_what_is_cut_goes_on_when_hold_is_longer_meanwhile() -> None:
     whole, cut = wide(1000, ttl=5), wide(4, ttl=5)
     beat = record(FORWARD, static(b"t", BASE_US + 1), BASE_S + 20, 0)
     assert len(cut.part(beat).changes) == 4
-    cut.rules = bounded(3, HOLDING._replace(reorder_ms=1_000_000))
+    cut.fold_settings = bounded(3, HOLDING._replace(reorder_ms=1_000_000))
     cut.chunk(beat)
     whole.chunk(beat)
     for run in (whole, cut):
@@ -220,4 +220,4 @@ def test_what_is_cut_is_finished_under_the_schema_it_was_begun_under() -> None:
     for _ in range(2):  # what the first one begins beyond itself, the next one finishes
         run.heartbeat(BASE_S * 1000)
     assert run.visible(KEY) == {(int_bytes(c),): {"st": b"t"} for c in range(ROWS)}
-    assert UNFINISHED not in run.state.data
+    assert CONTINUATION not in run.state.data

@@ -12,7 +12,7 @@ from materializer.rows.keys import partition_prefix
 from materializer.rows.overlay import Overlay
 from materializer.rows.range_tombstones import PartitionRanges
 from materializer.rows.ranges import DeletedRange, add_range
-from materializer.rows.timers import Queues
+from materializer.rows.timers import Timers
 from tests.support.materializer.memory_state import MemoryState
 
 PREFIX = partition_prefix(b"k")
@@ -54,7 +54,7 @@ def test_stored_ranges_are_those_in_memory(added: list[DeletedRange], most: int,
     for new in added:
         ranges = add_range(ranges, new)
         overlay = Overlay(state)
-        stored = PartitionRanges(overlay, Queues(overlay, 0, 0), PREFIX)
+        stored = PartitionRanges(overlay, Timers(overlay), PREFIX)
         for part in (new, data.draw(st.sampled_from(added))):
             ranges = add_range(ranges, part)
             first = part.first

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import DroppedColumn
-from materializer.rows.keys import HELD, HELD_QUEUE
+from materializer.rows.keys import REORDER, REORDER_TIMER
 from tests.support.materializer.brute_model import Write
 from tests.support.materializer.fold_run import FoldRun, events
 from tests.support.materializer.raw_builder import catalog_of, int_bytes, raw_record
@@ -20,7 +20,7 @@ from tests.unit.materializer.fold.test_fold_model import EXAMPLES, NEVER_PURGE, 
 
 if TYPE_CHECKING:
     from materializer.records import RawRecord
-    from materializer.rows.settings import FoldRules
+    from materializer.rows.settings import FoldSettings
 
 HOLD_MS = 3000
 HOLDING = NEVER_PURGE._replace(reorder_ms=HOLD_MS)
@@ -40,10 +40,10 @@ def texts(run: FoldRun) -> list[str | None]:
 
 
 def held(run: FoldRun) -> int:
-    assert sum(key.startswith(HELD) for key in run.state.data) == sum(
-        key.startswith(HELD_QUEUE) for key in run.state.data
+    assert sum(key.startswith(REORDER) for key in run.state.data) == sum(
+        key.startswith(REORDER_TIMER) for key in run.state.data
     )
-    return sum(key.startswith(HELD) for key in run.state.data)
+    return sum(key.startswith(REORDER) for key in run.state.data)
 
 
 def test_what_comes_within_the_hold_comes_out_in_write_order() -> None:
@@ -110,10 +110,10 @@ def test_a_brokers_clock_that_goes_back_turns_nothing_back() -> None:
 def test_hold_can_be_changed() -> None:
     run = FoldRun(FORWARD, HOLDING)
     run.chunk(value(2, "2", 0))
-    run.rules = NEVER_PURGE
+    run.fold_settings = NEVER_PURGE
     run.chunk(value(1, "1", 10))
     assert (texts(run), held(run)) == (["1", "2"], 0)
-    run.rules = HOLDING
+    run.fold_settings = HOLDING
     run.chunk(value(4, "4", 20))
     run.heartbeat(BASE_MS + 3019)
     assert texts(run) == ["1", "2"]
@@ -144,7 +144,7 @@ def disordered(draw: st.DrawFn) -> list[tuple[int, int, Write, int]]:
     return sorted(copies, key=lambda copy: copy[0])
 
 
-def check_hold(data: st.DataObject, rules: FoldRules = HOLDING) -> None:
+def check_hold(data: st.DataObject, fold_settings: FoldSettings = HOLDING) -> None:
     """What comes out is what a single log in write order gives, expiry included, whatever the batches are."""
     copies = data.draw(disordered())
     records = [record(MIXED, write, 0, number, host)._replace(timestamp_ms=ms) for ms, number, write, host in copies]
@@ -153,7 +153,7 @@ def check_hold(data: st.DataObject, rules: FoldRules = HOLDING) -> None:
         records.append(beat)
     records.sort(key=lambda each: each.timestamp_ms)
     end = records[-1].timestamp_ms + 10_000
-    run = FoldRun(MIXED, rules)
+    run = FoldRun(MIXED, fold_settings)
     for batch in in_batches(data, records):
         run.chunk(*batch)
     run.heartbeat(end + HOLD_MS)

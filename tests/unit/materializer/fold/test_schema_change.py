@@ -20,7 +20,7 @@ from cdc_program.errors import CdcError, Code
 from materializer.fold import schema_change
 from materializer.fold.chunk import fold_chunk
 from materializer.rows.catalog import TableCatalog
-from materializer.rows.settings import DEFAULT_RULES, FoldRules
+from materializer.rows.settings import DEFAULT_FOLD_SETTINGS, FoldSettings
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import CATALOG, TABLE, TableWriter, catalog_of, int_bytes, raw_record
 
@@ -88,16 +88,16 @@ def catalog_of_both(*tables: TableMetadata, topics: tuple[str, ...] = ("t", "t")
 class Run:
     """A state, and the changes that came out; each chunk checks the chain of every key."""
 
-    def __init__(self, catalog: TableCatalog = CATALOG, rules: FoldRules = DEFAULT_RULES) -> None:
+    def __init__(self, catalog: TableCatalog = CATALOG, fold_settings: FoldSettings = DEFAULT_FOLD_SETTINGS) -> None:
         self.state = MemoryState()
-        self.rules = rules
+        self.fold_settings = fold_settings
         self.catalog = catalog
         self.latest: dict[Key, RowChange] = {}
 
     def chunk(self, *records: RawRecord) -> list[RowChange]:
         changes: list[RowChange] = []
         while records:
-            result = fold_chunk(self.state, records, self.catalog, self.rules)
+            result = fold_chunk(self.state, records, self.catalog, self.fold_settings)
             self.state.apply(result.writes)
             changes += result.changes
             records = records[len(records) - result.left :]
@@ -276,7 +276,7 @@ def test_rows_end_as_if_the_schema_had_been_so_from_the_beginning(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schema_change, "SWEPT_ROWS", 1)
         tables = [TABLE, without_b(dropped), with_b_again(dropped)]
-        run = Run(rules=FoldRules(max_changes=most))
+        run = Run(fold_settings=FoldSettings(max_changes=most))
         for count, part in enumerate((first, second, third), start=1):
             run.catalog = catalog_of(*tables[:count])
             for each in part:
