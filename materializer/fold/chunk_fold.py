@@ -39,6 +39,7 @@ class ChunkFold(ABC):
         self, reader: StateReader, records: Sequence[RawRecord], catalog: TableCatalog, settings: FoldSettings
     ) -> None:
         self.budget = Budget(settings)
+        self._records = records
         self._catalog = catalog
         self._settings = settings
         self._overlay = Overlay(reader)
@@ -48,6 +49,7 @@ class ChunkFold(ABC):
         self._arrivals = decode_records(records, self._clock.arrival_times_ms, self._incomplete)
         self._changes: list[RowChange] = []
         self._table: TableFold | None = None
+        self._are_records_folded = False
         self._purge_waits_until: int | None = None
 
     def fold(self) -> ChunkResult:
@@ -60,6 +62,7 @@ class ChunkFold(ABC):
             now_ms=self._clock.now_ms,
             stalled_publishers=self._watermarks.stalled_publishers(),
             dead_letters=self._incomplete.dead_letters,
+            left=0 if self._are_records_folded else len(self._records),
         )
 
     @abstractmethod
@@ -88,6 +91,7 @@ class ChunkFold(ABC):
 
     def _finish_records(self) -> None:
         """All updates of the records are folded or buffered."""
+        self._are_records_folded = True
         for arrival in self._arrivals:
             self._watermarks.observe_arrival(arrival)
 

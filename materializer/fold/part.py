@@ -16,7 +16,6 @@ from materializer.rows.budget import BudgetSpentError
 from materializer.rows.continuation import FanOutContinuation, read_continuation
 
 if TYPE_CHECKING:
-    from materializer.fold.result import ChunkResult
     from materializer.fold.table import TableFold
     from materializer.fold.table_runs import TableRun
     from materializer.records import RawRecord
@@ -27,15 +26,11 @@ if TYPE_CHECKING:
 
 
 class Part(ChunkFold):
-    """One part. `left` in its result is 1 until the record is folded."""
+    """One part. The record is left in its result until the last part."""
 
     def __init__(self, reader: StateReader, record: RawRecord, catalog: TableCatalog, settings: FoldSettings) -> None:
         super().__init__(reader, [record], catalog, settings)
         self._reached_ms = self._clock.start_ms
-        self._is_record_folded = False
-
-    def fold(self) -> ChunkResult:
-        return super().fold()._replace(left=0 if self._is_record_folded else 1)
 
     def _fold_tables(self) -> None:
         continuation = read_continuation(self._overlay)
@@ -106,12 +101,11 @@ class Part(ChunkFold):
 
     def _finish_records(self) -> None:
         """The record is folded. What follows has a budget of its own."""
-        self._is_record_folded = True
         self.budget.renew()
         super()._finish_records()
 
     def _store_times(self) -> None:
-        if self._is_record_folded:
+        if self._are_records_folded:
             self._clock.store()
             self._watermarks.store()
         else:

@@ -62,7 +62,7 @@ def decode_record(record: RawRecord) -> RawMessage:
         raise CdcError(
             Code.STATE_FORMAT,
             f"The raw message at offset {record.offset} is of a newer publisher: {error.reason}.",
-            "Upgrade the materializer; it goes on where it stood.",
+            "Upgrade the materializer: it continues where it stopped.",
         ) from error
     except MessageError as error:
         raise UnreadableError(error.reason) from error
@@ -97,7 +97,7 @@ def read_update(message: RawMessage, record: RawRecord, catalog: TableCatalog) -
     except FormatError as error:
         raise UnreadableError(str(error)) from error
     if update.partition_key != record.key:
-        raise UnreadableError("it is of another partition than its key says")
+        raise UnreadableError("its update is of another partition than its key")
     newest, table = catalog.newest_of(message.table_id)
     return update if newest == message.schema_digest else _without_dropped(update, table)
 
@@ -157,7 +157,7 @@ def _refuse_shadowable(message: RawMessage, row: Row) -> None:
     if row.deletion.is_shadowable:
         raise CdcError(
             Code.NOT_SUPPORTED,
-            f"A row deletion that is shadowable ({message.file}, position {message.position}): releases from before "
-            "CASSANDRA-11500 wrote such to materialized views; what they delete depends on the order of merging.",
-            "Drop the view and make it again, or turn cdc off for it.",
+            f"{message.file} has a shadowable row deletion at position {message.position}. Releases before "
+            "CASSANDRA-11500 wrote these to materialized views; what they delete depends on the order of merging.",
+            "Drop the view and create it again, or turn cdc off for it.",
         )

@@ -1,4 +1,4 @@
-"""A state that chunks are folded into, and what came out of it, checked on the way."""
+"""A state into which chunks are folded, and the changes that came out, each checked."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class FoldRun:
         return result._replace(changes=changes, writes=writes)
 
     def part(self, *records: RawRecord) -> ChunkResult:
-        """One part, which goes by nothing but the state and what is left."""
+        """One part. It depends only on the state and on the records that are left."""
         result = fold_chunk(self.state, records, self.catalog, self.fold_settings)
         self.state.apply(result.writes)
         self.parts.append(result)
@@ -73,7 +73,7 @@ class FoldRun:
         )
 
     def follow(self, others: Sequence[FoldRun]) -> None:
-        """Go on with the chains of others."""
+        """Continue the chains of others."""
         for other in others:
             self._latest |= other._latest
             self._numbers |= other._numbers
@@ -117,7 +117,7 @@ class FoldRun:
         assert change.before == before, "before is not the after of the message before"
         assert change.before != change.after, "a message that changes nothing"
         number = self._numbers.get(key, 0)
-        if before is None:  # it may have been purged meanwhile
+        if before is None:  # it may have been purged since
             assert change.row_sequence > number
         else:
             assert change.row_sequence == number + 1
@@ -139,5 +139,5 @@ def events(changes: Sequence[RowChange]) -> list[Event]:
 
 
 def in_any_order(expected: Sequence[Event]) -> list[Event]:
-    """Events of one moment, whose order nobody promises, in one that can be compared."""
+    """Events of one second, which have no defined order, in an order that can be compared."""
     return sorted(expected, key=repr)

@@ -186,9 +186,11 @@ MUTANTS = [
     Mutant("a cut skips a row", PartitionFold._stop_if_spent, "fan_out, at, source", 'fan_out, at + b"\\x00", source'),
     Mutant("a cut forgets the statics", PartitionFold._stop_if_spent, "if before is None", "if True"),
     Mutant("a cut forgets the visible rows", PartitionFold.resume, "continuation.visible_before", "self._visible"),
-    Mutant("a record is finished too early", Part.fold, "0 if self._is_record_folded else 1", "0"),
+    Mutant(
+        "a record is finished too early", ChunkFold.fold, "0 if self._are_records_folded else len(self._records)", "0"
+    ),
     Mutant("the time goes ahead of the work", Part._store_times, "store_progress(self._reached_ms)", "store()"),
-    Mutant("a buffered write is lost in a cut", Part._release_buffered, "self._budget.check()", "pass"),
+    Mutant("a buffered write is lost in a cut", Part._release_buffered, "self.budget.check()", "pass"),
     Mutant(
         "a cut is finished under the newest schema", TableCatalog.as_of, "schema.digest", "self.newest_of(schema[0])[0]"
     ),

@@ -1,4 +1,4 @@
-"""What changes nothing costs nothing: no changelog, no write to the state, but for the time now and then."""
+"""What changes nothing costs nothing: no changelog and no write to the state, except the time every few minutes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_duplicates_write_nothing() -> None:
         assert run.chunk(*reversed(copies)).writes == {}
 
 
-def test_a_purge_that_waits_for_a_silent_publisher_writes_nothing() -> None:
+def test_a_purge_that_waits_for_a_stalled_publisher_writes_nothing() -> None:
     run = begun(FoldSettings(purge_margin_seconds=0))
     run.chunk(record(FORWARD, DELETION, BASE_S, 0))
     first = run.heartbeat((BASE_S + 100) * 1000, host=1, clock=BASE_US + 100_000_000).writes
@@ -61,7 +61,7 @@ def test_a_purge_that_waits_for_a_silent_publisher_writes_nothing() -> None:
     assert run.heartbeat((BASE_S + 130) * 1000, host=2, clock=BASE_US + 130_000_000).writes == {}
 
 
-def test_held_writes_wait_without_further_writes() -> None:
+def test_buffered_writes_wait_without_further_writes() -> None:
     run = begun(NEVER_PURGE._replace(reorder_ms=60_000))
     assert run.chunk(record(FORWARD, ROW, BASE_S + 1, 0)).writes
     assert run.heartbeat((BASE_S + 30) * 1000, clock=BASE_US).writes == {}

@@ -1,4 +1,4 @@
-"""The fold against a model that works everything out anew from all writes: each step, each row, each expiry."""
+"""The fold against a model that computes everything from all writes: each step, each row, each expiry."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_copies_are_put_aside_once() -> None:
 
 
 @pytest.mark.skipif(is_compiled(), reason="in a compiled module no function can be replaced")
-def test_once_it_can_be_read_it_is_folded_and_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_once_it_can_be_read_it_is_folded_and_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
     folded = FoldRun(WRITER)
     folded.chunk(row(1))
     late = row(2, offset=1)
@@ -128,7 +128,7 @@ def test_once_it_can_be_read_it_is_folded_and_settled(monkeypatch: pytest.Monkey
     assert is_incomplete(folded.chunk(row(4))) == [False]
 
 
-def test_what_is_held_is_not_yet_settled() -> None:
+def test_what_is_buffered_is_not_yet_resolved() -> None:
     folded = FoldRun(WRITER, FoldSettings(reorder_ms=1000))
     folded.heartbeat(10_000)
     folded.chunk(gap(ONE, offset=3)._replace(timestamp_ms=10_000))
@@ -180,24 +180,24 @@ def test_a_mark_that_is_void_goes() -> None:
     folded.chunk(bad)
     folded.chunk(void(ONE, b"?" * 16))
     assert marks(folded) == 1
-    (settled,) = folded.chunk(void(ONE, dead_letter_id(*bad[:2]))).dead_letters
-    assert (settled.key, settled.value) == (ONE, None)
+    (resolved,) = folded.chunk(void(ONE, dead_letter_id(*bad[:2]))).dead_letters
+    assert (resolved.key, resolved.value) == (ONE, None)
     assert is_incomplete(folded.chunk(row(1))) == [False]
 
 
-def test_a_table_made_anew_lacks_nothing() -> None:
-    anew = TableWriter(replace(TABLE, id=UUID(int=8)))
+def test_a_recreated_table_has_no_gaps() -> None:
+    recreated = TableWriter(replace(TABLE, id=UUID(int=8)))
     folded = FoldRun(WRITER)
     folded.chunk(row(1), RawRecord(ONE, b"junk", 1, 10))
-    both = {(each.table.id.bytes, each.digest): each.table for each in (WRITER, anew)}
+    both = {(each.table.id.bytes, each.digest): each.table for each in (WRITER, recreated)}
     catalog = replace(
         folded.catalog,
         schemas=both,
-        newest={each.table.id.bytes: each.digest for each in (WRITER, anew)},
-        topics=dict.fromkeys((WRITER.digest, anew.digest), "cdc.shop.orders"),
+        newest={each.table.id.bytes: each.digest for each in (WRITER, recreated)},
+        topics=dict.fromkeys((WRITER.digest, recreated.digest), "cdc.shop.orders"),
     )
     written = Row((int_bytes(5),), {"a": Cell(9, b"x")}, LivenessInfo(9))
-    result = fold_chunk(folded.state, [raw_record(ONE, "row", written, writer=anew)], catalog)
+    result = fold_chunk(folded.state, [raw_record(ONE, "row", written, writer=recreated)], catalog)
     folded.state.apply(result.writes)
     assert marks(folded) == 0
     assert [letter.value for letter in result.dead_letters] == [None]

@@ -162,15 +162,15 @@ def test_a_tombstone_of_the_future_stays_until_its_time_has_come() -> None:
     assert left(run) == []
 
 
-def test_a_silent_publisher_holds_it_back_and_is_reported_until_it_returns() -> None:
+def test_a_stalled_publisher_holds_it_back_and_is_reported_until_it_returns() -> None:
     run = Purging(fold_settings=RULES._replace(stalled_publisher_ms=30_000))
     run.pass_to(BASE_S, host=2)
     run.write(BASE_S, insert(BASE_S), delete(BASE_S))
     run.pass_to(BASE_S + 30)
     assert left(run)
     assert run.heartbeat((BASE_S + 30) * 1000, host=1, clock=(BASE_S + 30) * 1_000_000).stalled_publishers == ()
-    silent = run.heartbeat((BASE_S + 31) * 1000, host=1, clock=(BASE_S + 31) * 1_000_000).stalled_publishers
-    assert silent == (str(UUID(bytes=bytes([2]) * 16)),)
+    stalled = run.heartbeat((BASE_S + 31) * 1000, host=1, clock=(BASE_S + 31) * 1_000_000).stalled_publishers
+    assert stalled == (str(UUID(bytes=bytes([2]) * 16)),)
     assert left(run)
     returned = run.heartbeat((BASE_S + 40) * 1000, host=2, clock=(BASE_S + 40) * 1_000_000)
     assert returned.stalled_publishers == ()
@@ -230,7 +230,7 @@ def test_a_chunk_purges_no_more_than_its_bound() -> None:
     assert left(run) == []
 
 
-def test_held_writes_are_folded_before_what_shadows_them_goes() -> None:
+def test_buffered_writes_are_folded_before_what_shadows_them_goes() -> None:
     run = Purging(fold_settings=RULES._replace(reorder_ms=20_000))
     run.write(BASE_S, insert(BASE_S), delete(BASE_S))
     run.pass_to(BASE_S + KEPT + 1)
