@@ -1,7 +1,7 @@
 """Incomplete Cassandra partitions: their state lacks a raw message that could not be read, or part of a node's log.
 
 The state stores each of these gaps until the missing content has arrived after all (docs/decisions/0015). A gap under
-the empty key affects every partition: it is unknown which one the message was for.
+the empty key affects every Cassandra partition: it is unknown which one the message was for.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class IncompletePartitions:
         self._partitions.clear()
 
     def mark_changes(self, changes: list[RowChange]) -> list[RowChange]:
-        """The changes, marked as incomplete if their partition had a gap at any time of this chunk."""
+        """The changes, marked as incomplete if their Cassandra partition had a gap at any time of this chunk."""
         if not self._partitions:
             return changes
         affects_all = b"" in self._partitions

@@ -75,7 +75,7 @@ class Part(ChunkFold):
                 first_ms = last_ms + 1
 
     def _release_buffered(self, table: TableFold, buffer: ReorderBuffer, span: tuple[int, int], second: int) -> None:
-        """Fold the buffered writes that arrived in a span of time, each after the earlier ones of its partition."""
+        """Fold the buffered writes that arrived in a span of time, each after the earlier ones of its key."""
         for _, partition_key, limit in buffer.arrived_between(*span):
             table.prepare_partition(partition_key, second)
             released = buffer.release(partition_key, limit)
