@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tests.vectors.load import Segment
 
 ROUNDS = 5
-HOST = bytes(16)
+PUBLISHER = bytes(16)
 SCHEMA_ID = 1
 Tables = dict[bytes, "TableMetadata"]
 
@@ -103,7 +103,7 @@ def raw_message(update: SingleRowUpdate, table: TableMetadata) -> raw.RawMessage
         table_id=table.id.bytes,
         schema_digest=digest(canonical(table)),
         truncation_epoch=0,
-        host_id=HOST,
+        host_id=PUBLISHER,
         segment=1,
         file="CommitLog-7-1.log",
         position=0,

@@ -35,8 +35,8 @@ from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import DroppedColumn
 from cdc_messages.envelope import ChangeEncoder
 from materializer.fold.chunk import fold_chunk
-from materializer.rows.keys import SHOWN, UNFINISHED
-from materializer.rows.settings import FoldRules
+from materializer.rows.keys import CONTINUATION, SHOWN
+from materializer.rows.settings import FoldSettings
 from materializer.store import changelog
 from materializer.store.changelog import Changelog, Head
 from materializer.store.rocksdb import LocalStore, open_local_store
@@ -56,7 +56,7 @@ KEY = int_bytes(1)
 BATCH = 10_000
 TTL = 1000
 HOLD_MS = 1_000_000
-RULES = FoldRules(purge_margin_seconds=0)
+RULES = FoldSettings(purge_margin_seconds=0)
 HOLDING = RULES._replace(reorder_ms=HOLD_MS)
 WHOLE = (ClusteringBound(Kind.INCL_START_BOUND, ()), ClusteringBound(Kind.INCL_END_BOUND, ()))
 
@@ -130,7 +130,7 @@ STATES = {
 }
 
 
-def fold_all(state: LocalStore, records: Sequence[RawRecord], catalog: TableCatalog, rules: FoldRules) -> Done:
+def fold_all(state: LocalStore, records: Sequence[RawRecord], catalog: TableCatalog, rules: FoldSettings) -> Done:
     """As PartitionTask, but for Kafka."""
     encoder = ChangeEncoder(FORWARD.table, "bench", 1, 2)
     chunks = total = largest = 0
@@ -178,7 +178,7 @@ def run(folder: Path, case: str) -> Done:
 
 
 def is_due(state: LocalStore, case: str) -> bool:
-    if state.get(UNFINISHED) is not None:
+    if state.get(CONTINUATION) is not None:
         return True
     if case == "purge of tombstones":
         return next(state.scan(b"g", b"h"), None) is not None

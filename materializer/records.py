@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 from cassandra_storage.deletion import LIVE, DeletionTime, RangeTombstone
 from cassandra_storage.rows import Row
 from cdc_messages.changes import Source
+from cdc_messages.raw import RawMessage
 
 
 class RawPartition(NamedTuple):
@@ -20,13 +21,13 @@ class RawPartition(NamedTuple):
 
 
 class TopicShape(NamedTuple):
-    """How many partitions a raw topic has, and its id, which a topic that is made anew under its name does not have."""
+    """How many raw partitions a raw topic has, and its id: a topic that is deleted and created again has another id."""
 
     partitions: int
     topic_id: str
 
 
-# A write's order key: its largest write timestamp, then where it stood in which log (host, segment, position, index).
+# A write's order key: its largest write timestamp, then its place in a commit log (host, segment, position, index).
 Order: TypeAlias = tuple[int, bytes, int, int, int]
 
 
@@ -39,10 +40,18 @@ class RawRecord(NamedTuple):
     timestamp_ms: int
 
 
-class RowUpdate(NamedTuple):
-    """What one raw message writes to one partition: exactly one of row, static, range and deletion.
+class Arrival(NamedTuple):
+    """A record with its decoded message, and the time of the raw partition at which it arrived."""
 
-    `arrival_ms` is when the message came, by the partition's clock; `raw` the message itself.
+    record: RawRecord
+    message: RawMessage
+    arrival_ms: int
+
+
+class RowUpdate(NamedTuple):
+    """What one raw message writes to one Cassandra partition: exactly one of row, static, range and deletion.
+
+    `arrival_ms`: the time of the raw partition at which the message arrived. `raw`: the message itself.
     """
 
     order: Order
@@ -57,7 +66,7 @@ class RowUpdate(NamedTuple):
 
 
 class UnreadableError(Exception):
-    """A raw message that can't be read; `reason` holds no row values."""
+    """A raw message that can't be read; `reason` contains no row values."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -65,7 +74,7 @@ class UnreadableError(Exception):
 
 
 class Message(NamedTuple):
-    """A message on its way; `value` None is a tombstone."""
+    """A message to send; `value` None is a tombstone."""
 
     topic: str
     partition: int

@@ -32,8 +32,9 @@ from materializer.rows.keys import (
     partition_prefix,
 )
 from materializer.rows.overlay import Overlay
-from materializer.rows.partition_state import RowCodec, decode_facts, with_dropped_columns
+from materializer.rows.partition_state import decode_facts
 from materializer.rows.range_tombstones import decode_range
+from materializer.rows.row_codec import RowCodec, with_dropped_columns
 from materializer.store.checkpoints import CheckpointStore
 from materializer.store.restore import restore
 from materializer.store.rocksdb import open_local_store

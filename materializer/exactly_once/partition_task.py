@@ -52,7 +52,7 @@ class Report(NamedTuple):
 
     `stalled_publishers`: ids of publishers that have sent nothing for too long. `dead_letters`: how many messages were
     dead-lettered. `read`, `written`: bytes from and to the checkpoint location. `versions`: how many versions of the
-    state were stored. `due_ms`: as Processor.next_timer_ms.
+    state were stored. `next_timer_ms`: as Processor.next_timer_ms.
     """
 
     first: int
@@ -66,7 +66,7 @@ class Report(NamedTuple):
     read: int = 0
     written: int = 0
     versions: int = 0
-    due_ms: int | None = None
+    next_timer_ms: int | None = None
 
     def with_chunk(self, first: int, end: int, result: ChunkResult) -> Report:
         """With one more chunk, or part of one."""
@@ -77,7 +77,7 @@ class Report(NamedTuple):
             changes=self.changes + len(result.changes),
             chunks=self.chunks + 1,
             stalled_publishers=result.stalled_publishers,
-            dead_letters=self.dead_letters + sum(letter.value is not None for letter in result.letters),
+            dead_letters=self.dead_letters + sum(letter.value is not None for letter in result.dead_letters),
             versions=self.versions + bool(result.writes),
         )
 
@@ -138,7 +138,7 @@ class PartitionTask:
                     reach(FaultPoint.AFTER_PART)
         if report.chunks and position is not None:
             report = report._replace(
-                seconds=time.monotonic() - started, due_ms=processor.next_timer_ms(self._state.local)
+                seconds=time.monotonic() - started, next_timer_ms=processor.next_timer_ms(self._state.local)
             )
             self._state.store_snapshot_if_due(position.version)
         return report

@@ -42,4 +42,4 @@ class Processor(ABC):
     def messages(self, raw_partition: RawPartition, result: ChunkResult) -> Iterator[Message]:
         """All messages of a folded chunk: its changes, then its dead letters."""
         yield from self.change_messages(result.changes)
-        yield from self.dead_letter_messages(raw_partition, result.letters)
+        yield from self.dead_letter_messages(raw_partition, result.dead_letters)

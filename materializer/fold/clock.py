@@ -1,4 +1,4 @@
-"""The time of a raw partition: the brokers', and behind it, by `hold`, the time that its rows are shown at."""
+"""The time of a raw partition: the brokers' time and, `reorder_ms` behind it, the time at which its rows are shown."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 class Clock:
     """The times of a chunk, in ms.
 
-    now_ms: the largest timestamp that the brokers have given to a record, which never goes back. arrivals: `now` as it
-    was when each record came. clock_ms: up to when writes are folded and rows expire, which never goes back either,
-    however `hold` is changed. start_ms: where that stood before the chunk.
+    now_ms: the largest timestamp that the brokers have given to a record; it never goes back. arrival_times_ms: `now`
+    at the arrival of each record. clock_ms: writes are folded and rows expire up to this time; it never goes back
+    either, even if `reorder_ms` is changed. start_ms: the clock before the chunk.
     """
 
-    __slots__ = ("_now_before", "_overlay", "arrivals", "clock_ms", "now_ms", "start_ms")
+    __slots__ = ("_now_before", "_overlay", "arrival_times_ms", "clock_ms", "now_ms", "start_ms")
 
     def __init__(self, overlay: Overlay, records: Sequence[RawRecord], reorder_ms: int) -> None:
         self._overlay = overlay
         self._now_before = _read(overlay, NOW, 0)
         stamps = (record.timestamp_ms for record in records)
-        self.arrivals = list(accumulate(stamps, max, initial=self._now_before))[1:]
-        self.now_ms = self.arrivals[-1]
+        self.arrival_times_ms = list(accumulate(stamps, max, initial=self._now_before))[1:]
+        self.now_ms = self.arrival_times_ms[-1]
         self.start_ms = _read(overlay, CLOCK, self._now_before)
         self.clock_ms = max(self.start_ms, self.now_ms - reorder_ms)
 
@@ -42,18 +42,18 @@ class Clock:
     def start_second(self) -> int:
         return self.start_ms // 1000
 
-    def has_moved_by(self, ms: int) -> bool:
-        """Is `now` so much later than the one in the state, or is there none?"""
+    def has_advanced_by(self, ms: int) -> bool:
+        """Is `now` at least this much later than the stored one, or is none stored?"""
         return self.now_ms - self._now_before >= ms or self._now_before == 0
 
-    def keep(self) -> None:
-        """Put the times into the state."""
+    def store(self) -> None:
+        """Store both times: the records are folded."""
         for key, value in ((NOW, self.now_ms), (CLOCK, self.clock_ms)):
             if value != _read(self._overlay, key, -1):
                 self._overlay.put(key, value.to_bytes(8, "big"))
 
-    def keep_reached(self, reached_ms: int) -> None:
-        """Put into the state how far the clock has got within the chunk, and not that its records have come."""
+    def store_progress(self, reached_ms: int) -> None:
+        """Store how far the clock has advanced, without the arrival of the records: they are not folded yet."""
         if reached_ms != self.start_ms:
             self._overlay.put(CLOCK, reached_ms.to_bytes(8, "big"))
 

@@ -1,5 +1,6 @@
-"""One mutation is one event of its partition, as Cassandra applies it at once, though its parts come as messages of
-their own: what it changes is told once for each row. Pure.
+"""The net changes of one mutation: Cassandra applies it at once, so each row that it changes has one change event.
+
+Its parts arrive as separate messages.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def net_changes(changes: Sequence[RowChange]) -> tuple[list[RowChange], Mapping[Clustering | None, int]]:
-    """What the changes of one mutation come to, in the order in which it first changed each row; and, for the rows
-    that it changed more than once, the row_sequence that they now have.
+    """The net changes of one mutation, in the order in which it first changed each row; and the new row_sequence of the
+    rows that it changed more than once.
     """
     by_row: dict[Clustering | None, list[RowChange]] = {}
     for change in changes:

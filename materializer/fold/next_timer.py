@@ -1,25 +1,33 @@
-"""When a state has something to do by itself: what expires, and held writes whose time has come."""
+"""When a state has work without new writes: the next expiry, or the next write to leave the reorder buffer."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from materializer.rows.keys import CLOCK, EXPIRY, EXPIRY_END, HELD_QUEUE, HELD_QUEUE_END, queue_key, split_queue_key
+from materializer.rows.keys import (
+    CLOCK,
+    EXPIRY,
+    EXPIRY_END,
+    REORDER_TIMER,
+    REORDER_TIMER_END,
+    split_timer_key,
+    timer_key,
+)
 
 if TYPE_CHECKING:
     from materializer.rows.overlay import StateReader
 
 
-def next_due_ms(state: StateReader, reorder_ms: int) -> int | None:
-    """The time (ms, of raw messages) from which on a message, whatever it is, makes the fold tell or do something; None
-    if nothing waits for time. Purging is left out: nobody sees when it is done.
+def next_timer_ms(state: StateReader, reorder_ms: int) -> int | None:
+    """The time of raw messages (ms) from which on any message makes the fold emit or store something; None without
+    timers. Purge timers do not count: a purge changes nothing that anybody sees.
     """
     reached = int.from_bytes(state.get(CLOCK) or b"", "big") // 1000
-    dues = []
-    expiry = next(state.scan(queue_key(EXPIRY, reached, b""), EXPIRY_END), None)
+    times = []
+    expiry = next(state.scan(timer_key(EXPIRY, reached, b""), EXPIRY_END), None)
     if expiry is not None:
-        dues.append(split_queue_key(expiry[0])[0] * 1000 + reorder_ms)
-    held = next(state.scan(HELD_QUEUE, HELD_QUEUE_END), None)
-    if held is not None:
-        dues.append(split_queue_key(held[0])[0] + reorder_ms)
-    return min(dues, default=None)
+        times.append(split_timer_key(expiry[0])[0] * 1000 + reorder_ms)
+    reorder = next(state.scan(REORDER_TIMER, REORDER_TIMER_END), None)
+    if reorder is not None:
+        times.append(split_timer_key(reorder[0])[0] + reorder_ms)
+    return min(times, default=None)

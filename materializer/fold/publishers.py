@@ -1,4 +1,4 @@
-"""How far each publisher has got that this raw partition knows: what they have all passed may be purged."""
+"""How far each publisher has come, as far as this raw partition knows: what all of them have passed may be purged."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from materializer.rows.format_version import FORMAT_VERSION, check_version
-from materializer.rows.keys import HOST, HOST_END
+from materializer.rows.keys import PUBLISHER, PUBLISHER_END
 
 if TYPE_CHECKING:
-    from cdc_messages.raw import RawMessage
     from materializer.fold.clock import Clock
+    from materializer.records import Arrival
     from materializer.rows.overlay import Overlay
-    from materializer.rows.settings import FoldRules
+    from materializer.rows.settings import FoldSettings
 
 _VALUE = struct.Struct(">Bqqqq")
 
 
-class HostClock(NamedTuple):
-    """What is known of a publisher.
+class PublisherWatermark(NamedTuple):
+    """What is known of one publisher.
 
-    clock_us: all that its node's log held at that time, by the node's clock, is folded. next_clock_us, next_ms: the
-    same of a heartbeat that came at `next_ms`, before which not everything is folded yet (`hold`). heard_ms: when a
-    heartbeat of it last came, or a message for the first time.
+    clock_us: everything in its node's log up to this time of the node's clock is folded. next_clock_us, next_ms: the
+    same time from a heartbeat that arrived at `next_ms`; the reorder buffer still has writes from before it. heard_ms:
+    the arrival of its last heartbeat or, without one, of its first message.
     """
 
     heard_ms: int
@@ -32,80 +32,82 @@ class HostClock(NamedTuple):
     next_ms: int = 0
 
 
-class Hosts:
-    """The publishers that have ever sent something to this raw partition, but for those to be forgotten."""
+class PublisherWatermarks:
+    """The watermarks of all publishers that have sent something to this raw partition, except forgotten ones."""
 
-    def __init__(self, overlay: Overlay, clock: Clock, rules: FoldRules) -> None:
+    def __init__(self, overlay: Overlay, clock: Clock, settings: FoldSettings) -> None:
         self._overlay = overlay
         self._clock = clock
-        self._rules = rules
-        stored = {key[1:]: decode_host(value) for key, value in overlay.scan(HOST, HOST_END)}
+        self._settings = settings
+        stored = {key[1:]: decode_watermark(value) for key, value in overlay.scan(PUBLISHER, PUBLISHER_END)}
         self._stored = stored
-        self._known = {host: self._reached(known) for host, known in stored.items()}
+        self._watermarks = {host: self._advance(watermark) for host, watermark in stored.items()}
 
-    def note(self, message: RawMessage, arrival_ms: int) -> None:
-        """A message of a publisher has come."""
-        known = self._known.get(message.host_id)
-        if known is None:
-            known = self._known[message.host_id] = HostClock(arrival_ms)
+    def observe_arrival(self, arrival: Arrival) -> None:
+        """Raise the watermark of the publisher of a message."""
+        _, message, arrival_ms = arrival
+        watermark = self._watermarks.get(message.host_id)
+        if watermark is None:
+            watermark = self._watermarks[message.host_id] = PublisherWatermark(arrival_ms)
         if message.kind != "heartbeat":
             return
-        known = known._replace(heard_ms=arrival_ms)
+        watermark = watermark._replace(heard_ms=arrival_ms)
         if arrival_ms <= self._clock.clock_ms:
-            known = known._replace(clock_us=max(known.clock_us, message.clock))
-        elif not known.next_ms:
-            known = known._replace(next_clock_us=message.clock, next_ms=arrival_ms)
-        self._known[message.host_id] = known
+            watermark = watermark._replace(clock_us=max(watermark.clock_us, message.clock))
+        elif not watermark.next_ms:
+            watermark = watermark._replace(next_clock_us=message.clock, next_ms=arrival_ms)
+        self._watermarks[message.host_id] = watermark
 
-    def purge_time(self) -> int:
-        """The second up to which everybody's log is folded: the clock's, or that of the publisher furthest behind."""
-        return min([self._clock.second, *(host.clock_us // 1_000_000 for host in self._awaited().values())])
+    def lowest_second(self) -> int:
+        """The second up to which the logs of all publishers are folded, at most the clock's."""
+        lowest = (watermark.clock_us // 1_000_000 for watermark in self._awaited().values())
+        return min([self._clock.second, *lowest])
 
-    def silent(self) -> tuple[str, ...]:
-        """The ids of those that have not been heard of for too long: they hold purging back."""
-        since = self._clock.now_ms - self._rules.stalled_publisher_ms
-        return tuple(str(UUID(bytes=host)) for host, known in self._awaited().items() if known.heard_ms < since)
+    def stalled_publishers(self) -> tuple[str, ...]:
+        """The ids of the publishers that have sent nothing for too long. Nothing is purged while they do."""
+        since = self._clock.now_ms - self._settings.stalled_publisher_ms
+        awaited = self._awaited().items()
+        return tuple(str(UUID(bytes=host)) for host, watermark in awaited if watermark.heard_ms < since)
 
-    def must_keep(self, waiting: int | None) -> bool:
-        """Does the state need to know now: of a new publisher, or of one that has passed the second until which
-        something is `waiting` to be purged?
-        """
+    def must_be_stored(self, purge_waits_until: int | None) -> bool:
+        """Is a publisher new, or has one passed the second that the next purge waits for?"""
         if self._awaited().keys() - self._stored.keys():
             return True
-        return waiting is not None and any(
-            _passes(before, self._known[host], waiting * 1_000_000) for host, before in self._stored.items()
+        return purge_waits_until is not None and any(
+            _passes(before, self._watermarks[host], purge_waits_until * 1_000_000)
+            for host, before in self._stored.items()
         )
 
-    def keep(self) -> None:
-        """Put what is known into the state, but for who is to be forgotten."""
-        for host, known in self._known.items():
-            if host in self._rules.forgotten_publishers:
+    def store(self) -> None:
+        """Store the changed watermarks, and delete those of forgotten publishers."""
+        for host, watermark in self._watermarks.items():
+            if host in self._settings.forgotten_publishers:
                 if host in self._stored:
-                    self._overlay.put(HOST + host, None)
-            elif known != self._stored.get(host):
-                self._overlay.put(HOST + host, encode_host(known))
+                    self._overlay.put(PUBLISHER + host, None)
+            elif watermark != self._stored.get(host):
+                self._overlay.put(PUBLISHER + host, encode_watermark(watermark))
 
-    def _awaited(self) -> dict[bytes, HostClock]:
-        return {host: known for host, known in self._known.items() if host not in self._rules.forgotten_publishers}
+    def _awaited(self) -> dict[bytes, PublisherWatermark]:
+        forgotten = self._settings.forgotten_publishers
+        return {host: watermark for host, watermark in self._watermarks.items() if host not in forgotten}
 
-    def _reached(self, known: HostClock) -> HostClock:
-        """With the heartbeat that was waited for, if everything before it is folded with this chunk."""
-        if not known.next_ms or known.next_ms > self._clock.clock_ms:
-            return known
-        return HostClock(known.heard_ms, max(known.clock_us, known.next_clock_us))
+    def _advance(self, watermark: PublisherWatermark) -> PublisherWatermark:
+        """Apply the next heartbeat if this chunk folds everything before it."""
+        if not watermark.next_ms or watermark.next_ms > self._clock.clock_ms:
+            return watermark
+        return PublisherWatermark(watermark.heard_ms, max(watermark.clock_us, watermark.next_clock_us))
 
 
-def _passes(before: HostClock, after: HostClock, due_us: int) -> bool:
-    if before.clock_us > due_us:
+def _passes(before: PublisherWatermark, after: PublisherWatermark, time_us: int) -> bool:
+    if before.clock_us > time_us:
         return False
-    return after.clock_us > due_us or before.next_clock_us <= due_us < after.next_clock_us
+    return after.clock_us > time_us or before.next_clock_us <= time_us < after.next_clock_us
 
 
-def encode_host(known: HostClock) -> bytes:
-    """What the state holds of a publisher."""
-    return _VALUE.pack(FORMAT_VERSION, *known)
+def encode_watermark(watermark: PublisherWatermark) -> bytes:
+    return _VALUE.pack(FORMAT_VERSION, *watermark)
 
 
-def decode_host(value: bytes) -> HostClock:
+def decode_watermark(value: bytes) -> PublisherWatermark:
     check_version(value)
-    return HostClock(*_VALUE.unpack(value)[1:])
+    return PublisherWatermark(*_VALUE.unpack(value)[1:])

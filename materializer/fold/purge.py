@@ -1,7 +1,7 @@
-"""Purging: what has been dead for longer than gc_grace leaves the state, and in the end so does all of a partition.
+"""Purging: what has been dead for longer than gc_grace is deleted from the state; in the end also whole partitions.
 
-Nothing visible changes by it. A row of which nothing is left goes with its row_sequence: the floor rises to that, so
-that (key, row_sequence) names one event for ever.
+A purge changes nothing visible. A row of which nothing is left is deleted with its row_sequence, and the floor rises to
+that number: so (key, row_sequence) never names two events.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cassandra_storage.deletion import LIVE
-from materializer.rows.expiry import Moment, deletion_second, purged
+from materializer.rows.expiry import NowInSeconds, deletion_second, purged
 from materializer.rows.keys import FACTS_SECTION, RANGES_SECTION, STATIC_SECTION, split_data_key
-from materializer.rows.partition_state import PartitionFacts, StoredRow
+from materializer.rows.overlay import StoredRow
+from materializer.rows.partition_state import PartitionFacts
+from materializer.rows.row_codec import value_size
 
 if TYPE_CHECKING:
     from cassandra_storage.deletion import DeletionTime
@@ -20,8 +22,9 @@ if TYPE_CHECKING:
 
 
 class PartitionPurge:
-    """What has been dead in one partition since a second before `before`, at the time `now` (s): call `purge` for each
-    key, then `finish`.
+    """Purges one Cassandra partition, at the second `now`, of what has been dead since a second before `before`.
+
+    Call `purge_entry` for each key, then `purge_facts`.
     """
 
     def __init__(self, tools: TableTools, state: PartitionState, before: int, now: int) -> None:
@@ -30,8 +33,8 @@ class PartitionPurge:
         self._before = before
         self._now = now
 
-    def purge(self, data_key: bytes) -> None:
-        """Purge what is at a key of the state."""
+    def purge_entry(self, data_key: bytes) -> None:
+        """Purge the entry at a key of the state."""
         _, section = split_data_key(data_key)
         if section == FACTS_SECTION:
             if self._is_gone(self._state.facts.deletion):
@@ -41,13 +44,14 @@ class PartitionPurge:
         elif section == STATIC_SECTION:
             if self._state.static is not None:
                 static = purged(self._state.static, self._before, self._now)
-                self._state.put_static(static, Moment(self._now, self._now))
+                self._state.put_static(static, NowInSeconds(self._now, self._now))
         else:
             self._purge_row(data_key)
 
-    def finish(self) -> None:
-        """The counter of the row that stood for the partition goes when no row is visible and nothing can be again but
-        by a new write; rows with tombstones of their own may still be there.
+    def purge_facts(self) -> None:
+        """Delete the row_sequence of the row that stood for the partition once only a new write can make a row visible.
+
+        Rows with tombstones may still be stored.
         """
         state = self._state
         if state.facts.has_ranges and state.ranges.is_empty:
@@ -68,13 +72,13 @@ class PartitionPurge:
             self._state.ranges.drop(piece)
 
     def _purge_row(self, key: bytes) -> None:
-        value = self._tools.overlay.get(key)
+        value = self._tools.overlay.get_row(key)
         if value is None:
             return
-        self._tools.budget.spend(self._tools.codec.size(value))
+        self._tools.budget.spend(value_size(value))
         stored = self._tools.codec.decode(value, is_static=False)
         row = purged(stored.row, self._before, self._now)
         if row.is_empty:
             self._tools.floor.raise_to(stored.row_sequence)
         left = None if row.is_empty else StoredRow(row, stored.row_sequence)
-        self._state.put_row(key, stored, left, Moment(self._now, self._now))
+        self._state.put_row(key, stored, left, NowInSeconds(self._now, self._now))

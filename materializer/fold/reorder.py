@@ -1,4 +1,4 @@
-"""Held writes: what has come waits in the state until what belongs before it has had `hold` to come too."""
+"""The reorder buffer: a write waits in the state for `reorder_ms`, so that earlier writes can still arrive."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import struct
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from materializer.fold.row_updates import decode_record, row_updates
-from materializer.records import Order, RawRecord, RowUpdate
+from materializer.fold.row_updates import decode_record, read_row_updates
+from materializer.records import Arrival, Order, RawRecord, RowUpdate
+from materializer.rows.budget import BudgetSpentError
 from materializer.rows.format_version import FORMAT_VERSION, check_version
-from materializer.rows.keys import HELD, HELD_QUEUE, held_prefix, queue_key, split_queue_key
+from materializer.rows.keys import REORDER, REORDER_TIMER, reorder_prefix, split_timer_key, timer_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,104 +25,103 @@ _VALUE = struct.Struct(">BQ")  # and the raw message
 _SIGN = 1 << 63  # makes the order of unsigned numbers that of signed ones
 
 
-def due_updates(
+def release_in_write_order(
     overlay: Overlay, catalog: TableCatalog, clock: Clock, arrived: list[RowUpdate], budget: Budget
 ) -> list[tuple[int, RowUpdate]]:
-    """What is to be folded now, in write order, each with its second; the rest of `arrived` is kept for later.
+    """The updates to fold now, in write order, each with its second; the rest of `arrived` goes into the buffer.
 
-    A write that came at most at the chunk's clock is due, and with it all writes of its partition that belong before
-    it. Its second is when it was first due: the time of its arrival or, where it is earlier, that of one that belongs
-    after it. So what comes out is the same however the messages are batched.
+    An update that arrived by the chunk's clock is released, with all updates of its Cassandra partition that belong
+    before it. Its second is that of its arrival or, if that is earlier, the arrival of an update that belongs after it.
+    So the result does not depend on how the messages are batched.
     """
     limits: dict[bytes, Order] = {}
     for update in arrived:
         if update.arrival_ms <= clock.clock_ms:
             limits[update.partition_key] = max(update.order, limits.get(update.partition_key, update.order))
-    pool = HeldWrites(overlay, catalog)
-    pool.extend(limits, clock.clock_ms, budget)
+    buffer = ReorderBuffer(overlay, catalog)
+    buffer.raise_limits(limits, clock.clock_ms, budget)
     released = []
     for update in arrived:
         limit = limits.get(update.partition_key)
         if limit is not None and update.order <= limit:
             released.append(update)
         else:
-            pool.put(update)
-    if not pool.is_empty:
+            buffer.add(update)
+    if not buffer.is_empty:
         for partition_key, limit in limits.items():
-            for update in pool.take(partition_key, limit):
+            for update in buffer.release(partition_key, limit):
                 released.append(update)
                 budget.spend(len(update.raw), 0)
                 if budget.is_spent or len(released) > len(arrived) + budget.rows:
-                    budget.cut()
+                    raise BudgetSpentError
     released.sort(key=lambda update: update.order)
     return _with_seconds(released, clock)
 
 
-def forget_held(overlay: Overlay, budget: Budget) -> None:
-    """Hold nothing any more: the table that the writes are of is gone."""
-    for first in (HELD, HELD_QUEUE):
+def clear_reorder_buffer(overlay: Overlay, budget: Budget) -> None:
+    """Delete all writes from the buffer: their table was dropped."""
+    for first in (REORDER, REORDER_TIMER):
         for key, _ in overlay.scan(first, first + b"\xff" * 9):
             budget.check()
             budget.spend(len(key))
             overlay.put(key, None)
 
 
-class HeldWrites:
-    """The held writes of the state."""
+class ReorderBuffer:
+    """The buffered writes of one raw partition, in its state."""
 
     def __init__(self, overlay: Overlay, catalog: TableCatalog) -> None:
         self._overlay = overlay
         self._catalog = catalog
-        self._reached: dict[
-            bytes, bytes
-        ] = {}  # up to where a partition's are taken: they need not be passed over again
-        self.is_empty = next(overlay.scan(HELD_QUEUE, queue_key(HELD_QUEUE, _SIGN, b"")), None) is None
+        self._released: dict[bytes, bytes] = {}  # where the next scan of a Cassandra partition starts
+        self.is_empty = next(overlay.scan(REORDER_TIMER, timer_key(REORDER_TIMER, _SIGN, b"")), None) is None
 
-    def extend(self, limits: dict[bytes, Order], clock_ms: int, budget: Budget) -> None:
-        """Make `limits` the largest order that is due of each partition."""
+    def raise_limits(self, limits: dict[bytes, Order], clock_ms: int, budget: Budget) -> None:
+        """Raise each Cassandra partition's limit to the largest order in the buffer that arrived by `clock_ms`."""
         if self.is_empty:
             return
-        for _, partition_key, order in self.due(0, clock_ms):
+        for _, partition_key, order in self.arrived_between(0, clock_ms):
             if len(limits) > budget.rows:
-                budget.cut()
+                raise BudgetSpentError
             limits[partition_key] = max(order, limits.get(partition_key, order))
 
-    def due(self, first_ms: int, last_ms: int) -> Iterator[tuple[int, bytes, Order]]:
-        """The arrivals (ms), partition keys and orders of those that came between two times, in the order of arrival;
-        what is taken while this is read does not come.
-        """
-        first, end = queue_key(HELD_QUEUE, first_ms, b""), queue_key(HELD_QUEUE, last_ms + 1, b"")
-        for key, _ in self._overlay.scan(first, end):
-            arrival_ms, held = split_queue_key(key)
-            yield arrival_ms, *_split(held)
+    def arrived_between(self, first_ms: int, last_ms: int) -> Iterator[tuple[int, bytes, Order]]:
+        """The arrival time (ms), partition key and order of the writes that arrived in this time, by arrival.
 
-    def put(self, update: RowUpdate) -> None:
-        """Hold a write; of duplicates the one that came first."""
-        key = held_prefix(update.partition_key) + _pack(update.order)
+        Writes that are released while this is read are skipped.
+        """
+        first, end = timer_key(REORDER_TIMER, first_ms, b""), timer_key(REORDER_TIMER, last_ms + 1, b"")
+        for key, _ in self._overlay.scan(first, end):
+            arrival_ms, subject = split_timer_key(key)
+            yield arrival_ms, *_split(subject)
+
+    def add(self, update: RowUpdate) -> None:
+        """Buffer a write; of duplicates the one that arrived first stays."""
+        key = reorder_prefix(update.partition_key) + _pack(update.order)
         if self._overlay.get(key) is None:
             self._overlay.put(key, _VALUE.pack(FORMAT_VERSION, update.arrival_ms) + update.raw)
-            self._overlay.put(queue_key(HELD_QUEUE, update.arrival_ms, key[1:]), b"")
+            self._overlay.put(timer_key(REORDER_TIMER, update.arrival_ms, key[1:]), b"")
 
-    def take(self, partition_key: bytes, limit: Order) -> Iterator[RowUpdate]:
-        """The held writes of a partition up to an order; what comes is held no longer."""
-        first = held_prefix(partition_key)
-        start, end = self._reached.get(partition_key, first), first + _pack(limit) + b"\x00"
+    def release(self, partition_key: bytes, limit: Order) -> Iterator[RowUpdate]:
+        """The buffered writes of a Cassandra partition up to an order, each deleted from the buffer as it comes."""
+        first = reorder_prefix(partition_key)
+        start, end = self._released.get(partition_key, first), first + _pack(limit) + b"\x00"
         for key, value in self._overlay.scan(start, end) if start < end else ():
-            self._reached[partition_key] = key + b"\x00"
+            self._released[partition_key] = key + b"\x00"
             check_version(value)
             _, arrival_ms = _VALUE.unpack_from(value)
             self._overlay.put(key, None)
-            self._overlay.put(queue_key(HELD_QUEUE, arrival_ms, key[1:]), None)
+            self._overlay.put(timer_key(REORDER_TIMER, arrival_ms, key[1:]), None)
             record = RawRecord(partition_key, value[_VALUE.size :], -1, arrival_ms)
-            yield from row_updates([(record, decode_record(record))], [arrival_ms], self._catalog)
+            yield from read_row_updates([Arrival(record, decode_record(record), arrival_ms)], self._catalog)
 
 
 def _with_seconds(released: Iterable[RowUpdate], clock: Clock) -> list[tuple[int, RowUpdate]]:
     earliest: defaultdict[bytes, int] = defaultdict(lambda: clock.clock_ms)
     timed = []
     for update in reversed(list(released)):
-        moment = earliest[update.partition_key] = min(earliest[update.partition_key], update.arrival_ms)
-        timed.append((max(moment, clock.start_ms) // 1000, update))
+        time_ms = earliest[update.partition_key] = min(earliest[update.partition_key], update.arrival_ms)
+        timed.append((max(time_ms, clock.start_ms) // 1000, update))
     timed.reverse()
     return timed
 
@@ -131,8 +131,8 @@ def _pack(order: Order) -> bytes:
     return _ORDER.pack(timestamp + _SIGN, host, segment + _SIGN, position + _SIGN, index + _SIGN)
 
 
-def _split(held: bytes) -> tuple[bytes, Order]:
-    """The partition key and the order of a held write's key without the section."""
-    end = 4 + int.from_bytes(held[:4], "big")
-    timestamp, host, segment, position, index = _ORDER.unpack_from(held, end)
-    return held[4:end], (timestamp - _SIGN, host, segment - _SIGN, position - _SIGN, index - _SIGN)
+def _split(subject: bytes) -> tuple[bytes, Order]:
+    """The partition key and the order in the key of a buffered write, without its first byte."""
+    end = 4 + int.from_bytes(subject[:4], "big")
+    timestamp, host, segment, position, index = _ORDER.unpack_from(subject, end)
+    return subject[4:end], (timestamp - _SIGN, host, segment - _SIGN, position - _SIGN, index - _SIGN)

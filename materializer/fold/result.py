@@ -1,4 +1,4 @@
-"""What a chunk comes to."""
+"""The result of folding a chunk."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from materializer.fold.gaps import DeadLetter
 
 
 class ChunkResult(NamedTuple):
-    """What a chunk makes of the state (None deletes a key), what it emits, in order, the partition's new time, the ids
-    of publishers unheard of, and the raw messages that are put aside. Without writes there is nothing to emit either:
-    the chunk is as good as not there.
+    """writes: what the chunk writes to the state (None deletes a key); without writes there are no changes either, and
+    nothing has to be committed. changes: the change events, in order. now_ms: the raw partition's new time.
+    stalled_publishers: the ids of publishers that have sent nothing for too long. dead_letters: messages for the
+    dead-letter topic.
 
-    left: how many of the records at the end are for further chunks. If that is all of them, some work that is due
-    before the first one, or with it, is done.
+    left: how many records, from the end, are left for the next chunks. If it is all of them, part of the work before or
+    of the first one is done.
     """
 
     writes: dict[bytes, bytes | None]
     changes: list[RowChange]
     now_ms: int
     stalled_publishers: tuple[str, ...] = ()
-    letters: Sequence[DeadLetter] = ()
+    dead_letters: Sequence[DeadLetter] = ()
     left: int = 0

@@ -1,4 +1,4 @@
-"""Raw messages decoded: RowUpdate, and the order in which a chunk's are folded."""
+"""Raw records decoded: their messages, and the updates of Cassandra partitions in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cdc_messages.changes import Source
 from cdc_messages.errors import MessageError, NextVersionError
 from cdc_messages.raw import RawMessage, decode
 from cdc_program.errors import CdcError, Code
-from materializer.records import RawRecord, RowUpdate, UnreadableError
+from materializer.records import Arrival, RawRecord, RowUpdate, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from cassandra_storage.partition import PartitionUpdate
     from cassandra_storage.rows import Row
     from cassandra_storage.schema import TableMetadata
-    from materializer.fold.gaps import Incomplete
+    from materializer.fold.gaps import IncompletePartitions
     from materializer.rows.catalog import KeyEncoders, TableCatalog
 
 
-def stop(record: RawRecord, error: UnreadableError) -> None:
-    """What is done with a message that was readable when it came: CdcError(RAW_MESSAGE_UNREADABLE)."""
+def raise_unreadable(record: RawRecord, error: UnreadableError) -> None:
+    """CdcError(RAW_MESSAGE_UNREADABLE): the message was readable when it arrived."""
     raise CdcError(
         Code.RAW_MESSAGE_UNREADABLE,
         f"The raw message at offset {record.offset} can't be read: {error.reason}.",
@@ -34,25 +34,24 @@ def stop(record: RawRecord, error: UnreadableError) -> None:
 
 
 def decode_records(
-    records: Iterable[RawRecord], arrivals: Sequence[int], incomplete: Incomplete
-) -> tuple[list[tuple[RawRecord, RawMessage]], list[int]]:
-    """Each record with its message, and when it came (ms). Gaps and unreadable records go to `incomplete` instead.
+    records: Iterable[RawRecord], arrival_times_ms: Sequence[int], incomplete: IncompletePartitions
+) -> list[Arrival]:
+    """The records with their messages. Gap messages and unreadable records go to `incomplete` instead.
 
     CdcError(STATE_FORMAT) for the message of a newer publisher.
     """
-    messages, came = [], []
-    for record, arrival_ms in zip(records, arrivals, strict=True):
+    arrivals = []
+    for record, arrival_ms in zip(records, arrival_times_ms, strict=True):
         try:
             message = decode_record(record)
         except UnreadableError as error:
-            incomplete.bury(record, error)
+            incomplete.dead_letter(record, error)
             continue
         if message.kind == "gap":
-            incomplete.gap(record, message)
+            incomplete.apply_gap_message(record, message)
             continue
-        messages.append((record, message))
-        came.append(arrival_ms)
-    return messages, came
+        arrivals.append(Arrival(record, message, arrival_ms))
+    return arrivals
 
 
 def decode_record(record: RawRecord) -> RawMessage:
@@ -63,27 +62,26 @@ def decode_record(record: RawRecord) -> RawMessage:
         raise CdcError(
             Code.STATE_FORMAT,
             f"The raw message at offset {record.offset} is of a newer publisher: {error.reason}.",
-            "Upgrade the materializer; it goes on where it stood.",
+            "Upgrade the materializer: it continues where it stopped.",
         ) from error
     except MessageError as error:
         raise UnreadableError(error.reason) from error
 
 
-def row_updates(
-    messages: Iterable[tuple[RawRecord, RawMessage]],
-    arrivals: Sequence[int],
+def read_row_updates(
+    arrivals: Iterable[Arrival],
     catalog: TableCatalog,
-    unreadable: Callable[[RawRecord, UnreadableError], None] = stop,
+    on_unreadable: Callable[[RawRecord, UnreadableError], None] = raise_unreadable,
 ) -> list[RowUpdate]:
-    """The updates of the messages, which came at `arrivals` (ms), in that order; heartbeats say nothing about rows."""
+    """The updates in the messages, in their order; heartbeats have none."""
     updates = []
-    for (record, message), arrival_ms in zip(messages, arrivals, strict=True):
+    for record, message, arrival_ms in arrivals:
         if message.kind == "heartbeat":
             continue
         try:
             update = _update(message, read_update(message, record, catalog), arrival_ms, record.value)
         except UnreadableError as error:
-            unreadable(record, error)
+            on_unreadable(record, error)
             continue
         if update is not None:
             updates.append(update)
@@ -91,7 +89,7 @@ def row_updates(
 
 
 def read_update(message: RawMessage, record: RawRecord, catalog: TableCatalog) -> PartitionUpdate:
-    """UnreadableError; CdcError(SCHEMA_UNKNOWN) where nobody knows the table's schema."""
+    """UnreadableError; CdcError(SCHEMA_UNKNOWN) if the tables topic does not have the message's schema."""
     table = catalog.schema(message.table_id, message.schema_digest)
     try:
         update, _ = read_partition_update(message.update, 0, message.messaging_version, {message.table_id: table})
@@ -99,13 +97,13 @@ def read_update(message: RawMessage, record: RawRecord, catalog: TableCatalog) -
     except FormatError as error:
         raise UnreadableError(str(error)) from error
     if update.partition_key != record.key:
-        raise UnreadableError("it is of another partition than its key says")
+        raise UnreadableError("its update is of another partition than its key")
     newest, table = catalog.newest_of(message.table_id)
     return update if newest == message.schema_digest else _without_dropped(update, table)
 
 
 def _check_clusterings(update: PartitionUpdate, encoders: KeyEncoders) -> None:
-    """FormatError for one that has no place among the others."""
+    """FormatError for a clustering that cannot be ordered."""
     for row in update.rows:
         encoders.clustering(row.clustering)
     for tombstone in update.range_tombstones:
@@ -114,7 +112,7 @@ def _check_clusterings(update: PartitionUpdate, encoders: KeyEncoders) -> None:
 
 
 def _without_dropped(update: PartitionUpdate, newest: TableMetadata) -> PartitionUpdate:
-    """The update as a node writes it that knows the newest schema: one that is behind still writes dropped columns."""
+    """The update as a node with the newest schema writes it: an older node still writes dropped columns."""
     if not newest.dropped_columns:
         return update
     static = None if update.static_row is None else without_dropped(update.static_row, newest)
@@ -126,7 +124,7 @@ def _without_dropped(update: PartitionUpdate, newest: TableMetadata) -> Partitio
 
 
 def _update(message: RawMessage, update: PartitionUpdate, arrival_ms: int, raw: bytes) -> RowUpdate | None:
-    """None where nothing is left: a row of cells of dropped columns alone."""
+    """None if nothing is left: a row whose cells are all of dropped columns."""
     row = next(iter(update.rows), None)
     tombstone = next(iter(update.range_tombstones), None)
     static = update.static_row
@@ -159,7 +157,7 @@ def _refuse_shadowable(message: RawMessage, row: Row) -> None:
     if row.deletion.is_shadowable:
         raise CdcError(
             Code.NOT_SUPPORTED,
-            f"A row deletion that is shadowable ({message.file}, position {message.position}): releases from before "
-            "CASSANDRA-11500 wrote such to materialized views; what they delete depends on the order of merging.",
-            "Drop the view and make it again, or turn cdc off for it.",
+            f"{message.file} has a shadowable row deletion at position {message.position}. Releases before "
+            "CASSANDRA-11500 wrote these to materialized views; what they delete depends on the order of merging.",
+            "Drop the view and create it again, or turn cdc off for it.",
         )

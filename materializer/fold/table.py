@@ -1,4 +1,4 @@
-"""What a chunk does to the partitions of one table: writes, expiry, changes of the schema, purging."""
+"""What a chunk does to the Cassandra partitions of one table: writes, expiry, schema changes, purging."""
 
 from __future__ import annotations
 
@@ -8,89 +8,82 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder
 from cassandra_storage.merge import RowMerger
 from cdc_messages.changes import RowChange, Source
+from materializer.fold.clock import Clock
 from materializer.fold.net_changes import net_changes
 from materializer.fold.partition import Event, PartitionFold, TableTools
 from materializer.fold.purge import PartitionPurge
-from materializer.fold.schema_change import SchemaChange, Stores
-from materializer.rows.budget import Budget, CutShortError
+from materializer.fold.schema_change import SchemaChange
+from materializer.rows.budget import Budget, BudgetSpentError
 from materializer.rows.catalog import SchemaId
-from materializer.rows.continuation import SchemaMove, put_unfinished
-from materializer.rows.expiry import Moment
-from materializer.rows.keys import (
-    FACTS_SECTION,
-    ROWS_SECTION,
-    STATIC_SECTION,
-    partition_prefix,
-    split_data_key,
-)
-from materializer.rows.partition_state import PartitionState, RowCodec, SequenceFloor
+from materializer.rows.continuation import SchemaContinuation, delete_continuation
+from materializer.rows.expiry import NowInSeconds
+from materializer.rows.keys import FACTS_SECTION, ROWS_SECTION, STATIC_SECTION, partition_prefix, split_data_key
+from materializer.rows.overlay import Overlay
+from materializer.rows.partition_state import PartitionState, SequenceFloor
 from materializer.rows.ranges import DeletedRange
+from materializer.rows.row_codec import RowCodec
 from materializer.rows.row_image import RowImager
-from materializer.rows.timers import Queues
+from materializer.rows.timers import Timers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cassandra_storage.schema import ColumnMetadata, TableMetadata
-    from materializer.fold.clock import Clock
-    from materializer.fold.publishers import Hosts
+    from materializer.fold.publishers import PublisherWatermarks
     from materializer.records import RowUpdate
     from materializer.rows.catalog import TableCatalog
-    from materializer.rows.continuation import Unfinished
-    from materializer.rows.overlay import Overlay
-    from materializer.rows.settings import FoldRules
+    from materializer.rows.continuation import Continuation
+    from materializer.rows.settings import FoldSettings
 
 _NO_HOST = bytes(16)
 
 
-class Work(NamedTuple):
-    """Where changes go, and how much may be done.
+class ChunkContext(NamedTuple):
+    """What the tables of a chunk share; they add their changes to `changes` and their writes to the overlay."""
 
-    is_stepwise: what expires is asked for second by second (`expire_at`), not taken into memory in advance.
-    """
-
-    changes: list[RowChange]
+    overlay: Overlay
+    clock: Clock
     budget: Budget
-    is_stepwise: bool
+    changes: list[RowChange]
 
 
-class ChunkFold:
-    """The fold of one chunk; its changes are in `changes`, what it writes in the overlay.
+class TableFold:
+    """The fold of one table's part of a chunk.
 
-    Everything ends the chunk where the budget does: OverBudgetError or CutShortError. is_record: what is applied is
-    the chunk's only record (Fanout).
+    Every method raises BudgetSpentError where the budget ends.
     """
 
-    def __init__(self, overlay: Overlay, catalog: TableCatalog, table_id: bytes, clock: Clock, work: Work) -> None:
-        self.is_record = False
-        self._overlay = overlay
-        self._clock = clock
-        self._changes, self._budget, is_stepwise = work
+    def __init__(self, chunk: ChunkContext, catalog: TableCatalog, table_id: bytes) -> None:
+        self._overlay, self._clock, self._budget, self._changes = chunk
+        overlay = chunk.overlay
         digest, self._table = catalog.newest_of(table_id)
-        schema = SchemaId(table_id, digest)
-        clustering_key = clustering_encoder(self._table.clustering)
-        last = clock.start_second - 1 if is_stepwise else clock.second
-        queues, floor = Queues(overlay, clock.start_second, last, self._budget), SequenceFloor(overlay)
+        self._timers = Timers(overlay)
         self._tools = TableTools(
             overlay=overlay,
-            changes=self._changes,
-            budget=self._budget,
+            changes=chunk.changes,
+            budget=chunk.budget,
             codec=RowCodec(overlay, catalog, table_id),
             merger=RowMerger(_columns_by_name(self._table), is_counter=self._table.is_counter),
             imager=RowImager(self._table),
-            schema=schema,
-            clustering_key=clustering_key,
+            schema=SchemaId(table_id, digest),
+            clustering_key=clustering_encoder(self._table.clustering),
             bound_key=bound_encoder(self._table.clustering),
             has_clustering=bool(self._table.clustering),
-            queues=queues,
-            floor=floor,
+            timers=self._timers,
+            floor=SequenceFloor(overlay),
         )
-        stores = Stores(overlay, queues, floor, self._changes, self._budget)
-        self._schema_change = SchemaChange(stores, catalog, schema, clustering_key)
+        self._schema_change = SchemaChange(self._tools, catalog)
         self._partitions: dict[bytes, PartitionState] = {}
 
+    def load_expiring(self) -> None:
+        """Load the timers of everything that expires by the end of the chunk, for `apply_mutation` and `expire_rest`.
+
+        Without this, call `expire_at` for each second.
+        """
+        self._timers.load_expiring(self._clock.start_second, self._clock.second, self._budget)
+
     def prefetch(self, updates: Iterable[RowUpdate]) -> None:
-        """One ordered read for all that the updates will look at (fan-outs scan by themselves)."""
+        """Read at once, in order, what the updates will read (except the rows of fan-outs, which are scanned)."""
         keys = set()
         for update in updates:
             prefix = partition_prefix(update.partition_key)
@@ -99,20 +92,21 @@ class ChunkFold:
                 keys.add(prefix + ROWS_SECTION + self._tools.clustering_key(update.row.clustering))
         self._overlay.prefetch(keys)
 
-    def apply(self, mutation: Sequence[RowUpdate], second: int) -> None:
-        """Merge a mutation's messages to one partition at a second and emit what they change, after what a changed
-        schema changes in it, and what has expired in it till then.
+    def apply_mutation(self, mutation: Sequence[RowUpdate], second: int) -> None:
+        """Merge a mutation's updates of one Cassandra partition at a second, and emit their net changes.
+
+        Before that, the partition follows a changed schema, and what expires in it by then is emitted.
         """
         self._budget.check()
         partition_key = mutation[0].partition_key
-        self._expire(partition_key, second)
+        self._expire_until(partition_key, second)
         state = self._state(partition_key, second)
         changes, start = self._changes, len(self._changes)
         for update in mutation:
-            self._merge(update, second)
+            self._merge(update, Event(partition_key, update.source, NowInSeconds(second, second)))
         if len(mutation) > 1 and len(changes) > start + 1:
             changes[start:], sequences = net_changes(changes[start:])
-            state.renumber(
+            state.put_row_sequences(
                 {
                     None if clustering is None else self._tools.clustering_key(clustering): sequence
                     for clustering, sequence in sequences.items()
@@ -120,113 +114,122 @@ class ChunkFold:
             )
         self._budget.applied += len(mutation)
 
-    def prepare(self, partition_key: bytes, second: int) -> None:
-        """Do what has to be done in a partition before anything is merged at a second."""
+    def apply_record(self, update: RowUpdate, second: int) -> None:
+        """Merge the update of the chunk's only record: if it is cut, its continuation completes the record."""
+        self._budget.check()
+        self._merge(
+            update, Event(update.partition_key, update.source, NowInSeconds(second, second), completes_record=True)
+        )
+
+    def prepare_partition(self, partition_key: bytes, second: int) -> None:
+        """Let a Cassandra partition follow a changed schema before anything is merged into it at a second."""
         self._state(partition_key, second)
 
-    def _merge(self, update: RowUpdate, second: int) -> None:
-        fold = self._fold(Event(update.partition_key, update.source, Moment(second, second), self.is_record))
+    def _merge(self, update: RowUpdate, event: Event) -> None:
+        fold = self._partition_fold(event)
         if update.row is not None:
-            fold.row(update.row)
+            fold.merge_row(update.row)
         elif update.static is not None:
-            fold.static(update.static)
+            fold.merge_static(update.static)
         elif update.range is not None:
             first, last = self._tools.bound_key(update.range.start), self._tools.bound_key(update.range.end)
-            fold.range(DeletedRange(first, last, update.range.deletion))
+            fold.delete_range(DeletedRange(first, last, update.range.deletion))
         else:
-            fold.partition(update.deletion)
+            fold.delete_partition(update.deletion)
 
-    def resume(self, unfinished: Unfinished) -> None:
-        """Go on with what an earlier chunk has not finished."""
-        if isinstance(unfinished, SchemaMove):
-            self._schema_change.resume(unfinished)
+    def resume(self, continuation: Continuation) -> None:
+        """Finish what an earlier chunk has begun."""
+        if isinstance(continuation, SchemaContinuation):
+            self._schema_change.resume(continuation)
         else:
-            event = Event(unfinished.partition_key, unfinished.source, unfinished.moment, unfinished.is_record)
-            self._fold(event).resume(unfinished)
-        put_unfinished(self._overlay, None)
+            event = Event(
+                continuation.partition_key, continuation.source, continuation.now, continuation.completes_record
+            )
+            self._partition_fold(event).resume(continuation)
+        delete_continuation(self._overlay)
 
-    def expire(self) -> None:
-        """Emit what else has expired by the end of the chunk."""
-        for partition_key in self._tools.queues.expiring_partitions():
-            self._expire(partition_key, self._clock.second)
+    def expire_rest(self) -> None:
+        """Emit whatever expires by the end of the chunk and is not emitted yet."""
+        for partition_key in self._timers.expiring_partitions():
+            self._expire_until(partition_key, self._clock.second)
 
     def expire_at(self, second: int) -> None:
-        """Emit what expires at a second, after all that expired before it, in any partition."""
-        due = self._tools.queues.expiring_at(second)
-        for partition_key, data_keys in groupby(due, key=lambda data_key: split_data_key(data_key)[0]):
+        """Emit what expires at a second in any Cassandra partition, after everything that expires before it."""
+        data_keys = self._timers.expiring_at(second)
+        for partition_key, keys in groupby(data_keys, key=lambda data_key: split_data_key(data_key)[0]):
             self._budget.check()
-            self.prepare(partition_key, second - 1)
-            while some := list(islice(data_keys, max(1, self._budget.rows))):
-                self._tools.queues.take(second, some)
+            self.prepare_partition(partition_key, second - 1)
+            while some := list(islice(keys, max(1, self._budget.rows))):
+                self._timers.delete_expiry_timers(second, some)
                 self._expire_keys(partition_key, second, some)
                 self._budget.check()
 
-    def close(self, hosts: Hosts, rules: FoldRules) -> int | None:
-        """Beyond the records, which are done, and with a budget of its own: follow a changed schema in rows that
-        nothing was written to, and purge what may go. The second until which what is next has to wait for a publisher,
-        if it does not wait for time.
+    def next_expiry_second(self, first: int) -> int | None:
+        """The next second, from `first` to the chunk's, at which something expires."""
+        return self._timers.next_expiry_second(first, self._clock.second)
+
+    def close(self, watermarks: PublisherWatermarks, settings: FoldSettings) -> int | None:
+        """With a budget of its own, after the records: show more rows under a changed schema, and purge.
+
+        Returns the second that all publishers must pass before the next purge, if that purge waits only for them.
         """
-        self._budget.renew(can_cut=True)
+        self._budget.renew()
         try:
-            self._schema_change.sweep(self._clock.second)
-            return self._purge(hosts, rules)
-        except CutShortError:
+            self._schema_change.migrate_some(self._clock.second)
+            return self._purge(watermarks, settings)
+        except BudgetSpentError:
             return None
 
-    def _purge(self, hosts: Hosts, rules: FoldRules) -> int | None:
+    def _purge(self, watermarks: PublisherWatermarks, settings: FoldSettings) -> int | None:
         if self._clock.second == self._clock.start_second:
             return None
-        kept_for = self._table.gc_grace_seconds + rules.purge_margin_seconds
-        self._purge_before(hosts.purge_time() - kept_for, rules.purged_per_chunk)
-        dead_since = self._tools.queues.dead_before(self._clock.second - kept_for)
+        kept_for = self._table.gc_grace_seconds + settings.purge_margin_seconds
+        self._purge_before(watermarks.lowest_second() - kept_for, settings.purged_per_chunk)
+        dead_since = self._timers.oldest_dead_second(self._clock.second - kept_for)
         return None if dead_since is None else dead_since + kept_for
 
     def _purge_before(self, before: int, most: int) -> None:
         purges: dict[bytes, PartitionPurge] = {}
         try:
-            for entry, data_key in self._tools.queues.purgeable(before, most):
+            for timer, data_key in self._timers.purgeable(before, most):
                 self._budget.check()
                 partition_key, _ = split_data_key(data_key)
                 state = self._state(partition_key, self._clock.second)
                 purge = PartitionPurge(self._tools, state, before, self._clock.second)
-                purges.setdefault(partition_key, purge).purge(data_key)
-                self._overlay.put(entry, None)
+                purges.setdefault(partition_key, purge).purge_entry(data_key)
+                self._overlay.put(timer, None)
         finally:
             for purge in purges.values():
-                purge.finish()
-
-    def next_expiry(self, first: int) -> int | None:
-        """The next second from `first` to the chunk's at which something expires."""
-        return self._tools.queues.next_expiry(first, self._clock.second)
+                purge.purge_facts()
 
     def encode_rows(self) -> None:
-        """The last step: what was changed becomes bytes, once for all the changes of a row."""
-        self._tools.codec.encode_pending()
+        """The last step: encode the changed rows, each once."""
+        self._tools.codec.encode_rows()
 
-    def _expire(self, partition_key: bytes, until: int) -> None:
-        """Emit what expires in a partition, second by second, as if each had been met on time."""
-        for second, data_keys in self._tools.queues.expiring(partition_key, until):
+    def _expire_until(self, partition_key: bytes, until: int) -> None:
+        """Emit what expires in a Cassandra partition, second by second."""
+        for second, data_keys in self._timers.pop_expired(partition_key, until):
             self._budget.check()
             self._expire_keys(partition_key, second, data_keys)
 
     def _expire_keys(self, partition_key: bytes, second: int, data_keys: Sequence[bytes]) -> None:
         source = Source(second * 1_000_000, _NO_HOST, "", 0, "expiry")
-        self._fold(Event(partition_key, source, Moment(second - 1, second))).expiry(data_keys)
+        self._partition_fold(Event(partition_key, source, NowInSeconds(second - 1, second))).expire_rows(data_keys)
 
-    def _fold(self, event: Event) -> PartitionFold:
-        return PartitionFold(self._tools, self._state(event.partition_key, event.moment.before), event)
+    def _partition_fold(self, event: Event) -> PartitionFold:
+        return PartitionFold(self._tools, self._state(event.partition_key, event.now.before), event)
 
     def _state(self, partition_key: bytes, second: int) -> PartitionState:
-        """The partition's state, first looked at as it was at a second."""
+        """The state of a Cassandra partition, which follows a changed schema first, as seen at a second."""
         state = self._partitions.get(partition_key)
         if state is None:
-            self._schema_change.reach(partition_key, second)
-            state = PartitionState(self._overlay, self._tools.codec, self._tools.queues, partition_key)
+            self._schema_change.migrate_partition(partition_key, second)
+            state = PartitionState(self._overlay, self._tools.codec, self._timers, partition_key)
             self._partitions[partition_key] = state
         return state
 
 
 def _columns_by_name(table: TableMetadata) -> dict[str, ColumnMetadata]:
-    """All columns that a stored row may hold: those dropped since, too."""
+    """All columns that a stored row may have, including dropped ones."""
     dropped = (dropped.column for dropped in table.dropped_columns.values())
     return {column.name: column for column in chain(dropped, table.static_columns, table.regular_columns)}

@@ -25,17 +25,17 @@ class _PartitionBacklog:
     """The unfolded records of one raw partition.
 
     non_heartbeats: how many of the records are not heartbeats.
-    due_ms: as Report's.
+    next_timer_ms: as Report's.
     folded_at: when the raw partition was last folded or was added.
     """
 
-    __slots__ = ("due_ms", "folded_at", "max_wait", "newest_ms", "non_heartbeats", "records")
+    __slots__ = ("folded_at", "max_wait", "newest_ms", "next_timer_ms", "non_heartbeats", "records")
 
     def __init__(self, folded_at: float, max_wait: float) -> None:
         self.records: list[RawRecord] = []
         self.non_heartbeats = 0
         self.newest_ms = 0
-        self.due_ms: int | None = _READY
+        self.next_timer_ms: int | None = _READY
         self.folded_at = folded_at
         self.max_wait = max_wait
 
@@ -47,7 +47,7 @@ class _PartitionBacklog:
 
     @property
     def is_due(self) -> bool:
-        return bool(self.records) and self.due_ms is not None and self.newest_ms >= self.due_ms
+        return bool(self.records) and self.next_timer_ms is not None and self.newest_ms >= self.next_timer_ms
 
 
 class RawBacklog:
@@ -88,7 +88,7 @@ class RawBacklog:
         """Fold the topic's raw partitions with their next message: the table's schemas have changed."""
         for raw_partition, backlog in self._backlogs.items():
             if raw_partition.topic == topic:
-                backlog.due_ms = _READY
+                backlog.next_timer_ms = _READY
 
     def active(self) -> list[RawPartition]:
         """The active raw partitions, the one folded longest ago first."""
@@ -119,7 +119,7 @@ class RawBacklog:
         backlog.records = backlog.records[len(records) :]
         backlog.non_heartbeats -= sum(not is_heartbeat(record.value) for record in records)
         backlog.folded_at = now
-        backlog.due_ms = _READY if report.versions else report.due_ms
+        backlog.next_timer_ms = _READY if report.versions else report.next_timer_ms
 
     def _by_age(self, raw_partitions: Iterable[RawPartition]) -> list[RawPartition]:
         return sorted(raw_partitions, key=lambda each: self._backlogs[each].folded_at)

@@ -11,13 +11,13 @@ from cdc_messages.tables import cluster_name, from_json
 from cdc_program.errors import CdcError, Code
 from materializer.exactly_once.processor import Processor
 from materializer.fold.chunk import fold_chunk
-from materializer.fold.next_timer import next_due_ms
+from materializer.fold.next_timer import next_timer_ms
 from materializer.output.change_messages import ChangeWriter, Target
 from materializer.output.dead_letters import DeadLetterWriter
 from materializer.output.large_messages import LargeMessages
 from materializer.records import TopicShape
 from materializer.rows.catalog import TableCatalog
-from materializer.rows.settings import DEFAULT_RULES, FoldRules
+from materializer.rows.settings import DEFAULT_FOLD_SETTINGS, FoldSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ class TableProcessor(Processor):
         self,
         shape: TopicShape,
         catalog: TableCatalog,
-        rules: FoldRules,
+        rules: FoldSettings,
         changes: ChangeWriter,
         dead_letters: DeadLetterWriter,
     ) -> None:
@@ -61,7 +61,7 @@ class TableProcessor(Processor):
         return self._dead_letters.messages(raw_partition, letters)
 
     def next_timer_ms(self, state: StateReader) -> int | None:
-        return next_due_ms(state, self._rules.reorder_ms)
+        return next_timer_ms(state, self._rules.reorder_ms)
 
 
 def table_processor(plan: BatchPlan, raw_topic: str) -> TableProcessor:
@@ -76,15 +76,15 @@ def table_processor(plan: BatchPlan, raw_topic: str) -> TableProcessor:
     settings = plan.materializer
     dead_letters = _dead_letter_writer(plan.kafka, raw_topic)
     large = LargeMessages(settings.on_large_message, topic_plan.max_message_bytes, dead_letters)
-    rules = fold_rules(settings)
+    rules = fold_settings(settings)
     return _table_processor(topic_plan, plan.kafka.topic_prefix, settings.tombstones, rules, large)
 
 
-def fold_rules(settings: MaterializerSettings) -> FoldRules:
+def fold_settings(settings: MaterializerSettings) -> FoldSettings:
     """The fold's settings. It stores the time often enough for everything that is compared with the time."""
     stalled_ms = int(settings.stalled_publisher_seconds * 1000)
     longest_ms = min(stalled_ms, int(settings.max_clock_jump_hours * 3_600_000)) // 2
-    return FoldRules(
+    return FoldSettings(
         reorder_ms=int(settings.reorder_seconds * 1000),
         purge_margin_seconds=settings.purge_margin_seconds,
         stalled_publisher_ms=stalled_ms,
@@ -92,7 +92,7 @@ def fold_rules(settings: MaterializerSettings) -> FoldRules:
         max_dead_letters=settings.max_dead_letters,
         max_changes=settings.chunk_max_changes,
         max_bytes=_ROWS_TO_MESSAGES * settings.chunk_max_bytes,
-        keep_time_ms=min(DEFAULT_RULES.keep_time_ms, longest_ms),
+        keep_time_ms=min(DEFAULT_FOLD_SETTINGS.keep_time_ms, longest_ms),
     )
 
 
@@ -111,7 +111,7 @@ def _table_processor(
     plan: TopicPlan,
     prefix: str,
     tombstones: bool,  # noqa: FBT001 - a cache's key
-    rules: FoldRules,
+    rules: FoldSettings,
     large: LargeMessages,
 ) -> TableProcessor:
     targets: dict[bytes, Target] = {}

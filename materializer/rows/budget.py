@@ -1,4 +1,7 @@
-"""How much one chunk may look at and change: neither memory nor a transaction grows with a partition's width."""
+"""The budget of one chunk: it limits the rows that the chunk reads and changes, and their bytes.
+
+So neither the memory nor the transaction of a chunk grows with the width of a Cassandra partition.
+"""
 
 from __future__ import annotations
 
@@ -8,50 +11,40 @@ from cassandra_storage.rows import Cell
 
 if TYPE_CHECKING:
     from cassandra_storage.rows import Row
-    from materializer.rows.settings import FoldRules
+    from materializer.rows.settings import FoldSettings
 
 
-class OverBudgetError(Exception):
-    """These records are too many for one chunk; the argument says how many of their updates were not."""
-
-
-class CutShortError(Exception):
-    """The chunk ends here. What it has done is whole, and the state says where the next one goes on."""
+class BudgetSpentError(Exception):
+    """The chunk must end here. Whatever was not done is in the stored continuation, in a timer or in the record."""
 
 
 class Budget:
-    """So many rows, and so many bytes of them. `can_cut` tells what is done once it is spent: end the chunk there, or
-    give it up, to fold fewer records. `applied` counts the updates that are done.
-    """
+    """A number of rows, and a number of bytes. `applied` counts the updates that are merged."""
 
-    __slots__ = ("_bytes", "_rules", "applied", "can_cut", "rows")
+    __slots__ = ("_bytes", "_settings", "applied", "rows")
 
-    def __init__(self, rules: FoldRules, *, can_cut: bool) -> None:
-        self._rules = rules
+    def __init__(self, settings: FoldSettings) -> None:
+        self._settings = settings
         self.applied = 0
-        self.renew(can_cut=can_cut)
+        self.renew()
 
-    def renew(self, *, can_cut: bool) -> None:
-        self.rows, self._bytes = self._rules.max_changes, self._rules.max_bytes
-        self.can_cut = can_cut
+    def renew(self) -> None:
+        """Start again with the full number of rows and bytes."""
+        self.rows, self._bytes = self._settings.max_changes, self._settings.max_bytes
 
     @property
     def is_spent(self) -> bool:
         return self.rows <= 0 or self._bytes <= 0
 
     def spend(self, size: int, rows: int = 1) -> None:
-        """For rows that are read or written, of so many bytes."""
+        """Count rows that are read or written, with this many bytes."""
         self.rows -= rows
         self._bytes -= size
 
     def check(self) -> None:
-        """End the chunk if this is spent: called where nothing is half done."""
+        """Raise BudgetSpentError if the budget is spent. Call it only where no change is half done."""
         if self.is_spent:
-            self.cut()
-
-    def cut(self) -> None:
-        """OverBudgetError or CutShortError."""
-        raise CutShortError if self.can_cut else OverBudgetError(self.applied)
+            raise BudgetSpentError
 
 
 def row_size(row: Row | None) -> int:

@@ -28,11 +28,10 @@ class KeyEncoders(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableCatalog:
-    """Every schema that the tables topic holds; the driver hands it to the tasks with each batch.
+    """Every schema in the tables topic; the driver gives it to the tasks with each batch.
 
-    `schemas` by (table id, digest); `newest` the digest of each table id's newest schema, the table ids in the order in
-    which the tables of these ids came to be; `topics` the change topic of each digest under which changes can be
-    published.
+    `schemas` by (table id, digest). `newest`: the digest of each table id's newest schema, with the table ids in the
+    order in which their tables were created. `topics`: the change topic of each digest whose changes can be published.
     """
 
     schemas: Mapping[tuple[bytes, bytes], TableMetadata]
@@ -41,7 +40,7 @@ class TableCatalog:
     _encoders: dict[bytes, KeyEncoders] = field(default_factory=dict, repr=False, compare=False)
 
     def schema(self, table_id: bytes, digest: bytes) -> TableMetadata:
-        """CdcError(SCHEMA_UNKNOWN) where the topic does not hold it."""
+        """CdcError(SCHEMA_UNKNOWN) if the tables topic does not have it."""
         table = self.schemas.get((table_id, digest))
         if table is None:
             raise CdcError(
@@ -52,7 +51,7 @@ class TableCatalog:
         return table
 
     def key_encoders(self, table_id: bytes, digest: bytes) -> KeyEncoders:
-        """What makes the state's keys of clusterings and of bounds under a schema."""
+        """The encoders of a schema's clusterings and bounds in the state's keys."""
         found = self._encoders.get(digest)
         if found is None:
             clustering = self.schema(table_id, digest).clustering
@@ -60,15 +59,15 @@ class TableCatalog:
         return found
 
     def newest_of(self, table_id: bytes) -> tuple[bytes, TableMetadata]:
-        """The digest and the schema that messages of this table are published with."""
+        """The digest and the schema with which changes of this table are published."""
         digest = self.newest.get(table_id, b"")
         return digest, self.schema(table_id, digest)
 
     def as_of(self, schema: SchemaId) -> TableCatalog:
-        """With this schema as its table's newest."""
+        """This catalog with the schema as its table's newest."""
         return replace(self, newest={**self.newest, schema.table_id: schema.digest})
 
     def is_newer(self, table_id: bytes, than: bytes) -> bool:
-        """Whether the table of the id took the place of the other one, under the same name."""
+        """Whether the table of this id was created after that of the other id, under the same name."""
         order = list(self.newest)
         return table_id in order and (than not in order or order.index(table_id) > order.index(than))

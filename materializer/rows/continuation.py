@@ -1,8 +1,8 @@
-"""What is under way in a partition: work on more rows than one chunk takes is kept in the state between chunks.
+"""The continuation: work in one Cassandra partition that is too much for one chunk, stored between chunks.
 
-There is at most one in a raw partition, and while it is there nothing else of the raw partition is folded. The record
-that it belongs to is taken when it is finished, not before: until then the group's offset stays in front of it, so that
-whoever goes on after a crash is given it again.
+A raw partition has at most one. While it is stored, nothing else of the raw partition is folded. The record that it
+belongs to counts as folded only when the continuation is finished: until then the committed offset stays before the
+record, so that a task that starts after a crash reads the record again.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from cassandra_storage.deletion import DeletionTime
 from cdc_messages.changes import Source
 from materializer.rows.catalog import SchemaId
-from materializer.rows.expiry import Moment
+from materializer.rows.expiry import NowInSeconds
 from materializer.rows.format_version import VERSION_BYTE, check_version
-from materializer.rows.keys import UNFINISHED
+from materializer.rows.keys import CONTINUATION
 
 if TYPE_CHECKING:
     from materializer.rows.overlay import Overlay
 
 
-class Reach(NamedTuple):
-    """The rows with clustering keys in [first, last), None for the end, that a `static` row's change, a `range`
-    deletion or a `partition` deletion is about.
+class FanOut(NamedTuple):
+    """A change that affects all rows with clustering keys in [first, last); `last` None is the partition's end.
+
+    It is a change of the `static` row, a `range` deletion or a `partition` deletion.
     """
 
     kind: Literal["static", "range", "partition"]
@@ -32,27 +33,28 @@ class Reach(NamedTuple):
     deletion: DeletionTime | None = None
 
 
-class Fanout(NamedTuple):
-    """A write or a second's expiry that is done but for what lies at `at` (section and what follows) and behind it.
+class FanOutContinuation(NamedTuple):
+    """A write, or the expiry of one second, that is done up to `at` (section and what follows it in the key).
 
-    static_before: the static row from before, as it is stored; empty if there was none. visible_before: how many rows
-    were visible. is_record: it is finished with the record that is folded, which is then taken.
+    static_before: the stored static row from before the change; empty if there was none. visible_before: how many rows
+    were visible before the change. completes_record: the record that is being folded is done when this is.
     """
 
     partition_key: bytes
     schema: SchemaId
-    reach: Reach
+    fan_out: FanOut
     at: bytes
     source: Source
-    moment: Moment
+    now: NowInSeconds
     static_before: bytes
     visible_before: int
-    is_record: bool
+    completes_record: bool
 
 
-class SchemaMove(NamedTuple):
-    """A partition on its way from the schema `shown` to another, as seen at `now` (s), done but for what lies at `at`
-    and behind it; `visible` rows are so far.
+class SchemaContinuation(NamedTuple):
+    """A Cassandra partition that is being brought from the schema `shown` to `schema`, as seen at the second `now`.
+
+    It is done up to `at` (section and what follows it in the key); `visible` rows have been found so far.
     """
 
     partition_key: bytes
@@ -63,36 +65,36 @@ class SchemaMove(NamedTuple):
     visible: int = 0
 
 
-Unfinished: TypeAlias = Fanout | SchemaMove
+Continuation: TypeAlias = FanOutContinuation | SchemaContinuation
 
 
-def read_unfinished(overlay: Overlay) -> Unfinished | None:
-    value = overlay.get(UNFINISHED)
+def read_continuation(overlay: Overlay) -> Continuation | None:
+    value = overlay.get(CONTINUATION)
     if value is None:
         return None
     check_version(value)
     kind, *fields = json.loads(value[1:], object_hook=lambda found: bytes.fromhex(found["hex"]))
     if kind == "schema":
         partition_key, schema, shown, *rest = fields
-        return SchemaMove(partition_key, SchemaId(*schema), SchemaId(*shown), *rest)
-    partition_key, schema, reach, at, source, moment, *rest = fields
-    reached, first, last, deletion = reach
-    return Fanout(
+        return SchemaContinuation(partition_key, SchemaId(*schema), SchemaId(*shown), *rest)
+    partition_key, schema, fan_out, at, source, now, *rest = fields
+    change, first, last, deletion = fan_out
+    return FanOutContinuation(
         partition_key,
         SchemaId(*schema),
-        Reach(reached, first, last, None if deletion is None else DeletionTime(*deletion)),
+        FanOut(change, first, last, None if deletion is None else DeletionTime(*deletion)),
         at,
         Source(*source),
-        Moment(*moment),
+        NowInSeconds(*now),
         *rest,
     )
 
 
-def put_unfinished(overlay: Overlay, unfinished: Unfinished | None) -> None:
-    """None: nothing is unfinished any more."""
-    if unfinished is None:
-        overlay.put(UNFINISHED, None)
-        return
-    kind = "schema" if isinstance(unfinished, SchemaMove) else "fan-out"
-    text = json.dumps([kind, *unfinished], default=lambda value: {"hex": value.hex()}, separators=(",", ":"))
-    overlay.put(UNFINISHED, VERSION_BYTE + text.encode())
+def store_continuation(overlay: Overlay, continuation: Continuation) -> None:
+    kind = "schema" if isinstance(continuation, SchemaContinuation) else "fan-out"
+    text = json.dumps([kind, *continuation], default=lambda value: {"hex": value.hex()}, separators=(",", ":"))
+    overlay.put(CONTINUATION, VERSION_BYTE + text.encode())
+
+
+def delete_continuation(overlay: Overlay) -> None:
+    overlay.put(CONTINUATION, None)

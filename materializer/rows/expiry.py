@@ -1,4 +1,7 @@
-"""When something in a row expires, and since when it is dead: purging (org.apache.cassandra.db.DeletionPurger)."""
+"""When the content of a row expires, since when it is dead, and what is left of it after a purge.
+
+Purging follows org.apache.cassandra.db.DeletionPurger.
+"""
 
 from __future__ import annotations
 
@@ -16,30 +19,33 @@ if TYPE_CHECKING:
 _MICROS = 1_000_000
 
 
-class Moment(NamedTuple):
-    """The seconds since the epoch at which what was and what will be are looked at: the same for a write."""
+class NowInSeconds(NamedTuple):
+    """Cassandra's nowInSec, at which it is decided what has expired: for the row before a change and for the row after.
+
+    Seconds since the epoch. Both are the same for a write.
+    """
 
     before: int
     after: int
 
 
-class RowTimes(NamedTuple):
-    """Seconds since the epoch, None for never.
+class RowTimers(NamedTuple):
+    """Seconds since the epoch; None is no timer.
 
-    expires: when the first of what is live expires. dead_since: since when the oldest of what is dead has been so:
-    the second that its purge counts from (`purge_second`).
+    expires: when the first live cell, or the row's own liveness, expires. dead_since: since when the oldest tombstone
+    or expired cell is dead (`purge_second`).
     """
 
     expires: int | None = None
     dead_since: int | None = None
 
 
-NEVER = RowTimes()
+NO_TIMERS = RowTimers()
 
 
 def purge_second(timestamp: int, local_deletion_time: int) -> int:
-    """The second from which gc_grace counts for a tombstone: when it was made or, where the client's timestamp (µs) is
-    of a later time, that: until then writes that it shadows may come about.
+    """The second from which gc_grace counts for a tombstone: when it was made or, if that is later, the client's
+    timestamp (µs). Writes that the tombstone shadows may be made until then.
     """
     return max(local_deletion_time, -(-timestamp // _MICROS), 0)
 
@@ -49,10 +55,10 @@ def deletion_second(deletion: DeletionTime) -> int | None:
     return None if deletion.is_live else purge_second(*deletion)
 
 
-def row_times(row: Row | None, now: int) -> RowTimes:
-    """The times of a row, or static row, as it is at `now` (s)."""
+def row_timers(row: Row | None, now: int) -> RowTimers:
+    """The timers of a row, or static row, as it is at `now` (s)."""
     if row is None:
-        return NEVER
+        return NO_TIMERS
     mortal = [row.liveness] if row.liveness.ttl else []
     deletions = [row.deletion.time]
     cells: list[Cell] = []
@@ -65,18 +71,18 @@ def row_times(row: Row | None, now: int) -> RowTimes:
             cells += [cell for cell in data.cells if cell.local_deletion_time != NO_DELETION_TIME]
     dead = [purge_second(*deletion) for deletion in deletions if deletion != LIVE]
     if not (dead or cells or mortal):
-        return NEVER
+        return NO_TIMERS
     expires = []
     for each, timestamp, end in _ends(mortal, cells):
         if each.is_live(now):
             expires.append(end)
         else:
             dead.append(purge_second(timestamp, end))
-    return RowTimes(min(expires, default=None), min(dead, default=None))
+    return RowTimers(min(expires, default=None), min(dead, default=None))
 
 
 def _ends(mortal: list[LivenessInfo], cells: list[Cell]) -> Iterator[tuple[LivenessInfo | Cell, int, int]]:
-    """What ends, its write timestamp and its end (s)."""
+    """What expires, its write timestamp and the second at which it expires."""
     for liveness in mortal:
         yield liveness, liveness.timestamp, liveness.local_expiration_time
     for cell in cells:

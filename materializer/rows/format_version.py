@@ -1,15 +1,15 @@
-"""The format version with which every value of a state begins; a reader takes its own and the one before."""
+"""The format version that every value of a state begins with. A build reads its own version and the one before."""
 
 from __future__ import annotations
 
 from cdc_program.errors import CdcError, Code
 
-FORMAT_VERSION = 1  # it has none before it
+FORMAT_VERSION = 1  # there is none before it
 VERSION_BYTE = bytes([FORMAT_VERSION])
 
 
 def check_version(value: bytes) -> None:
-    """CdcError(STATE_FORMAT) for a value of a newer build."""
+    """Raise CdcError(STATE_FORMAT) for a value of a newer build."""
     if value[:1] != VERSION_BYTE:
         raise CdcError(
             Code.STATE_FORMAT,

@@ -1,9 +1,11 @@
-"""A state as a chunk sees it: what is stored, and over it what the chunk has written so far."""
+"""The state as one chunk sees it: the committed state, and over it the chunk's own writes."""
 
 from __future__ import annotations
 
 import bisect
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+from cassandra_storage.rows import Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,36 +27,79 @@ class StateReader(Protocol):
         ...
 
 
-class Overlay:
-    """Reads through to `reader`, keeps writes in `writes` (None deletes): the content of the chunk's changelog."""
+class StoredRow(NamedTuple):
+    """A merged row and the number of changes that have been emitted for it."""
 
-    __slots__ = ("_fetched", "_in_order", "_reader", "writes")
+    row: Row
+    row_sequence: int
+
+
+# The value of a row: as it is stored, or, of a row that this chunk has changed, before it is encoded.
+RowValue: TypeAlias = bytes | StoredRow
+
+
+class Overlay:
+    """Reads through to the committed state and keeps the chunk's writes, which become its changelog.
+
+    Changed rows are kept as StoredRow and encoded once, when the chunk ends (RowCodec.encode_rows): a row may change
+    many times in a chunk. Read regular rows with `get_row` and `scan_rows`, everything except them with `get` and
+    `scan`.
+    """
+
+    __slots__ = ("_fetched", "_in_order", "_reader", "_writes")
 
     def __init__(self, reader: StateReader) -> None:
         self._reader = reader
         self._fetched: dict[bytes, bytes | None] = {}
-        self._in_order: list[bytes] | None = None  # the keys of `writes`, once there was a scan
-        self.writes: dict[bytes, bytes | None] = {}
+        self._in_order: list[bytes] | None = None  # the keys of `_writes`, once there was a scan
+        self._writes: dict[bytes, RowValue | None] = {}
+
+    @property
+    def has_writes(self) -> bool:
+        return bool(self._writes)
+
+    @property
+    def writes(self) -> dict[bytes, bytes | None]:
+        """The chunk's writes (None deletes), once its rows are encoded."""
+        return {key: _stored(value) for key, value in self._writes.items()}
+
+    def changed_rows(self) -> list[tuple[bytes, StoredRow]]:
+        """The rows that are not encoded yet."""
+        return [(key, value) for key, value in self._writes.items() if isinstance(value, StoredRow)]
 
     def prefetch(self, keys: set[bytes]) -> None:
-        """Read many keys at once, in their order, which RocksDB likes best."""
+        """Read many keys at once, in their order: RocksDB reads fastest that way."""
         wanted = sorted(keys)
         self._fetched.update(zip(wanted, self._reader.get_many(wanted), strict=True))
 
     def get(self, key: bytes) -> bytes | None:
-        if key in self.writes:
-            return self.writes[key]
+        return _stored(self.get_row(key))
+
+    def get_row(self, key: bytes) -> RowValue | None:
+        """As `get`, for the key of a regular row."""
+        if key in self._writes:
+            return self._writes[key]
         if key not in self._fetched:
             self._fetched[key] = self._reader.get(key)
         return self._fetched[key]
 
     def put(self, key: bytes, value: bytes | None) -> None:
-        if self._in_order is not None and key not in self.writes:
+        self.put_row(key, value)
+
+    def put_row(self, key: bytes, value: RowValue | None) -> None:
+        """As `put`, for the key of a regular row."""
+        if self._in_order is not None and key not in self._writes:
             bisect.insort(self._in_order, key)
-        self.writes[key] = value
+        self._writes[key] = value
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """As StateReader.scan, with this chunk's writes; they may go on while the scan is read."""
+        """As StateReader.scan, with this chunk's writes; more may be written while the scan is read."""
+        for key, value in self.scan_rows(start, end):
+            assert isinstance(value, bytes)
+            yield key, value
+
+    def scan_rows(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, RowValue]]:
+        """As `scan`, where regular rows may be among the keys."""
         written = self._written_between(start, end)
         position = 0
         for key, value in self._reader.scan(start, end):
@@ -63,7 +108,7 @@ class Overlay:
                 position += 1
             if position < len(written) and written[position] == key:
                 position += 1
-            if key in self.writes:
+            if key in self._writes:
                 yield from self._written(key)
             else:
                 yield key, value
@@ -72,19 +117,24 @@ class Overlay:
 
     def last(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         """The last of the pairs of `scan`."""
-        stored = next((pair for pair in self._reader.scan_back(start, end) if pair[0] not in self.writes), None)
+        committed = next((pair for pair in self._reader.scan_back(start, end) if pair[0] not in self._writes), None)
         for key in reversed(self._written_between(start, end)):
-            value = self.writes[key]
+            value = _stored(self._writes[key])
             if value is not None:
-                return stored if stored is not None and stored[0] > key else (key, value)
-        return stored
+                return committed if committed is not None and committed[0] > key else (key, value)
+        return committed
 
     def _written_between(self, start: bytes, end: bytes) -> list[bytes]:
         if self._in_order is None:
-            self._in_order = sorted(self.writes)
+            self._in_order = sorted(self._writes)
         return self._in_order[bisect.bisect_left(self._in_order, start) : bisect.bisect_left(self._in_order, end)]
 
-    def _written(self, key: bytes) -> Iterator[tuple[bytes, bytes]]:
-        value = self.writes[key]
+    def _written(self, key: bytes) -> Iterator[tuple[bytes, RowValue]]:
+        value = self._writes[key]
         if value is not None:
             yield key, value
+
+
+def _stored(value: RowValue | None) -> bytes | None:
+    assert not isinstance(value, StoredRow), "a regular row that is not encoded yet"
+    return value

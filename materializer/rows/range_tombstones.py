@@ -1,4 +1,4 @@
-"""The range tombstones of one partition as they are stored: each is read where it is needed, for there may be many."""
+"""The stored range tombstones of one Cassandra partition. Each is read where it is needed: there may be many."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from materializer.rows.overlay import Overlay
-    from materializer.rows.timers import Queues
+    from materializer.rows.timers import Timers
 
 _RANGE = struct.Struct(">Bqq")
 
@@ -30,13 +30,13 @@ class _Stretch(NamedTuple):
 
 
 class PartitionRanges:
-    """Disjoint pieces in clustering order; the partition's facts say whether there are any."""
+    """Disjoint pieces in clustering order. The partition's facts say whether there are any."""
 
-    __slots__ = ("_end", "_overlay", "_queues", "_start", "_stretch")
+    __slots__ = ("_end", "_overlay", "_start", "_stretch", "_timers")
 
-    def __init__(self, overlay: Overlay, queues: Queues, prefix: bytes) -> None:
+    def __init__(self, overlay: Overlay, timers: Timers, prefix: bytes) -> None:
         self._overlay = overlay
-        self._queues = queues
+        self._timers = timers
         self._start = prefix + RANGES_SECTION
         self._end = prefix + STATIC_SECTION
         self._stretch: _Stretch | None = None
@@ -49,7 +49,7 @@ class PartitionRanges:
         return next(iter(self), None) is None
 
     def pieces(self, first: bytes) -> Iterator[DeletedRange]:
-        """The pieces that begin at a clustering key or behind it; they may be dropped meanwhile."""
+        """The pieces that begin at a clustering key or after it; they may be dropped while this is read."""
         for key, value in self._overlay.scan(self._start + first, self._end):
             yield decode_range(key[len(self._start) :], value)
 
@@ -66,7 +66,7 @@ class PartitionRanges:
 
     def add(self, new: DeletedRange, most: int) -> tuple[bytes, int]:
         """Add as much of a range tombstone, from its beginning on, as touches at most `most` pieces (at least two) and
-        the next: where the rest begins, and how many it touched. Part by part it becomes what it would have at once.
+        the next: where the rest begins, and how many it touched. Adding it in parts gives the same pieces as at once.
         """
         touched = list(islice(self._touching(new), most + 1))
         if len(touched) > most:
@@ -115,7 +115,7 @@ class PartitionRanges:
         self._overlay.put(key, value)
         self._stretch = None
         seconds = (None if piece is None else deletion_second(piece.deletion) for piece in (before, after))
-        self._queues.move_purge(key, *seconds)
+        self._timers.update_purge_timer(key, *seconds)
 
 
 def encode_range(piece: DeletedRange) -> bytes:

@@ -1,4 +1,4 @@
-"""The range tombstones of one partition as disjoint pieces (org.apache.cassandra.db.RangeTombstoneList)."""
+"""The range tombstones of one Cassandra partition as disjoint pieces (org.apache.cassandra.db.RangeTombstoneList)."""
 
 from __future__ import annotations
 

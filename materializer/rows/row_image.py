@@ -1,4 +1,4 @@
-"""What `SELECT` shows of a merged row at a moment."""
+"""What `SELECT` shows of a merged row at a given second."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RowImager:
-    """Makes the images of one table's rows, with the columns of one schema: `names`, its keys' apart."""
+    """Makes the images of one table's rows, with the columns of one schema: `names`, without its key columns."""
 
     __slots__ = ("_dropped", "_hidden", "_is_counter", "_is_static_compact", "names")
 

@@ -1,20 +1,20 @@
-"""The settings that the fold goes by."""
+"""The settings of the fold."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-PURGED_PER_CHUNK = 10_000  # as many as a chunk has rows: the rest waits for the next one
+PURGED_PER_CHUNK = 10_000  # entries that one chunk purges at most; the rest waits for the next chunk
 
 
-class FoldRules(NamedTuple):
-    """reorder_ms: how long, by the brokers' clock, a write waits for those that belong before it.
+class FoldSettings(NamedTuple):
+    """reorder_ms: how long, by the brokers' clock, a write waits in the reorder buffer for earlier writes.
     purge_margin_seconds: how much longer than gc_grace_seconds a tombstone is kept.
-    stalled_publisher_ms: a publisher unheard of for longer is reported. forgotten_publishers: those that will not come
-    back.
-    max_dead_letters: as many raw messages of a raw partition may lack at a time.
-    keep_time_ms: a chunk that changes nothing else stores the time once it has moved on by so much.
-    max_changes, max_bytes: how many rows, and how many bytes of them, one chunk looks at or changes at most, about.
+    stalled_publisher_ms: a publisher that has sent nothing for longer is reported as stalled.
+    forgotten_publishers: the host ids of publishers that will not come back.
+    keep_time_ms: a chunk without other changes stores the time once it has advanced by this much.
+    max_dead_letters: how many unreadable raw messages a raw partition may have at a time.
+    max_changes, max_bytes: about how many rows, and how many bytes of rows, one chunk reads or changes at most.
     """
 
     reorder_ms: int = 0
@@ -28,4 +28,4 @@ class FoldRules(NamedTuple):
     max_bytes: int = 64 * 1024 * 1024
 
 
-DEFAULT_RULES = FoldRules()
+DEFAULT_FOLD_SETTINGS = FoldSettings()

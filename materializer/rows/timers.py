@@ -1,4 +1,4 @@
-"""The queues of what expires and of what may be purged: for everything that has such a time one entry in each."""
+"""The timers of a state: expiry timers and purge timers. What has such a time has one timer of each kind."""
 
 from __future__ import annotations
 
@@ -7,96 +7,105 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from materializer.rows.keys import EXPIRY, PURGE, queue_key, split_data_key, split_queue_key
+from materializer.rows.budget import BudgetSpentError
+from materializer.rows.keys import EXPIRY, PURGE, split_data_key, split_timer_key, timer_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from materializer.rows.budget import Budget
-    from materializer.rows.expiry import RowTimes
+    from materializer.rows.expiry import RowTimers
     from materializer.rows.overlay import Overlay
 
 
-class Queues:
-    """The queues as a chunk whose clock goes from the second `start` to `end` reads and changes them; what expires by
-    then is in memory.
+class Timers:
+    """The timers as one chunk reads and changes them.
+
+    A chunk either loads all expiry timers of its time (`load_expiring`, then `pop_expired`) or reads the stored ones
+    second by second (`next_expiry_second`, `expiring_at`, `delete_expiry_timers`).
     """
 
-    __slots__ = ("_due", "_end", "_overlay")
+    __slots__ = ("_expiring", "_loaded_until", "_overlay")
 
-    def __init__(self, overlay: Overlay, start: int, end: int, budget: Budget | None = None) -> None:
+    def __init__(self, overlay: Overlay) -> None:
         self._overlay = overlay
-        self._end = end
-        self._due: defaultdict[bytes, list[tuple[int, bytes]]] = defaultdict(list)
-        # What expired before `start` has been dealt with: the scan need not pass over what is deleted there.
-        for number, (key, _) in enumerate(overlay.scan(queue_key(EXPIRY, start, b""), queue_key(EXPIRY, end + 1, b""))):
-            if budget is not None and number >= budget.rows:
-                budget.cut()
-            self._push(*split_queue_key(key))
+        self._loaded_until = -1
+        self._expiring: defaultdict[bytes, list[tuple[int, bytes]]] = defaultdict(list)
 
-    def move(self, key: bytes, before: RowTimes, after: RowTimes) -> None:
-        """The row or static row at `key` had and has these times."""
+    def load_expiring(self, first: int, last: int, budget: Budget) -> None:
+        """Load the expiry timers of the seconds `first` to `last`; BudgetSpentError if they are too many.
+
+        Start at the chunk's first second: earlier timers are done, and the scan need not skip their deleted keys.
+        """
+        self._loaded_until = last
+        stored = self._overlay.scan(timer_key(EXPIRY, first, b""), timer_key(EXPIRY, last + 1, b""))
+        for number, (key, _) in enumerate(stored):
+            if number >= budget.rows:
+                raise BudgetSpentError
+            self._push(*split_timer_key(key))
+
+    def update_timers(self, key: bytes, before: RowTimers, after: RowTimers) -> None:
+        """Replace the timers of the row or static row at `key`."""
         if before.expires != after.expires:
             self._replace(EXPIRY, key, before.expires, after.expires)
-            if after.expires is not None and after.expires <= self._end:
+            if after.expires is not None and after.expires <= self._loaded_until:
                 self._push(after.expires, key)
-        self.move_purge(key, before.dead_since, after.dead_since)
+        self.update_purge_timer(key, before.dead_since, after.dead_since)
 
-    def move_purge(self, key: bytes, before: int | None, after: int | None) -> None:
-        """What is at `key` has been dead since `after`; the queue knows it as since `before`."""
+    def update_purge_timer(self, key: bytes, before: int | None, after: int | None) -> None:
+        """Replace the purge timer of what is at `key`: it has been dead since the second `after`, not `before`."""
         if before != after:
             self._replace(PURGE, key, before, after)
 
-    def expiring(self, partition_key: bytes, until: int) -> Iterator[tuple[int, list[bytes]]]:
-        """Take what expires in a partition up to the second `until` from the queue: (second, data keys), in order.
+    def pop_expired(self, partition_key: bytes, until: int) -> Iterator[tuple[int, list[bytes]]]:
+        """Delete the loaded timers of a Cassandra partition up to the second `until`: (second, data keys), in order.
 
-        What is queued while this is read, for a second within it, comes too.
+        A timer that is set while this is read comes too, if its second is in that time.
         """
-        due = self._due.get(partition_key)
-        while due and due[0][0] <= until:
-            second = due[0][0]
+        expiring = self._expiring.get(partition_key)
+        while expiring and expiring[0][0] <= until:
+            second = expiring[0][0]
             keys: list[bytes] = []
-            while due and due[0][0] == second:
-                key = heappop(due)[1]
-                self._overlay.put(queue_key(EXPIRY, second, key), None)
+            while expiring and expiring[0][0] == second:
+                key = heappop(expiring)[1]
+                self._overlay.put(timer_key(EXPIRY, second, key), None)
                 if not keys or keys[-1] != key:
                     keys.append(key)
             yield second, keys
 
     def expiring_at(self, second: int) -> Iterator[bytes]:
-        """What expires at a second, in the stored queue: data keys, in order; what goes meanwhile does not come."""
-        for key, _ in self._overlay.scan(queue_key(EXPIRY, second, b""), queue_key(EXPIRY, second + 1, b"")):
-            yield split_queue_key(key)[1]
+        """The data keys with a stored expiry timer at a second, in order, without timers deleted while this is read."""
+        for key, _ in self._overlay.scan(timer_key(EXPIRY, second, b""), timer_key(EXPIRY, second + 1, b"")):
+            yield split_timer_key(key)[1]
 
-    def take(self, second: int, data_keys: Iterable[bytes]) -> None:
-        """Take what expires at a second from the stored queue."""
+    def delete_expiry_timers(self, second: int, data_keys: Iterable[bytes]) -> None:
         for data_key in data_keys:
-            self._overlay.put(queue_key(EXPIRY, second, data_key), None)
+            self._overlay.put(timer_key(EXPIRY, second, data_key), None)
 
-    def next_expiry(self, first: int, last: int) -> int | None:
-        """The first second between these two at which something in the stored queue expires."""
-        found = next(self._overlay.scan(queue_key(EXPIRY, first, b""), queue_key(EXPIRY, last + 1, b"")), None)
-        return None if found is None else split_queue_key(found[0])[0]
+    def next_expiry_second(self, first: int, last: int) -> int | None:
+        """The first second from `first` to `last` with a stored expiry timer."""
+        found = next(self._overlay.scan(timer_key(EXPIRY, first, b""), timer_key(EXPIRY, last + 1, b"")), None)
+        return None if found is None else split_timer_key(found[0])[0]
 
     def expiring_partitions(self) -> list[bytes]:
-        """The partitions in which something expires up to the end of the chunk."""
-        return [partition_key for partition_key, due in self._due.items() if due]
+        """The keys of the Cassandra partitions with loaded expiry timers."""
+        return [partition_key for partition_key, expiring in self._expiring.items() if expiring]
 
     def purgeable(self, before: int, count: int) -> list[tuple[bytes, bytes]]:
-        """(key of the entry, data key) of what has been dead since a second before `before`, the oldest first."""
-        scan = self._overlay.scan(PURGE, queue_key(PURGE, max(before, 0), b""))
-        return [(key, split_queue_key(key)[1]) for key, _ in islice(scan, count)]
+        """(timer key, data key) of what has been dead since a second before `before`: the oldest `count`."""
+        scan = self._overlay.scan(PURGE, timer_key(PURGE, max(before, 0), b""))
+        return [(key, split_timer_key(key)[1]) for key, _ in islice(scan, count)]
 
-    def dead_before(self, before: int) -> int | None:
-        """Since when the oldest of what is dead since a second before `before` has been so; None if nothing is."""
-        first = next(self._overlay.scan(PURGE, queue_key(PURGE, max(before, 0), b"")), None)
-        return None if first is None else split_queue_key(first[0])[0]
+    def oldest_dead_second(self, before: int) -> int | None:
+        """The second of the oldest purge timer, if it is before `before`."""
+        first = next(self._overlay.scan(PURGE, timer_key(PURGE, max(before, 0), b"")), None)
+        return None if first is None else split_timer_key(first[0])[0]
 
     def _push(self, second: int, key: bytes) -> None:
-        heappush(self._due[split_data_key(key)[0]], (second, key))
+        heappush(self._expiring[split_data_key(key)[0]], (second, key))
 
-    def _replace(self, queue: bytes, key: bytes, before: int | None, after: int | None) -> None:
+    def _replace(self, kind: bytes, key: bytes, before: int | None, after: int | None) -> None:
         if before is not None:
-            self._overlay.put(queue_key(queue, before, key), None)
+            self._overlay.put(timer_key(kind, before, key), None)
         if after is not None:
-            self._overlay.put(queue_key(queue, after, key), b"")
+            self._overlay.put(timer_key(kind, after, key), b"")

@@ -36,7 +36,7 @@ NAMES = (
     "a range deletion skips a row",
     "a partition deletion keeps its statics",
     "reversed order is ignored",
-    "expiry is not told",
+    "expiry is not emitted",
 )
 
 

@@ -84,7 +84,7 @@ class ReshardedPartition:
         sources = {(each.record.key, each.record.value, each.record.offset): each.source for each in found}
         placed = (
             (sources.get((each.key, each.value or b"", each.offset), self._raw_partition), each)
-            for each in result.letters
+            for each in result.dead_letters
         )
         return chain(
             processor.change_messages(result.changes),

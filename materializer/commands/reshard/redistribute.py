@@ -11,33 +11,33 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_messages.raw import RawMessage, encode
 from cdc_messages.topics import partition_for
-from materializer.fold.publishers import HostClock, decode_host, encode_host
+from materializer.fold.publishers import PublisherWatermark, decode_watermark, encode_watermark
 from materializer.fold.schema_change import read_shown
 from materializer.records import RawRecord
 from materializer.rows.keys import (
     CLOCK,
+    CONTINUATION,
     EVOLVED,
     EXPIRY,
     FLOOR,
-    HELD,
-    HELD_QUEUE,
-    HOST,
-    HOST_END,
     INCOMPLETE,
     NOW,
     PARTITION,
+    PUBLISHER,
+    PUBLISHER_END,
     PURGE,
+    REORDER,
+    REORDER_TIMER,
     ROWS_SECTION,
     SCHEMA,
     SHOWN,
     STATIC_SECTION,
-    UNFINISHED,
     schema_key,
     split_data_key,
-    split_queue_key,
+    split_timer_key,
 )
 from materializer.rows.overlay import Overlay
-from materializer.rows.partition_state import renumbered
+from materializer.rows.row_codec import renumbered
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -70,7 +70,7 @@ class StateFacts(NamedTuple):
     floor: int
     shown: bytes | None
     table_id: bytes | None
-    publishers: Mapping[bytes, HostClock]
+    publishers: Mapping[bytes, PublisherWatermark]
     schemas: Mapping[int, bytes]
 
 
@@ -95,7 +95,7 @@ def make_tick(table_id: bytes, now_ms: int) -> RawRecord:
 
 def is_settled(reader: StateReader) -> bool:
     """Whether nothing is unfinished, and all rows are shown with one schema."""
-    return reader.get(UNFINISHED) is None and len(read_shown(Overlay(reader))) <= 1
+    return reader.get(CONTINUATION) is None and len(read_shown(Overlay(reader))) <= 1
 
 
 def read_facts(reader: StateReader) -> StateFacts:
@@ -107,7 +107,7 @@ def read_facts(reader: StateReader) -> StateFacts:
         _number(reader.get(FLOOR)),
         reader.get(SHOWN),
         shown[-1].schema.table_id if shown else None,
-        {key[1:]: decode_host(value) for key, value in reader.scan(HOST, HOST_END)},
+        {key[1:]: decode_watermark(value) for key, value in reader.scan(PUBLISHER, PUBLISHER_END)},
         {int.from_bytes(key[1:], "big"): value for key, value in reader.scan(SCHEMA, _SCHEMA_END)},
     )
 
@@ -130,7 +130,7 @@ def plan_redistribution(states: Sequence[StateFacts], target_count: int, times: 
     for publisher in {publisher for facts in states for publisher in facts.publishers}:
         # A publisher's watermark holds for a state's own keys only. The next heartbeat gives the target its own.
         heard_ms = max(facts.publishers[publisher].heard_ms for facts in states if publisher in facts.publishers)
-        initial[HOST + publisher] = encode_host(HostClock(heard_ms))
+        initial[PUBLISHER + publisher] = encode_watermark(PublisherWatermark(heard_ms))
     return Redistribution(target_count, times, initial, schema_numbers)
 
 
@@ -140,7 +140,7 @@ def redistribute(
     """A state's entries for these targets: (target, key, value), in the order of the keys."""
     for key, value in reader.scan(_FIRST, _END):
         kind = key[:1]
-        if kind in (_FACTS, HOST, SCHEMA):
+        if kind in (_FACTS, PUBLISHER, SCHEMA):
             continue
         partition_key = _partition_key(kind, key)
         if kind == PARTITION and split_data_key(key)[1] in (STATIC_SECTION, ROWS_SECTION):
@@ -155,10 +155,10 @@ def redistribute(
 def _partition_key(kind: bytes, key: bytes) -> bytes:
     """The partition key of the Cassandra partition that an entry of a state belongs to."""
     if kind in (EXPIRY, PURGE):
-        return split_data_key(split_queue_key(key)[1])[0]
-    if kind == HELD_QUEUE:
-        key = HELD + split_queue_key(key)[1]
-    elif kind not in (PARTITION, HELD, INCOMPLETE):
+        return split_data_key(split_timer_key(key)[1])[0]
+    if kind == REORDER_TIMER:
+        key = REORDER + split_timer_key(key)[1]
+    elif kind not in (PARTITION, REORDER, INCOMPLETE):
         raise ValueError("unfinished" if kind == EVOLVED else f"entries of the kind {kind!r} belong nowhere")
     return split_data_key(key)[0]
 

@@ -1,7 +1,6 @@
-"""What `SELECT` shows of a table, worked out anew from the list of all its writes: slow, and without any state.
+"""What `SELECT` shows of a table, computed each time from the list of all its writes: slow, and without any state.
 
-Written from Cassandra's rules and not from the materializer's code: no merging, no byte-comparable keys, no images that
-are carried on.
+It follows Cassandra's rules and not the materializer's code: no merging, no byte-comparable keys, no stored images.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ class BruteModel:
         )
 
     def compare(self, clustering: Clustering, bound: Sequence[bytes | None]) -> int:
-        """-1, 0, 1: before the bound's values, beginning with them, behind them."""
+        """-1, 0, 1: before the bound's values, starting with them, after them."""
         for column, mine, its in zip(self._table.clustering, clustering, bound, strict=False):
             left, right = _decoded(column, mine), _decoded(column, its)
             if left != right:

@@ -1,4 +1,4 @@
-"""A state that chunks are folded into, and what came out of it, checked on the way."""
+"""A state into which chunks are folded, and the changes that came out, each checked."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from cassandra_storage.merge import RowMerger
 from materializer.fold.chunk import fold_chunk
 from materializer.rows.keys import PARTITION, ROWS_END, ROWS_SECTION, split_data_key
 from materializer.rows.overlay import Overlay
-from materializer.rows.partition_state import PartitionState, RowCodec
-from materializer.rows.settings import DEFAULT_RULES
-from materializer.rows.timers import Queues
+from materializer.rows.partition_state import PartitionState
+from materializer.rows.row_codec import RowCodec
+from materializer.rows.settings import DEFAULT_FOLD_SETTINGS
+from materializer.rows.timers import Timers
 from tests.support.materializer.brute_model import Event
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import catalog_of, raw_record
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from cdc_messages.changes import RowChange, RowImage
     from materializer.fold.result import ChunkResult
     from materializer.records import RawRecord
-    from materializer.rows.settings import FoldRules
+    from materializer.rows.settings import FoldSettings
     from tests.support.materializer.brute_model import Visible
     from tests.support.materializer.raw_builder import TableWriter
 
@@ -34,9 +35,9 @@ Key = tuple[bytes, "Clustering | None"]
 class FoldRun:
     """Folds chunks; `changes` is all that came out, `parts` what the chunks were folded in."""
 
-    def __init__(self, writer: TableWriter, rules: FoldRules = DEFAULT_RULES) -> None:
+    def __init__(self, writer: TableWriter, fold_settings: FoldSettings = DEFAULT_FOLD_SETTINGS) -> None:
         self.writer = writer
-        self.rules = rules
+        self.fold_settings = fold_settings
         self.catalog = catalog_of(writer.table)
         self.state = MemoryState()
         self.changes: list[RowChange] = []
@@ -45,7 +46,7 @@ class FoldRun:
         self._numbers: dict[Key, int] = {}
 
     def chunk(self, *records: RawRecord) -> ChunkResult:
-        """Fold them, in as many parts as the rules ask for."""
+        """Fold them, in as many parts as the settings ask for."""
         changes: list[RowChange] = []
         writes: dict[bytes, bytes | None] = {}
         while records:
@@ -56,8 +57,8 @@ class FoldRun:
         return result._replace(changes=changes, writes=writes)
 
     def part(self, *records: RawRecord) -> ChunkResult:
-        """One part, which goes by nothing but the state and what is left."""
-        result = fold_chunk(self.state, records, self.catalog, self.rules)
+        """One part. It depends only on the state and on the records that are left."""
+        result = fold_chunk(self.state, records, self.catalog, self.fold_settings)
         self.state.apply(result.writes)
         self.parts.append(result)
         self.changes += result.changes
@@ -72,7 +73,7 @@ class FoldRun:
         )
 
     def follow(self, others: Sequence[FoldRun]) -> None:
-        """Go on with the chains of others."""
+        """Continue the chains of others."""
         for other in others:
             self._latest |= other._latest
             self._numbers |= other._numbers
@@ -96,9 +97,9 @@ class FoldRun:
         encode = clustering_encoder(self.writer.table.clustering)
         found: dict[bytes, object] = {}
         for key in {split_data_key(key)[0] for key in self.state.data if key.startswith(PARTITION)}:
-            partition = PartitionState(overlay, codec, Queues(overlay, 0, 0), key)
+            partition = PartitionState(overlay, codec, Timers(overlay), key)
             rows = {}
-            for _, value in overlay.scan(partition.prefix + ROWS_SECTION, partition.prefix + ROWS_END):
+            for _, value in overlay.scan_rows(partition.prefix + ROWS_SECTION, partition.prefix + ROWS_END):
                 row = codec.decode(value, is_static=False).row
                 active = max(partition.facts.deletion, partition.ranged_deletion(encode(row.clustering)))
                 row = merger.merge((row,), active)
@@ -116,7 +117,7 @@ class FoldRun:
         assert change.before == before, "before is not the after of the message before"
         assert change.before != change.after, "a message that changes nothing"
         number = self._numbers.get(key, 0)
-        if before is None:  # it may have been purged meanwhile
+        if before is None:  # it may have been purged since
             assert change.row_sequence > number
         else:
             assert change.row_sequence == number + 1
@@ -138,5 +139,5 @@ def events(changes: Sequence[RowChange]) -> list[Event]:
 
 
 def in_any_order(expected: Sequence[Event]) -> list[Event]:
-    """Events of one moment, whose order nobody promises, in one that can be compared."""
+    """Events of one second, which have no defined order, in an order that can be compared."""
     return sorted(expected, key=repr)

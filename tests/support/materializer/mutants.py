@@ -1,4 +1,4 @@
-"""Seeded defects of the fold: each is one function with a piece of its source replaced, in this process."""
+"""Seeded defects of the fold: each replaces a piece of the source of one function, in this process."""
 
 from __future__ import annotations
 import __future__
@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage import byte_comparable
 from materializer.exactly_once import chunks
-from materializer.fold import chunk, reorder
+from materializer.fold import reorder
+from materializer.fold.chunk_fold import ChunkFold
 from materializer.fold.clock import Clock
 from materializer.fold.net_changes import net_changes
+from materializer.fold.part import Part
 from materializer.fold.partition import PartitionFold
-from materializer.fold.parts import _PartFold
-from materializer.fold.publishers import Hosts
+from materializer.fold.publishers import PublisherWatermarks
 from materializer.fold.purge import PartitionPurge
-from materializer.fold.reorder import HeldWrites
-from materializer.fold.table import ChunkFold
+from materializer.fold.reorder import ReorderBuffer
+from materializer.fold.table import TableFold
 from materializer.rows import expiry, ranges
 from materializer.rows.catalog import TableCatalog
 from materializer.rows.partition_state import PartitionState
 from materializer.rows.range_tombstones import PartitionRanges
-from materializer.rows.timers import Queues
+from materializer.rows.timers import Timers
 
 if TYPE_CHECKING:
     from types import CodeType, FunctionType
@@ -44,7 +45,7 @@ def seed(mutant: Mutant, patch: pytest.MonkeyPatch) -> None:
     function = mutant.function
     assert inspect.isfunction(function)
     source = textwrap.dedent(inspect.getsource(function))
-    assert source.count(mutant.old) == 1, f"{mutant.name}: its place is not in {function.__qualname__} any more"
+    assert source.count(mutant.old) == 1, f"{mutant.name}: its place is no longer in {function.__qualname__}"
     patch.setattr(function, "__code__", _compiled(source.replace(mutant.old, mutant.new), function))
 
 
@@ -59,9 +60,9 @@ MUTANTS = [
     # The design's own.
     Mutant(
         "every second intermediate change is dropped",
-        chunk._fold_all,
-        "incomplete.told(changes)",
-        "[each for n, each in enumerate(changes, 1) if n % 2 or n == len(changes)]",
+        ChunkFold.fold,
+        "self._incomplete.mark_changes(self._changes)",
+        "[each for n, each in enumerate(self._changes, 1) if n % 2 or n == len(self._changes)]",
     ),
     Mutant("a task's last message is skipped", chunks.chunks, "if chunk:\n        yield chunk", "yield chunk[:-1]"),
     Mutant(
@@ -71,30 +72,35 @@ MUTANTS = [
         "deletion",
     ),
     Mutant("statics are forgotten", PartitionFold._image, "{**statics, **columns} if", "columns if"),
-    # What changes, and how it is told.
-    Mutant("a static change skips a row", PartitionFold.static, "ROWS_SECTION)", 'ROWS_SECTION + b"A")'),
+    # What changes, and which changes are emitted.
+    Mutant("a static change skips a row", PartitionFold.merge_static, "ROWS_SECTION)", 'ROWS_SECTION + b"A")'),
     Mutant(
         "a range deletion skips a row",
         PartitionFold._fan_out,
-        "else ROWS_SECTION + reach.last",
-        "else ROWS_SECTION + reach.first",
+        "else ROWS_SECTION + fan_out.last",
+        "else ROWS_SECTION + fan_out.first",
     ),
     Mutant(
-        "a partition deletion keeps its statics", PartitionFold.partition, "self._state.static is not None", "False"
+        "a partition deletion keeps its statics",
+        PartitionFold.delete_partition,
+        "self._state.static is not None",
+        "False",
     ),
-    Mutant("a duplicate is an event", PartitionFold._move, "if before != after:", "if stored or before != after:"),
-    Mutant("before is taken after", PartitionFold._move, "self._image(stored.row,", "self._image(merged,"),
+    Mutant(
+        "a duplicate is an event", PartitionFold._replace_row, "if before != after:", "if stored or before != after:"
+    ),
+    Mutant("before is taken after", PartitionFold._replace_row, "self._image(stored.row,", "self._image(merged,"),
     Mutant(
         "visible rows are counted wrong",
-        PartitionFold._move,
+        PartitionFold._replace_row,
         "(after is not None) - (before is not None)",
         "after is not None",
     ),
     Mutant("the row of statics goes too late", PartitionFold._finish, "if after is None:", "if False:"),
-    Mutant("a row of statics is not told", PartitionFold._finish, "if before != after:", "if before and not after:"),
-    Mutant("each part of a mutation is told", ChunkFold.apply, "len(mutation) > 1", "False"),
-    Mutant("what is not told is counted", net_changes, "sequences[clustering] -= 1", "pass"),
-    Mutant("a counter stays behind", PartitionState.renumber, "row_sequence=row_sequence", ""),
+    Mutant("a row of statics is not emitted", PartitionFold._finish, "if before != after:", "if before and not after:"),
+    Mutant("each part of a mutation is emitted", TableFold.apply_mutation, "len(mutation) > 1", "False"),
+    Mutant("what is not emitted is counted", net_changes, "sequences[clustering] -= 1", "pass"),
+    Mutant("a counter stays behind", PartitionState.put_row_sequences, "row_sequence=row_sequence", ""),
     # Ranges.
     Mutant(
         "bounds are inclusive for exclusive and the other way round",
@@ -114,57 +120,81 @@ MUTANTS = [
         "old.deletion if not new.deletion.supersedes(old.deletion) else new.deletion",
         "new.deletion",
     ),
-    Mutant("a range covers the row behind it", PartitionRanges._stretch_of, "clustering_key < piece.last", "True"),
+    Mutant("a range covers the row after it", PartitionRanges._stretch_of, "clustering_key < piece.last", "True"),
     # Time.
-    Mutant("expiry is a second late", Queues.expiring, "due[0][0] <= until", "due[0][0] < until"),
-    Mutant("expiry is not told", ChunkFold._expire_keys, "Moment(second - 1, second)", "Moment(second, second)"),
-    Mutant("a renewed TTL is not followed", Queues.move, "before.expires != after.expires", "before.expires is None"),
-    Mutant("a batch is folded at its end", reorder._with_seconds, "update.arrival_ms)", "clock.clock_ms)"),
-    Mutant("expiry comes after the writes", ChunkFold.apply, "self._expire(partition_key, second)", "pass"),
-    # Order and hold.
-    Mutant("arrival is the order", reorder.due_updates, "key=lambda update: update.order", "key=lambda update: 0"),
-    Mutant("hold is ignored", Clock.__init__, "self.now_ms - reorder_ms", "self.now_ms"),
+    Mutant("expiry is a second late", Timers.pop_expired, "expiring[0][0] <= until", "expiring[0][0] < until"),
     Mutant(
-        "hold counts from the write",
-        reorder.due_updates,
+        "expiry is not emitted",
+        TableFold._expire_keys,
+        "NowInSeconds(second - 1, second)",
+        "NowInSeconds(second, second)",
+    ),
+    Mutant(
+        "a renewed TTL is not followed",
+        Timers.update_timers,
+        "before.expires != after.expires",
+        "before.expires is None",
+    ),
+    Mutant("a batch is folded at its end", reorder._with_seconds, "update.arrival_ms)", "clock.clock_ms)"),
+    Mutant(
+        "expiry comes after the writes", TableFold.apply_mutation, "self._expire_until(partition_key, second)", "pass"
+    ),
+    # Order and the reorder buffer.
+    Mutant(
+        "arrival is the order",
+        reorder.release_in_write_order,
+        "key=lambda update: update.order",
+        "key=lambda update: 0",
+    ),
+    Mutant("the reorder time is ignored", Clock.__init__, "self.now_ms - reorder_ms", "self.now_ms"),
+    Mutant(
+        "the reorder time counts from the write",
+        reorder.release_in_write_order,
         "update.arrival_ms <= clock.clock_ms",
         "update.source.ts_us <= clock.clock_ms * 1000",
     ),
-    Mutant("a held write stays", HeldWrites.take, "self._overlay.put(key, None)", "pass"),
-    Mutant("a held write is lost", HeldWrites.due, "last_ms + 1", "last_ms - 1000"),
+    Mutant("a buffered write stays", ReorderBuffer.release, "self._overlay.put(key, None)", "pass"),
+    Mutant("a buffered write is lost", ReorderBuffer.arrived_between, "last_ms + 1", "last_ms - 1000"),
     # Purging.
-    Mutant("gc_grace is ignored", ChunkFold._purge, "self._table.gc_grace_seconds + ", ""),
-    Mutant("a purge is a second early", ChunkFold._purge, "purge_time() - kept_for", "purge_time() - kept_for + 1"),
-    Mutant("silent publishers are ignored", Hosts.purge_time, "self._awaited().values()", "()"),
-    Mutant("a publisher's lag is ignored", Hosts.note, "message.clock)", "arrival_ms * 1000)"),
+    Mutant("gc_grace is ignored", TableFold._purge, "self._table.gc_grace_seconds + ", ""),
+    Mutant(
+        "a purge is a second early", TableFold._purge, "lowest_second() - kept_for", "lowest_second() - kept_for + 1"
+    ),
+    Mutant("stalled publishers are ignored", PublisherWatermarks.lowest_second, "self._awaited().values()", "()"),
+    Mutant("a publisher's lag is ignored", PublisherWatermarks.observe_arrival, "message.clock)", "arrival_ms * 1000)"),
     Mutant(
         "the floor is not raised", PartitionPurge._purge_row, "self._tools.floor.raise_to(stored.row_sequence)", "0"
     ),
     Mutant(
-        "the floor is not minded", PartitionFold._move, "self._tools.floor.value if stored is None", "0 if not stored"
+        "the floor is ignored",
+        PartitionFold._replace_row,
+        "self._tools.floor.value if stored is None",
+        "0 if not stored",
     ),
     Mutant(
-        "the counter of the row of statics begins anew",
-        PartitionPurge.finish,
+        "the counter of the row of statics begins again",
+        PartitionPurge.purge_facts,
         "self._tools.floor.raise_to(facts.static_sequence)",
         "pass",
     ),
     Mutant("timestamps of the future are ignored", expiry.purge_second, "-(-timestamp // _MICROS), ", ""),
     Mutant("a purge takes younger tombstones too", expiry.purged, "if not is_gone(data)", "if data.is_live(now)"),
     Mutant("a purge takes younger elements too", expiry.purged, "if not is_gone(cell)", "if cell.is_live(now)"),
-    Mutant("a row that is emptied never goes", PartitionFold._move, "if active is not None:", "if False:"),
-    Mutant("a tombstone is not queued", PartitionRanges._put, "self._queues.move_purge(key, *seconds)", "pass"),
+    Mutant("a row that is emptied never goes", PartitionFold._replace_row, "if active is not None:", "if False:"),
+    Mutant("a tombstone has no timer", PartitionRanges._put, "self._timers.update_purge_timer(key, *seconds)", "pass"),
     # Work that is cut.
-    Mutant("a cut skips a row", PartitionFold._cut_if_spent, "reach, at, source", 'reach, at + b"\\x00", source'),
-    Mutant("a cut forgets the statics", PartitionFold._cut_if_spent, "if before is None", "if True"),
-    Mutant("a cut forgets the visible rows", PartitionFold.resume, "fanout.visible_before", "self._visible"),
-    Mutant("a record is taken too early", _PartFold.fold, "0 if self._is_taken else 1", "0"),
-    Mutant("the time goes ahead of the work", _PartFold.fold, "keep_reached(self._reached_ms)", "keep()"),
-    Mutant("a held write is lost in a cut", _PartFold._release, "self._budget.check()", "pass"),
+    Mutant("a cut skips a row", PartitionFold._stop_if_spent, "fan_out, at, source", 'fan_out, at + b"\\x00", source'),
+    Mutant("a cut forgets the statics", PartitionFold._stop_if_spent, "if before is None", "if True"),
+    Mutant("a cut forgets the visible rows", PartitionFold.resume, "continuation.visible_before", "self._visible"),
+    Mutant(
+        "a record is finished too early", ChunkFold.fold, "0 if self._are_records_folded else len(self._records)", "0"
+    ),
+    Mutant("the time goes ahead of the work", Part._store_times, "store_progress(self._reached_ms)", "store()"),
+    Mutant("a buffered write is lost in a cut", Part._release_buffered, "self.budget.check()", "pass"),
     Mutant(
         "a cut is finished under the newest schema", TableCatalog.as_of, "schema.digest", "self.newest_of(schema[0])[0]"
     ),
     # Cost.
-    Mutant("heartbeats are stored", chunk._fold_all, "if overlay.writes or", "if True or"),
+    Mutant("heartbeats are stored", ChunkFold._store_times, "self._overlay.has_writes", "True"),
     Mutant("a duplicate is stored", PartitionState.put_row, "if before != after:", "if True:"),
 ]

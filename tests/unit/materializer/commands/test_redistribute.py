@@ -21,8 +21,8 @@ from materializer.commands.reshard.redistribute import (
     redistribute,
 )
 from materializer.records import RawRecord
-from materializer.rows.keys import EXPIRY, FLOOR, HELD, HOST, INCOMPLETE, PARTITION, PURGE, SHOWN
-from materializer.rows.settings import FoldRules
+from materializer.rows.keys import EXPIRY, FLOOR, INCOMPLETE, PARTITION, PUBLISHER, PURGE, REORDER, SHOWN
+from materializer.rows.settings import FoldSettings
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import int_bytes, raw_record
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 KEYS = [int_bytes(number) for number in range(12)]
 HELD_BACK = NEVER_PURGE._replace(reorder_ms=2000)
-PURGING = FoldRules(purge_margin_seconds=0)
-OF_A_KEY = (EXPIRY, PURGE, HELD, b"q", INCOMPLETE, PARTITION)
+PURGING = FoldSettings(purge_margin_seconds=0)
+OF_A_KEY = (EXPIRY, PURGE, REORDER, b"q", INCOMPLETE, PARTITION)
 
 
 class Topic:
     """A raw topic's partitions, each folded by itself; a key's chain goes on wherever it is folded."""
 
-    def __init__(self, writer: TableWriter, rules: FoldRules, partitions: int) -> None:
+    def __init__(self, writer: TableWriter, rules: FoldSettings, partitions: int) -> None:
         forgetful = rules._replace(forgotten_publishers=frozenset({TICK_HOST}))
         self.runs = [FoldRun(writer, forgetful) for _ in range(partitions)]
 
@@ -62,7 +62,7 @@ class Topic:
         return changes
 
     def redistribute(self, partitions: int, times: Times) -> Topic:
-        writer, rules = self.runs[0].writer, self.runs[0].rules
+        writer, rules = self.runs[0].writer, self.runs[0].fold_settings
         after = Topic(writer, rules, partitions)
         states = redistribute_states([run.state for run in self.runs], partitions, times)
         for run, state in zip(after.runs, states, strict=True):
@@ -90,7 +90,7 @@ def by_key(changes: Sequence[RowChange]) -> dict[bytes, list[RowChange]]:
     return {key: [change for change in changes if change.partition_key == key] for key in KEYS}
 
 
-def check(writer: TableWriter, data: st.DataObject, rules: FoldRules, *, is_exact: bool) -> None:
+def check(writer: TableWriter, data: st.DataObject, rules: FoldSettings, *, is_exact: bool) -> None:
     before, after = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 5))
     old, reference = Topic(writer, rules, before), Topic(writer, rules, after)
     now = BASE_S
@@ -124,7 +124,7 @@ def check(writer: TableWriter, data: st.DataObject, rules: FoldRules, *, is_exac
 @pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.table.name)
 @settings(max_examples=EXAMPLES // 4)
 @given(st.data(), st.sampled_from([NEVER_PURGE, HELD_BACK]))
-def test_later_changes_are_the_same(writer: TableWriter, data: st.DataObject, rules: FoldRules) -> None:
+def test_later_changes_are_the_same(writer: TableWriter, data: st.DataObject, rules: FoldSettings) -> None:
     check(writer, data, rules, is_exact=True)
 
 
@@ -201,4 +201,4 @@ def test_a_tick_leaves_no_publisher() -> None:
     run = FoldRun(FORWARD, NEVER_PURGE._replace(forgotten_publishers=frozenset({TICK_HOST})))
     run.chunk(make_tick(FORWARD.table.id.bytes, BASE_S * 1000))
     assert read_facts(run.state).times == Times(BASE_S * 1000, BASE_S * 1000)
-    assert not any(key.startswith(HOST) for key in run.state.data)
+    assert not any(key.startswith(PUBLISHER) for key in run.state.data)

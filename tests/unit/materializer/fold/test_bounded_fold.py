@@ -1,4 +1,4 @@
-"""Chunks that may do little: whatever is cut comes out as if it were not, by nothing but the state and what is left."""
+"""Chunks with a small budget: work that is cut gives the same changes as work that is not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cassandra_storage.deletion import (
 )
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import DroppedColumn
-from materializer.rows.keys import RANGES_SECTION, UNFINISHED, partition_prefix
+from materializer.rows.keys import CONTINUATION, RANGES_SECTION, partition_prefix
 from tests.support.materializer.brute_model import Write
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import catalog_of, int_bytes
@@ -35,11 +35,11 @@ from tests.unit.materializer.fold.test_fold_model import (
     record,
     timed_writes,
 )
-from tests.unit.materializer.fold.test_reorder import HOLDING, check_hold
+from tests.unit.materializer.fold.test_reorder import REORDERING, check_reorder
 
 if TYPE_CHECKING:
     from cdc_messages.changes import RowChange
-    from materializer.rows.settings import FoldRules
+    from materializer.rows.settings import FoldSettings
     from tests.support.materializer.raw_builder import TableWriter
 
 KEY = PARTITIONS[0]
@@ -48,8 +48,8 @@ TABLES = pytest.mark.parametrize("writer", WRITERS, ids=["forward", "reversed", 
 ROWS = 10
 
 
-def bounded(most: int, rules: FoldRules = NEVER_PURGE) -> FoldRules:
-    return rules._replace(max_changes=most)
+def bounded(most: int, fold_settings: FoldSettings = NEVER_PURGE) -> FoldSettings:
+    return fold_settings._replace(max_changes=most)
 
 
 def by_key(changes: list[RowChange]) -> dict[tuple[bytes, object], list[RowChange]]:
@@ -76,7 +76,7 @@ def test_a_bound_changes_nothing(writer: TableWriter, data: st.DataObject) -> No
     whole, cut = run_pair(writer, data, rising=data.draw(st.booleans()))
     assert by_key(cut.changes) == by_key(whole.changes)
     assert cut.state.data == whole.state.data
-    assert UNFINISHED not in cut.state.data
+    assert CONTINUATION not in cut.state.data
 
 
 @TABLES
@@ -94,8 +94,8 @@ def test_batches_are_cut_where_they_are_too_much(data: st.DataObject, most: int)
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(data=st.data(), most=BOUNDS)
-def test_held_writes_come_out_in_their_order(data: st.DataObject, most: int) -> None:
-    check_hold(data, bounded(most, HOLDING))
+def test_buffered_writes_come_out_in_their_order(data: st.DataObject, most: int) -> None:
+    check_reorder(data, bounded(most, REORDERING))
 
 
 def insert(c: int, *, ttl: int = 0) -> Write:
@@ -116,9 +116,9 @@ def range_deletion(first: int, last: int, timestamp: int) -> Write:
     return Write(KEY, "range_deletion", RangeTombstone(*bounds, DeletionTime(timestamp, BASE_S)))
 
 
-def wide(most: int, *, ttl: int = 0, rules: FoldRules = NEVER_PURGE) -> FoldRun:
+def wide(most: int, *, ttl: int = 0, fold_settings: FoldSettings = NEVER_PURGE) -> FoldRun:
     """ROWS rows and a static one."""
-    run = FoldRun(FORWARD, bounded(most, rules))
+    run = FoldRun(FORWARD, bounded(most, fold_settings))
     write(run, static(b"s", BASE_US), *(insert(c, ttl=ttl) for c in range(ROWS)))
     run.parts.clear()
     return run
@@ -141,7 +141,7 @@ def test_a_partition_deletion_is_cut() -> None:
     assert run.visible(KEY) == {}
 
 
-def test_a_static_update_is_cut_and_the_records_behind_it_wait() -> None:
+def test_a_static_update_is_cut_and_the_records_after_it_wait() -> None:
     run = wide(4)
     write(run, static(b"t", BASE_US + 1), insert(ROWS))
     assert sizes(run) == [3, 4, 3, 1]
@@ -161,7 +161,7 @@ def test_a_range_deletion_over_many_others_is_cut() -> None:
     assert len(ranges) == 1
 
 
-def test_the_row_that_stands_for_the_partition_is_told_if_the_last_row_went_in_an_earlier_part() -> None:
+def test_the_row_that_stands_for_the_partition_is_emitted_if_the_last_row_went_in_an_earlier_part() -> None:
     run = wide(ROWS + 1)
     deletion = RowDeletion(DeletionTime(BASE_US, BASE_S))
     write(run, Write(KEY, "row", Row((int_bytes(ROWS),), {}, NO_LIVENESS, deletion)))
@@ -179,8 +179,8 @@ def test_rows_that_expire_at_one_second_are_cut() -> None:
     assert run.visible(KEY) == {None: {"st": b"s"}}
 
 
-def test_held_writes_that_are_released_at_once_are_cut() -> None:
-    run = wide(4, rules=HOLDING)
+def test_buffered_writes_that_are_released_at_once_are_cut() -> None:
+    run = wide(4, fold_settings=REORDERING)
     run.heartbeat((BASE_S + 60) * 1000)
     assert max(sizes(run)) <= 5  # the first row ends the row that stood for the partition
     assert len(run.visible(KEY)) == ROWS
@@ -188,17 +188,17 @@ def test_held_writes_that_are_released_at_once_are_cut() -> None:
 
 def test_the_bytes_of_rows_count_too() -> None:
     run = wide(1000)
-    run.rules = run.rules._replace(max_bytes=50)
+    run.fold_settings = run.fold_settings._replace(max_bytes=50)
     write(run, static(b"t", BASE_US + 1))
     assert len(run.parts) > 3
 
 
-def test_what_is_cut_goes_on_when_hold_is_longer_meanwhile() -> None:
+def test_what_is_cut_is_finished_after_the_reorder_time_was_raised() -> None:
     """A row that has expired is not there again because the clock is set back."""
     whole, cut = wide(1000, ttl=5), wide(4, ttl=5)
     beat = record(FORWARD, static(b"t", BASE_US + 1), BASE_S + 20, 0)
     assert len(cut.part(beat).changes) == 4
-    cut.rules = bounded(3, HOLDING._replace(reorder_ms=1_000_000))
+    cut.fold_settings = bounded(3, REORDERING._replace(reorder_ms=1_000_000))
     cut.chunk(beat)
     whole.chunk(beat)
     for run in (whole, cut):
@@ -207,7 +207,7 @@ def test_what_is_cut_goes_on_when_hold_is_longer_meanwhile() -> None:
 
 
 def test_what_is_cut_is_finished_under_the_schema_it_was_begun_under() -> None:
-    """And only then is a column dropped that came to be so meanwhile."""
+    """Only then is a column dropped that was dropped since."""
     run = wide(4)
     update = record(FORWARD, static(b"t", BASE_US + 1), BASE_S, 0)
     (schema,) = {change.schema for change in run.part(update).changes}
@@ -220,4 +220,4 @@ def test_what_is_cut_is_finished_under_the_schema_it_was_begun_under() -> None:
     for _ in range(2):  # what the first one begins beyond itself, the next one finishes
         run.heartbeat(BASE_S * 1000)
     assert run.visible(KEY) == {(int_bytes(c),): {"st": b"t"} for c in range(ROWS)}
-    assert UNFINISHED not in run.state.data
+    assert CONTINUATION not in run.state.data

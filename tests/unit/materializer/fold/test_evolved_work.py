@@ -73,7 +73,7 @@ class Job:
         return decoded
 
 
-def test_a_dropped_column_is_told_by_the_schema_that_has_it() -> None:
+def test_a_dropped_column_is_emitted_under_the_schema_that_has_it() -> None:
     job = Job()
     job.batch(row(1, 1, 1, a="a", b="b"))
     job.tables.append(without_b(5))
@@ -84,7 +84,7 @@ def test_a_dropped_column_is_told_by_the_schema_that_has_it() -> None:
     assert change.after == {**key, "a": "z"}
 
 
-def test_a_driver_that_starts_anew_finds_the_schema_of_the_rows() -> None:
+def test_a_driver_that_restarts_finds_the_schema_of_the_rows() -> None:
     job = Job()
     job.batch(row(1, 1, 1, a="a", b="b"))
     job.tables.append(without_b(5))
@@ -103,11 +103,11 @@ def test_a_renamed_key_moves_every_row_to_the_next_version_of_the_topic() -> Non
     ]
 
 
-def test_a_table_made_anew_with_another_key_goes_on_in_a_topic_of_its_own() -> None:
+def test_a_recreated_table_with_another_key_continues_in_a_topic_of_its_own() -> None:
     job = Job()
     job.batch(row(1, 1, 1, a="a"))
-    anew = replace(TABLE, id=UUID(int=8), clustering=(replace(TABLE.clustering[0], name="d"),))
-    job.tables.append(anew)
-    changes = job.batch(of_table(row(2, 1, 1, a="b"), anew))
+    recreated = replace(TABLE, id=UUID(int=8), clustering=(replace(TABLE.clustering[0], name="d"),))
+    job.tables.append(recreated)
+    changes = job.batch(of_table(row(2, 1, 1, a="b"), recreated))
     assert [(change.topic, change.op) for change in changes] == [(TOPIC, "d"), (f"{TOPIC}-v2", "c")]
     assert job.batch(row(3, 1, 1, a="late")) == []

@@ -1,11 +1,11 @@
-"""What changes nothing costs nothing: no changelog, no write to the state, but for the time now and then."""
+"""What changes nothing costs nothing: no changelog and no write to the state, except the time every few minutes."""
 
 from __future__ import annotations
 
 from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, RowDeletion
 from cassandra_storage.rows import Cell, Row
-from materializer.rows.keys import CLOCK, HOST, NOW
-from materializer.rows.settings import FoldRules
+from materializer.rows.keys import CLOCK, NOW, PUBLISHER
+from materializer.rows.settings import FoldSettings
 from tests.support.materializer.brute_model import Write
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import int_bytes
@@ -20,9 +20,9 @@ DELETION = Write(KEY, "row", Row((int_bytes(1),), {}, NO_LIVENESS, RowDeletion(D
 WHOLE = Write(KEY, "partition_deletion", DeletionTime(BASE_US - 1, BASE_S))
 
 
-def begun(rules: FoldRules) -> FoldRun:
+def begun(fold_settings: FoldSettings) -> FoldRun:
     """A run that knows three publishers."""
-    run = FoldRun(FORWARD, rules)
+    run = FoldRun(FORWARD, fold_settings)
     for host in HOSTS:
         run.heartbeat(BASE_S * 1000, host=host, clock=BASE_US)
     return run
@@ -34,7 +34,7 @@ def test_heartbeats_write_nothing_but_the_time_every_ten_minutes() -> None:
     for second in range(10, 3600, 10):
         for host in HOSTS:
             writes = run.heartbeat((BASE_S + second) * 1000, host=host, clock=BASE_US + second * 1_000_000).writes
-            assert all(key in {NOW, CLOCK} or key.startswith(HOST) for key in writes)
+            assert all(key in {NOW, CLOCK} or key.startswith(PUBLISHER) for key in writes)
             if writes:
                 kept.append(second)
     assert kept == [600, 1200, 1800, 2400, 3000]
@@ -51,17 +51,17 @@ def test_duplicates_write_nothing() -> None:
         assert run.chunk(*reversed(copies)).writes == {}
 
 
-def test_a_purge_that_waits_for_a_silent_publisher_writes_nothing() -> None:
-    run = begun(FoldRules(purge_margin_seconds=0))
+def test_a_purge_that_waits_for_a_stalled_publisher_writes_nothing() -> None:
+    run = begun(FoldSettings(purge_margin_seconds=0))
     run.chunk(record(FORWARD, DELETION, BASE_S, 0))
     first = run.heartbeat((BASE_S + 100) * 1000, host=1, clock=BASE_US + 100_000_000).writes
-    assert list(first) == [NOW, CLOCK, HOST + bytes([1]) * 16]  # it has passed what waits: that is remembered
+    assert list(first) == [NOW, CLOCK, PUBLISHER + bytes([1]) * 16]  # it has passed what waits: that is remembered
     assert run.heartbeat((BASE_S + 110) * 1000, host=1, clock=BASE_US + 110_000_000).writes == {}
     assert run.heartbeat((BASE_S + 120) * 1000, host=2, clock=BASE_US + 120_000_000).writes
     assert run.heartbeat((BASE_S + 130) * 1000, host=2, clock=BASE_US + 130_000_000).writes == {}
 
 
-def test_held_writes_wait_without_further_writes() -> None:
+def test_buffered_writes_wait_without_further_writes() -> None:
     run = begun(NEVER_PURGE._replace(reorder_ms=60_000))
     assert run.chunk(record(FORWARD, ROW, BASE_S + 1, 0)).writes
     assert run.heartbeat((BASE_S + 30) * 1000, clock=BASE_US).writes == {}

@@ -1,4 +1,4 @@
-"""The fold against a model that works everything out anew from all writes: each step, each row, each expiry."""
+"""The fold against a model that computes everything from all writes: each step, each row, each expiry."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from materializer.rows.settings import FoldRules
+from materializer.rows.settings import FoldSettings
 from tests.support.materializer.brute_model import BruteModel, Write
 from tests.support.materializer.fold_run import FoldRun, events, in_any_order
 from tests.support.materializer.raw_builder import raw_record
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.support.materializer.raw_builder import TableWriter
 
 EXAMPLES = int(os.environ.get("FOLD_EXAMPLES", "40"))
-NEVER_PURGE = FoldRules(purge_margin_seconds=10**9)
+NEVER_PURGE = FoldSettings(purge_margin_seconds=10**9)
 TIMESTAMPS = st.one_of(
     st.integers(0, 4).map(lambda number: BASE_US + number),  # ties and near ties
     st.sampled_from([0, -(10**15), BASE_US - 3_600_000_000, BASE_US + 3_600_000_000, 2**62]),
@@ -43,8 +43,8 @@ def record(writer: TableWriter, write: Write, second: int, offset: int, host: in
     )
 
 
-def check_step_by_step(writer: TableWriter, data: st.DataObject, rules: FoldRules = NEVER_PURGE) -> None:
-    model, run = BruteModel(writer.table), FoldRun(writer, rules)
+def check_step_by_step(writer: TableWriter, data: st.DataObject, fold_settings: FoldSettings = NEVER_PURGE) -> None:
+    model, run = BruteModel(writer.table), FoldRun(writer, fold_settings)
     now, steps = BASE_S, data.draw(st.integers(1, 20))
     run.heartbeat(now * 1000)
     for offset in range(steps):
@@ -99,11 +99,11 @@ def in_batches(data: st.DataObject, records: list[RawRecord]) -> list[list[RawRe
     return [records[first:last] for first, last in itertools.pairwise(bounds)]
 
 
-def check_batches(writer: TableWriter, data: st.DataObject, rules: FoldRules = NEVER_PURGE) -> None:
+def check_batches(writer: TableWriter, data: st.DataObject, fold_settings: FoldSettings = NEVER_PURGE) -> None:
     """In order of their timestamps, writes come out alike in any batches, each expiry at its second among them."""
     made = data.draw(timed_writes(writer.table, rising=True))
     records = [record(writer, write, second, offset) for offset, (second, write) in enumerate(made)]
-    one_by_one, batched = FoldRun(writer, NEVER_PURGE), FoldRun(writer, rules)
+    one_by_one, batched = FoldRun(writer, NEVER_PURGE), FoldRun(writer, fold_settings)
     for each in records:
         one_by_one.chunk(each)
     for batch in in_batches(data, records):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from materializer.fold.chunk import fold_chunk
-from materializer.rows.settings import FoldRules
+from materializer.rows.settings import FoldSettings
 from materializer.store import changelog
 from materializer.store.changelog import Changelog, Head
 from materializer.store.rocksdb import LocalStore, open_local_store
@@ -23,7 +23,7 @@ from tests.unit.materializer.fold.test_fold_model import record, timed_writes
 if TYPE_CHECKING:
     from tests.support.materializer.brute_model import Write
 
-RULES = FoldRules(reorder_ms=1000, purge_margin_seconds=1, purged_per_chunk=3)
+RULES = FoldSettings(reorder_ms=1000, purge_margin_seconds=1, purged_per_chunk=3)
 
 
 def apply(state: LocalStore, writes: dict[bytes, bytes | None], offset: int) -> None:

@@ -19,10 +19,10 @@ from cdc_program.compiled import is_compiled
 from cdc_program.errors import CdcError, Code
 from materializer.fold import row_updates
 from materializer.fold.chunk import fold_chunk
-from materializer.fold.gaps import message_id
+from materializer.fold.gaps import dead_letter_id
 from materializer.records import RawRecord
 from materializer.rows.keys import INCOMPLETE
-from materializer.rows.settings import FoldRules
+from materializer.rows.settings import FoldSettings
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import CATALOG, TABLE, WRITER, TableWriter, column, int_bytes, raw_record
@@ -79,9 +79,9 @@ def test_what_cannot_be_read_is_put_aside_and_its_partition_says_so(damage: Call
     record = row(1)
     bad = record._replace(value=damage(record.value), offset=7, timestamp_ms=70)
     result = folded.chunk(row(2), bad, row(3, key=OTHER))
-    (letter,) = result.letters
+    (letter,) = result.dead_letters
     assert (letter.key, letter.value, letter.offset, letter.timestamp_ms) == bad
-    assert (letter.code, letter.id) == (Code.DEAD_LETTERED.text, message_id(bad.key, bad.value))
+    assert (letter.code, letter.id) == (Code.DEAD_LETTERED.text, dead_letter_id(bad.key, bad.value))
     assert letter.reason
     assert {change.partition_key: change.source.incomplete for change in result.changes} == {ONE: True, OTHER: False}
     assert is_incomplete(folded.chunk(row(4))) == [True]
@@ -90,26 +90,26 @@ def test_what_cannot_be_read_is_put_aside_and_its_partition_says_so(damage: Call
 
 def test_a_message_under_another_key_than_its_own_is_put_aside() -> None:
     result = FoldRun(WRITER).chunk(row(1)._replace(key=OTHER))
-    assert ([letter.key for letter in result.letters], result.changes) == ([OTHER], [])
+    assert ([letter.key for letter in result.dead_letters], result.changes) == ([OTHER], [])
 
 
 def test_a_clustering_that_has_no_place_is_put_aside() -> None:
     folded = FoldRun(TableWriter(replace(TABLE, clustering=(column("c", SMALLINT, ColumnKind.CLUSTERING, 0),))))
     written = Row((b"\1\2\3",), {"a": Cell(1, b"1")}, LivenessInfo(1))
     result = folded.chunk(raw_record(ONE, "row", written, writer=folded.writer))
-    assert ([letter.reason for letter in result.letters], result.changes) == (["a smallint of 3 bytes"], [])
+    assert ([letter.reason for letter in result.dead_letters], result.changes) == (["a smallint of 3 bytes"], [])
 
 
 def test_copies_are_put_aside_once() -> None:
     folded = FoldRun(WRITER)
     bad = RawRecord(ONE, b"junk", 1, 10)
-    assert len(folded.chunk(bad, bad._replace(offset=2)).letters) == 1
+    assert len(folded.chunk(bad, bad._replace(offset=2)).dead_letters) == 1
     again = folded.chunk(bad._replace(offset=3))
-    assert (again.letters, again.writes) == ([], {})
+    assert (again.dead_letters, again.writes) == ([], {})
 
 
 @pytest.mark.skipif(is_compiled(), reason="in a compiled module no function can be replaced")
-def test_once_it_can_be_read_it_is_folded_and_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_once_it_can_be_read_it_is_folded_and_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
     folded = FoldRun(WRITER)
     folded.chunk(row(1))
     late = row(2, offset=1)
@@ -119,17 +119,17 @@ def test_once_it_can_be_read_it_is_folded_and_settled(monkeypatch: pytest.Monkey
 
     with monkeypatch.context() as build:
         build.setattr(row_updates, "decode", older)
-        (dead,) = folded.chunk(late).letters
+        (dead,) = folded.chunk(late).dead_letters
     assert marks(folded) == 1
     result = folded.chunk(late._replace(offset=2), row(3, offset=3))
     assert is_incomplete(result) == [True, True]  # the row before was not what SELECT shows
-    assert [(letter.id, letter.key, letter.value) for letter in result.letters] == [(dead.id, ONE, None)]
+    assert [(letter.id, letter.key, letter.value) for letter in result.dead_letters] == [(dead.id, ONE, None)]
     assert marks(folded) == 0
     assert is_incomplete(folded.chunk(row(4))) == [False]
 
 
-def test_what_is_held_is_not_yet_settled() -> None:
-    folded = FoldRun(WRITER, FoldRules(reorder_ms=1000))
+def test_what_is_buffered_is_not_yet_resolved() -> None:
+    folded = FoldRun(WRITER, FoldSettings(reorder_ms=1000))
     folded.heartbeat(10_000)
     folded.chunk(gap(ONE, offset=3)._replace(timestamp_ms=10_000))
     assert folded.chunk(row(1, offset=3, ms=11_000)).changes == []
@@ -139,7 +139,7 @@ def test_what_is_held_is_not_yet_settled() -> None:
 
 
 def test_above_the_limit_the_partition_stops() -> None:
-    folded = FoldRun(WRITER, FoldRules(max_dead_letters=2))
+    folded = FoldRun(WRITER, FoldSettings(max_dead_letters=2))
     folded.chunk(RawRecord(ONE, b"one", 1, 0), gap(OTHER, offset=2), RawRecord(ONE, b"two", 3, 0))
     with pytest.raises(CdcError, match="offset 4") as caught:
         folded.chunk(RawRecord(OTHER, b"three", 4, 0))
@@ -159,7 +159,7 @@ def test_the_next_format_and_an_unknown_schema_are_waited_for() -> None:
 
 def test_a_gap_lasts_until_its_replay() -> None:
     folded = FoldRun(WRITER)
-    assert folded.chunk(gap(ONE, offset=3)).letters == []
+    assert folded.chunk(gap(ONE, offset=3)).dead_letters == []
     assert is_incomplete(folded.chunk(row(1, offset=4), row(1, key=OTHER, offset=4))) == [True, False]
     assert is_incomplete(folded.chunk(row(2, offset=3))) == [True]  # the replay has the gap's place
     assert marks(folded) == 0
@@ -180,24 +180,24 @@ def test_a_mark_that_is_void_goes() -> None:
     folded.chunk(bad)
     folded.chunk(void(ONE, b"?" * 16))
     assert marks(folded) == 1
-    (settled,) = folded.chunk(void(ONE, message_id(*bad[:2]))).letters
-    assert (settled.key, settled.value) == (ONE, None)
+    (resolved,) = folded.chunk(void(ONE, dead_letter_id(*bad[:2]))).dead_letters
+    assert (resolved.key, resolved.value) == (ONE, None)
     assert is_incomplete(folded.chunk(row(1))) == [False]
 
 
-def test_a_table_made_anew_lacks_nothing() -> None:
-    anew = TableWriter(replace(TABLE, id=UUID(int=8)))
+def test_a_recreated_table_has_no_gaps() -> None:
+    recreated = TableWriter(replace(TABLE, id=UUID(int=8)))
     folded = FoldRun(WRITER)
     folded.chunk(row(1), RawRecord(ONE, b"junk", 1, 10))
-    both = {(each.table.id.bytes, each.digest): each.table for each in (WRITER, anew)}
+    both = {(each.table.id.bytes, each.digest): each.table for each in (WRITER, recreated)}
     catalog = replace(
         folded.catalog,
         schemas=both,
-        newest={each.table.id.bytes: each.digest for each in (WRITER, anew)},
-        topics=dict.fromkeys((WRITER.digest, anew.digest), "cdc.shop.orders"),
+        newest={each.table.id.bytes: each.digest for each in (WRITER, recreated)},
+        topics=dict.fromkeys((WRITER.digest, recreated.digest), "cdc.shop.orders"),
     )
     written = Row((int_bytes(5),), {"a": Cell(9, b"x")}, LivenessInfo(9))
-    result = fold_chunk(folded.state, [raw_record(ONE, "row", written, writer=anew)], catalog)
+    result = fold_chunk(folded.state, [raw_record(ONE, "row", written, writer=recreated)], catalog)
     folded.state.apply(result.writes)
     assert marks(folded) == 0
-    assert [letter.value for letter in result.letters] == [None]
+    assert [letter.value for letter in result.dead_letters] == [None]

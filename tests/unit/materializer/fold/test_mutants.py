@@ -17,22 +17,22 @@ from tests.unit.materializer.fold import (
     test_fold,
     test_fold_cost,
     test_fold_model,
-    test_fold_parts,
     test_purge,
     test_reorder,
 )
+from tests.unit.materializer.rows import test_overlay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import ModuleType
 
-MODULES = (test_fold_cost, test_fold, test_reorder, test_purge, test_chunks, test_fold_parts, test_bounded_fold)
+MODULES = (test_fold_cost, test_fold, test_reorder, test_purge, test_chunks, test_overlay, test_bounded_fold)
 GENERATED: tuple[Callable[[st.DataObject], None], ...] = (
     lambda data: test_fold_model.check_step_by_step(MIXED, data),
     lambda data: test_fold_model.check_batches(FORWARD, data),
     lambda data: test_fold_model.check_order_independence(MIXED, data),
     lambda data: test_purge.check_purge(MIXED, data),
-    test_reorder.check_hold,
+    test_reorder.check_reorder,
 )
 GENERATE = settings(
     max_examples=150,

@@ -22,7 +22,7 @@ from cassandra_storage.deletion import (
 )
 from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from materializer.rows.keys import EXPIRY, FLOOR, PARTITION, PURGE
-from materializer.rows.settings import FoldRules
+from materializer.rows.settings import FoldSettings
 from tests.support.materializer.brute_model import BruteModel, Write
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import TableWriter, catalog_of, int_bytes
@@ -33,7 +33,7 @@ KEY = PARTITIONS[0]
 GC_GRACE = FORWARD.table.gc_grace_seconds
 MARGIN = 2
 KEPT = GC_GRACE + MARGIN
-RULES = FoldRules(purge_margin_seconds=MARGIN)
+RULES = FoldSettings(purge_margin_seconds=MARGIN)
 
 
 def insert(second: int, c: int = 0, *, ttl: int = 0, timestamp: int | None = None) -> Write:
@@ -55,8 +55,8 @@ def delete_partition(second: int) -> Write:
 class Purging(FoldRun):
     """Time passes by heartbeats of one publisher that has published all."""
 
-    def __init__(self, writer: TableWriter = FORWARD, rules: FoldRules = RULES) -> None:
-        super().__init__(writer, rules)
+    def __init__(self, writer: TableWriter = FORWARD, fold_settings: FoldSettings = RULES) -> None:
+        super().__init__(writer, fold_settings)
         self._offset = 0
 
     def write(self, second: int, *written: Write, host: int = 1) -> None:
@@ -162,15 +162,15 @@ def test_a_tombstone_of_the_future_stays_until_its_time_has_come() -> None:
     assert left(run) == []
 
 
-def test_a_silent_publisher_holds_it_back_and_is_reported_until_it_returns() -> None:
-    run = Purging(rules=RULES._replace(stalled_publisher_ms=30_000))
+def test_a_stalled_publisher_holds_it_back_and_is_reported_until_it_returns() -> None:
+    run = Purging(fold_settings=RULES._replace(stalled_publisher_ms=30_000))
     run.pass_to(BASE_S, host=2)
     run.write(BASE_S, insert(BASE_S), delete(BASE_S))
     run.pass_to(BASE_S + 30)
     assert left(run)
     assert run.heartbeat((BASE_S + 30) * 1000, host=1, clock=(BASE_S + 30) * 1_000_000).stalled_publishers == ()
-    silent = run.heartbeat((BASE_S + 31) * 1000, host=1, clock=(BASE_S + 31) * 1_000_000).stalled_publishers
-    assert silent == (str(UUID(bytes=bytes([2]) * 16)),)
+    stalled = run.heartbeat((BASE_S + 31) * 1000, host=1, clock=(BASE_S + 31) * 1_000_000).stalled_publishers
+    assert stalled == (str(UUID(bytes=bytes([2]) * 16)),)
     assert left(run)
     returned = run.heartbeat((BASE_S + 40) * 1000, host=2, clock=(BASE_S + 40) * 1_000_000)
     assert returned.stalled_publishers == ()
@@ -201,7 +201,7 @@ def test_a_publisher_that_was_forgotten_does_not() -> None:
     run.write(BASE_S, insert(BASE_S), delete(BASE_S))
     run.pass_to(BASE_S + 30)
     assert left(run)
-    run.rules = RULES._replace(forgotten_publishers=frozenset({bytes([2]) * 16}))
+    run.fold_settings = RULES._replace(forgotten_publishers=frozenset({bytes([2]) * 16}))
     run.pass_to(BASE_S + 31)
     assert left(run) == []
     assert not any(key.endswith(bytes([2]) * 16) for key in run.state.data)
@@ -219,7 +219,7 @@ def test_a_changed_gc_grace_is_followed() -> None:
 
 
 def test_a_chunk_purges_no_more_than_its_bound() -> None:
-    run = Purging(rules=RULES._replace(purged_per_chunk=10))
+    run = Purging(fold_settings=RULES._replace(purged_per_chunk=10))
     for c in range(25):
         run.write(BASE_S, insert(BASE_S, c), delete(BASE_S, c))
     counts = []
@@ -230,8 +230,8 @@ def test_a_chunk_purges_no_more_than_its_bound() -> None:
     assert left(run) == []
 
 
-def test_held_writes_are_folded_before_what_shadows_them_goes() -> None:
-    run = Purging(rules=RULES._replace(reorder_ms=20_000))
+def test_buffered_writes_are_folded_before_what_shadows_them_goes() -> None:
+    run = Purging(fold_settings=RULES._replace(reorder_ms=20_000))
     run.write(BASE_S, insert(BASE_S), delete(BASE_S))
     run.pass_to(BASE_S + KEPT + 1)
     run.write(BASE_S + KEPT + 2, insert(BASE_S, timestamp=BASE_US - 5))  # shadowed by the deletion, which is due

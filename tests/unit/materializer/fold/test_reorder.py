@@ -1,4 +1,4 @@
-"""Held writes: with `hold` above the disorder all comes out in write order, however it was batched."""
+"""The reorder buffer: if writes wait long enough, they come out in write order, in whatever batches they arrive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import DroppedColumn
-from materializer.rows.keys import HELD, HELD_QUEUE
+from materializer.rows.keys import REORDER, REORDER_TIMER
 from tests.support.materializer.brute_model import Write
 from tests.support.materializer.fold_run import FoldRun, events
 from tests.support.materializer.raw_builder import catalog_of, int_bytes, raw_record
@@ -20,10 +20,10 @@ from tests.unit.materializer.fold.test_fold_model import EXAMPLES, NEVER_PURGE, 
 
 if TYPE_CHECKING:
     from materializer.records import RawRecord
-    from materializer.rows.settings import FoldRules
+    from materializer.rows.settings import FoldSettings
 
-HOLD_MS = 3000
-HOLDING = NEVER_PURGE._replace(reorder_ms=HOLD_MS)
+REORDER_MS = 3000
+REORDERING = NEVER_PURGE._replace(reorder_ms=REORDER_MS)
 BASE_MS = BASE_S * 1000
 KEY = PARTITIONS[0]
 
@@ -39,25 +39,25 @@ def texts(run: FoldRun) -> list[str | None]:
     return [None if event.after is None else event.after["a"].decode() for event in events(run.changes)]
 
 
-def held(run: FoldRun) -> int:
-    assert sum(key.startswith(HELD) for key in run.state.data) == sum(
-        key.startswith(HELD_QUEUE) for key in run.state.data
+def buffered(run: FoldRun) -> int:
+    assert sum(key.startswith(REORDER) for key in run.state.data) == sum(
+        key.startswith(REORDER_TIMER) for key in run.state.data
     )
-    return sum(key.startswith(HELD) for key in run.state.data)
+    return sum(key.startswith(REORDER) for key in run.state.data)
 
 
-def test_what_comes_within_the_hold_comes_out_in_write_order() -> None:
-    run = FoldRun(FORWARD, HOLDING)
+def test_writes_within_the_reorder_time_come_out_in_write_order() -> None:
+    run = FoldRun(FORWARD, REORDERING)
     run.chunk(value(3, "3", 0))
     run.chunk(value(1, "1", 1000))
     run.chunk(value(2, "2", 2999))
-    assert (texts(run), held(run)) == ([], 3)
+    assert (texts(run), buffered(run)) == ([], 3)
     run.heartbeat(BASE_MS + 3000)
-    assert (texts(run), held(run)) == (["1", "2", "3"], 0)
+    assert (texts(run), buffered(run)) == (["1", "2", "3"], 0)
 
 
 def test_it_counts_from_the_arrival_and_not_from_the_write() -> None:
-    run = FoldRun(FORWARD, HOLDING)
+    run = FoldRun(FORWARD, REORDERING)
     run.chunk(value(-(10**12), "long ago", 0))
     run.chunk(value(10**15, "far ahead", 500))
     run.heartbeat(BASE_MS + 2999)
@@ -69,17 +69,17 @@ def test_it_counts_from_the_arrival_and_not_from_the_write() -> None:
 
 
 def test_a_due_write_releases_nothing_of_other_partitions() -> None:
-    run = FoldRun(FORWARD, HOLDING)
+    run = FoldRun(FORWARD, REORDERING)
     row = Row((int_bytes(0),), {"a": Cell(BASE_US, b"other")})
     run.chunk(value(1, "1", 0), record(FORWARD, Write(PARTITIONS[1], "row", row), BASE_S + 1, 2))
     run.heartbeat(BASE_MS + 3000)
-    assert (texts(run), held(run)) == (["1"], 1)
+    assert (texts(run), buffered(run)) == (["1"], 1)
     run.heartbeat(BASE_MS + 4000)
-    assert (texts(run), held(run)) == (["1", "other"], 0)
+    assert (texts(run), buffered(run)) == (["1", "other"], 0)
 
 
-def test_a_row_that_expires_while_it_is_held_is_seen_all_the_same() -> None:
-    run = FoldRun(FORWARD, HOLDING)
+def test_a_row_that_expires_in_the_buffer_is_emitted_all_the_same() -> None:
+    run = FoldRun(FORWARD, REORDERING)
     run.chunk(value(1, "short", 0, ttl=1))
     run.heartbeat(BASE_MS + 2500)
     run.heartbeat(BASE_MS + 3000)
@@ -89,7 +89,7 @@ def test_a_row_that_expires_while_it_is_held_is_seen_all_the_same() -> None:
 
 
 def test_a_row_that_is_renewed_in_time_does_not_go_for_a_moment() -> None:
-    run = FoldRun(FORWARD, HOLDING)
+    run = FoldRun(FORWARD, REORDERING)
     run.chunk(value(1, "old", 0, ttl=2))
     run.chunk(value(2, "new", 1500, ttl=9))
     run.heartbeat(BASE_MS + 7000)
@@ -107,13 +107,13 @@ def test_a_brokers_clock_that_goes_back_turns_nothing_back() -> None:
     assert texts(run) == ["1", "2", "3", None]
 
 
-def test_hold_can_be_changed() -> None:
-    run = FoldRun(FORWARD, HOLDING)
+def test_the_reorder_time_can_be_changed() -> None:
+    run = FoldRun(FORWARD, REORDERING)
     run.chunk(value(2, "2", 0))
-    run.rules = NEVER_PURGE
+    run.fold_settings = NEVER_PURGE
     run.chunk(value(1, "1", 10))
-    assert (texts(run), held(run)) == (["1", "2"], 0)
-    run.rules = HOLDING
+    assert (texts(run), buffered(run)) == (["1", "2"], 0)
+    run.fold_settings = REORDERING
     run.chunk(value(4, "4", 20))
     run.heartbeat(BASE_MS + 3019)
     assert texts(run) == ["1", "2"]
@@ -121,30 +121,30 @@ def test_hold_can_be_changed() -> None:
     assert texts(run) == ["1", "2", "4"]
 
 
-def test_an_insert_and_its_duplicates_are_held_once() -> None:
+def test_an_insert_and_its_duplicates_are_buffered_once() -> None:
     row = Row((int_bytes(1),), {}, LivenessInfo(BASE_US))
-    run = FoldRun(FORWARD, HOLDING)
+    run = FoldRun(FORWARD, REORDERING)
     for ms in (0, 100):
         run.chunk(raw_record(KEY, "row", row, timestamp_ms=BASE_MS + ms, writer=FORWARD))
-    assert held(run) == 1
+    assert buffered(run) == 1
     run.heartbeat(BASE_MS + 3000)
-    assert (len(run.changes), held(run)) == (1, 0)
+    assert (len(run.changes), buffered(run)) == (1, 0)
 
 
 @st.composite
 def disordered(draw: st.DrawFn) -> list[tuple[int, int, Write, int]]:
-    """(arrival in ms, place in write order, write, host) of every copy, by arrival; the disorder is below HOLD_MS."""
+    """(arrival in ms, place in write order, write, host) of every copy, by arrival; none is late by REORDER_MS."""
     now, copies = BASE_S, []
     for number in range(draw(st.integers(2, 12))):
         now += draw(PASSING)
         write = draw(writes(MIXED.table, Stamp(now * 1_000_000 + number * 10, now)))
         for host in draw(st.sets(st.integers(1, 3), min_size=1)):
-            jitter = draw(st.integers(0, HOLD_MS - 100))
+            jitter = draw(st.integers(0, REORDER_MS - 100))
             copies.append((now * 1000 + number + jitter, number, write, host))
     return sorted(copies, key=lambda copy: copy[0])
 
 
-def check_hold(data: st.DataObject, rules: FoldRules = HOLDING) -> None:
+def check_reorder(data: st.DataObject, fold_settings: FoldSettings = REORDERING) -> None:
     """What comes out is what a single log in write order gives, expiry included, whatever the batches are."""
     copies = data.draw(disordered())
     records = [record(MIXED, write, 0, number, host)._replace(timestamp_ms=ms) for ms, number, write, host in copies]
@@ -153,11 +153,11 @@ def check_hold(data: st.DataObject, rules: FoldRules = HOLDING) -> None:
         records.append(beat)
     records.sort(key=lambda each: each.timestamp_ms)
     end = records[-1].timestamp_ms + 10_000
-    run = FoldRun(MIXED, rules)
+    run = FoldRun(MIXED, fold_settings)
     for batch in in_batches(data, records):
         run.chunk(*batch)
-    run.heartbeat(end + HOLD_MS)
-    assert held(run) == 0
+    run.heartbeat(end + REORDER_MS)
+    assert buffered(run) == 0
     for key in PARTITIONS:
         straight = FoldRun(MIXED, NEVER_PURGE)
         mine = sorted((copy for copy in copies if copy[2].partition_key == key), key=lambda copy: (copy[1], copy[3]))
@@ -172,16 +172,16 @@ def check_hold(data: st.DataObject, rules: FoldRules = HOLDING) -> None:
 @settings(max_examples=2 * EXAMPLES, deadline=None)
 @given(data=st.data())
 def test_every_event_comes_out_in_write_order(data: st.DataObject) -> None:
-    check_hold(data)
+    check_reorder(data)
 
 
-def test_a_held_write_is_read_by_the_schema_that_it_was_written_with() -> None:
+def test_a_buffered_write_is_read_by_the_schema_that_it_was_written_with() -> None:
     a, b = FORWARD.table.regular_columns[:2]
     others = FORWARD.table.regular_columns[2:]
     without_b = replace(
         FORWARD.table, regular_columns=(a, *others), dropped_columns={"b": DroppedColumn(b, BASE_US + 100)}
     )
-    run = FoldRun(FORWARD, HOLDING)
+    run = FoldRun(FORWARD, REORDERING)
     row = Row((int_bytes(0),), {"a": Cell(BASE_US, b"x"), "b": Cell(BASE_US, b"y")})
     run.chunk(raw_record(KEY, "row", row, timestamp_ms=BASE_MS, writer=FORWARD))
     run.catalog = catalog_of(FORWARD.table, without_b)

@@ -20,7 +20,7 @@ from cdc_program.errors import CdcError, Code
 from materializer.fold import schema_change
 from materializer.fold.chunk import fold_chunk
 from materializer.rows.catalog import TableCatalog
-from materializer.rows.settings import DEFAULT_RULES, FoldRules
+from materializer.rows.settings import DEFAULT_FOLD_SETTINGS, FoldSettings
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import CATALOG, TABLE, TableWriter, catalog_of, int_bytes, raw_record
 
@@ -88,16 +88,16 @@ def catalog_of_both(*tables: TableMetadata, topics: tuple[str, ...] = ("t", "t")
 class Run:
     """A state, and the changes that came out; each chunk checks the chain of every key."""
 
-    def __init__(self, catalog: TableCatalog = CATALOG, rules: FoldRules = DEFAULT_RULES) -> None:
+    def __init__(self, catalog: TableCatalog = CATALOG, fold_settings: FoldSettings = DEFAULT_FOLD_SETTINGS) -> None:
         self.state = MemoryState()
-        self.rules = rules
+        self.fold_settings = fold_settings
         self.catalog = catalog
         self.latest: dict[Key, RowChange] = {}
 
     def chunk(self, *records: RawRecord) -> list[RowChange]:
         changes: list[RowChange] = []
         while records:
-            result = fold_chunk(self.state, records, self.catalog, self.rules)
+            result = fold_chunk(self.state, records, self.catalog, self.fold_settings)
             self.state.apply(result.writes)
             changes += result.changes
             records = records[len(records) - result.left :]
@@ -131,7 +131,7 @@ class Run:
         return next(table for (_, each), table in self.catalog.schemas.items() if each == change.schema)
 
 
-def told(changes: list[RowChange]) -> list[tuple[str, int, RowImage | None, RowImage | None]]:
+def summary(changes: list[RowChange]) -> list[tuple[str, int, RowImage | None, RowImage | None]]:
     return [(each.op, int.from_bytes(each.partition_key, "big"), each.before, each.after) for each in changes]
 
 
@@ -145,7 +145,7 @@ def test_a_drop_is_a_deletion_in_every_row_under_the_schema_that_has_the_column(
     run.chunk(row(1, 1, 1, a="a", b="b"), row(2, 2, 1, a="a"), row(3, 3, 1, is_insert=False, b="b"))
     run.catalog = catalog_of(TABLE, without_b(5))
     changes = run.chunk(HEARTBEAT)
-    assert told(changes) == [("u", 1, {"a": b"a", "b": b"b"}, {"a": b"a"}), ("d", 3, {"b": b"b"}, None)]
+    assert summary(changes) == [("u", 1, {"a": b"a", "b": b"b"}, {"a": b"a"}), ("d", 3, {"b": b"b"}, None)]
     assert {change.schema for change in changes} == {digest(canonical(TABLE))}
     assert {change.source.cause for change in changes} == {"schema"}
     assert run.chunk(HEARTBEAT) == []
@@ -155,16 +155,16 @@ def test_a_column_added_again_shows_what_is_newer_than_its_drop() -> None:
     run = Run()
     run.chunk(row(1, 1, 1, a="a", b="old"), row(9, 2, 1, is_insert=False, b="new"), row(9, 3, 1, b="new"))
     run.catalog = catalog_of(TABLE, without_b(5))
-    assert [op for op, *_ in told(run.chunk(HEARTBEAT))] == ["u", "d", "u"]
+    assert [op for op, *_ in summary(run.chunk(HEARTBEAT))] == ["u", "d", "u"]
     run.catalog = catalog_of(TABLE, without_b(5), with_b_again(5))
-    assert told(run.chunk(HEARTBEAT)) == [("c", 2, None, {"b": b"new"}), ("u", 3, {}, {"b": b"new"})]
+    assert summary(run.chunk(HEARTBEAT)) == [("c", 2, None, {"b": b"new"}), ("u", 3, {}, {"b": b"new"})]
 
 
 def test_dropped_and_added_between_two_batches() -> None:
     run = Run()
     run.chunk(row(1, 1, 1, a="a", b="old"), row(9, 2, 1, b="new"))
     run.catalog = catalog_of(TABLE, without_b(5), with_b_again(5))
-    assert told(run.chunk(HEARTBEAT)) == [("u", 1, {"a": b"a", "b": b"old"}, {"a": b"a"})]
+    assert summary(run.chunk(HEARTBEAT)) == [("u", 1, {"a": b"a", "b": b"old"}, {"a": b"a"})]
 
 
 def test_an_added_column_has_no_row_looked_at() -> None:
@@ -185,7 +185,7 @@ def test_what_compact_storage_hides_is_shown_once_it_is_dropped() -> None:
     run.chunk(raw_record(int_bytes(1), "row", write, timestamp_ms=BASE_MS, writer=TableWriter(bare)))
     run.catalog = catalog_of(bare, replace(bare, flags=frozenset({"compound"})))
     heartbeat = raw_record(b"", "heartbeat", None, timestamp_ms=BASE_MS, writer=TableWriter(bare))
-    assert told(fold_chunk(run.state, [heartbeat], run.catalog).changes) == [("u", 1, {}, {"value": b""})]
+    assert summary(fold_chunk(run.state, [heartbeat], run.catalog).changes) == [("u", 1, {}, {"value": b""})]
 
 
 @pytest.mark.usefixtures("slow_sweep")
@@ -193,24 +193,24 @@ def test_a_sweep_goes_on_from_chunk_to_chunk_and_writes_do_not_wait() -> None:
     run = Run()
     run.chunk(*(row(1, p, 1, a="a", b="b") for p in range(5)))
     run.catalog = catalog_of(TABLE, without_b(5))
-    assert told(run.chunk(row(6, 4, 1, a="A"))) == [
+    assert summary(run.chunk(row(6, 4, 1, a="A"))) == [
         ("u", 4, {"a": b"a", "b": b"b"}, {"a": b"a"}),
         ("u", 4, {"a": b"a"}, {"a": b"A"}),
         ("u", 0, {"a": b"a", "b": b"b"}, {"a": b"a"}),
     ]
     run.catalog = catalog_of(TABLE, without_b(5), with_b_again(5))
-    changes = told(run.sweep())
+    changes = summary(run.sweep())
     assert [each for each in changes if each[1] == 4] == []
     assert sorted(p for _, p, *_ in changes) == [1, 2, 3]
     assert b"e" not in {key[:1] for key in run.state.data}
 
 
-def test_a_table_made_anew_ends_all_keys_and_counts_on() -> None:
+def test_a_recreated_table_ends_all_keys_and_counts_on() -> None:
     run = Run()
     run.chunk(static(1, 1, "st"), row(2, 1, 1, a="a"), row(3, 2, 1, a="a"), static(4, 3, "alone"))
     run.catalog = catalog_of_both(TABLE, ANEW)
     changes = run.chunk(row(5, 2, 1, a="last"), of_table(row(7, 1, 1, a="new"), ANEW), row(6, 1, 1, a="too late"))
-    assert [(op, p, after) for op, p, _, after in told(changes)] == [
+    assert [(op, p, after) for op, p, _, after in summary(changes)] == [
         ("u", 2, {"a": b"last"}),
         ("d", 1, None),
         ("c", 1, {"a": b"new"}),
@@ -219,14 +219,14 @@ def test_a_table_made_anew_ends_all_keys_and_counts_on() -> None:
     ]
     assert run.images() == {(int_bytes(1), int_bytes(1)): {"a": b"new"}}
     assert run.chunk(row(9, 2, 1, a="of the former table")) == []
-    assert told(run.chunk(of_table(row(9, 2, 1, a="b"), ANEW))) == [("c", 2, None, {"a": b"b"})]
+    assert summary(run.chunk(of_table(row(9, 2, 1, a="b"), ANEW))) == [("c", 2, None, {"a": b"b"})]
 
 
 def test_deletions_of_the_former_table_are_forgotten() -> None:
     run = Run()
     run.chunk(row(1, 1, 1, a="a"), record(1, "partition_deletion", DeletionTime(BASE_US + 100, BASE_US // 10**6)))
     run.catalog = catalog_of_both(TABLE, ANEW)
-    assert told(run.chunk(of_table(row(9, 1, 1, a="b"), ANEW))) == [("c", 1, None, {"a": b"b"})]
+    assert summary(run.chunk(of_table(row(9, 1, 1, a="b"), ANEW))) == [("c", 1, None, {"a": b"b"})]
 
 
 def test_another_topic_gets_all_rows_and_the_former_one_their_ends() -> None:
@@ -276,7 +276,7 @@ def test_rows_end_as_if_the_schema_had_been_so_from_the_beginning(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schema_change, "SWEPT_ROWS", 1)
         tables = [TABLE, without_b(dropped), with_b_again(dropped)]
-        run = Run(rules=FoldRules(max_changes=most))
+        run = Run(fold_settings=FoldSettings(max_changes=most))
         for count, part in enumerate((first, second, third), start=1):
             run.catalog = catalog_of(*tables[:count])
             for each in part:

@@ -13,7 +13,7 @@ from cassandra_storage.rows import Cell, Row
 from cdc_messages.raw import Kind, RawMessage, encode, is_heartbeat
 from cdc_program.settings import MaterializerSettings
 from materializer.exactly_once.partition_task import Report
-from materializer.fold.next_timer import next_due_ms
+from materializer.fold.next_timer import next_timer_ms
 from materializer.job.backlog import RawBacklog
 from materializer.job.worker_loop import max_heartbeat_wait
 from materializer.records import RawPartition, RawRecord
@@ -92,7 +92,7 @@ def test_a_partition_with_a_new_version_is_folded_once_more() -> None:
 
 def test_a_due_partition_is_folded_with_the_first_message_after_its_time() -> None:
     backlog = idle_backlog(RAW)
-    backlog.mark_folded(RAW, [], NOTHING_DUE._replace(due_ms=5000), 0)
+    backlog.mark_folded(RAW, [], NOTHING_DUE._replace(next_timer_ms=5000), 0)
     backlog.append(RAW, [heartbeat(1, 4999)])
     assert backlog.ready_idle(1) == []
     backlog.append(RAW, [heartbeat(2, 5000)])
@@ -172,7 +172,7 @@ def test_a_state_publishes_nothing_before_it_is_due(reorder_ms: int, rows: list[
     for second, lives in sorted(rows):
         run.chunk(ttl(second, lives))
     newest = (BASE_S + max(second for second, _ in rows)) * 1000
-    while (due := next_due_ms(run.state, reorder_ms)) is not None:
+    while (due := next_timer_ms(run.state, reorder_ms)) is not None:
         if due - 1 > newest:
             before = len(run.changes)
             run.heartbeat(due - 1)

@@ -1,4 +1,4 @@
-"""The parts of the fold that need no Cassandra bytes: ranges and the overlay."""
+"""Range tombstones, in memory and stored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from materializer.rows.keys import partition_prefix
 from materializer.rows.overlay import Overlay
 from materializer.rows.range_tombstones import PartitionRanges
 from materializer.rows.ranges import DeletedRange, add_range
-from materializer.rows.timers import Queues
+from materializer.rows.timers import Timers
 from tests.support.materializer.memory_state import MemoryState
 
 PREFIX = partition_prefix(b"k")
@@ -48,13 +48,13 @@ def test_the_order_in_which_ranges_come_does_not_matter(order: list[int], added:
 
 @given(st.lists(deleted_ranges(), max_size=12), st.integers(2, 5), st.data())
 def test_stored_ranges_are_those_in_memory(added: list[DeletedRange], most: int, data: st.DataObject) -> None:
-    """However many a new one is laid over at once, and whatever is stored already."""
+    """Whatever number is merged in one step, and whatever is already stored."""
     state = MemoryState()
     ranges: list[DeletedRange] = []
     for new in added:
         ranges = add_range(ranges, new)
         overlay = Overlay(state)
-        stored = PartitionRanges(overlay, Queues(overlay, 0, 0), PREFIX)
+        stored = PartitionRanges(overlay, Timers(overlay), PREFIX)
         for part in (new, data.draw(st.sampled_from(added))):
             ranges = add_range(ranges, part)
             first = part.first
@@ -68,41 +68,3 @@ def test_stored_ranges_are_those_in_memory(added: list[DeletedRange], most: int,
 
 def deletion_at(ranges: list[DeletedRange], point: bytes) -> DeletionTime:
     return next((each.deletion for each in ranges if each.first <= point < each.last), LIVE)
-
-
-keys = st.sampled_from(SPACE)
-
-
-@given(
-    st.dictionaries(keys, st.binary(max_size=2)),
-    st.lists(st.tuples(keys, st.none() | st.binary(max_size=2))),
-    keys,
-    keys,
-)
-def test_an_overlay_reads_as_the_state_will_after_its_writes(
-    committed: dict[bytes, bytes], writes: list[tuple[bytes, bytes | None]], start: bytes, end: bytes
-) -> None:
-    state = MemoryState()
-    state.apply(committed)
-    overlay = Overlay(state)
-    overlay.prefetch(set(SPACE[:3]))
-    for key, value in writes:
-        overlay.put(key, value)
-    after = MemoryState()
-    after.apply(committed)
-    after.apply(overlay.writes)
-    assert list(overlay.scan(start, end)) == list(after.scan(start, end))
-    assert overlay.last(start, end) == next(after.scan_back(start, end), None)
-    assert [overlay.get(key) for key in SPACE] == after.get_many(SPACE)
-
-
-def test_rows_may_be_written_while_they_are_scanned() -> None:
-    state = MemoryState()
-    state.apply(dict.fromkeys(SPACE, b"old"))
-    overlay = Overlay(state)
-    seen = []
-    for key, value in overlay.scan(SPACE[2], SPACE[6]):
-        seen.append(value)
-        overlay.put(key, b"new" if key != SPACE[4] else None)
-    assert seen == [b"old"] * 4
-    assert [value for _, value in overlay.scan(SPACE[2], SPACE[6])] == [b"new"] * 3

@@ -1,0 +1,106 @@
+"""The fold of one chunk, table by table: what is the same for a whole chunk and for a part of a record's work."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from materializer.fold.clock import Clock
+from materializer.fold.gaps import IncompletePartitions
+from materializer.fold.publishers import PublisherWatermarks
+from materializer.fold.reorder import clear_reorder_buffer
+from materializer.fold.result import ChunkResult
+from materializer.fold.row_updates import decode_records
+from materializer.fold.schema_change import shown_table_id
+from materializer.fold.table import ChunkContext, TableFold
+from materializer.fold.table_runs import split_by_table
+from materializer.rows.budget import Budget
+from materializer.rows.overlay import Overlay
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cdc_messages.changes import RowChange
+    from materializer.fold.table_runs import TableRun
+    from materializer.records import RawRecord
+    from materializer.rows.catalog import TableCatalog
+    from materializer.rows.overlay import StateReader
+    from materializer.rows.settings import FoldSettings
+
+
+class ChunkFold(ABC):
+    """Folds records of one raw partition into its state, once.
+
+    A subclass decides in which order the updates of a table are folded (`_fold_updates`), and what it means that the
+    budget ends: WholeChunk gives up the chunk, Part stores what it has done.
+    """
+
+    def __init__(
+        self, reader: StateReader, records: Sequence[RawRecord], catalog: TableCatalog, settings: FoldSettings
+    ) -> None:
+        self.budget = Budget(settings)
+        self._records = records
+        self._catalog = catalog
+        self._settings = settings
+        self._overlay = Overlay(reader)
+        self._clock = Clock(self._overlay, records, settings.reorder_ms)
+        self._watermarks = PublisherWatermarks(self._overlay, self._clock, settings)
+        self._incomplete = IncompletePartitions(self._overlay, settings.max_dead_letters)
+        self._arrivals = decode_records(records, self._clock.arrival_times_ms, self._incomplete)
+        self._changes: list[RowChange] = []
+        self._table: TableFold | None = None
+        self._are_records_folded = False
+        self._purge_waits_until: int | None = None
+
+    def fold(self) -> ChunkResult:
+        """BudgetSpentError, or CdcError as fold_chunk."""
+        self._fold_tables()
+        self._store_times()
+        return ChunkResult(
+            writes=self._overlay.writes,
+            changes=self._incomplete.mark_changes(self._changes),
+            now_ms=self._clock.now_ms,
+            stalled_publishers=self._watermarks.stalled_publishers(),
+            dead_letters=self._incomplete.dead_letters,
+            left=0 if self._are_records_folded else len(self._records),
+        )
+
+    @abstractmethod
+    def _fold_updates(self, table: TableFold, run: TableRun) -> None:
+        """Fold what leaves the reorder buffer, what expires and what the messages of one table write."""
+
+    def _fold_tables(self) -> None:
+        runs = split_by_table(shown_table_id(self._overlay), self._arrivals, self._catalog)
+        for run in runs:
+            if run.is_recreated:
+                clear_reorder_buffer(self._overlay, self.budget)
+                self._incomplete.resolve_all()
+            table = self._open_table(run.table_id, self._catalog)
+            self._fold_updates(table, run)
+            if run is runs[-1]:
+                self._finish_records()
+                self._purge_waits_until = table.close(self._watermarks, self._settings)
+            table.encode_rows()
+        if not runs:  # no message of a table has ever been read
+            self._finish_records()
+
+    def _open_table(self, table_id: bytes, catalog: TableCatalog) -> TableFold:
+        chunk = ChunkContext(self._overlay, self._clock, self.budget, self._changes)
+        self._table = TableFold(chunk, catalog, table_id)
+        return self._table
+
+    def _finish_records(self) -> None:
+        """All updates of the records are folded or buffered."""
+        self._are_records_folded = True
+        for arrival in self._arrivals:
+            self._watermarks.observe_arrival(arrival)
+
+    def _store_times(self) -> None:
+        """Store the clock and the watermarks if something else is stored, or if they have advanced far enough."""
+        if (
+            self._overlay.has_writes
+            or self._clock.has_advanced_by(self._settings.keep_time_ms)
+            or self._watermarks.must_be_stored(self._purge_waits_until)
+        ):
+            self._clock.store()
+            self._watermarks.store()

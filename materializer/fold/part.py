@@ -1,0 +1,112 @@
+"""One record that is too much for one chunk, folded in parts: first what is due before it, then its own update.
+
+A part ends where its budget ends and is complete: the stored clock says up to when all is done, the stored timers say
+what remains, and a change that is cut is stored as a continuation. The record counts as folded with the last part. A
+mutation that comes in several messages is folded message by message here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from materializer.fold.chunk_fold import ChunkFold
+from materializer.fold.reorder import ReorderBuffer
+from materializer.fold.row_updates import read_row_updates
+from materializer.rows.budget import BudgetSpentError
+from materializer.rows.continuation import FanOutContinuation, read_continuation
+
+if TYPE_CHECKING:
+    from materializer.fold.table import TableFold
+    from materializer.fold.table_runs import TableRun
+    from materializer.records import RawRecord
+    from materializer.rows.catalog import TableCatalog
+    from materializer.rows.continuation import Continuation
+    from materializer.rows.overlay import StateReader
+    from materializer.rows.settings import FoldSettings
+
+
+class Part(ChunkFold):
+    """One part. The record is left in its result until the last part."""
+
+    def __init__(self, reader: StateReader, record: RawRecord, catalog: TableCatalog, settings: FoldSettings) -> None:
+        super().__init__(reader, [record], catalog, settings)
+        self._reached_ms = self._clock.start_ms
+
+    def _fold_tables(self) -> None:
+        continuation = read_continuation(self._overlay)
+        try:
+            if continuation is not None:
+                self._resume(continuation)
+            else:
+                super()._fold_tables()
+        except BudgetSpentError:
+            pass
+        if self._table is not None:
+            self._table.encode_rows()
+
+    def _resume(self, continuation: Continuation) -> None:
+        """Resume under the schema under which the change began, even if there is a newer one."""
+        schema = continuation.schema
+        self._open_table(schema.table_id, self._catalog.as_of(schema)).resume(continuation)
+        if isinstance(continuation, FanOutContinuation) and continuation.completes_record:
+            self._finish_records()
+
+    def _fold_updates(self, table: TableFold, run: TableRun) -> None:
+        self._catch_up(table)
+        self._fold_record(table, run)
+
+    def _catch_up(self, table: TableFold) -> None:
+        """Fold what is due before the record, in the order of time; in each second, what expires before the writes."""
+        buffer = ReorderBuffer(self._overlay, self._catalog)
+        first_ms, clock = 0, self._clock
+        while True:
+            arrival = next(buffer.arrived_between(first_ms, clock.clock_ms), None)
+            expiry = table.next_expiry_second(self._reached_ms // 1000)
+            if arrival is None and expiry is None:
+                return
+            release = None if arrival is None else max(arrival[0], clock.start_ms) // 1000
+            second = min(each for each in (release, expiry) if each is not None)
+            self.budget.check()
+            self._reached_ms = max(self._reached_ms, second * 1000)
+            table.expire_at(second)
+            if second == release:
+                last_ms = min(second * 1000 + 999, clock.clock_ms)
+                self._release_buffered(table, buffer, (first_ms, last_ms), second)
+                first_ms = last_ms + 1
+
+    def _release_buffered(self, table: TableFold, buffer: ReorderBuffer, span: tuple[int, int], second: int) -> None:
+        """Fold the buffered writes that arrived in a span of time, each after the earlier ones of its key."""
+        for _, partition_key, limit in buffer.arrived_between(*span):
+            table.prepare_partition(partition_key, second)
+            released = buffer.release(partition_key, limit)
+            while True:
+                self.budget.check()  # a write that is released must be folded
+                update = next(released, None)
+                if update is None:
+                    break
+                self._incomplete.resolve([update])
+                table.apply_mutation([update], second)
+
+    def _fold_record(self, table: TableFold, run: TableRun) -> None:
+        clock = self._clock
+        for update in read_row_updates(run.arrivals, self._catalog, self._incomplete.dead_letter):
+            if update.arrival_ms <= clock.clock_ms:
+                second = max(update.arrival_ms, clock.start_ms) // 1000
+                table.prepare_partition(update.partition_key, second)
+                self.budget.check()
+                self._incomplete.resolve([update])
+                table.apply_record(update, second)
+            else:
+                ReorderBuffer(self._overlay, self._catalog).add(update)
+
+    def _finish_records(self) -> None:
+        """The record is folded. What follows has a budget of its own."""
+        self.budget.renew()
+        super()._finish_records()
+
+    def _store_times(self) -> None:
+        if self._are_records_folded:
+            self._clock.store()
+            self._watermarks.store()
+        else:
+            self._clock.store_progress(self._reached_ms)

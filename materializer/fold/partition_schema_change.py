@@ -1,0 +1,152 @@
+"""One Cassandra partition brought from one schema to another, with the changes that this makes in its rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cassandra_storage.deletion import NO_LIVENESS, NO_TIMESTAMP, DeletionTime, RowDeletion
+from cassandra_storage.dropped_columns import without_dropped
+from cassandra_storage.rows import Row
+from cdc_messages.changes import RowChange, Source
+from materializer.fold.schema_version import change_steps
+from materializer.rows.budget import BudgetSpentError
+from materializer.rows.continuation import store_continuation
+from materializer.rows.expiry import NowInSeconds, deletion_second
+from materializer.rows.keys import RANGES_SECTION, ROWS_END, ROWS_SECTION
+from materializer.rows.overlay import StoredRow
+from materializer.rows.partition_state import PartitionFacts, PartitionState
+from materializer.rows.range_tombstones import decode_range
+from materializer.rows.row_codec import value_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cassandra_storage.clustering import Clustering
+    from cdc_messages.changes import ColumnImage, Op, RowImage
+    from materializer.fold.partition import TableTools
+    from materializer.fold.schema_version import SchemaVersion
+    from materializer.rows.continuation import SchemaContinuation
+    from materializer.rows.overlay import RowValue
+
+_NO_HOST = bytes(16)
+
+
+class PartitionSchemaChange:
+    """Brings the rows of one Cassandra partition from one schema to another. Call one method, once.
+
+    Both methods raise BudgetSpentError where the budget ends, with a stored continuation.
+    """
+
+    def __init__(
+        self, tools: TableTools, old: SchemaVersion, new: SchemaVersion, continuation: SchemaContinuation
+    ) -> None:
+        self._tools = tools
+        self._old = old
+        self._new = new
+        self._continuation = continuation
+        self._partition_key = continuation.partition_key
+        self._second = continuation.now
+        self._now = NowInSeconds(continuation.now, continuation.now)
+        self._gone = DeletionTime(NO_TIMESTAMP + 1, continuation.now)
+        self._source = Source(new.table.altered_at, _NO_HOST, "", 0, "schema")
+        # Of one table both codecs read the same rows, and rows are written under the new schema.
+        codec = new.codec if old.id.table_id == new.id.table_id else old.codec
+        self._state = PartitionState(tools.overlay, codec, tools.timers, continuation.partition_key)
+        self._statics = self._static_columns(old)
+
+    def alter_rows(self) -> None:
+        """Show the same rows under another schema of the same table."""
+        statics = self._static_columns(self._new)
+        for key, value in self._entries(ROWS_SECTION):
+            self._alter_row(key, self._old.codec.decode(value, is_static=False), statics)
+        if self._old.table.clustering:
+            self._alter_facts(statics)
+
+    def delete_rows(self) -> None:
+        """Delete all rows: the table was dropped and created again.
+
+        A row keeps its row_sequence if the change topic is the same and the new table has the row's key in the same
+        place. If not, the floor rises above it.
+        """
+        is_same_topic = self._old.topic == self._new.topic
+        for key, value in self._entries(RANGES_SECTION):
+            section = key[len(self._state.prefix) :]
+            if section[:1] == RANGES_SECTION:
+                assert isinstance(value, bytes)
+                self._tools.timers.update_purge_timer(key, deletion_second(decode_range(b"", value).deletion), None)
+                self._tools.overlay.put(key, None)
+            elif section[:1] == ROWS_SECTION:
+                stored = self._old.codec.decode(value, is_static=False)
+                stays = is_same_topic and self._tools.clustering_key(stored.row.clustering) == section[1:]
+                self._delete_row(key, stored, stays=stays)
+        self._delete_facts(stays=is_same_topic)
+
+    def _entries(self, first: bytes) -> Iterator[tuple[bytes, RowValue]]:
+        """What is stored from a section on, or from the continuation on, to the last row."""
+        prefix, overlay, budget = self._state.prefix, self._tools.overlay, self._tools.budget
+        for key, value in overlay.scan_rows(prefix + (self._continuation.at or first), prefix + ROWS_END):
+            if budget.is_spent:
+                store_continuation(overlay, self._continuation._replace(at=key[len(prefix) :]))
+                raise BudgetSpentError
+            budget.spend(value_size(value))
+            yield key, value
+
+    def _alter_row(self, key: bytes, stored: StoredRow, statics: Mapping[str, ColumnImage]) -> None:
+        before = self._old.image(stored.row, self._second, self._statics)
+        after = self._new.image(stored.row, self._second, statics)
+        if after is not None:
+            self._continuation = self._continuation._replace(visible=self._continuation.visible + 1)
+        sequence = self._emit(stored.row.clustering, before, after, stored.row_sequence)
+        row = without_dropped(stored.row, self._new.table)
+        if row.is_empty:
+            row = row._replace(deletion=RowDeletion(self._gone))
+        self._state.put_row(key, stored, StoredRow(row, sequence), self._now)
+
+    def _alter_facts(self, statics: Mapping[str, ColumnImage]) -> None:
+        facts, visible = self._state.facts, self._continuation.visible
+        alone = None if visible else statics or None
+        start = facts.static_sequence or self._tools.floor.value
+        sequence = self._emit(None, self._alone(), alone, start)
+        facts = facts._replace(visible_rows=visible)
+        if sequence != start:
+            facts = facts._replace(static_sequence=sequence)
+        if self._state.static is not None:
+            self._state.put_static(without_dropped(self._state.static, self._new.table), self._now)
+            if self._state.static is None and facts.deletion.is_live:
+                facts = facts._replace(deletion=self._gone)
+        self._state.put_facts(facts)
+
+    def _delete_row(self, key: bytes, stored: StoredRow, *, stays: bool) -> None:
+        before = self._old.image(stored.row, self._second, self._statics)
+        sequence = self._emit(stored.row.clustering, before, None, stored.row_sequence)
+        if stays:  # with a tombstone that deletes nothing and is purged as usual
+            row = Row(stored.row.clustering, {}, NO_LIVENESS, RowDeletion(self._gone))
+            self._state.put_row(key, stored, StoredRow(row, sequence), self._now)
+        else:
+            self._tools.floor.raise_to(sequence)
+            self._state.put_row(key, stored, None, self._now)
+
+    def _delete_facts(self, *, stays: bool) -> None:
+        sequence = self._emit(None, self._alone(), None, self._state.facts.static_sequence)
+        self._state.put_static(None, self._now)
+        if stays and sequence:
+            self._state.put_facts(PartitionFacts(deletion=self._gone, static_sequence=sequence))
+        else:
+            self._tools.floor.raise_to(sequence)
+            self._state.put_facts(PartitionFacts())
+
+    def _alone(self) -> RowImage | None:
+        """The row that stood for the partition, if it had only static columns."""
+        return None if self._state.facts.visible_rows else self._statics or None
+
+    def _static_columns(self, version: SchemaVersion) -> Mapping[str, ColumnImage]:
+        return {} if self._state.static is None else version.imager.columns(self._state.static, self._second)
+
+    def _emit(self, clustering: Clustering | None, before: RowImage | None, after: RowImage | None, count: int) -> int:
+        """The row_sequence after the changes from one image to the other."""
+        for one, other, schema in change_steps(before, after, self._old, self._new):
+            count += 1
+            op: Op = "c" if one is None else "d" if other is None else "u"
+            change = RowChange(self._partition_key, clustering, op, one, other, count, self._source, schema)
+            self._tools.changes.append(change)
+        return count

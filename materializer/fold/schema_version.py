@@ -1,0 +1,69 @@
+"""A schema as rows are shown under it, and the changes from one schema to another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cassandra_storage.compact_tables import hidden_columns
+from cassandra_storage.schema import TableMetadata
+from materializer.rows.catalog import SchemaId
+from materializer.rows.row_codec import RowCodec
+from materializer.rows.row_image import RowImager
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cassandra_storage.rows import Row
+    from cdc_messages.changes import ColumnImage, RowImage
+
+
+class SchemaVersion(NamedTuple):
+    """A schema with what reads and shows rows by it; `topic` is None if no changes can be published under it."""
+
+    id: SchemaId
+    table: TableMetadata
+    codec: RowCodec
+    imager: RowImager
+    topic: str | None
+
+    def image(self, row: Row, now: int, statics: Mapping[str, ColumnImage]) -> RowImage | None:
+        """What `SELECT` shows of a row at a second, with these static columns."""
+        columns = self.imager.image(row, now)
+        return {**statics, **columns} if columns is not None and statics else columns
+
+
+def change_steps(
+    before: RowImage | None, after: RowImage | None, old: SchemaVersion, new: SchemaVersion
+) -> Iterator[tuple[RowImage | None, RowImage | None, bytes]]:
+    """The changes from a row under the old schema to the row under the new one: (before, after, digest of the schema).
+
+    A removed value is published under the old schema, which has its column, and a new value under the new schema.
+    """
+    if old.topic is None and before is not None:
+        before = {name: image for name, image in before.items() if name in new.imager.names}
+    elif old.topic != new.topic:
+        if before is not None:
+            yield before, None, old.id.digest
+        before = None
+    elif before is not None:
+        left = None if after is None else {name: each for name, each in after.items() if name in old.imager.names}
+        if left != before:
+            yield before, left, old.id.digest
+        before = left
+    if before != after:
+        yield before, after, new.id.digest
+
+
+def shows_rows_differently(old: SchemaVersion, new: SchemaVersion) -> bool:
+    """Whether a row that was published under the old schema may look different under the new one."""
+    if old.id.table_id != new.id.table_id or (old.topic is not None and old.topic != new.topic):
+        return True
+    if old.imager.names - new.imager.names:
+        return True
+    if new.imager.names & {column.name for column in hidden_columns(old.table)}:
+        return True  # DROP COMPACT STORAGE
+    dropped, dropped_before = new.table.dropped_columns, old.table.dropped_columns
+    return any(
+        name in dropped and (name not in old.imager.names or dropped[name] != dropped_before.get(name))
+        for name in new.imager.names
+    )

@@ -1,0 +1,120 @@
+"""How rows are stored: in Cassandra's own serialization, with a header made from a table schema.
+
+A stored row refers to its schema by a number, which the state maps to the schema's digest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cassandra_storage.errors import FormatError
+from cassandra_storage.header import SerializationHeader
+from cassandra_storage.schema import ColumnKind
+from cassandra_storage.schema_rows import in_order
+from cassandra_storage.unfiltered import read_row, write_row
+from cassandra_storage.vint import read_unsigned_vint, write_unsigned_vint
+from cdc_program.errors import CdcError, Code
+from materializer.rows.budget import row_size
+from materializer.rows.format_version import VERSION_BYTE, check_version
+from materializer.rows.keys import schema_key
+from materializer.rows.overlay import StoredRow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cassandra_storage.schema import TableMetadata
+    from materializer.rows.catalog import TableCatalog
+    from materializer.rows.overlay import Overlay, RowValue
+
+
+class RowCodec:
+    """Encodes and decodes the rows of one table in one chunk of one raw partition."""
+
+    __slots__ = ("_catalog", "_headers", "_newest", "_number", "_overlay", "_table_id")
+
+    def __init__(self, overlay: Overlay, catalog: TableCatalog, table_id: bytes) -> None:
+        self._overlay = overlay
+        self._catalog = catalog
+        self._table_id = table_id
+        self._headers: dict[int, SerializationHeader] = {}
+        self._newest, _ = catalog.newest_of(table_id)
+        self._number: int | None = None
+
+    def encode(self, stored: StoredRow, *, is_static: bool) -> bytes:
+        number = self._newest_number()
+        row = write_row(stored.row, self._header(number), is_static=is_static)
+        return VERSION_BYTE + write_unsigned_vint(stored.row_sequence) + write_unsigned_vint(number) + row
+
+    def encode_rows(self) -> None:
+        """Encode the regular rows that the chunk has changed, each once."""
+        for key, stored in self._overlay.changed_rows():
+            self._overlay.put_row(key, self.encode(stored, is_static=False))
+
+    def decode(self, value: RowValue, *, is_static: bool) -> StoredRow:
+        if isinstance(value, StoredRow):
+            return value
+        check_version(value)
+        try:
+            row_sequence, position = read_unsigned_vint(value, 1)
+            number, position = read_unsigned_vint(value, position)
+            row, _ = read_row(value, position, self._header(number), is_static=is_static)
+        except FormatError as error:
+            raise CdcError(
+                Code.STATE_DAMAGED,
+                f"A stored row of table id {self._table_id.hex()} can't be read: {error}.",
+                "Delete the local state of this raw partition: it is restored from the checkpoint location.",
+            ) from error
+        return StoredRow(row, row_sequence)
+
+    def _header(self, number: int) -> SerializationHeader:
+        header = self._headers.get(number)
+        if header is None:
+            digest = self._overlay.get(schema_key(number))
+            assert digest is not None, f"state refers to schema {number}, which it does not hold"
+            header = SerializationHeader.of_table(
+                with_dropped_columns(self._catalog.schema(self._table_id, digest[1:]))
+            )
+            self._headers[number] = header
+        return header
+
+    def _newest_number(self) -> int:
+        """The number of the newest schema, which is assigned when it is first used."""
+        if self._number is None:
+            number = 0
+            while (stored := self._overlay.get(schema_key(number))) is not None and stored[1:] != self._newest:
+                number += 1
+            if stored is None:
+                self._overlay.put(schema_key(number), VERSION_BYTE + self._newest)
+            self._number = number
+        return self._number
+
+
+def renumbered(value: bytes, numbers: Mapping[int, int]) -> bytes:
+    """The value of a row or a static row that refers to its schema by another number: that of another state."""
+    check_version(value)
+    _, start = read_unsigned_vint(value, 1)
+    number, end = read_unsigned_vint(value, start)
+    return value[:start] + write_unsigned_vint(numbers[number]) + value[end:]
+
+
+def value_size(value: RowValue) -> int:
+    """About how many bytes a row has."""
+    return row_size(value.row) if isinstance(value, StoredRow) else len(value)
+
+
+def with_dropped_columns(table: TableMetadata) -> TableMetadata:
+    """The table as it is stored: cells of a dropped column that are newer than its drop stay, as in Cassandra, and
+    are shown again if the column is added again.
+    """
+    present = {column.name for column in table.static_columns + table.regular_columns}
+    dropped = [each.column for name, each in table.dropped_columns.items() if name not in present]
+    if not dropped:
+        return table
+    statics = [column for column in dropped if column.kind is ColumnKind.STATIC]
+    regulars = [column for column in dropped if column.kind is ColumnKind.REGULAR]
+    return replace(
+        table,
+        static_columns=in_order([*table.static_columns, *statics]),
+        regular_columns=in_order([*table.regular_columns, *regulars]),
+    )
