@@ -1,4 +1,4 @@
-"""How much memory a publisher takes while Kafka is away, and whether it keeps any of it: `make bench-publisher-memory`.
+"""`make bench NAME=publisher-memory`: how much memory a publisher takes while Kafka is away, and whether it keeps it.
 
 A real node writes `--rows` rows; its mutations, over and over, make full commit log segments in a folder that a real
 publisher is told is cdc_raw, so that it has `--mutations` of them to send, as fast as it can, to a real Kafka. Half of

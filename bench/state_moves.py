@@ -1,4 +1,4 @@
-"""What it costs when a raw partition changes workers: `make bench-moves`.
+"""What it costs when a raw partition changes workers: `make bench NAME=moves`.
 
 Two processes, each with a state directory of its own, take turns over a partition of `--rows` rows, by the real task
 with its changelogs and snapshots; only Kafka is left out (the position is handed over by hand). Each turn updates rows

@@ -30,7 +30,7 @@ class RawMessage:
     kind: row, static, partition_deletion or range_deletion: `update` is a PartitionUpdate with that one element, in
         Cassandra's serialization of `messaging_version`. gap: a quarantined mutation; `update` is what is known of it.
         The messages of its replay have the same host, segment and position. A gap with an empty `file` resolves the
-        gap whose place_id is `update` (docs/decisions/0015). A gap with an empty key is a gap of every Cassandra
+        gap whose place_id is `update` (docs/decisions/0013). A gap with an empty key is a gap of every Cassandra
         partition. heartbeat: `update` is empty; the message says nothing about rows.
     table_id, host_id: UUIDs, 16 bytes. schema_digest: 16 bytes (cdc_messages.tables.digest).
     truncation_epoch: the number of truncations of the table in this host's log so far.

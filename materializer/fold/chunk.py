@@ -38,8 +38,8 @@ def fold_chunk(
     """Fold at least one record of one raw partition, in the order of their offsets.
 
     It folds all records or, if they exceed the budget, as many as `left` says; maybe only a part of the first one.
-    CdcError with SCHEMA_UNKNOWN, DEAD_LETTERS, RAW_MESSAGE, STATE_DAMAGED, STATE_FORMAT or NOT_SUPPORTED: then nothing
-    of the chunk may be used.
+    CdcError with SCHEMA_UNKNOWN, TOO_MANY_DEAD_LETTERS, RAW_MESSAGE_UNREADABLE, STATE_DAMAGED, STATE_FORMAT or
+    NOT_SUPPORTED: then nothing of the chunk may be used.
     """
     count = 0 if reader.get(CONTINUATION) is not None else len(records)
     while count:

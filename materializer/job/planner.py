@@ -56,7 +56,7 @@ class Planner:
         self._topics.check_transaction_timeout(self._materializer.transaction_timeout_seconds)
 
     def check_positions(self) -> None:
-        """CdcError: RAW_SKIPPED, STATE_MISMATCH, PARTITIONS_CHANGED if a task could not continue from its position."""
+        """CdcError RAW_SKIPPED, STATE_MISMATCH or RAW_PARTITIONS_CHANGED if a task could not continue."""
         shapes = self._topics.shapes(self._find_raw_topics())
         raw_partitions = list_raw_partitions(shapes)
         with driver_errors(f"read the offsets of the group {self._materializer.group_id}"):

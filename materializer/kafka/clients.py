@@ -21,7 +21,7 @@ _AT_ONCE = 1000
 _POLL_SECONDS = 0.5
 QUICK = {
     # Measured: a new client is ready in 15 instead of 55 ms. While no broker is up it tries 60 to 80 times a second,
-    # which takes 3 % of a core: librdkafka restarts its backoff each time (docs/decisions/0020).
+    # which takes 3 % of a core: librdkafka restarts its backoff each time (docs/decisions/0018).
     "reconnect.backoff.ms": 5,
     "reconnect.backoff.max.ms": 1000,
     "retry.backoff.ms": 10,

@@ -1,5 +1,6 @@
-"""A small `make model`: every kind of write over tables of every shape ends in what SELECT shows, by one seed; what
-comes again, from another node or from the same one, gives no message.
+"""A small `make verify WHAT=model`: every kind of write over tables of every shape ends in what SELECT shows.
+
+One seed. Mutations that come again, from another node or from the same one, give no message.
 """
 
 from __future__ import annotations

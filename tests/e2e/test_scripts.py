@@ -1,4 +1,4 @@
-"""CQL, then the messages that it must give: the scripts of tests/scripts, on one stack, side by side."""
+"""CQL, then the messages that it must give: the scripts of tests/e2e/scripts, on one stack, side by side."""
 
 from __future__ import annotations
 

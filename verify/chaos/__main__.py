@@ -1,4 +1,4 @@
-"""`make chaos`: every fault point of the protocol hurt in every way, then random faults over the whole path."""
+"""`make verify WHAT=chaos`: faults of every kind at every fault point, then random faults over the whole path."""
 
 from __future__ import annotations
 

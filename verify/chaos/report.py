@@ -1,4 +1,4 @@
-"""What `make chaos` prints: a line for each cell and run, a table at the end, and how to repeat what failed."""
+"""What `make verify WHAT=chaos` prints: a line for each cell and run, a table, and how to repeat what failed."""
 
 from __future__ import annotations
 

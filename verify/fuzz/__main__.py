@@ -1,4 +1,4 @@
-"""`make fuzz`: damaged bytes into every reader, and nothing but FormatError may come out.
+"""`make verify WHAT=fuzz`: damaged bytes into every reader, and nothing but FormatError may come out.
 
 Each target takes an equal part of FUZZ_RUNS, FUZZ_SHARE percent of it chosen by libFuzzer for new coverage (atheris),
 the rest by mutate.py from the target's seeds. FUZZ_SEED starts another series, FUZZ_TARGETS names the targets. What a

@@ -1,4 +1,4 @@
-"""`make model`: seeds of random statements through Cassandra, publisher, Kafka and Spark, each compared with SELECT."""
+"""`make verify WHAT=model`: random statements through Cassandra, publisher, Kafka and Spark, compared with SELECT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make model-mutants`: a seed through the whole path with each seeded defect in the Spark job; each must be found."""
+"""`make verify WHAT=mutants`: a seed through the whole path with each defect in the Spark job; each must be found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make repro SEED=…`: runs a seed again and prints what is needed to understand where it differs.
+"""`make verify WHAT=repro SEED=…`: runs a seed again and prints what is needed to understand where it differs.
 
 For the first partition that does: a shrunk script of CQL, the raw messages in readable form, and each difference.
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @click.option("--seed", required=True, type=int, help="The seed that differs.")
 @click.option("--statements", default=5000, show_default=True, help="Its statements.")
 @click.option("--version", default="5.0", show_default=True, help="Cassandra's.")
-@click.option("--cluster", is_flag=True, help="Two datacenters, as in make model.")
+@click.option("--cluster", is_flag=True, help="Two datacenters, as in make verify WHAT=model.")
 @click.option("--defect", type=click.Choice(NAMES), help="Seed this defect first, to see it found.")
 def main(seed: int, statements: int, version: str, defect: str | None, *, cluster: bool) -> None:
     """Exit status 1 if it differs, 0 if it agrees this time."""

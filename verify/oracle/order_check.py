@@ -1,7 +1,6 @@
 """Are the orders of our keys those of Cassandra's comparators? Random types, values, clusterings, bounds and paths.
 
-`python -m verify.oracle.order_check`, or `make oracle-types`: a line a version with what was compared; the exit status
-is 1 if anything differed.
+`make verify WHAT=oracle-types`: a line a version with what was compared; the exit status is 1 if anything differed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Random CQL against real nodes, judged by Cassandra's own reader: `python -m verify.oracle.run`, or `make oracle`.
+"""`make verify WHAT=oracle`: random CQL against real nodes, judged by Cassandra's own reader.
 
 A line a version: what was compared and how much differed. The exit status is 1 if anything did, or too little was
 compared.

@@ -1,4 +1,4 @@
-"""A part of `make chaos` in every run: a kill at each point, and some workers that come back."""
+"""A part of `make verify WHAT=chaos` in every run: a kill at each point, and some workers that come back."""
 
 from __future__ import annotations
 

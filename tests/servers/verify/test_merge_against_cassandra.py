@@ -1,7 +1,7 @@
 """Merging against Cassandra's own classes, every version's, and whether mutants of our rules would be found.
 
-`make oracle-merge` runs a million merges a version. `CDC_ORACLE_ROUNDS` multiplies the merges here, `CDC_ORACLE_SEED`
-starts another series.
+`make verify WHAT=oracle-merge` runs a million merges a version. `CDC_ORACLE_ROUNDS` multiplies the merges here,
+`CDC_ORACLE_SEED` starts another series.
 """
 
 from __future__ import annotations

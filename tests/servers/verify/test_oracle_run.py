@@ -1,4 +1,4 @@
-"""A little of `make oracle`: random statements on two real versions, judged by Cassandra's own reader."""
+"""A little of `make verify WHAT=oracle`: random statements on two real versions, judged by Cassandra's own reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order and identity of our keys against the comparators of every version; `make oracle-types` is the long form."""
+"""The order and identity of our keys against every version's comparators; `make verify WHAT=oracle-types` is longer."""
 
 from __future__ import annotations
 

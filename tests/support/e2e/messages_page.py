@@ -1,4 +1,4 @@
-"""Writes docs/messages.md from the scripts of tests/scripts: `python -m tests.support.e2e.messages_page`."""
+"""Writes docs/messages.md from the scripts of tests/e2e/scripts: `python -m tests.support.e2e.messages_page`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "messages.md"
 INTRODUCTION = """\
 # What comes out of a statement
 
-For each kind of statement the CQL and the change messages that it gives. This page is made from `tests/scripts`, which
-the tests run on a real Cassandra, Kafka and Spark: what stands here is what came out.
+For each kind of statement the CQL and the change messages that it gives. This page is made from `tests/e2e/scripts`,
+which the tests run on a real Cassandra, Kafka and Spark: what stands here is what came out.
 
 Messages are shown as `make follow JSON=1` prints them, without `source` (but for `source.cause` where it is `expiry`):
 the key, the row before and after, and `op`, which is `c` for a row that was not there, `u` for one that was, `d` for

@@ -1,4 +1,4 @@
-"""Scripts of CQL, each statement with the messages that must come out of it: the files of tests/scripts.
+"""Scripts of CQL, each statement with the messages that must come out of it: the files of tests/e2e/scripts.
 
 Lines that begin with `--` are prose, in Markdown; a statement ends with `;` (a batch with `APPLY BATCH;`); a line that
 begins with `->` is a message that must come, as JSON that may go on over indented lines, or `nothing`. Messages after

@@ -26,13 +26,13 @@ from materializer.commands.stored_partitions import read_positions
 from materializer.job.wiring import object_store
 from materializer.kafka import command_errors
 from materializer.records import RawPartition, RawRecord
+from materializer.rows.keys import EXPIRY, INCOMPLETE, PARTITION, PURGE, REORDER
 from materializer.store.checkpoints import CheckpointStore
 from materializer.store.restore import restore
 from materializer.store.rocksdb import open_local_store
 from tests.support.materializer.protocol_run import read_topic
 from tests.support.materializer.raw_builder import int_bytes, raw_record
 from tests.support.materializer.table_job import PatientPlanner, TableJob, run_task
-from tests.unit.materializer.commands.test_redistribute import OF_A_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from materializer.fault_points import Fault
 
 KEYS, CLUSTERINGS = 24, 3
+KEY_PREFIXES = (EXPIRY, PURGE, REORDER, b"q", INCOMPLETE, PARTITION)  # of state that belongs to one key
 LATE = range(0, KEYS, 3)  # keys whose publisher sees the new partitions late
 HOSTS = (1, 2)
 END_SECONDS = 120.0
@@ -159,7 +160,9 @@ class Run:
             assert position is not None
             with closing(open_local_store(folder / str(where))) as state:
                 restore(state, CheckpointStore(store, group, where), position.version)
-                found.append({key: value for key, value in state.scan(b"\x01", b"\xff") if key.startswith(OF_A_KEY)})
+                found.append(
+                    {key: value for key, value in state.scan(b"\x01", b"\xff") if key.startswith(KEY_PREFIXES)}
+                )
         return found
 
     def check(self) -> None:

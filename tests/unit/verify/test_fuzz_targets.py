@@ -1,4 +1,4 @@
-"""The fuzz targets on a few damaged inputs each, and inputs that are made to hurt. `make fuzz` is the long form."""
+"""The fuzz targets on a few damaged inputs each, and hostile inputs. `make verify WHAT=fuzz` runs longer."""
 
 from __future__ import annotations
 

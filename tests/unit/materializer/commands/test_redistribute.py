@@ -21,11 +21,12 @@ from materializer.commands.reshard.redistribute import (
     redistribute,
 )
 from materializer.records import RawRecord
-from materializer.rows.keys import EXPIRY, FLOOR, INCOMPLETE, PARTITION, PUBLISHER, PURGE, REORDER, SHOWN
+from materializer.rows.keys import FLOOR, INCOMPLETE, PUBLISHER, SHOWN
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import int_bytes, raw_record
+from tests.support.materializer.reshard_run import KEY_PREFIXES
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, WRITERS, Stamp, writes
 from tests.unit.materializer.fold.test_fold_model import EXAMPLES, NEVER_PURGE, PASSING, TIMESTAMPS, record
 
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 KEYS = [int_bytes(number) for number in range(12)]
 HELD_BACK = NEVER_PURGE._replace(reorder_ms=2000)
 PURGING = FoldSettings(purge_margin_seconds=0)
-OF_A_KEY = (EXPIRY, PURGE, REORDER, b"q", INCOMPLETE, PARTITION)
 
 
 class Topic:
@@ -83,7 +83,7 @@ def redistribute_states(states: Sequence[MemoryState], partitions: int, times: T
 
 
 def of_keys(run: FoldRun) -> dict[bytes, bytes]:
-    return {key: value for key, value in run.state.data.items() if key.startswith(OF_A_KEY)}
+    return {key: value for key, value in run.state.data.items() if key.startswith(KEY_PREFIXES)}
 
 
 def by_key(changes: Sequence[RowChange]) -> dict[bytes, list[RowChange]]:
