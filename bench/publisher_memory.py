@@ -59,7 +59,7 @@ class Watched:
         self._process = psutil.Process(program.pid)
         self.most = 0
 
-    def look(self) -> Sample:
+    def take_sample(self) -> Sample:
         self._program.check()
         with urlopen(self._url, timeout=30) as answer:  # noqa: S310 - our own http address
             status: dict[str, Any] = json.load(answer)
@@ -68,7 +68,7 @@ class Watched:
         return Sample(memory, status["messages"], status["in_flight"])
 
     def wait(self, is_so: Callable[[Sample], bool]) -> Sample:
-        while not is_so(sample := self.look()):
+        while not is_so(sample := self.take_sample()):
             time.sleep(0.1)
         return sample
 
@@ -111,14 +111,14 @@ def settings(cluster: CassandraCluster, kafka: KafkaBroker, registry: Program) -
 def written_by(node: CassandraNode, rows: int, folder: Path) -> list[bytes]:
     """The mutations of so many rows, a partition each, as the node's log has them."""
     with cql.connect([node.address], node.port) as client:
-        client.run("CREATE KEYSPACE bench WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
-        client.run("CREATE TABLE bench.t (p int PRIMARY KEY, a int, b text) WITH cdc = true")
+        client.execute("CREATE KEYSPACE bench WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        client.execute("CREATE TABLE bench.t (p int PRIMARY KEY, a int, b text) WITH cdc = true")
         for first in range(0, rows, 100):
             statements = (
                 f"INSERT INTO bench.t (p, a, b) VALUES ({p}, {p}, 'row {p}');"  # noqa: S608 - numbers
                 for p in range(first, first + 100)
             )
-            client.run(f"BEGIN UNLOGGED BATCH {' '.join(statements)} APPLY BATCH")
+            client.execute(f"BEGIN UNLOGGED BATCH {' '.join(statements)} APPLY BATCH")
     time.sleep(1.0)  # the log syncs ten times a second
     tails = SegmentTails(node.cdc_raw, Positions.load(folder / "position.json", UUID(int=1)))
     found = [entry.mutation for tail in tails.poll() for entry in tail.entries() if b"row " in entry.mutation]
@@ -163,21 +163,21 @@ class Measured(NamedTuple):
 
 def measure(watched: Watched, kafka: KafkaBroker, feeder: Feeder, chosen: argparse.Namespace) -> Measured:
     half = chosen.mutations // 2
-    ready = watched.look().memory
+    ready = watched.take_sample().memory
     for _ in feeder.feed(half):
         pass
     warm = watched.wait(lambda sample: sample.messages >= chosen.mutations // 20).memory
     before = watched.wait_acknowledged(half).memory
-    say(f"{half:,} mutations acknowledged")
+    print_line(f"{half:,} mutations acknowledged")
     for _ in feeder.feed(chosen.mutations - half):
         pass
     watched.wait(lambda sample: sample.messages >= half + half // 10)
     kafka.stop()
     end, away = time.monotonic() + chosen.seconds, 0
     while time.monotonic() < end:
-        away = max(away, watched.look().memory)
+        away = max(away, watched.take_sample().memory)
         time.sleep(0.1)
-    say(f"Kafka was away for {chosen.seconds:.0f} s with {watched.look().in_flight:,} messages in flight")
+    print_line(f"Kafka was away for {chosen.seconds:.0f} s with {watched.take_sample().in_flight:,} messages in flight")
     kafka.start()
     after = watched.wait_acknowledged(chosen.mutations).memory
     return Measured(ready, warm, before, away, after, watched.most)
@@ -185,13 +185,15 @@ def measure(watched: Watched, kafka: KafkaBroker, feeder: Feeder, chosen: argpar
 
 def report(measured: Measured) -> int:
     for name, value in measured._asdict().items():
-        say(f"{name:<7}{value / MB:8.1f} MB")
+        print_line(f"{name:<7}{value / MB:8.1f} MB")
     more = measured.after - measured.before
-    say(f"{more / MB:+.1f} MB after Kafka was away; allowed: {MOST_MORE / MB:.0f} more, {MOST_BYTES / MB:.0f} in all")
+    print_line(
+        f"{more / MB:+.1f} MB after Kafka was away; allowed: {MOST_MORE / MB:.0f} more, {MOST_BYTES / MB:.0f} in all"
+    )
     return int(more > MOST_MORE or measured.most > MOST_BYTES)
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -173,7 +173,7 @@ class Worker:
         self._process = spawn.Process(target=serve, args=(theirs, location, folder, total), daemon=True)
         self._process.start()
 
-    def take(self, turn: Turn) -> Cost:
+    def take_over(self, turn: Turn) -> Cost:
         self._connection.send(turn)
         cost: Cost = self._connection.recv()
         return cost
@@ -187,26 +187,30 @@ def measure(location: str, folder: Path, total: int, moves: int) -> bool:
     """Print the table; whether no move has read a snapshot."""
     workers = [Worker(location, folder / name, total) for name in ("a", "b")]
     try:
-        filled = workers[0].take(Turn(None, max(1, total // CHUNK), min(CHUNK, total), True, max(1, total // CHUNK)))
-        say(f"{total:,} rows of {VALUE_BYTES} B filled in {filled.seconds:.1f} s")
-        fresh = workers[1].take(Turn(filled.position, 1, UPDATES, False, 1000))
+        filled = workers[0].take_over(
+            Turn(None, max(1, total // CHUNK), min(CHUNK, total), True, max(1, total // CHUNK))
+        )
+        print_line(f"{total:,} rows of {VALUE_BYTES} B filled in {filled.seconds:.1f} s")
+        fresh = workers[1].take_over(Turn(filled.position, 1, UPDATES, False, 1000))
         snapshot = fresh.read["files"] + fresh.read["snapshots"]
-        say(f"a worker that has nothing: {mib(snapshot)} of snapshot read, ready in {fresh.restore_ms:.0f} ms\n")
-        say(f"{'move':>4} {'to':>2} {'changelogs read':>16} {'snapshot read':>14} {'ready ms':>9} {'written':>12}")
+        print_line(f"a worker that has nothing: {mib(snapshot)} of snapshot read, ready in {fresh.restore_ms:.0f} ms\n")
+        print_line(
+            f"{'move':>4} {'to':>2} {'changelogs read':>16} {'snapshot read':>14} {'ready ms':>9} {'written':>12}"
+        )
         position, snapshot_read = fresh.position, 0
         for number in range(moves):
-            cost = workers[number % 2].take(Turn(position, TRANSACTIONS, UPDATES, False, 50))
+            cost = workers[number % 2].take_over(Turn(position, TRANSACTIONS, UPDATES, False, 50))
             position, read = cost.position, cost.read["files"]
             snapshot_read += read
-            say(
+            print_line(
                 f"{number + 1:>4} {'ab'[number % 2]:>2} {mib(cost.read['changelogs']):>16} {mib(read):>14} "
                 f"{cost.restore_ms:>9.0f} {mib(sum(cost.written.values())):>12}"
             )
-        last = workers[(moves + 1) % 2].take(Turn(position, 2, UPDATES, False, 1))
+        last = workers[(moves + 1) % 2].take_over(Turn(position, 2, UPDATES, False, 1))
         sent = last.written["files"] / 2
-        say(f"\na snapshot after {UPDATES:,} changed rows: {mib(sent)} of new files sent, of {mib(snapshot)}")
+        print_line(f"\na snapshot after {UPDATES:,} changed rows: {mib(sent)} of new files sent, of {mib(snapshot)}")
         verdict = "WRONG" if snapshot_read else "as it should be"
-        say(f"bytes of snapshots read in {moves} moves: {snapshot_read} ({verdict})")
+        print_line(f"bytes of snapshots read in {moves} moves: {snapshot_read} ({verdict})")
         return not snapshot_read
     finally:
         for worker in workers:
@@ -217,7 +221,7 @@ def mib(size: float) -> str:
     return f"{size / 2**20:.2f} MiB"
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 

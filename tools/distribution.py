@@ -72,9 +72,9 @@ def make_environment(project: Project) -> Path:
     environment = local_folder() / "distribution"
     python = environment / "bin" / "python"
     if not python.exists():
-        _run(sys.executable, "-m", "venv", str(environment))
+        run_command(sys.executable, "-m", "venv", str(environment))
     # mypy follows the imports of what it compiles: the libraries must be there.
-    _run(str(python), "-m", "pip", "install", "--quiet", *project.tools)
+    run_command(str(python), "-m", "pip", "install", "--quiet", *project.tools)
     return python
 
 
@@ -83,7 +83,7 @@ def make_wheel(python: Path) -> Path:
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "CDC_COMPILED": "1", "PATH": f"{python.parent}:{os.environ['PATH']}"}
         build = ("pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", folder)
-        _run(str(python), "-m", *build, str(_source(Path(folder))), environment=environment)
+        run_command(str(python), "-m", *build, str(_source(Path(folder))), environment=environment)
         [made] = Path(folder).glob("*.whl")
         target = OUT / made.name
         target.write_bytes(made.read_bytes())
@@ -106,8 +106,8 @@ def _source(folder: Path) -> Path:
 def install(python: Path, wheel: Path) -> None:
     """The wheel with all that the programs need."""
     extras = ",".join(sorted(set(PROGRAMS.values())))
-    _run(str(python), "-m", "pip", "install", "--quiet", f"{wheel}[{extras}]")
-    _run(str(python), "-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", str(wheel))
+    run_command(str(python), "-m", "pip", "install", "--quiet", f"{wheel}[{extras}]")
+    run_command(str(python), "-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", str(wheel))
 
 
 def compiled_parts(wheel: Path) -> list[str]:
@@ -125,7 +125,7 @@ def make_archive(python: Path, program: str, project: Project, parts: Sequence[s
         options = [*_options(program, module.partition(".")[0], Path(folder)), "--copy-metadata", project.name]
         script = Path(folder) / f"{program}.py"
         script.write_text(f"from {module} import {function}\n\n{function}()\n", encoding="ascii")
-        _run(
+        run_command(
             str(python),
             "-m",
             "PyInstaller",
@@ -152,7 +152,7 @@ def _hidden(modules: Sequence[str]) -> list[str]:
     return [option for module in modules for option in ("--hidden-import", module)]
 
 
-def _run(*command: str, environment: dict[str, str] | None = None, folder: Path | None = None) -> None:
+def run_command(*command: str, environment: dict[str, str] | None = None, folder: Path | None = None) -> None:
     """PYTHONPATH may lead to a tree, whose plain modules would be packed instead of the wheel's compiled ones."""
     kept = {name: value for name, value in (environment or os.environ).items() if name != "PYTHONPATH"}
     subprocess.run(command, check=True, env=kept, cwd=folder)

@@ -111,7 +111,7 @@ class ChangeReader:
         messages = [first, *self._consumer.consume(BATCH, 0)]
         seen = time.time()
         for message in messages:
-            self._note(message)
+            self.record_progress(message)
         return [self._change(message, seen) for message in messages if _is_good(message)]
 
     def read_all(self) -> list[Change]:
@@ -127,7 +127,7 @@ class ChangeReader:
             changes += self.poll(0.1)
         return changes
 
-    def _note(self, message: Message) -> None:
+    def record_progress(self, message: Message) -> None:
         """Transactions end in records that no consumer sees: only the end of a partition tells that they are past."""
         topic, partition, offset, error = message.topic(), message.partition(), message.offset(), message.error()
         if topic is not None and partition is not None and offset is not None:

@@ -44,7 +44,7 @@ class CqlClient:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def run(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
+    def execute(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
         """Execute one statement; parameters stand as %s in it."""
         return self._execute(statement, parameters)
 
@@ -56,7 +56,7 @@ class CqlClient:
                 Code.CASSANDRA_QUERY, f"Cassandra refuses: {statement} ({error}).", "See its log."
             ) from error
 
-    def run_at_all(self, statement: str) -> None:
+    def execute_at_all(self, statement: str) -> None:
         """Execute a write at consistency ALL: every replica has it in its log when this returns."""
         self._execute(SimpleStatement(statement, consistency_level=ConsistencyLevel.ALL), ())
 
@@ -77,12 +77,12 @@ class CqlClient:
 
     def cdc_tables(self) -> list[tuple[str, str]]:
         """(keyspace, table) of every table with `cdc = true`, in order."""
-        found = self.run("SELECT keyspace_name, table_name, cdc FROM system_schema.tables")
+        found = self.execute("SELECT keyspace_name, table_name, cdc FROM system_schema.tables")
         return sorted((row["keyspace_name"], row["table_name"]) for row in found if row["cdc"])
 
     def columns(self, keyspace: str, table: str) -> TableColumns:
         """Key and types of a table, as the server describes them."""
-        found = self.run(
+        found = self.execute(
             "SELECT column_name, kind, position FROM system_schema.columns WHERE keyspace_name = %s"
             " AND table_name = %s",
             (keyspace, table),

@@ -55,13 +55,13 @@ class Demo:
         """Read all that is there already; everything has worked once then, and is warm."""
         self._drain(lambda: None)
 
-    def tell(self, story: list[Step]) -> None:
+    def show_story(self, story: list[Step]) -> None:
         """The story; raises CdcError when a change is missing or another one than must come."""
         for number, step in enumerate(story, start=1):
             self._console.print()
             self._console.print(f"{number}. {step.caption}", style="bold", highlight=False, soft_wrap=True)
             self._console.print(f"   cql> {step.statement}", style="cyan", highlight=False, soft_wrap=True)
-            self._client.run(step.statement)
+            self._client.execute(step.statement)
             self._show(step, self._changes_of(step))
 
     def _changes_of(self, step: Step) -> list[Change]:
@@ -146,7 +146,7 @@ def forget_seen(
     return awaited
 
 
-def run(console: Console, rate: float, seconds: float) -> int:
+def run_demo(console: Console, rate: float, seconds: float) -> int:
     """The exit status."""
     started = time.monotonic()
     with Stack(
@@ -164,7 +164,7 @@ def run(console: Console, rate: float, seconds: float) -> int:
                 console.print(
                     f"The first changes are through after {time.monotonic() - started:.0f} s.", highlight=False
                 )
-                demo.tell(steps())
+                demo.show_story(steps())
                 sent = demo.load(rate, seconds)
                 result = compare(client, demo.history, [(shop.KEYSPACE, table) for table in shop.MARKED])
                 status = report(console, demo, sent, result)
@@ -210,7 +210,7 @@ def main(rate: float, seconds: float) -> None:
     console = Console(soft_wrap=False)
     with reported_errors():
         try:
-            sys.exit(run(console, rate, seconds))
+            sys.exit(run_demo(console, rate, seconds))
         except KeyboardInterrupt:
             console.print("Stopped.")
             sys.exit(INTERRUPTED)

@@ -76,7 +76,7 @@ class Load:
         self._room = threading.Semaphore(MOST_IN_FLIGHT)
         self._stop = threading.Event()
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name="load", daemon=True)
+        self._thread = threading.Thread(target=self.write_until_stopped, name="load", daemon=True)
         self.sent = 0
         self.error: Exception | None = None
         self.last_write = 0.0
@@ -97,12 +97,12 @@ class Load:
         self._stop.set()
         self._thread.join()
 
-    def _run(self) -> None:
+    def write_until_stopped(self) -> None:
         try:
             choices = [(self._client.prepare(text), weight, make) for text, (weight, make) in self._statements.items()]
             self._write(choices)
         except Exception as error:  # noqa: BLE001 - shown by the main thread
-            self._keep(error)
+            self.remember_error(error)
         for _ in range(MOST_IN_FLIGHT):
             self._room.acquire()
 
@@ -120,10 +120,10 @@ class Load:
 
     def _answered(self, error: Exception | None) -> None:
         if error is not None:
-            self._keep(error)
+            self.remember_error(error)
         self._room.release()
 
-    def _keep(self, error: Exception) -> None:
+    def remember_error(self, error: Exception) -> None:
         with self._lock:
             self.error = self.error or error
 

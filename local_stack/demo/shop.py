@@ -77,7 +77,7 @@ MARKED = {
 
 def create(client: CqlClient) -> None:
     for statement in SCHEMA:
-        client.run(statement)
+        client.execute(statement)
 
 
 class Markers:
@@ -102,7 +102,7 @@ class Markers:
             marked = MARKED[table]
             value: object = token if marked.marker_column == "amount" else f"marker {token}"
             for number in self._numbers(table):
-                self._client.run(marked.insert, (marked.key(number), value))
+                self._client.execute(marked.insert, (marked.key(number), value))
                 awaited[f"{KEYSPACE}.{table}", frozen(marked.record(number))] = (marked.marker_column, value)
         return awaited
 

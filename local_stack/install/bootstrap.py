@@ -53,13 +53,13 @@ def _make_environment() -> None:
     python = VENV / "bin" / "python"
     if _minor_of(python) != f"{sys.version_info[0]}.{sys.version_info[1]}":
         shutil.rmtree(VENV, ignore_errors=True)
-        _say(f"Making {VENV.relative_to(ROOT)} with Python {sys.version.split()[0]}")
-        _run([sys.executable, "-m", "venv", str(VENV)])
-    _say("Installing the Python packages (about 600 MB the first time, PySpark most of it)")
-    _run([str(python), "-m", "pip", "install", "--quiet", "--upgrade", "pip"])
-    _run([str(python), "-m", "pip", "install", "--editable", ".[dev]"])
-    _say("Installing the Java runtime and the servers' jars")
-    _run([str(python), "-m", "local_stack.install.prefetch"])
+        print_progress(f"Making {VENV.relative_to(ROOT)} with Python {sys.version.split()[0]}")
+        run_command([sys.executable, "-m", "venv", str(VENV)])
+    print_progress("Installing the Python packages (about 600 MB the first time, PySpark most of it)")
+    run_command([str(python), "-m", "pip", "install", "--quiet", "--upgrade", "pip"])
+    run_command([str(python), "-m", "pip", "install", "--editable", ".[dev]"])
+    print_progress("Installing the Java runtime and the servers' jars")
+    run_command([str(python), "-m", "local_stack.install.prefetch"])
 
 
 def _minor_of(python: Path) -> str:
@@ -71,16 +71,16 @@ def _minor_of(python: Path) -> str:
         return ""
 
 
-def _run(command: list[str]) -> None:
+def run_command(command: list[str]) -> None:
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONPATH": ""}
     status = subprocess.run(command, cwd=ROOT, env=environment, stdout=sys.stderr, check=False).returncode
     if status:
-        _say(f"This command failed with status {status}; mend what it says above and run make again:")
-        _say("  " + " ".join(command))
+        print_progress(f"This command failed with status {status}; mend what it says above and run make again:")
+        print_progress("  " + " ".join(command))
         raise SystemExit(status)
 
 
-def _say(text: str) -> None:
+def print_progress(text: str) -> None:
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
 

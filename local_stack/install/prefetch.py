@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         bring(chosen)
     except CdcError as error:
-        say(f"{error.code.text} {error.problem}\n{error.fix}")
+        print_progress(f"{error.code.text} {error.problem}\n{error.fix}")
         return error.code.exit_status
     return 0
 
@@ -57,17 +57,17 @@ def bring(versions: Sequence[str]) -> None:
     """Install the Java runtimes, then the jars side by side. Raises CdcError."""
     started = time.monotonic()
     for major in needed_java(versions):
-        say(f"Java {major}: {find_java(major, say).describe()}")
+        print_progress(f"Java {major}: {find_java(major, print_progress).describe()}")
     missing = [jars for jars in needed_jars(versions) if not jars.is_complete()]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(lambda jars: install(jars, say), missing))
-    say(f"Java and jars are there ({time.monotonic() - started:.0f} s).")
+        list(pool.map(lambda jars: install(jars, print_progress), missing))
+    print_progress(f"Java and jars are there ({time.monotonic() - started:.0f} s).")
 
 
 _speaking = threading.Lock()
 
 
-def say(text: str) -> None:
+def print_progress(text: str) -> None:
     """A whole line at a time, from any thread."""
     with _speaking:
         sys.stderr.write(text + "\n")

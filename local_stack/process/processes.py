@@ -43,7 +43,7 @@ class _Guard:
         self._pipe: IO[str] | None = None
         self._owner = 0
 
-    def tell(self, line: str) -> None:
+    def send_line(self, line: str) -> None:
         with self._lock:
             if self._pipe is None or self._owner != os.getpid():
                 self._start()
@@ -156,7 +156,7 @@ class ChildProcess(ServerProcess):
                 start_new_session=True,
             )
         self._is_guarded = True
-        _guard.tell(f"+{self._process.pid}")
+        _guard.send_line(f"+{self._process.pid}")
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError), self._process.stdin as gate:
             gate.write(b"go\n")
@@ -231,7 +231,7 @@ class ChildProcess(ServerProcess):
         """Tell the guard, once nothing of the session is left."""
         if self._is_guarded and not self.members():
             self._is_guarded = False
-            _guard.tell(f"-{self.pid}")
+            _guard.send_line(f"-{self.pid}")
 
 
 def wait_until(

@@ -89,7 +89,7 @@ class Load:
         self._next = max(self._next + 1 / WRITES_PER_SECOND, time.monotonic())  # what was late is not made up for
         time.sleep(max(0.0, self._next - time.monotonic()))
         try:
-            self._client.run_at_all(insert(self.written))
+            self._client.execute_at_all(insert(self.written))
         except CdcError as error:
             if error.code is not Code.CASSANDRA_QUERY:
                 raise
@@ -99,7 +99,7 @@ class Load:
 
     def write_where_it_can(self) -> None:
         """The next one at ONE: it is enough that another node takes it."""
-        self._client.run(insert(self.written))
+        self._client.execute(insert(self.written))
         self.written += 1
 
     def write_again(self) -> None:
@@ -117,8 +117,8 @@ def insert(row: int) -> str:
 def test_the_forecast_at_half_full_is_when_writes_are_refused(stack: Stack) -> None:
     servers = stack.servers
     with cql.connect(servers.cassandra_hosts, servers.cassandra_port) as client:
-        client.run(f"CREATE KEYSPACE filled WITH replication = {SIMPLE}")
-        client.run("CREATE TABLE filled.t (p int PRIMARY KEY, v text) WITH cdc = true")
+        client.execute(f"CREATE KEYSPACE filled WITH replication = {SIMPLE}")
+        client.execute("CREATE TABLE filled.t (p int PRIMARY KEY, v text) WITH cdc = true")
         load, filling = fill_while_kafka_stands_still(stack, client)
         log.info("%s", filling)
         assert "CDC-046" in stack.publishers[0].log.read_text()
@@ -140,8 +140,8 @@ def test_what_only_other_replicas_took_comes_by_hints_or_repair(two_datacenters:
         cql.connect([main.address], servers.cassandra_port) as client,
         cql.connect([full.address], servers.cassandra_port) as schema_client,  # the other loses `cdc = true`
     ):
-        schema_client.run(f"CREATE KEYSPACE filled WITH replication = {REPLICATED}")
-        schema_client.run("CREATE TABLE filled.t (p int PRIMARY KEY, v text) WITH cdc = true")
+        schema_client.execute(f"CREATE KEYSPACE filled WITH replication = {REPLICATED}")
+        schema_client.execute("CREATE TABLE filled.t (p int PRIMARY KEY, v text) WITH cdc = true")
         load, _ = fill_while_kafka_stands_still(stack, client)
         missed = range(load.written, load.written + MISSED)
         for _ in missed:

@@ -47,7 +47,7 @@ def test_the_story_of_the_demo_comes_true(
     printed = io.StringIO()
     demo = Demo(Console(file=printed, width=200), client, follow(shop.KEYSPACE), markers)
     demo.catch_up()
-    demo.tell(steps(order=8, name="grace", ttl=20))
+    demo.show_story(steps(order=8, name="grace", ttl=20))
     lines = printed.getvalue().splitlines()
     assert sum(line.startswith(("c insert", "u update", "d delete")) for line in lines) == sum(
         len(step.changes) for step in steps()
@@ -61,13 +61,13 @@ def test_confluents_deserializer_alone_reads_keys_and_values(
     client: CqlClient, servers: Servers, tmp_path: Path
 ) -> None:
     """examples/consumer.py in Python's isolated mode, away from the project: nothing of ours can be imported."""
-    client.run(
+    client.execute(
         "CREATE KEYSPACE IF NOT EXISTS alone WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
     )
-    client.run("CREATE TABLE alone.t (p int, c text, v map<text, decimal>, PRIMARY KEY (p, c)) WITH cdc = true")
-    client.run("INSERT INTO alone.t (p, c, v) VALUES (1, 'one', {'half': 0.5})")
-    client.run("UPDATE alone.t SET v = v + {'third': 0.33} WHERE p = 1 AND c = 'one'")
-    client.run("DELETE FROM alone.t WHERE p = 1 AND c = 'one'")
+    client.execute("CREATE TABLE alone.t (p int, c text, v map<text, decimal>, PRIMARY KEY (p, c)) WITH cdc = true")
+    client.execute("INSERT INTO alone.t (p, c, v) VALUES (1, 'one', {'half': 0.5})")
+    client.execute("UPDATE alone.t SET v = v + {'third': 0.33} WHERE p = 1 AND c = 'one'")
+    client.execute("DELETE FROM alone.t WHERE p = 1 AND c = 'one'")
     topic = change_topic(servers.topic_prefix, "alone", "t")
     command = [sys.executable, "-I", str(ROOT / "examples" / "consumer.py"), servers.kafka, servers.registry, topic]
     wait_for_topic(servers, topic)
@@ -91,12 +91,12 @@ def wait_for_topic(servers: Servers, topic: str) -> None:
 @pytest.mark.timeout(240)
 def test_the_follower_prints_one_json_object_a_line(client: CqlClient, servers: Servers) -> None:
     assert servers.pid
-    client.run(
+    client.execute(
         "CREATE KEYSPACE IF NOT EXISTS followed WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
     )
-    client.run("CREATE TABLE followed.t (p int PRIMARY KEY, v text) WITH cdc = true")
-    client.run("INSERT INTO followed.t (p, v) VALUES (1, 'a')")
-    client.run("UPDATE followed.t SET v = 'b' WHERE p = 1")
+    client.execute("CREATE TABLE followed.t (p int PRIMARY KEY, v text) WITH cdc = true")
+    client.execute("INSERT INTO followed.t (p, v) VALUES (1, 'a')")
+    client.execute("UPDATE followed.t SET v = 'b' WHERE p = 1")
     command = [sys.executable, "-m", "local_stack.clients.follow", "--table", "followed.t", "--json"]
     said = [json.loads(line) for line in first_lines(command, 2, ROOT)]
     assert [(one["op"], one["key"], one["before"], one["after"]) for one in said] == [

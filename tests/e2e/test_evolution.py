@@ -28,7 +28,7 @@ pytestmark = pytest.mark.servers
 @pytest.fixture
 def table(client: CqlClient, servers: Servers) -> Iterator[MakeTable]:
     """Makes a table with the columns given beside p and c."""
-    client.run(
+    client.execute(
         f"CREATE KEYSPACE IF NOT EXISTS {KEYSPACE}"
         " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
     )
@@ -95,11 +95,11 @@ def test_a_static_column_is_dropped_from_every_row(table: MakeTable) -> None:
 
 
 def test_a_user_type_is_extended_and_its_fields_are_renamed(table: MakeTable, client: CqlClient) -> None:
-    client.run(f"CREATE TYPE IF NOT EXISTS {KEYSPACE}.pair (x int, y text)")
+    client.execute(f"CREATE TYPE IF NOT EXISTS {KEYSPACE}.pair (x int, y text)")
     t = table("types", "f frozen<pair>, u pair, l list<frozen<pair>>")
     t.run("INSERT INTO $t (p, c, f, u, l) VALUES (1, 1, {x: 1, y: 'f'}, {x: 2, y: 'u'}, [{x: 3, y: 'l'}])")
     t.settle()
-    client.run(f"ALTER TYPE {KEYSPACE}.pair ADD z int")
+    client.execute(f"ALTER TYPE {KEYSPACE}.pair ADD z int")
     t.run("UPDATE $t SET u.z = 7, f = {x: 1, y: 'f', z: 8} WHERE p = 1 AND c = 1")
     [(_, _, before, after)] = told(t.settle())
     assert before is not None
@@ -107,7 +107,7 @@ def test_a_user_type_is_extended_and_its_fields_are_renamed(table: MakeTable, cl
     assert before["u"] == {"x": 2, "y": "u", "z": None}
     assert (after["u"], after["f"]) == ({"x": 2, "y": "u", "z": 7}, {"x": 1, "y": "f", "z": 8})
     t.check()
-    client.run(f"ALTER TYPE {KEYSPACE}.pair RENAME y TO name")
+    client.execute(f"ALTER TYPE {KEYSPACE}.pair RENAME y TO name")
     assert told(t.settle()) == []
     t.check()  # what was published with the former name is read by the new one
     t.run("UPDATE $t SET u.name = 'n' WHERE p = 1 AND c = 1")
@@ -224,7 +224,7 @@ def test_tables_are_altered_under_load(table: MakeTable, client: CqlClient, stac
     try:
         for number in range(3):
             t.run(f"ALTER TABLE $t ADD x{number} text", "ALTER TABLE $t DROP w")
-            client.run(f"CREATE TYPE {KEYSPACE}.made{number} (a int)")
+            client.execute(f"CREATE TYPE {KEYSPACE}.made{number} (a int)")
             t.run(f"ALTER TABLE $t ADD u{number} frozen<made{number}>")
             t.run(f"INSERT INTO $t (p, c, u{number}, x{number}) VALUES (1, {50 + number}, {{a: 1}}, 'x')")
             time.sleep(0.5)

@@ -43,7 +43,7 @@ class Topic:
     history: History = field(default_factory=History)
 
     def __post_init__(self) -> None:
-        self.client.run(
+        self.client.execute(
             f"CREATE KEYSPACE {self.keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
         )
         self.run(
@@ -53,7 +53,7 @@ class Topic:
 
     def run(self, *statements: str) -> None:
         for statement in statements:
-            self.client.run(statement.replace("$t", f"{self.keyspace}.t"))
+            self.client.execute(statement.replace("$t", f"{self.keyspace}.t"))
 
     def poll(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -79,7 +79,7 @@ class Topic:
 def topic(client: CqlClient, follow: Callable[[str], ChangeReader], request: pytest.FixtureRequest) -> Iterator[Topic]:
     keyspace: str = request.param
     yield Topic(client, keyspace, follow(keyspace))
-    client.run(f"DROP KEYSPACE {keyspace}")
+    client.execute(f"DROP KEYSPACE {keyspace}")
 
 
 @pytest.fixture

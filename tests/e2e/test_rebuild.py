@@ -82,7 +82,7 @@ def statements(chance: random.Random, count: int) -> Iterator[str]:
 def test_a_lost_table_starts_over(stack: Stack, client: CqlClient) -> None:
     [node] = stack.cassandra.cdc_nodes
     chance = random.Random(11)
-    client.run(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {REPLICATION}")
+    client.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {REPLICATION}")
     t = Table(client, stack.servers, NAME)
     t.run(f"CREATE TABLE $t ({COLUMNS}) WITH cdc = true", *statements(chance, ROWS))
     t.settle()
@@ -96,7 +96,7 @@ def test_a_lost_table_starts_over(stack: Stack, client: CqlClient) -> None:
     assert f"DELETE FROM system.available_ranges_v2 WHERE keyspace_name = '{KEYSPACE}'" in done
     with pytest.raises(CdcError, match=REFUSED):  # why the next statement is there
         node.nodetool("rebuild", "--keyspace", KEYSPACE, "--", MAIN)
-    client.run(f"DELETE FROM system.available_ranges_v2 WHERE keyspace_name = '{KEYSPACE}'")
+    client.execute(f"DELETE FROM system.available_ranges_v2 WHERE keyspace_name = '{KEYSPACE}'")
     filling = threading.Thread(target=node.nodetool, args=("rebuild", "--keyspace", KEYSPACE, "--", MAIN))
     filling.start()
     t.run(*statements(chance, ROWS // 10))  # none is refused

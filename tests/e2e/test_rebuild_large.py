@@ -142,11 +142,11 @@ def rebuild(node: Node, *more: str) -> float:
 def test_no_write_is_refused_while_all_rows_are_rebuilt(version: str, tmp_path: Path) -> None:
     with filled_stack(version, 1, TOTAL_MIB, PARTITIONS) as (stack, run, one, filled):
         [table] = one.tables
-        existing = len(run.client.run(f"SELECT p FROM {KEYSPACE}.{table.name}"))
+        existing = len(run.client.execute(f"SELECT p FROM {KEYSPACE}.{table.name}"))
         assert existing >= ROWS
         one.raw.poll(1.0)
         assert one.raw.count() == 0  # all of it comes by the rebuild
-        run.schema_client.run(f"ALTER KEYSPACE {KEYSPACE} WITH replication = {REPLICATED}")
+        run.schema_client.execute(f"ALTER KEYSPACE {KEYSPACE} WITH replication = {REPLICATED}")
         nodes = stack.cassandra.cdc_nodes
         asides = [Aside(node, tmp_path / node.name) for node in nodes]
         for aside in asides:
@@ -158,7 +158,7 @@ def test_no_write_is_refused_while_all_rows_are_rebuilt(version: str, tmp_path: 
             for node in nodes:
                 wait_until(partial(is_idle, node), f"{node.name}'s log to be published", SETTLE_SECONDS)
             published = time.monotonic() - began
-        one.settler.settle(time.time(), SETTLE_SECONDS)
+        one.settler.wait_until_settled(time.time(), SETTLE_SECONDS)
         settled = time.monotonic() - began
         logged = [sum(path.stat().st_size for path in aside.end()) for aside in asides]
         one.catch_up(max(time.time() + EXPIRY_SECONDS, filled + SHORT_TTL + 1))
@@ -187,7 +187,7 @@ def test_no_write_is_refused_while_all_rows_are_rebuilt(version: str, tmp_path: 
 def test_a_rebuild_that_fills_cdc_raw_fails_and_is_made_in_parts(version: str) -> None:
     with filled_stack(version, 2, SMALL_MIB, SMALL_PARTITIONS) as (stack, run, one, filled):
         [table] = one.tables
-        run.schema_client.run(f"ALTER KEYSPACE {KEYSPACE} WITH replication = {REPLICATED}")
+        run.schema_client.execute(f"ALTER KEYSPACE {KEYSPACE} WITH replication = {REPLICATED}")
         first, *_ = nodes = stack.cassandra.cdc_nodes
         for publisher in stack.publishers:
             publisher.pause()
@@ -195,7 +195,7 @@ def test_a_rebuild_that_fills_cdc_raw_fails_and_is_made_in_parts(version: str) -
             rebuild(first)
         assert REFUSED.search(first.log.read_text())
         with pytest.raises(CdcError, match="Cassandra refuses"):
-            run.client.run(f"UPDATE {KEYSPACE}.{table.name} SET v = 'refused' WHERE p = 1 AND c = 1")
+            run.client.execute(f"UPDATE {KEYSPACE}.{table.name} SET v = 'refused' WHERE p = 1 AND c = 1")
         for publisher in stack.publishers:
             publisher.resume()
         accepted = f"UPDATE {KEYSPACE}.{table.name} SET v = 'accepted' WHERE p = 1 AND c = 1"
@@ -205,7 +205,7 @@ def test_a_rebuild_that_fills_cdc_raw_fails_and_is_made_in_parts(version: str) -
         one.execute(list(generator_of(one).statements(STATEMENTS)))
         duplicates.await_hints(stack)
         one.read_all_rows()
-        one.settler.settle(time.time(), SETTLE_SECONDS)
+        one.settler.wait_until_settled(time.time(), SETTLE_SECONDS)
         one.catch_up(max(time.time() + EXPIRY_SECONDS, filled + SHORT_TTL + 1))
         problems, rows = one.problems()
         assert problems == []
@@ -216,7 +216,7 @@ def test_a_rebuild_that_fills_cdc_raw_fails_and_is_made_in_parts(version: str) -
 def is_accepted(client: CqlClient, statement: str) -> bool:
     """A node looks at cdc_raw again only when it refuses a write."""
     try:
-        client.run(statement)
+        client.execute(statement)
     except CdcError:
         return False
     return True
@@ -229,7 +229,7 @@ def rebuild_in_parts(stack: Stack, node: Node) -> None:
         for first, last in parts(stack):
             for attempt in range(TRIES):
                 wait_until(lambda: is_idle(node), f"{node.name}'s cdc_raw to be empty", SETTLE_SECONDS)
-                client.run(f"DELETE FROM system.{ranges} WHERE keyspace_name = '{KEYSPACE}'")
+                client.execute(f"DELETE FROM system.{ranges} WHERE keyspace_name = '{KEYSPACE}'")
                 try:
                     rebuild(node, "--tokens", f"({first},{last}]")
                     break
@@ -247,6 +247,6 @@ def parts(stack: Stack) -> Iterator[tuple[int, int]]:
     cuts = {-RING // 2 + number * RING // PARTS for number in range(PARTS)}
     for node in stack.cassandra.nodes:
         with cql.connect([node.address], node.port) as client:
-            [row] = client.run("SELECT tokens FROM system.local")
+            [row] = client.execute("SELECT tokens FROM system.local")
             cuts |= {int(token) for token in row["tokens"]}
     yield from pairwise([*sorted(cuts), -RING // 2])

@@ -41,7 +41,7 @@ class Player:
         self._doing = ""
         self._since = self._not_before = 0.0
         self.is_done = False
-        client.run(
+        client.execute(
             f"CREATE KEYSPACE {script.keyspace} WITH replication = "
             "{'class': 'SimpleStrategy', 'replication_factor': 1}"
         )
@@ -62,8 +62,8 @@ class Player:
                 return
             self._doing = step.statement or " ".join(step.prose)
             if step.statement:
-                self._client.run(f"USE {self._script.keyspace}")
-                self._client.run(step.statement)
+                self._client.execute(f"USE {self._script.keyspace}")
+                self._client.execute(step.statement)
             self._came, self._wanted = [], [json.dumps(message, sort_keys=True) for message in step.messages]
             self._since = time.monotonic()
             self._not_before = self._since + QUIET_SECONDS if step.is_awaited_in_vain else 0.0
@@ -74,7 +74,7 @@ class Player:
     def _end(self) -> None:
         """Tables that are no longer there get no heartbeats, which cost time."""
         self.is_done = True
-        self._client.run(f"DROP KEYSPACE {self._script.keyspace}")
+        self._client.execute(f"DROP KEYSPACE {self._script.keyspace}")
 
     def finish(self) -> None:
         """Nothing more may have come."""

@@ -141,9 +141,9 @@ def write_and_hurt(stack: Stack, one: Seed, console: Console) -> None:
             fault()
             console.print(f"a fault struck for {time.monotonic() - began:.0f} s", style="dim", highlight=False)
         time.sleep(pick.uniform(*QUIET_SECONDS))
-    one.settler.settle(time.time())
-    writer.run(generator.late_statements())
-    writer.run(generator.last_statements())
+    one.settler.wait_until_settled(time.time())
+    writer.write_statements(generator.late_statements())
+    writer.write_statements(generator.last_statements())
 
 
 def kill_publisher(stack: Stack, number: int) -> None:

@@ -59,7 +59,7 @@ def test_every_statement_comes_out_one_for_one_from_two_logs_in_other_orders(pai
     workload = Workload(run.client, keyspace, 6, int(time.time() * 1e6), replicas=2, is_in_order=False)
     with ChangeReader.of_keyspace(run.servers, keyspace) as reader:
         assert problems_of(workload, reader, STATEMENTS) == []
-    run.client.run(f"DROP KEYSPACE {keyspace}")
+    run.client.execute(f"DROP KEYSPACE {keyspace}")
 
 
 def test_what_comes_again_makes_no_message(pair: tuple[Stack, Run]) -> None:
@@ -69,14 +69,14 @@ def test_what_comes_again_makes_no_message(pair: tuple[Stack, Run]) -> None:
     with Seed(run, 7, "again") as one:
         generator = Generator(one.seed, one.tables, int(time.time() * 1e6), has_ties=run.has_ties)
         writer = Writer(run.client, one.keyspace)
-        writer.run(generator.statements(STATEMENTS // 3))
+        writer.write_statements(generator.statements(STATEMENTS // 3))
         second.stop()
-        writer.run(for_one_node(generator.statements(STATEMENTS // 3)))
+        writer.write_statements(for_one_node(generator.statements(STATEMENTS // 3)))
         first.nodetool("disablehandoff")
-        writer.run(for_one_node(generator.statements(STATEMENTS // 3)))  # no hints of these
+        writer.write_statements(for_one_node(generator.statements(STATEMENTS // 3)))  # no hints of these
         second.start()
         first.nodetool("enablehandoff")
-        writer.run(generator.last_statements())
+        writer.write_statements(generator.last_statements())
         duplicates.await_hints(stack)
         one.catch_up()
         names = [table.name for table in one.tables]
@@ -103,7 +103,7 @@ def for_one_node(statements: Iterable[Statement]) -> Iterator[Statement]:
 def test_nodes_and_publishers_learn_of_a_changed_table_at_different_moments(pair: tuple[Stack, Run]) -> None:
     stack, run = pair
     _, second = stack.cassandra.nodes
-    run.client.run(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {REPLICATION}")
+    run.client.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {REPLICATION}")
     t = Table(run.client, run.servers, "moments")
     t.run("CREATE TABLE $t (p int, c int, v text, w text, PRIMARY KEY (p, c)) WITH cdc = true")
     t.run_on_all(*(f"INSERT INTO $t (p, c, v, w) VALUES ({p}, 1, 'v', 'w')" for p in range(5)))

@@ -71,14 +71,16 @@ COLUMNS: dict[str, CqlType] = {
 
 @pytest.fixture(scope="module")
 def rows(client: CqlClient, servers: Servers) -> Iterator[RawRows]:
-    client.run(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
+    client.execute(
+        f"CREATE KEYSPACE {KEYSPACE} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
+    )
     for definition in USER_TYPES.values():
         fields = zip(definition.field_names, definition.field_types, strict=True)
         text = ", ".join(f"{quoted_if_needed(name)} {of}" for name, of in fields)
-        client.run(f"CREATE TYPE {KEYSPACE}.{quoted_if_needed(definition.name)} ({text})")
+        client.execute(f"CREATE TYPE {KEYSPACE}.{quoted_if_needed(definition.name)} ({text})")
     with raw_rows(servers) as found:
         yield found
-    client.run(f"DROP KEYSPACE {KEYSPACE}")
+    client.execute(f"DROP KEYSPACE {KEYSPACE}")
 
 
 class WholeValues(TypeValues):

@@ -143,8 +143,8 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_rows_of_all_kinds_of_tables_come_out_as_select_shows_them(
     node: CassandraServers, client: CqlClient, settings: Settings, registry: str, tmp_path: Path
 ) -> None:
-    client.run("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
-    client.run("CREATE TYPE ks.pair (x int, y text)")
+    client.execute("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    client.execute("CREATE TYPE ks.pair (x int, y text)")
     run(node, client, *TABLES, *STATEMENTS)
     publisher = programs.publisher(
         tmp_path,
@@ -182,9 +182,9 @@ def test_rows_of_all_kinds_of_tables_come_out_as_select_shows_them(
 def run(node: CassandraServers, client: CqlClient, *statements: str) -> None:
     """Run them and have the node hand over its log: 3.11 does when a segment is full and flushed."""
     for statement in statements:
-        client.run(statement)
+        client.execute(statement)
     for count in range(FILLED):
-        client.run("INSERT INTO ks.fill (p, b) VALUES (%s, %s)", (count, bytes(8000)))
+        client.execute("INSERT INTO ks.fill (p, b) VALUES (%s, %s)", (count, bytes(8000)))
     node.nodes[0].nodetool("flush")
 
 

@@ -73,9 +73,9 @@ class Supervisor:
     def _watch(self) -> None:
         while not self._end.wait(LOOK_SECONDS):
             with self.hurting:
-                self.look()
+                self.check_job()
 
-    def look(self) -> None:
+    def check_job(self) -> None:
         job = self._stack.materializer
         if job.is_running:
             return
@@ -128,10 +128,10 @@ def _load_and_hurt(
     generator = Generator(one.seed, one.tables, int(time.time() * 1e6))
     with Load(generator, writer):
         _strike_all(planned, hurter, supervisor, say)
-    one.settler.settle(time.time())
+    one.settler.wait_until_settled(time.time())
     hurter.wake_zombies()
-    writer.run(generator.late_statements())
-    writer.run(generator.last_statements())
+    writer.write_statements(generator.late_statements())
+    writer.write_statements(generator.last_statements())
     return writer.sent
 
 
@@ -141,7 +141,7 @@ def _strike_all(planned: list[Strike], hurter: Hurter, supervisor: Supervisor, s
         time.sleep(max(0.0, start + strike.after - time.monotonic()))
         say(strike)
         with supervisor.hurting:
-            supervisor.look()
+            supervisor.check_job()
             hurter.strike(strike)
 
 
@@ -170,7 +170,7 @@ class Load(threading.Thread):
     def run(self) -> None:
         try:
             while not self._end.is_set():
-                self._writer.run(self._generator.statements(SLICE))
+                self._writer.write_statements(self._generator.statements(SLICE))
                 self._end.wait(PAUSE_SECONDS)
         except BaseException as error:  # noqa: BLE001 - raised in the context's thread
             self._error = error

@@ -32,7 +32,7 @@ def main(name: str, runs: str) -> None:
     def one(data: bytes) -> None:
         watch(data)
         if watch.inputs == int(runs):  # libFuzzer ends the process, so the last word is here
-            watch.tell("coverage-guided: done")
+            watch.report("coverage-guided: done")
 
     with tempfile.TemporaryDirectory(prefix="fuzz-") as corpus:
         for number, seed in enumerate(target.seeds):

@@ -22,7 +22,7 @@ def main(name: str, runs: str) -> None:
     assert sum(map(target.run, target.seeds)) * 3 >= len(target.seeds), "the seeds are none"
     for _ in range(int(runs)):
         watch(mutated(rng, rng.choice(target.seeds), target.seeds))
-    watch.tell("seeded: done")
+    watch.report("seeded: done")
 
 
 main(*sys.argv[1:])

@@ -56,14 +56,14 @@ class Watch:
             signal.setitimer(signal.ITIMER_REAL, 0)
         if not self.inputs % 1000 and time.monotonic() - self._told > EVERY:
             self._told = time.monotonic()
-            self.tell()
+            self.report()
 
     def _took(self, seconds: float) -> None:
         self.slowest = max(self.slowest, seconds)
         if seconds > SLOW:
             raise Hang(f"{seconds:.1f} s")
 
-    def tell(self, how: str = "") -> None:
+    def report(self, how: str = "") -> None:
         seconds = time.monotonic() - self._started
         grown = (_peak_kib() - self._memory) / 1024
         click.echo(

@@ -93,7 +93,7 @@ def every_event(run: Run, seed: int, count: int) -> list[str]:
     keyspace = f"events_{seed}"
     with ChangeReader.of_keyspace(run.servers, keyspace) as reader:
         problems = event_problems(run.client, reader, keyspace, seed, count)
-    run.client.run(f"DROP KEYSPACE {keyspace}")
+    run.client.execute(f"DROP KEYSPACE {keyspace}")
     return problems
 
 

@@ -81,7 +81,7 @@ class Seed:
 
     def __enter__(self) -> Self:
         for statement in schema(self.tables, self.run.replication):
-            self.run.schema_client.run(statement.replace("$k", self.keyspace))
+            self.run.schema_client.execute(statement.replace("$k", self.keyspace))
         self.raw.open()
         return self
 
@@ -91,20 +91,20 @@ class Seed:
         self.raw.close()
         self._reader.close()
         if kind is None:
-            self.run.schema_client.run(f"DROP KEYSPACE {self.keyspace}")
+            self.run.schema_client.execute(f"DROP KEYSPACE {self.keyspace}")
 
     def write(self, count: int) -> int:
         """How many statements were sent."""
         generator = Generator(self.seed, self.tables, int(time.time() * 1e6), has_ties=self.run.has_ties)
         writer = Writer(self.run.client, self.keyspace)
-        writer.run(generator.statements(count))
-        self.settler.settle(time.time())
-        writer.run(generator.late_statements())
-        writer.run(generator.last_statements())
+        writer.write_statements(generator.statements(count))
+        self.settler.wait_until_settled(time.time())
+        writer.write_statements(generator.late_statements())
+        writer.write_statements(generator.last_statements())
         return writer.sent
 
     def execute(self, statements: Sequence[Statement]) -> None:
-        Writer(self.run.client, self.keyspace).run(statements)
+        Writer(self.run.client, self.keyspace).write_statements(statements)
 
     def read_all_rows(self) -> None:
         """At consistency ALL, which repairs."""
@@ -115,7 +115,7 @@ class Seed:
     def catch_up(self, quiet_after: float | None = None) -> None:
         """Everything written has come out, and everything that expires soon has expired; `history` has it all."""
         after = time.time() + EXPIRY_SECONDS if quiet_after is None else quiet_after
-        self.settler.settle(after + self.run.reorder_seconds)
+        self.settler.wait_until_settled(after + self.run.reorder_seconds)
         self.history.add(self._reader.read_all())
 
     def expiries(self) -> int:

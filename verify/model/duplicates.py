@@ -66,11 +66,11 @@ def write_with_a_node_down(stack: Stack, one: Seed, statements: int) -> int:
     node = stack.cassandra.cdc_nodes[1]
     generator = Generator(one.seed, one.tables, int(time.time() * 1e6), has_ties=one.run.has_ties)
     writer = Writer(one.run.client, one.keyspace)
-    writer.run(generator.statements(statements // 2))
+    writer.write_statements(generator.statements(statements // 2))
     node.stop()
-    writer.run(generator.statements(statements - statements // 2))
+    writer.write_statements(generator.statements(statements - statements // 2))
     node.start()
-    writer.run(generator.last_statements())
+    writer.write_statements(generator.last_statements())
     return writer.sent
 
 

@@ -17,12 +17,12 @@ KEYSPACE = "push"
 
 def pusher(client: CqlClient, nodes: Sequence[Node], replication: str) -> Callable[[], None]:
     """What fills the segment that is being written and flushes it. It is of a table without CDC, which adds nothing."""
-    client.run(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {replication}")
-    client.run(f"CREATE TABLE {KEYSPACE}.filling (id int PRIMARY KEY, bytes blob)")
+    client.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {replication}")
+    client.execute(f"CREATE TABLE {KEYSPACE}.filling (id int PRIMARY KEY, bytes blob)")
 
     def push() -> None:
         for number in range(-(-SEGMENT_MIB * 1024 * 1024 // WRITE_BYTES) + 1):
-            client.run_at_all(
+            client.execute_at_all(
                 f"INSERT INTO {KEYSPACE}.filling (id, bytes) VALUES ({number}, 0x{'00' * WRITE_BYTES}) USING TTL 60"
             )
         for node in nodes:

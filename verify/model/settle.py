@@ -58,7 +58,7 @@ class Settler:
         self._hosts = hosts
         self._first = FIRST_MARKER
 
-    def settle(self, quiet_after: float, seconds: float = SETTLE_SECONDS) -> None:
+    def wait_until_settled(self, quiet_after: float, seconds: float = SETTLE_SECONDS) -> None:
         """Returns when all written before now, and all that had expired by `quiet_after` (time.time()), is out; which
         takes `seconds` at most.
         """
@@ -74,7 +74,7 @@ class Settler:
     def _mark(self) -> Iterator[Marker]:
         for table in self._tables:
             for number, place in self._numbers(table):
-                self._client.run_at_all(
+                self._client.execute_at_all(
                     marker_statement(table).replace("$k", self._keyspace).replace("$p", str(number))
                 )
                 yield Marker(place, table.partition_key(number))

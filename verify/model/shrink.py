@@ -62,7 +62,7 @@ class Shrinker:
             )
             one.execute(first)
             if then:
-                one.settler.settle(time.time())
+                one.settler.wait_until_settled(time.time())
                 one.execute(then)
             one.catch_up(time.time() + EXPIRY_SECONDS)
             places = [place_of(problem) for problem in one.problems()[0]]

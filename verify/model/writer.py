@@ -34,7 +34,7 @@ class Writer:
         self._room = threading.Semaphore(MOST_IN_FLIGHT)
         self._errors: list[tuple[str, Exception]] = []
 
-    def run(self, statements: Iterable[Statement]) -> None:
+    def write_statements(self, statements: Iterable[Statement]) -> None:
         """Returns when all are answered; raises what the first one failed with."""
         for statement in statements:
             answered = self._send(statement.cql(self._keyspace), may_be_refused=statement.may_be_refused)

@@ -27,9 +27,9 @@ class CassandraTypes(JavaChild):
             for one in user_types.values()
         ]
 
-    def ask(self, op: str, **request: object) -> dict[str, Any]:
+    def request(self, op: str, **request: object) -> dict[str, Any]:
         """The answer; AssertionError with Cassandra's own message if it refuses the request as a whole."""
-        self.tell(json.dumps({"op": op, "user_types": self._user_types, **request}))
+        self.send_line(json.dumps({"op": op, "user_types": self._user_types, **request}))
         answer: dict[str, Any] = json.loads(self.answer())
         assert "error" not in answer, answer["error"]
         return answer

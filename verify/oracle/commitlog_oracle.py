@@ -44,7 +44,7 @@ class CommitLogOracle(JavaChild):
 
     def segment(self, path: Path) -> Iterator[str]:
         """What CommitLogReader says of the file: mutations and complaints; last how many it passed over."""
-        self.tell(f"segment\t{path}")
+        self.send_line(f"segment\t{path}")
         while True:
             line = self.answer()
             yield line
@@ -53,7 +53,7 @@ class CommitLogOracle(JavaChild):
 
     def made(self, version: int, seed: int, count: int, keyspace: str, *tables: str) -> Iterator[str]:
         """Random mutations that no statement makes, as Cassandra writes and reads them: "hex" and "updates"."""
-        self.tell(f"made\t{version}\t{seed}\t{count}\t{keyspace}\t{','.join(tables)}")
+        self.send_line(f"made\t{version}\t{seed}\t{count}\t{keyspace}\t{','.join(tables)}")
         for _ in range(count):
             yield self.answer()
 
@@ -61,11 +61,11 @@ class CommitLogOracle(JavaChild):
         """What PartitionUpdate.serializer reads ("update"), how many bytes it leaves ("left"), and what it writes again
         ("again"), in another version if one is given.
         """
-        self.tell(f"update\t{version}\t{write_version or version}\t{update.hex()}")
+        self.send_line(f"update\t{version}\t{write_version or version}\t{update.hex()}")
         answer: dict[str, Any] = json.loads(self.answer())
         return answer
 
     def mutation(self, version: int, mutation: bytes) -> str:
         """The updates that Mutation.serializer reads."""
-        self.tell(f"mutation\t{version}\t{mutation.hex()}")
+        self.send_line(f"mutation\t{version}\t{mutation.hex()}")
         return self.answer()

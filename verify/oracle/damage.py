@@ -69,17 +69,17 @@ class DamageJudge:
             try:
                 difference = self._difference()
             except JvmDiedError:  # a Cassandra ends itself where an error seems to leave it no choice
-                self._keep(f"killed-{number}")
+                self._store(f"killed-{number}")
                 if tally.killed * MOST_KILLED > copies:
                     raise
                 tally.killed += 1
                 self._oracle.restart()
                 continue
             if difference:
-                tally.differ(f"{self._keep(str(number))}: {difference}")
+                tally.differ(f"{self._store(str(number))}: {difference}")
         return tally
 
-    def _keep(self, prefix: str) -> str:
+    def _store(self, prefix: str) -> str:
         """The copy's name in .run/damaged."""
         KEPT.mkdir(parents=True, exist_ok=True)
         kept = KEPT / f"{prefix}-{self._copy.name}"

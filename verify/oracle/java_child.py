@@ -71,7 +71,7 @@ class JavaChild:
         self.__exit__()
         self.__enter__()
 
-    def tell(self, line: str) -> None:
+    def send_line(self, line: str) -> None:
         assert self._child.stdin is not None
         self._child.stdin.write(line + "\n")
         self._child.stdin.flush()

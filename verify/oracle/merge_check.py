@@ -139,7 +139,7 @@ class Judge:
         return row._replace(columns=columns)
 
 
-def run(line: str, merges: int, seed: int) -> Result:
+def check_versions(line: str, merges: int, seed: int) -> Result:
     """Check one version, with progress on the terminal."""
     result = Result(0, 0, 0, [])
     with tempfile.TemporaryDirectory() as folder, MergeOracle(Path(folder), line) as oracle:
@@ -167,7 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--merges", type=int, default=1_000_000, help="for each version")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
-    results = [run(line, options.merges, options.seed) for line in options.versions.split(",")]
+    results = [check_versions(line, options.merges, options.seed) for line in options.versions.split(",")]
     return int(any(result.differences for result in results))
 
 

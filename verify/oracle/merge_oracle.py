@@ -65,7 +65,7 @@ class MergeOracle:
         self, table: MergedTable, pool: Sequence[Row], active: Sequence[DeletionTime], merges: Sequence[Merge]
     ) -> bytes:
         """The merged rows one after the other, for merge_wire.RowReader."""
-        self._child.tell(write_request(table, pool, active, merges).hex())
+        self._child.send_line(write_request(table, pool, active, merges).hex())
         return bytes.fromhex(self._child.answer())
 
 

@@ -107,7 +107,7 @@ class RowReader:
         if not self._answer[self._at]:
             self._at += 1
             return Row((), {})
-        _, timestamp, ttl, expiration, marked, seconds, is_shadowable, count = self._take(_HEAD)
+        _, timestamp, ttl, expiration, marked, seconds, is_shadowable, count = self._read_bytes(_HEAD)
         columns: dict[str, ColumnData] = {}
         for _ in range(count):
             name = f"c{self._answer[self._at]}"
@@ -117,23 +117,23 @@ class RowReader:
         return Row((), columns, liveness, RowDeletion(DeletionTime(marked, seconds), bool(is_shadowable)))
 
     def _complex(self) -> ComplexColumnData:
-        deletion = DeletionTime(*self._take(_DELETION))
-        (count,) = self._take(_COUNT)
+        deletion = DeletionTime(*self._read_bytes(_DELETION))
+        (count,) = self._read_bytes(_COUNT)
         return ComplexColumnData(deletion, tuple(self._cell() for _ in range(count)))
 
     def _cell(self) -> Cell:
-        timestamp, ttl, seconds = self._take(_CELL)
+        timestamp, ttl, seconds = self._read_bytes(_CELL)
         path, value = self._bytes(), self._bytes()
         return Cell(timestamp, value or b"", seconds, ttl, path)
 
     def _bytes(self) -> bytes | None:
-        (length,) = self._take(_LENGTH)
+        (length,) = self._read_bytes(_LENGTH)
         if length < 0:
             return None
         start, self._at = self._at, self._at + length
         return self._answer[start : self._at]
 
-    def _take(self, layout: struct.Struct) -> tuple[int, ...]:
+    def _read_bytes(self, layout: struct.Struct) -> tuple[int, ...]:
         start, self._at = self._at, self._at + layout.size
         return layout.unpack_from(self._answer, start)
 

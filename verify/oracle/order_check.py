@@ -120,17 +120,17 @@ def _check(version: str, wanted: int, seed: int) -> int:
         pairs += one.pairs
         differences += len(one.differences)
         for difference in one.differences[:3]:
-            _say(f"DIFFERENCE {difference}")
+            _print_line(f"DIFFERENCE {difference}")
         if time.monotonic() - told > TOLD:
             told = time.monotonic()
-            _say(f"{version}: {pairs} of {wanted} pairs")
+            _print_line(f"{version}: {pairs} of {wanted} pairs")
         if pairs >= wanted:
             break
-    _say(f"{version}: {pairs} pairs in {time.monotonic() - started:.0f} s, {differences} ordered otherwise")
+    _print_line(f"{version}: {pairs} pairs in {time.monotonic() - started:.0f} s, {differences} ordered otherwise")
     return differences
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

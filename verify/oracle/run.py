@@ -89,15 +89,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for version in options.versions.split(","):
         started = time.monotonic()
         chosen = options.forms.split(",") if options.forms else forms(VERSIONS[version])
-        tally = judge_version(version, chosen, options.mutations, options.seed, _say)
+        tally = judge_version(version, chosen, options.mutations, options.seed, _print_progress)
         for difference in tally.differences:
-            _say(f"DIFFERENCE {difference}")
+            _print_progress(f"DIFFERENCE {difference}")
         print(f"{version}: {summary(tally)} ({time.monotonic() - started:.0f} s)", flush=True)  # noqa: T201 - the result
         has_failed |= bool(tally.different) or tally.mutations < options.mutations
     return int(has_failed)
 
 
-def _say(text: str) -> None:
+def _print_progress(text: str) -> None:
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 

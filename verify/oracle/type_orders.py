@@ -28,23 +28,23 @@ class TypeOrders(JavaChild):
         super().__enter__()
         for one in self._user_types.values():
             fields = zip(one.field_names, one.field_types, strict=True)
-            self.tell("\t".join(["user_type", one.name, *(word for field in fields for word in field)]))
+            self.send_line("\t".join(["user_type", one.name, *(word for field in fields for word in field)]))
         return self
 
     def values(self, type_: CqlType, values: Sequence[bytes]) -> list[str]:
-        return self._ask("values", type_text(type_), _hexes(values))
+        return self._request("values", type_text(type_), _hexes(values))
 
     def paths(self, type_: CqlType, paths: Sequence[bytes]) -> list[str]:
-        return self._ask("paths", type_text(type_), _hexes(paths))
+        return self._request("paths", type_text(type_), _hexes(paths))
 
     def clusterings(self, columns: Sequence[ColumnMetadata], prefixes: Sequence[ClusteringBound]) -> list[str]:
         """Clusterings, given as bounds of the kind CLUSTERING, and bounds."""
         texts = [f"{prefix.kind.name}:{_hexes(prefix.values) if prefix.values else 'none'}" for prefix in prefixes]
         types = [f"{'DESC' if column.is_reversed else 'ASC'} {type_text(column.type)}" for column in columns]
-        return self._ask("clusterings", " ".join(texts), *types)
+        return self._request("clusterings", " ".join(texts), *types)
 
-    def _ask(self, *words: str) -> list[str]:
-        self.tell("\t".join(words))
+    def _request(self, *words: str) -> list[str]:
+        self.send_line("\t".join(words))
         answer = self.answer()
         assert not answer.startswith("error"), answer
         return answer.split()

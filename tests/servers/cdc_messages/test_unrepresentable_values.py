@@ -41,7 +41,7 @@ def cassandra() -> Iterator[CassandraTypes]:
 
 
 def takes(cassandra: CassandraTypes, cql_type: CqlType, values: Sequence[bytes]) -> list[bool]:
-    valid: list[bool] = cassandra.ask("valid", type=type_text(cql_type), values=hexes(values))["valid"]
+    valid: list[bool] = cassandra.request("valid", type=type_text(cql_type), values=hexes(values))["valid"]
     return valid
 
 

@@ -49,7 +49,7 @@ def test_one_of_two_writes_for_both_and_the_other_takes_over(pair: CassandraClus
         for filler in fillers:
             filler.wait_for("ready")
         with connect([nodes[0].address], nodes[0].port) as client:
-            [keyspace] = client.run("SELECT * FROM system_schema.keyspaces WHERE keyspace_name = 'cdc_filler'")
+            [keyspace] = client.execute("SELECT * FROM system_schema.keyspaces WHERE keyspace_name = 'cdc_filler'")
             assert dict(keyspace["replication"]) == {"class": STRATEGY, "cdc": "2"}
         fillers[0].wait_for(WRITER)
         says_what_it_does(fillers[0])
@@ -109,13 +109,13 @@ def test_a_busy_node_is_left_alone(pair: CassandraCluster, tmp_path: Path) -> No
     node = pair.cdc_nodes[0]
     filler = FillerProcess(tmp_path / "filler.log", settings(node, keyspace="busy_filler"))
     with connect([node.address], node.port) as client:
-        client.run("CREATE KEYSPACE busy WITH replication = {'class': 'NetworkTopologyStrategy', 'cdc': 2}")
-        client.run("CREATE TABLE busy.t (k int PRIMARY KEY, v blob) WITH cdc = true")
+        client.execute("CREATE KEYSPACE busy WITH replication = {'class': 'NetworkTopologyStrategy', 'cdc': 2}")
+        client.execute("CREATE TABLE busy.t (k int PRIMARY KEY, v blob) WITH cdc = true")
         filler.wait_for("ready")
         deadline = time.monotonic() + 2 * BOUND_SECONDS
         settled, wrote = deadline - 1.5 * BOUND_SECONDS, 0
         while (now := time.monotonic()) < deadline:
-            client.run("INSERT INTO busy.t (k, v) VALUES (0, %s)", (os.urandom(50_000),))
+            client.execute("INSERT INTO busy.t (k, v) VALUES (0, %s)", (os.urandom(50_000),))
             time.sleep(max(0.0, 0.2 - (time.monotonic() - now)))  # 250 kB/s: a segment in 4 s
             if now < settled:
                 wrote = filler.status()["written"]
@@ -146,10 +146,10 @@ def test_3_11_hands_over_a_write_within_the_bound(tmp_path: Path) -> None:
         assert refused.process.wait(READY_SECONDS) == 2
         assert "node.commitlog_directory" in refused.log()
         with connect([node.address], node.port) as client:
-            client.run("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
-            client.run("CREATE TABLE k.t (k int PRIMARY KEY, v text) WITH cdc = true")
+            client.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+            client.execute("CREATE TABLE k.t (k int PRIMARY KEY, v text) WITH cdc = true")
             marker = "a value to be found"
-            client.run("INSERT INTO k.t (k, v) VALUES (1, %s)", (marker,))
+            client.execute("INSERT INTO k.t (k, v) VALUES (1, %s)", (marker,))
         command = ",".join(node.nodetool_command())
         more = {"commitlog_directory": node.commitlog, "nodetool": command, "flush_seconds": 3}
         filler = FillerProcess(tmp_path / "filler.log", settings(node, commitlog_segment_mib=1, **more))

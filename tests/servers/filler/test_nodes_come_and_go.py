@@ -43,7 +43,7 @@ MORE_THAN_NEEDED = 1.3  # mutations' own overhead, and segments that nodes began
 
 def replication(node: CassandraNode) -> dict[str, str]:
     with connect([node.address], node.port) as client:
-        [keyspace] = client.run("SELECT * FROM system_schema.keyspaces WHERE keyspace_name = 'cdc_filler'")
+        [keyspace] = client.execute("SELECT * FROM system_schema.keyspaces WHERE keyspace_name = 'cdc_filler'")
     return dict(keyspace["replication"])
 
 

@@ -74,7 +74,7 @@ def test_the_nodes_clock_jumps(kafka_side: dict[str, object], sent: SentBy, tmp_
     def write() -> None:
         with connect([node.address], node.port) as client:
             for number in range(len(written), len(written) + PER_JUMP):  # some segments
-                client.run(f"INSERT INTO moved.t (id, v) VALUES ({number}, '{'x' * 30_000}')")
+                client.execute(f"INSERT INTO moved.t (id, v) VALUES ({number}, '{'x' * 30_000}')")
                 written.add(int_value(number))
 
     def is_out(found: list[Sent]) -> bool:
@@ -90,8 +90,8 @@ def test_the_nodes_clock_jumps(kafka_side: dict[str, object], sent: SentBy, tmp_
     cluster.install(cluster.version)
     start()
     with connect([node.address], node.port) as client:
-        client.run("CREATE KEYSPACE moved WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
-        client.run("CREATE TABLE moved.t (id int PRIMARY KEY, v text) WITH cdc = true")
+        client.execute("CREATE KEYSPACE moved WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        client.execute("CREATE TABLE moved.t (id int PRIMARY KEY, v text) WITH cdc = true")
     publisher = PublisherProcess(settings_beside(cluster, tmp_path / "state") | settings | kafka_side, tmp_path)
     try:
         publisher.start()

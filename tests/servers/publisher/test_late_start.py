@@ -47,14 +47,14 @@ class Load:
         self._client = client
         self._next = 0
         self.written: set[bytes] = set()
-        client.run("CREATE KEYSPACE late WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
-        client.run("CREATE TABLE late.t (p int PRIMARY KEY, v text) WITH cdc = true")
+        client.execute("CREATE KEYSPACE late WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        client.execute("CREATE TABLE late.t (p int PRIMARY KEY, v text) WITH cdc = true")
 
     def write(self) -> bool:
         """False if it is refused."""
         self._next += 1
         try:
-            self._client.run(f"INSERT INTO late.t (p, v) VALUES ({self._next}, '{'x' * WRITE_BYTES}')")
+            self._client.execute(f"INSERT INTO late.t (p, v) VALUES ({self._next}, '{'x' * WRITE_BYTES}')")
         except CdcError as error:
             if error.code is not Code.CASSANDRA_QUERY:
                 raise

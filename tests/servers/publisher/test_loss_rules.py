@@ -98,11 +98,11 @@ def test_a_real_node(kafka: KafkaServer, tmp_path: Path) -> None:
     with CassandraCluster(options=options, folder=tmp_path / "cluster") as cluster:
         [node] = cluster.nodes
         with connect([node.address], node.port) as client:
-            client.run(
+            client.execute(
                 "CREATE KEYSPACE fleeting WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
                 " AND durable_writes = false"
             )
-            client.run("CREATE TABLE fleeting.t (k int PRIMARY KEY) WITH cdc = true")
+            client.execute("CREATE TABLE fleeting.t (k int PRIMARY KEY) WITH cdc = true")
 
         def publisher(command: str, **settings: object) -> subprocess.CompletedProcess[str]:
             own = {

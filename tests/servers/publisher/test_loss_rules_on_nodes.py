@@ -41,8 +41,8 @@ def cluster(tmp_path: Path) -> Iterator[CassandraCluster]:
     with CassandraCluster(datacenters=datacenters, options=OPTIONS, folder=tmp_path / "cluster") as cluster:
         with cql.connect([cluster.contact_points[0]], cluster.port) as client:
             for name, replication in KEYSPACES.items():
-                client.run(f"CREATE KEYSPACE {name} WITH replication = {replication}")
-                client.run(f"CREATE TABLE {name}.t (k int PRIMARY KEY) WITH cdc = true")
+                client.execute(f"CREATE KEYSPACE {name} WITH replication = {replication}")
+                client.execute(f"CREATE TABLE {name}.t (k int PRIMARY KEY) WITH cdc = true")
         yield cluster
 
 
@@ -105,12 +105,12 @@ def test_a_check_that_starts_to_fail_is_reported(cluster: CassandraCluster, publ
     publisher.start()
     assert "changes are lost" not in publisher.log()
     with cql.connect([cluster.contact_points[0]], cluster.port) as client:
-        client.run("ALTER KEYSPACE once WITH durable_writes = false")
+        client.execute("ALTER KEYSPACE once WITH durable_writes = false")
         eventually(lambda: "changes are lost" in publisher.log(), WATCHED_SECONDS)
         assert "CDC-017" in publisher.log()
         eventually(lambda: "losing      The keyspace once" in publisher.command("status")[1])
-        client.run("ALTER KEYSPACE once WITH durable_writes = true")
+        client.execute("ALTER KEYSPACE once WITH durable_writes = true")
         eventually(lambda: '"changes are no longer lost"' in publisher.log(), WATCHED_SECONDS)
-        client.run(f"ALTER KEYSPACE once WITH replication = {KEYSPACES['elsewhere']}")
+        client.execute(f"ALTER KEYSPACE once WITH replication = {KEYSPACES['elsewhere']}")
         eventually(lambda: publisher.log().count("changes are lost") == 2, WATCHED_SECONDS)
     assert publisher.stop() == 0

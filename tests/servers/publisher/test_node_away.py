@@ -66,16 +66,16 @@ def test_what_a_dead_node_had_logged_comes_out_once_it_is_back(
 ) -> None:
     publisher = beside(one)
     with cql.connect([one.address], one.port) as client:
-        client.run("CREATE KEYSPACE away WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        client.execute("CREATE KEYSPACE away WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
         for name in ("stays", "dropped"):
-            client.run(f"CREATE TABLE away.{name} (id int PRIMARY KEY, v text) WITH cdc = true")
+            client.execute(f"CREATE TABLE away.{name} (id int PRIMARY KEY, v text) WITH cdc = true")
         publisher.start()
-        client.run("INSERT INTO away.stays (id, v) VALUES (0, 'a')")
+        client.execute("INSERT INTO away.stays (id, v) VALUES (0, 'a')")
         sent("away", "stays", at_least(1))
         publisher.pause()
         for number in range(1, 50):
             for name in ("stays", "dropped"):
-                client.run(f"INSERT INTO away.{name} (id, v) VALUES ({number}, 'b')")
+                client.execute(f"INSERT INTO away.{name} (id, v) VALUES ({number}, 'b')")
         time.sleep(10 * SYNC_PERIOD_MS / 1000)
     one.kill()
     publisher.resume()
@@ -86,7 +86,7 @@ def test_what_a_dead_node_had_logged_comes_out_once_it_is_back(
     assert (status, "CDC-010" in output, "Traceback" in output) == (3, True, False)
     one.start()
     with cql.connect([one.address], one.port) as client:
-        client.run("DROP TABLE away.dropped")
+        client.execute("DROP TABLE away.dropped")
     publisher.start()
     wanted = {int_value(number) for number in range(1, 50)}
     for name in ("stays", "dropped"):
@@ -108,8 +108,8 @@ def test_a_node_in_the_place_of_another(
     first, second = pair.nodes
     publisher = beside(second)
     with cql.connect([first.address], first.port) as client:
-        client.run("CREATE KEYSPACE away WITH replication = {'class': 'NetworkTopologyStrategy', 'cdc': 2}")
-        client.run("CREATE TABLE away.stays (id int PRIMARY KEY, v text) WITH cdc = true")
+        client.execute("CREATE KEYSPACE away WITH replication = {'class': 'NetworkTopologyStrategy', 'cdc': 2}")
+        client.execute("CREATE TABLE away.stays (id int PRIMARY KEY, v text) WITH cdc = true")
         publisher.start()
         write(client, range(10))
         sent("away", "stays", at_least(10), SECONDS)
@@ -155,4 +155,4 @@ def renew(cluster: CassandraCluster, old: UUID, *, is_same_host: bool) -> None:
 
 def write(client: cql.CqlClient, numbers: range) -> None:
     for number in numbers:
-        client.run_at_all(f"INSERT INTO away.stays (id, v) VALUES ({number}, 'a')")
+        client.execute_at_all(f"INSERT INTO away.stays (id, v) VALUES ({number}, 'a')")

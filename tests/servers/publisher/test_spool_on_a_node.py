@@ -82,8 +82,8 @@ def publisher(node: CassandraNode, kafka_side: dict[str, object], tmp_path: Path
 def client(node: CassandraNode) -> Iterator[cql.CqlClient]:
     """There is the table filled.t."""
     with cql.connect([node.address], node.port) as client:
-        client.run("CREATE KEYSPACE filled WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
-        client.run("CREATE TABLE filled.t (p int PRIMARY KEY, v text) WITH cdc = true")
+        client.execute("CREATE KEYSPACE filled WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        client.execute("CREATE TABLE filled.t (p int PRIMARY KEY, v text) WITH cdc = true")
         yield client
 
 
@@ -132,7 +132,7 @@ def test_started_again_while_kafka_is_away(
     publisher: PublisherProcess, client: cql.CqlClient, kafka: KafkaServer, sent: SentBy, tmp_path: Path
 ) -> None:
     publisher.start()
-    client.run("INSERT INTO filled.t (p, v) VALUES (-1, 'published')")
+    client.execute("INSERT INTO filled.t (p, v) VALUES (-1, 'published')")
     sent("filled", "t", at_least(1))
     assert publisher.stop() == 0
     kafka.kill()
@@ -177,7 +177,7 @@ def write_all(client: cql.CqlClient, publisher: PublisherProcess) -> dict[str, f
     for number in range(WRITES):
         following += 1 / WRITES_PER_SECOND
         time.sleep(max(0.0, following - time.monotonic()))
-        client.run(f"INSERT INTO filled.t (p, v) VALUES ({number}, '{'x' * WRITE_BYTES}')")
+        client.execute(f"INSERT INTO filled.t (p, v) VALUES ({number}, '{'x' * WRITE_BYTES}')")
         if number % WRITES_PER_SECOND == 0 or number == WRITES - 1:
             for name, value in status(publisher).items():
                 if isinstance(value, int | float):

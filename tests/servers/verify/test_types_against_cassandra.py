@@ -62,7 +62,7 @@ def test_a_types_text_length_and_kind(cassandra: CassandraTypes) -> None:
         for type_ in (values.type(), values.multi_cell_type()):
             text = type_text(type_)
             length = fixed_length(type_)
-            answer = cassandra.ask("type", type=text)
+            answer = cassandra.request("type", type=text)
             assert answer == {
                 "text": text,
                 "is_multi_cell": getattr(type_, "is_multi_cell", False),
@@ -77,7 +77,7 @@ def test_keys_of_values(cassandra: CassandraTypes) -> None:
         if values.is_plain:
             type_ = values.type(COMPARABLE)
             drawn = [values.value(type_) for _ in range(VALUES)]
-            answer = cassandra.ask("values", type=type_text(type_), values=hexes(drawn))
+            answer = cassandra.request("values", type=type_text(type_), values=hexes(drawn))
             assert hexes(list(map(value_encoder(type_), drawn))) == answer["keys"]
 
 
@@ -85,7 +85,7 @@ def test_keys_of_clusterings_and_bounds(cassandra: CassandraTypes) -> None:
     for values in draws("clusterings"):
         if values.is_plain:
             columns, prefixes = random_clusterings(values)
-            answer = cassandra.ask(
+            answer = cassandra.request(
                 "clusterings",
                 columns=[{"type": type_text(one.type), "is_reversed": one.is_reversed} for one in columns],
                 prefixes=[{"kind": prefix.kind.name, "values": hexes(prefix.values)} for prefix in prefixes],
@@ -99,7 +99,7 @@ def test_decoded_values(cassandra: CassandraTypes) -> None:
         type_ = values.type()
         drawn = [values.value(type_) for _ in range(VALUES)]
         drawn += [_damaged(values.rng, value) for value in drawn]
-        answer = cassandra.ask("decode", type=type_text(type_), values=hexes(drawn))
+        answer = cassandra.request("decode", type=type_text(type_), values=hexes(drawn))
         decode = decoder(type_)
         for value, expected in zip(drawn, answer["decoded"], strict=True):
             try:
@@ -149,14 +149,14 @@ def test_the_order_of_columns(cassandra: CassandraTypes) -> None:
             for name in names
         ]
         described = [{"name": column.name, "type": type_text(column.type)} for column in columns]
-        assert [column.name for column in in_order(columns)] == cassandra.ask("columns", columns=described)["names"]
+        assert [column.name for column in in_order(columns)] == cassandra.request("columns", columns=described)["names"]
 
 
 def test_merged_counters(cassandra: CassandraTypes) -> None:
     pairs = 0
     for values in draws("counters"):
         contexts = [_context(values.rng) for _ in range(VALUES)]
-        answer = cassandra.ask("counters", contexts=hexes(contexts))
+        answer = cassandra.request("counters", contexts=hexes(contexts))
         assert list(map(total, contexts)) == answer["totals"]
         for left, row in zip(contexts, answer["merged"], strict=True):
             assert [merge_contexts(left, right).hex() for right in contexts] == row

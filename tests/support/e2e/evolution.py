@@ -37,12 +37,12 @@ class Table:
     def run(self, *statements: str) -> None:
         """Statements in which `$t` is the table."""
         for statement in statements:
-            self.client.run(statement.replace("$t", f"{KEYSPACE}.{self.name}"))
+            self.client.execute(statement.replace("$t", f"{KEYSPACE}.{self.name}"))
 
     def run_on_all(self, *statements: str) -> None:
         """As `run`, and each is in every replica's log when it returns: what comes after it in one, comes after it."""
         for statement in statements:
-            self.client.run_at_all(statement.replace("$t", f"{KEYSPACE}.{self.name}"))
+            self.client.execute_at_all(statement.replace("$t", f"{KEYSPACE}.{self.name}"))
 
     def settle(self, topic: str | None = None, clustering: str = "c") -> list[Change]:
         """Write a mark to each partition and wait for all of them: the changes that came meanwhile, without marks'."""

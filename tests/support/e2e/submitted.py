@@ -49,18 +49,18 @@ class Scene:
         self.reader = ChangeReader(servers.kafka, servers.registry, servers.topic_prefix, lambda _of, _table: True)
 
     def make_tables(self, keyspace: str, count: int) -> None:
-        self.client.run(
+        self.client.execute(
             f"CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
         )
         for number in range(count):
-            self.client.run(f"CREATE TABLE {keyspace}.t{number} (id int PRIMARY KEY, v text) WITH cdc = true")
+            self.client.execute(f"CREATE TABLE {keyspace}.t{number} (id int PRIMARY KEY, v text) WITH cdc = true")
         self.tables += [(keyspace, f"t{number}") for number in range(count)]
 
     def write(self, keyspace: str, word: str, rows: int = 10) -> None:
         """The rows of each table of the keyspace, with this value."""
         for of, table in self.tables:
             for number in range(rows) if of == keyspace else ():
-                self.client.run(f"INSERT INTO {of}.{table} (id, v) VALUES (%s, %s)", (number, word))
+                self.client.execute(f"INSERT INTO {of}.{table} (id, v) VALUES (%s, %s)", (number, word))
 
     def wait_for_changes(self, count: int) -> None:
         """Until so many more have come."""

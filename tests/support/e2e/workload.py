@@ -50,7 +50,7 @@ class Workload:
     def __post_init__(self) -> None:
         self.pick = random.Random(self.seed)
         for statement in SCHEMA:
-            self.client.run(statement.replace("$k", self.keyspace).replace("$r", str(self.replicas)))
+            self.client.execute(statement.replace("$k", self.keyspace).replace("$r", str(self.replicas)))
         self._prepared: dict[str, Any] = {}
         self._busy: dict[object, threading.Event] = {}
         self._room = threading.Semaphore(MOST_IN_FLIGHT)

@@ -59,7 +59,7 @@ def wait_completed(node: CassandraNode, more: int = 1) -> None:
 
 def host_id(node: Node) -> bytes:
     with connect([node.address], node.port) as client:
-        return bytes(client.run(HOST_ID)[0]["host_id"].bytes)
+        return bytes(client.execute(HOST_ID)[0]["host_id"].bytes)
 
 
 def seconds_to_deletable(node: CassandraNode, replicas: int, folder: Path, most: float) -> float:
@@ -70,9 +70,9 @@ def seconds_to_deletable(node: CassandraNode, replicas: int, folder: Path, most:
     marker = f"a value to be found {time.time_ns()}".encode()
     with connect([node.address], node.port) as client:
         where = f"{{'class': 'NetworkTopologyStrategy', '{node.datacenter}': {replicas}}}"
-        client.run(f"CREATE KEYSPACE IF NOT EXISTS k WITH replication = {where}")
-        client.run("CREATE TABLE IF NOT EXISTS k.t (k int PRIMARY KEY, v text) WITH cdc = true")
-        client.run("INSERT INTO k.t (k, v) VALUES (1, %s)", (marker.decode(),))
+        client.execute(f"CREATE KEYSPACE IF NOT EXISTS k WITH replication = {where}")
+        client.execute("CREATE TABLE IF NOT EXISTS k.t (k int PRIMARY KEY, v text) WITH cdc = true")
+        client.execute("INSERT INTO k.t (k, v) VALUES (1, %s)", (marker.decode(),))
     began = time.monotonic()
     tails = SegmentTails(node.cdc_raw, Positions.load(folder / "position.json", UUID(int=1)))
     holder = None
