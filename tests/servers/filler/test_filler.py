@@ -25,7 +25,8 @@ from tests.support.filler.nodes import (
     settings,
     wait_completed,
 )
-from tests.support.filler.process import READY_SECONDS, FillerProcess
+from tests.support.filler.process import FillerProcess
+from tests.support.program_process import READY_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,7 +144,7 @@ def test_3_11_hands_over_a_write_within_the_bound(tmp_path: Path) -> None:
     with CassandraCluster("3.11", options=SMALL, folder=tmp_path / "cluster") as cluster:
         [node] = cluster.nodes
         refused = FillerProcess(tmp_path / "refused.log", settings(node))
-        assert refused.process.wait(READY_SECONDS) == 2
+        assert refused.running.wait(READY_SECONDS) == 2
         assert "node.commitlog_directory" in refused.log()
         with connect([node.address], node.port) as client:
             client.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
@@ -156,7 +157,7 @@ def test_3_11_hands_over_a_write_within_the_bound(tmp_path: Path) -> None:
         try:
 
             def is_handed_over() -> bool:
-                assert filler.process.poll() is None, filler.log()
+                assert filler.running.poll() is None, filler.log()
                 return any(marker.encode() in segment.read_bytes() for segment in node.cdc_raw.glob("*.log"))
 
             wait_until(is_handed_over, "the write in cdc_raw", BOUND_SECONDS + 3 + 2 * LATE_SECONDS)
@@ -167,6 +168,6 @@ def test_3_11_hands_over_a_write_within_the_bound(tmp_path: Path) -> None:
 
 def test_without_cassandra_it_says_so(tmp_path: Path) -> None:
     process = FillerProcess(tmp_path / "filler.log", {"cassandra.port": 1, "cassandra.connect_timeout_seconds": 2})
-    assert process.process.wait(READY_SECONDS) == 3
+    assert process.running.wait(READY_SECONDS) == 3
     assert "CDC-010" in process.log()
     assert "Traceback" not in process.log()

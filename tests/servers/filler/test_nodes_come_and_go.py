@@ -25,7 +25,8 @@ from tests.support.filler.nodes import (
     settings,
     wait_completed,
 )
-from tests.support.filler.process import READY_SECONDS, FillerProcess
+from tests.support.filler.process import FillerProcess
+from tests.support.program_process import READY_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,7 +96,7 @@ def test_three_nodes_one_writer_and_a_node_that_leaves_and_comes_again(tmp_path:
 
 
 def writers(fillers: list[FillerProcess]) -> list[FillerProcess]:
-    return [filler for filler in fillers if filler.process.poll() is None and filler.status()["is_writer"]]
+    return [filler for filler in fillers if filler.running.poll() is None and filler.status()["is_writer"]]
 
 
 def write_once(nodes: list[CassandraNode], fillers: list[FillerProcess]) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,10 +13,7 @@ if TYPE_CHECKING:
     from local_stack.servers.interfaces import CassandraServers
 
 from local_stack.process.network import free_ports
-from tests.support.http_get import get
-
-ROOT = Path(__file__).resolve().parents[3]
-READY_SECONDS = 120.0
+from tests.support.program_process import READY_SECONDS, ProgramProcess
 
 
 def settings_beside(cassandra: CassandraServers, state: Path) -> dict[str, object]:
@@ -41,14 +36,11 @@ def eventually(is_so: Callable[[], bool], seconds: float = 30.0) -> None:
         time.sleep(0.2)
 
 
-class PublisherProcess:
-    """`cassandra-publisher run` with settings of a test; `program` is the command that stands for the name."""
+class PublisherProcess(ProgramProcess):
+    """`cassandra-publisher run`, started again and again with other settings."""
 
     def __init__(self, settings: dict[str, object], folder: Path) -> None:
-        self.settings = settings
-        self.program = [sys.executable, "-m", "publisher"]
-        self._log = folder / "publisher.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        super().__init__("publisher", settings, folder / "publisher.log")
 
     def start(self, **changed: object) -> PublisherProcess:
         """Returns once it tails the log."""
@@ -59,73 +51,34 @@ class PublisherProcess:
 
     def begin(self, **changed: object) -> None:
         """Returns before it is ready."""
-        self._process = self._launch(changed)
+        self.process = self._launch(self._changed(changed))
 
     def wait_for(self, words: str, since: int = 0) -> None:
-        """Wait until they are in the log after its first `since` characters."""
-        assert self._process is not None
+        """Until the log has them after its first `since` characters."""
         deadline = time.monotonic() + READY_SECONDS
         while words not in self.log()[since:]:
-            assert self._process.poll() is None, self.log()
+            assert self.running.poll() is None, self.log()
             assert time.monotonic() < deadline, self.log()
             time.sleep(0.05)
 
     def fail(self, **changed: object) -> tuple[int, str]:
-        """Exit status and output of one that cannot start, or cannot go on."""
+        """Exit status and output of one that cannot start, or cannot continue."""
         started_at = len(self.log())
-        status = self._launch(changed).wait(READY_SECONDS)
+        status = self._launch(self._changed(changed)).wait(READY_SECONDS)
         return status, self.log()[started_at:]
 
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
-    def wait(self) -> int:
-        assert self._process is not None
-        return self._process.wait(READY_SECONDS)
-
-    def stop(self) -> int:
-        assert self._process is not None
-        self._process.terminate()
-        return self.wait()
-
     def pause(self) -> None:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        self.running.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGCONT)
-
-    def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-
-    def command(self, *arguments: str) -> tuple[int, str]:
-        """Exit status and output of another command with the same settings."""
-        done = subprocess.run(
-            self._command(self.settings, *arguments), cwd=ROOT, capture_output=True, text=True, check=False
-        )
-        return done.returncode, done.stdout + done.stderr
-
-    def get(self, path: str) -> tuple[int, str]:
-        """Status and body of what it serves."""
-        return get(int(str(self.settings["publisher.operations_port"])), path)
+        self.running.send_signal(signal.SIGCONT)
 
     def most_memory_mib(self) -> float:
         """By the kernel's own high-water mark of what was resident."""
-        assert self._process is not None
-        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        status = Path(f"/proc/{self.running.pid}/status").read_text()
         [line] = [line for line in status.splitlines() if line.startswith("VmHWM")]
         return int(line.split()[1]) / 1024
 
-    def log(self) -> str:
-        return self._log.read_text() if self._log.exists() else ""
-
-    def _launch(self, changed: dict[str, object]) -> subprocess.Popen[bytes]:
-        values = {**self.settings, **{name.replace("__", "."): value for name, value in changed.items()}}
-        with self._log.open("ab") as log:
-            return subprocess.Popen(self._command(values, "run"), cwd=ROOT, stdout=log, stderr=log)
-
-    def _command(self, settings: dict[str, object], *arguments: str) -> list[str]:
-        return [*self.program, *(f"--set={name}={value}" for name, value in settings.items()), *arguments]
+    def _changed(self, changed: dict[str, object]) -> dict[str, object]:
+        """The settings with these, whose names have `__` for the dot."""
+        return {**self.settings, **{name.replace("__", "."): value for name, value in changed.items()}}
