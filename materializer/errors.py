@@ -25,7 +25,7 @@ def partition_count_changed(topic: str, before: int, now: int) -> CdcError:
 
 
 def reshard_unfinished(raw_partition: RawPartition) -> CdcError:
-    """CdcError(RAW_PARTITIONS_CHANGED) for a position of a `state reshard` that runs or was stopped."""
+    """CdcError(RAW_PARTITIONS_CHANGED) for a position that an unfinished `state reshard` has marked."""
     return CdcError(
         Code.RAW_PARTITIONS_CHANGED,
         f"`cassandra-materializer state reshard` of {raw_partition.topic} has begun, but has not finished.",
@@ -34,7 +34,7 @@ def reshard_unfinished(raw_partition: RawPartition) -> CdcError:
 
 
 def rebuild_unfinished(topic: str) -> CdcError:
-    """CdcError(STATE_MISMATCH) for a raw topic that `rebuild` works on, or was working on when it stopped."""
+    """CdcError(STATE_MISMATCH) for a raw topic that an unfinished `rebuild` has marked."""
     return CdcError(
         Code.STATE_MISMATCH,
         f"`cassandra-materializer rebuild` of the table of {topic} has begun, but has not finished.",

@@ -116,10 +116,10 @@ class PollLoop:
         idle_seconds = max(_IDLE_SECONDS, time.monotonic() - started)
         self._fold_all(idle_seconds, self._backlog.ready_idle(time.monotonic()), plan)
 
-    def _poll(self, bounds: ReadBudget) -> bool:
+    def _poll(self, budget: ReadBudget) -> bool:
         """Read new messages. False if a raw partition has lost messages."""
         messages, size = self._backlog.active_size
-        left = ReadBudget(bounds.messages - messages, bounds.bytes - size)
+        left = ReadBudget(budget.messages - messages, budget.bytes - size)
         try:
             records, lost = self._reader.read(left, 0 if messages else self._poll_seconds)
         except CdcError as error:

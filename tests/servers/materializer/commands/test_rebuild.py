@@ -145,7 +145,7 @@ def test_another_run_repairs_a_kill_at_any_step(run: Run) -> None:
         assert in_child(rebuild_at, run.job, Fault(point, nth, "kill")) == -signal.SIGKILL
         run.send(4, RAW_PARTITIONS)
         assert {error.code for error in run.materialize(RAW_PARTITIONS)} == {Code.STATE_MISMATCH}
-        with pytest.raises(CdcError, match="has begun to make the table") as caught:
+        with pytest.raises(CdcError, match="rebuild` of the table of") as caught:
             run.reshard()
         assert caught.value.code is Code.STATE_MISMATCH
     run.send(20, RAW_PARTITIONS)
