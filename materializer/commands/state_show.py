@@ -68,10 +68,10 @@ def show_cassandra_partition(settings: Settings, table: str, key: Sequence[str],
             Code.STATE_MISMATCH, f"The group has no offset for {raw_partition}.", "Set group_id to the job's group."
         )
     store = object_store(settings.materializer)
-    history = CheckpointStore(store, settings.materializer.group_id, raw_partition)
+    checkpoints = CheckpointStore(store, settings.materializer.group_id, raw_partition)
     temporary = tempfile.TemporaryDirectory(prefix="cassandra-materializer-")
     with temporary as folder, closing(open_local_store(Path(folder))) as state:
-        restore(state, history, position.version)
+        restore(state, checkpoints, position.version)
         shown = cassandra_partition_json(state, catalog, partition_key, with_values=with_values)
     click.echo(json.dumps(shown, indent=2))
 

@@ -73,30 +73,30 @@ def _print_verdict(raw_partition: RawPartition, verdict: Verdict) -> None:
         click.echo(f"    {problem}")
 
 
-def verify_state(history: CheckpointStore, committed: str | None) -> Verdict:
+def verify_state(checkpoints: CheckpointStore, committed: str | None) -> Verdict:
     """Check that every file can be read and is intact, and that changelogs lead to the committed version.
 
     The changelogs start at a snapshot or at nothing. Files that a running job deletes during the check are no problem.
     """
     files = _Files()
-    for version, parent in history.parents().items():
-        files.try_read(partial(history.read_changelog, version, parent))
+    for version, parent in checkpoints.parents().items():
+        files.try_read(partial(checkpoints.read_changelog, version, parent))
     referenced = set[str]()
-    for version in history.snapshots():
-        manifest = files.try_read(partial(history.read_manifest, version))
+    for version in checkpoints.snapshots():
+        manifest = files.try_read(partial(checkpoints.read_manifest, version))
         for file in manifest.files if manifest else ():
             if file.stored in referenced:
                 continue
             referenced.add(file.stored)
             gone = len(files.gone)
-            files.try_read(partial(history.check_file, file))
-            if len(files.gone) > gone and version in history.snapshots():
-                files.problems.append(history.damaged(files.gone[-1], "it is missing").problem)
-    changelogs, snapshots, stored_files = history.entries()
+            files.try_read(partial(checkpoints.check_file, file))
+            if len(files.gone) > gone and version in checkpoints.snapshots():
+                files.problems.append(checkpoints.damaged(files.gone[-1], "it is missing").problem)
+    changelogs, snapshots, stored_files = checkpoints.entries()
     try:
-        plan_restore(committed or NOTHING, None, history.parents(), history.snapshots())
+        plan_restore(committed or NOTHING, None, checkpoints.parents(), checkpoints.snapshots())
     except MissingVersionError as error:
-        files.problems.append(history.missing_changelog(error.version).problem)
+        files.problems.append(checkpoints.missing_changelog(error.version).problem)
     size = sum(each.size for each in (*changelogs, *snapshots, *stored_files))
     unreferenced = sum(each.name not in referenced for each in stored_files)
     return Verdict(len(changelogs) + len(snapshots) + len(stored_files), size, unreferenced, tuple(files.problems))

@@ -57,7 +57,7 @@ class Rebuild:
             unread = "no readable position" if position is None else f"{end - position.offset} not read"
             yield f"{topic.raw_partition(number)}: {end - first} messages, {unread}"
         for raw_partition in self._list_stored():
-            sizes = [entry.size for entries in self._history(raw_partition).entries() for entry in entries]
+            sizes = [entry.size for entries in self._checkpoints(raw_partition).entries() for entry in entries]
             yield f"{raw_partition}: a state of {len(sizes)} files, {sum(sizes)} bytes, to be deleted"
         for topic_name, count in self._find_change_topics().items():
             yield f"{topic_name}: {count} partitions; a d is sent for each row that they show"
@@ -72,7 +72,7 @@ class Rebuild:
         self._resolve_dead_letters(lock)
         reach(RebuildPoint.ROWS_ENDED)
         for raw_partition in self._list_stored():
-            self._history(raw_partition).delete_all()
+            self._checkpoints(raw_partition).delete_all()
             reach(RebuildPoint.STATE_DELETED)
         for raw_partition, position in positions.items():
             self._store_empty_state(raw_partition, position, floor)
@@ -99,7 +99,7 @@ class Rebuild:
         for number, (_, end) in topic.bounds.items():
             raw_partition, position = topic.raw_partition(number), known[number]
             if position is None or not _is_marked(position, topic):
-                newest = self._history(raw_partition).newest_version()
+                newest = self._checkpoints(raw_partition).newest_version()
                 latest = max(newest, position.version if position else NOTHING, key=sequence)
                 position = Position(
                     end,
@@ -145,12 +145,12 @@ class Rebuild:
         """Store a state that holds only `floor`, above which the row_sequences of all rows start."""
         head = Head(position.version, position.offset, time.time_ns() // 1_000_000, position.partitions)
         writes = {FLOOR: floor.to_bytes(8, "big")}
-        self._history(raw_partition).write_changelog(Changelog(head, NOTHING, position.offset, writes))
+        self._checkpoints(raw_partition).write_changelog(Changelog(head, NOTHING, position.offset, writes))
 
     def _fence(self, raw_partition: RawPartition) -> PartitionProducer:
         return PartitionProducer(self._kafka, self._group, raw_partition, self._group_positions.consumer)
 
-    def _history(self, raw_partition: RawPartition) -> CheckpointStore:
+    def _checkpoints(self, raw_partition: RawPartition) -> CheckpointStore:
         return CheckpointStore(self._store, self._group, raw_partition)
 
     def _list_stored(self) -> list[RawPartition]:

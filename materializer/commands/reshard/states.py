@@ -42,7 +42,7 @@ class TopicStates:
 
     def newest_version(self, raw_partitions: Collection[RawPartition]) -> str:
         """The newest version that is stored of any of them, committed or not."""
-        return max((self._history(each).newest_version() for each in raw_partitions), key=sequence)
+        return max((self._checkpoints(each).newest_version() for each in raw_partitions), key=sequence)
 
     def store_targets(
         self,
@@ -68,7 +68,7 @@ class TopicStates:
                         loads[number].add(key, value)
             for target, head in targets.items():
                 entries, state = loads[target.partition].finish()
-                write = partial(self._history(target).write_snapshot, head.version)
+                write = partial(self._checkpoints(target).write_snapshot, head.version)
                 state.checkpoint(partial(_write_first_snapshot, write))
                 reach(ReshardPoint.IN_REDISTRIBUTION)
                 self._say(f"{target}: {entries} entries")
@@ -76,10 +76,10 @@ class TopicStates:
     @contextmanager
     def _open(self, raw_partition: RawPartition, version: str) -> Iterator[LocalStore]:
         with closing(open_local_store(self._folder / str(raw_partition))) as state:
-            restore(state, self._history(raw_partition), version)
+            restore(state, self._checkpoints(raw_partition), version)
             yield state
 
-    def _history(self, raw_partition: RawPartition) -> CheckpointStore:
+    def _checkpoints(self, raw_partition: RawPartition) -> CheckpointStore:
         return CheckpointStore(self._store, self._group, raw_partition)
 
 
