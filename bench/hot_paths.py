@@ -24,7 +24,7 @@ from materializer.fold.chunk import fold_chunk
 from materializer.records import RawRecord
 from materializer.rows.catalog import TableCatalog
 from tests.support.materializer.memory_state import MemoryState
-from tests.vectors.load import load
+from tests.support.vectors.load import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cassandra_storage.schema import TableMetadata
     from cdc_messages.changes import RowChange
     from materializer.fold.result import ChunkResult
-    from tests.vectors.load import Segment
+    from tests.support.vectors.load import Segment
 
 ROUNDS = 5
 PUBLISHER = bytes(16)

@@ -22,6 +22,9 @@ settings.load_profile("beside_servers")
 # Of this process before it forks any other.
 os.environ.update(ENVIRONMENT)
 
+# What helpers assert is shown in detail, as in tests.
+pytest.register_assert_rewrite("tests.support")
+
 pytest_plugins = [
     "tests.support.fix_logging",
     "tests.support.fix_servers",

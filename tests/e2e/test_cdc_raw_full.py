@@ -16,8 +16,8 @@ from local_stack.clients.compare import compare
 from local_stack.clients.history import History
 from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from tests.support.e2e.publisher_status import read_status
 from tests.support.filler.nodes import let_fillers_flush
-from tests.support.http_get import get
 from verify.model.duplicates import await_hints
 from verify.model.push import pusher
 
@@ -67,13 +67,6 @@ def stacks(version: str, datacenters: Mapping[str, int] | None = None) -> Iterat
     with Stack(version=version, datacenters=datacenters, options=options, settings=settings) as running:
         let_fillers_flush(running)
         yield running
-
-
-def ask(stack: Stack, number: int = 0) -> dict[str, Any]:
-    """A publisher's status."""
-    _, body = get(int(str(stack.publishers[number].settings["publisher.operations_port"])), "/status")
-    status: dict[str, Any] = json.loads(body)
-    return status
 
 
 class Load:
@@ -194,7 +187,7 @@ class Filling(NamedTuple):
 def fill_while_kafka_stands_still(stack: Stack, client: CqlClient) -> tuple[Load, Filling]:
     """Once some of it is published."""
     load = Load(client)
-    while ask(stack)["messages"] < WRITES_PER_SECOND:
+    while read_status(stack)["messages"] < WRITES_PER_SECOND:
         assert load.write()
     stack.kafka.pause()
     return load, fill(stack, load)
@@ -207,10 +200,10 @@ def fill(stack: Stack, load: Load) -> Filling:
     looked = 0
     while load.write():
         now = time.monotonic()
-        assert now < began + MOST_SECONDS, f"never full: {ask(stack)}"
+        assert now < began + MOST_SECONDS, f"never full: {read_status(stack)}"
         if half is None and load.written - looked >= WRITES_PER_SECOND:
             looked = load.written
-            status = ask(stack)
+            status = read_status(stack)
             if status["used"] >= status["full_at"] / 2 and status["seconds_to_full"] is not None:
                 half = now, status["seconds_to_full"], load.written
     assert half is not None, "refused before it was half full"

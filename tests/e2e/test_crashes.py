@@ -10,8 +10,8 @@ import pytest
 from local_stack.clients.compare import compare
 from local_stack.clients.history import History
 from local_stack.demo import shop
-from local_stack.demo.demo import forget_seen
 from local_stack.demo.load import Load
+from tests.support.e2e.drained import read_all_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,6 @@ pytestmark = pytest.mark.servers
 
 RATE = 200.0
 LOAD_SECONDS = 12.0
-DRAIN_SECONDS = 120.0
 
 
 def kill_publisher(stack: Stack) -> None:
@@ -70,19 +69,8 @@ def test_a_crash_in_mid_load_loses_and_doubles_nothing(
     load.wait()
     assert load.error is None
     assert load.sent > RATE * LOAD_SECONDS / 2
-    drain(reader, markers, history)
+    read_all_changes(reader, markers, history)
     assert list(history.problems()) == []
     result = compare(client, history, [(shop.KEYSPACE, table) for table in shop.MARKED])
     assert result.differences == []
     assert min(result.tables.values()) > 0
-
-
-def drain(reader: ChangeReader, markers: shop.Markers, history: History) -> None:
-    """Read until what is written now has come out of every raw partition."""
-    awaited = markers.write()
-    deadline = time.monotonic() + DRAIN_SECONDS
-    while awaited:
-        assert time.monotonic() < deadline, f"{len(awaited)} raw partitions are behind"
-        changes = reader.poll(0.2)
-        history.add(changes)
-        forget_seen(awaited, changes)

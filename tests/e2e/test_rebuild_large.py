@@ -25,9 +25,9 @@ from local_stack.clients import cql
 from local_stack.process.processes import wait_until
 from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
-from tests.e2e.test_cdc_raw_full import ask
-from tests.e2e.test_three_nodes import Aside
 from tests.support.e2e.filled_table import SHORT_TTL, fill, filled_table
+from tests.support.e2e.linked_segments import LinkedSegments
+from tests.support.e2e.publisher_status import read_status
 from verify.chaos.whole_path import Load
 from verify.model import duplicates
 from verify.model.check import EXPIRY_SECONDS, Run, Seed
@@ -115,7 +115,7 @@ def watched(stack: Stack) -> Iterator[Counter[str]]:
     def look() -> None:
         while not end.wait(LOOK_SECONDS):
             for number, publisher in enumerate(stack.publishers):
-                status = ask(stack, number)
+                status = read_status(stack, number)
                 highest[publisher.name] = max(highest[publisher.name], round(100 * status["used"] / status["full_at"]))
 
     with ThreadPoolExecutor(1) as pool:
@@ -148,7 +148,7 @@ def test_no_write_is_refused_while_all_rows_are_rebuilt(version: str, tmp_path: 
         assert one.raw.count() == 0  # all of it comes by the rebuild
         run.schema_client.execute(f"ALTER KEYSPACE {KEYSPACE} WITH replication = {REPLICATED}")
         nodes = stack.cassandra.cdc_nodes
-        asides = [Aside(node, tmp_path / node.name) for node in nodes]
+        asides = [LinkedSegments(node, tmp_path / node.name) for node in nodes]
         for aside in asides:
             aside.start()
         writer = Writer(run.client, KEYSPACE)

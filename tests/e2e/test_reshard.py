@@ -19,7 +19,7 @@ from local_stack.clients.history import History
 from local_stack.demo import shop
 from local_stack.demo.load import Load
 from local_stack.servers.programs import environment_of
-from tests.e2e.test_crashes import drain
+from tests.support.e2e.drained import read_all_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ def test_more_partitions_under_load(
     follow: Callable[[str], ChangeReader],
 ) -> None:
     reader, history = follow(shop.KEYSPACE), History()
-    drain(reader, markers, history)  # the topics are there
+    read_all_changes(reader, markers, history)  # the topics are there
     load = Load(client, RATE, LOAD_SECONDS, seed=time.time_ns())
     load.start()
     time.sleep(5)
@@ -65,7 +65,7 @@ def test_more_partitions_under_load(
 
     load.wait()
     assert load.error is None
-    drain(reader, markers, history)
+    read_all_changes(reader, markers, history)
     assert list(history.problems()) == []
     result = compare(client, history, [(shop.KEYSPACE, table) for table in shop.MARKED])
     assert result.differences == []

@@ -9,10 +9,8 @@ from __future__ import annotations
 import json
 import os
 import random
-import threading
 import time
 from collections import Counter
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -21,6 +19,7 @@ from rich.console import Console
 from cassandra_storage.commitlog import parse_file_name
 from cdc_messages.raw import decode
 from local_stack.servers.cassandra import CassandraNode
+from tests.support.e2e.linked_segments import LinkedSegments
 from tests.support.filler.nodes import host_id
 from verify.chaos.whole_path import Load
 from verify.model import duplicates
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from local_stack.servers.interfaces import Node
     from local_stack.servers.stack import Stack
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(1500)]
@@ -43,7 +41,6 @@ SEEDS = [int(seed) for seed in os.environ.get("CDC_THREE_NODES_SEEDS", "1").spli
 NODE_AWAY_SECONDS = 10.0
 KAFKA_FROZEN_SECONDS = 15.0
 QUIET_SECONDS = (2.0, 6.0)  # between two faults
-LINK_SECONDS = 0.1
 LEAST_MUTATIONS = 500
 RETRIES = 60  # of a statement, while a node is away
 NO_DELETION = -(2**63)
@@ -57,40 +54,13 @@ class Place(NamedTuple):
     position: int
 
 
-class Aside(threading.Thread):
-    """Hard links of all segments that a node hands over, so that they outlive their publisher; a context manager."""
-
-    def __init__(self, node: Node, folder: Path) -> None:
-        super().__init__(daemon=True)
-        self.folder = folder
-        self._cdc_raw = node.cdc_raw
-        self._end = threading.Event()
-        folder.mkdir()
-
-    def run(self) -> None:
-        while not self._end.wait(LINK_SECONDS):
-            self._link()
-
-    def _link(self) -> None:
-        for path in self._cdc_raw.glob("CommitLog-*.log"):
-            with suppress(FileExistsError, FileNotFoundError):
-                os.link(path, self.folder / path.name)
-
-    def end(self) -> list[Path]:
-        """All segments, the one that is being written too."""
-        self._end.set()
-        self.join()
-        self._link()
-        return sorted(self.folder.iterdir())
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_killed_publishers_nodes_and_brokers_lose_nothing(seed: int, tmp_path: Path) -> None:
     console = Console(soft_wrap=True)
     with stack_for("5.0", cluster=True, console=console) as (stack, run):
         nodes = stack.cassandra.cdc_nodes
         hosts = {node.name: host_id(node) for node in nodes}
-        asides = {node.name: Aside(node, tmp_path / node.name) for node in nodes}
+        asides = {node.name: LinkedSegments(node, tmp_path / node.name) for node in nodes}
         for aside in asides.values():
             aside.start()
         with Seed(run, seed, f"three_{seed}") as one:

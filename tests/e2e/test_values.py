@@ -10,9 +10,9 @@ import pytest
 
 from cassandra_storage.cql_types import quoted_if_needed, type_text
 from cassandra_storage.marshal import ListType, MapType, NativeType, SetType, TupleType, UserType, VectorType
+from tests.support.cdc_messages.extremes import EXTREMES
 from tests.support.cdc_messages.from_avro import serialized
 from tests.support.e2e.raw_rows import ExactMessages, RawRows, raw_rows
-from tests.unit.cdc_messages.test_round_trip import EXTREMES
 from verify.oracle.type_values import COMPARABLE, ODD, POINT, USER_TYPES, TypeValues
 
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ PROGRAMS = (
     "schematizer",
 )
 CHECKOUT = ("local_stack", "tests", "tools", "verify", "bench")
+RUNS_OTHER_TESTS = "tests/unit/materializer/fold/test_mutants.py"  # to see that each finds a seeded defect
 
 
 def imported(file: Path) -> Iterator[str]:
@@ -42,8 +43,12 @@ def offenders(folder: str, *forbidden: str) -> list[tuple[str, str]]:
         (str(file.relative_to(root)), module)
         for file in sorted((root / folder).rglob("*.py"))
         for module in imported(file)
-        if any(module == name or module.startswith(f"{name}.") for name in forbidden)
+        if any(is_within(module, name) for name in forbidden)
     ]
+
+
+def is_within(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
 
 
 @pytest.mark.parametrize("package", PROGRAMS)
@@ -53,7 +58,17 @@ def test_programs_import_nothing_of_a_checkout(package: str) -> None:
 
 @pytest.mark.parametrize("folder", ["bench", "verify", "tests/support"])
 def test_shared_helpers_are_in_support(folder: str) -> None:
-    assert not offenders(folder, "tests.unit", "tests.servers", "tests.e2e")
+    assert not [found for found in offenders(folder, "tests") if not is_within(found[1], "tests.support")]
+
+
+@pytest.mark.parametrize("folder", ["unit", "servers", "e2e"])
+def test_tests_import_helpers_and_no_other_tests(folder: str) -> None:
+    found = [found for found in offenders(f"tests/{folder}", "tests") if not is_within(found[1], "tests.support")]
+    assert {file for file, _ in found} <= {RUNS_OTHER_TESTS}
+
+
+def test_vectors_are_data() -> None:
+    assert not list((project_root() / "tests" / "vectors").rglob("*.py"))
 
 
 def test_local_stack_imports_no_tests() -> None:

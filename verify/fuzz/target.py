@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.errors import FormatError
-from tests.vectors.load import load
+from tests.support.vectors.load import load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

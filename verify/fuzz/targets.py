@@ -24,7 +24,7 @@ from cassandra_storage.schema_rows import tables_from_rows
 from cassandra_storage.unfiltered import read_row, write_row
 from cassandra_storage.versions import VERSION_40, VERSION_50, VERSION_3014
 from tests.support.cassandra_storage.split_parts import joined
-from tests.vectors.load import FOLDER
+from tests.support.vectors.load import FOLDER
 from verify.fuzz.segment_targets import coded, descriptor, entry, index, section, segment
 from verify.fuzz.target import Target, first_mutations, is_read
 from verify.oracle.type_values import COMPARABLE, KEYSPACE, USER_TYPES, TypeValues

@@ -11,9 +11,9 @@ import pytest
 from cdc_messages import tables as table_messages
 from tests.support.cassandra_commitlog.fixtures import CdcRaw, commitlog, json_lines
 from tests.support.cassandra_commitlog.json_values import serialized
-from tests.vectors import workload
-from tests.vectors.load import tables_of
-from tests.vectors.make_vectors import connect, make_schema, run, schema_rows, select, wait_synced
+from tests.support.vectors import workload
+from tests.support.vectors.load import tables_of
+from tests.support.vectors.make_vectors import connect, make_schema, run, schema_rows, select, wait_synced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

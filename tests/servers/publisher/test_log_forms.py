@@ -14,7 +14,7 @@ from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
 from local_stack.servers.encryption import KEY_ALIAS, PASSWORD, make_keystore
 from tests.support.publisher.publisher_process import PublisherProcess, settings_beside
 from tests.support.publisher.sent import at_least, cell, int_value
-from tests.vectors.make_vectors import connect
+from tests.support.vectors.make_vectors import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

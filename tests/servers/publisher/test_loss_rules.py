@@ -12,23 +12,13 @@ import pytest
 
 from local_stack.clients.cql import connect
 from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
-from publisher.loss_rules import Facts, Finding, Keyspace, Severity, apply_rules, unaccepted_losses
+from publisher.loss_rules import Facts, Finding, Severity, apply_rules, unaccepted_losses
+from tests.support.publisher.loss_facts import KEYSPACE, SETTINGS, WELL
 
 if TYPE_CHECKING:
     from local_stack.servers.interfaces import KafkaServer
 
 ROOT = Path(__file__).resolve().parents[3]
-SETTINGS = {
-    "cdc_enabled": "true",
-    "cdc_block_writes": "true",
-    "cdc_on_repair_enabled": "true",
-    "commitlog_sync": "periodic",
-    "commitlog_sync_period": "10000ms",
-}
-KEYSPACE = Keyspace(
-    "shop", ("orders",), durable_writes=True, replication={"class": "a.b.NetworkTopologyStrategy", "cdc": "2"}
-)
-WELL = Facts("5.0.8", "cdc", 2, SETTINGS, (KEYSPACE,), "/cdc_raw", 50, is_cdc_raw_usable=True, kafka_problems=())
 SIMPLE = replace(KEYSPACE, replication={"class": "SimpleStrategy", "replication_factor": "3"})
 
 

@@ -28,8 +28,8 @@ from publisher.inflight import PendingPosition
 from publisher.position import Positions
 from publisher.tail import SegmentTails
 from tests.support.publisher.sent import cell
-from tests.vectors import make_vectors
-from tests.vectors.load import tables_of
+from tests.support.vectors import make_vectors
+from tests.support.vectors.load import tables_of
 
 if TYPE_CHECKING:
     from pathlib import Path

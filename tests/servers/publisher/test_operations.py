@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from prometheus_client.parser import text_string_to_metric_families
 
 from cdc_messages.topics import raw_topic
 from tests.support.filler.process import FillerProcess
+from tests.support.publisher.metrics import read_metrics
 from tests.support.publisher.publisher_process import eventually
 from tests.support.publisher.sent import at_least
 
@@ -32,12 +32,6 @@ pytestmark = pytest.mark.servers
 ROWS = 300
 
 
-def metrics(publisher: PublisherProcess) -> dict[str, float]:
-    status, body = publisher.get("/metrics")
-    assert status == 200
-    return {sample.name: sample.value for family in text_string_to_metric_families(body) for sample in family.samples}
-
-
 def test_numbers_health_and_status(
     publisher: PublisherProcess, cql: Session, fresh_keyspace: str, sent: SentBy, kafka: KafkaServer
 ) -> None:
@@ -46,9 +40,9 @@ def test_numbers_health_and_status(
     for p in range(ROWS):
         cql.execute(f"INSERT INTO {fresh_keyspace}.t (p, v) VALUES ({p}, 'secret-{p}')")
     sent(fresh_keyspace, "t", at_least(ROWS))
-    eventually(lambda: metrics(publisher)["cdc_publisher_in_flight_messages"] == 0)
-    eventually(lambda: metrics(publisher)["cdc_publisher_messages_total"] >= ROWS)
-    found = metrics(publisher)
+    eventually(lambda: read_metrics(publisher)["cdc_publisher_in_flight_messages"] == 0)
+    eventually(lambda: read_metrics(publisher)["cdc_publisher_messages_total"] >= ROWS)
+    found = read_metrics(publisher)
     assert found["cdc_publisher_mutations_total"] >= ROWS
     assert found["cdc_publisher_delivery_seconds_count"] >= ROWS
     assert 0 < found["cdc_publisher_delivery_seconds_sum"] / found["cdc_publisher_delivery_seconds_count"] < 10
@@ -66,7 +60,7 @@ def test_numbers_health_and_status(
         cql.execute(f"INSERT INTO {fresh_keyspace}.t (p, v) VALUES (-1, 'secret')")
         eventually(lambda: "Kafka has acknowledged nothing" in publisher.command("status")[1], 60.0)
         assert publisher.get("/health")[0] == 200  # the process's own loop is well
-        assert metrics(publisher)["cdc_publisher_waiting"] == 1
+        assert read_metrics(publisher)["cdc_publisher_waiting"] == 1
     finally:
         kafka.resume()
     sent(fresh_keyspace, "t", at_least(ROWS + 1))
@@ -85,11 +79,11 @@ def test_a_fillers_rows_measure_the_way_through_the_log(
         "filler.max_segment_age_seconds": 10,
     }
     publisher.start()
-    assert "cdc_publisher_log_latency_seconds" not in metrics(publisher)
+    assert "cdc_publisher_log_latency_seconds" not in read_metrics(publisher)
     filler = FillerProcess(tmp_path / "filler.log", settings)
     try:
-        eventually(lambda: metrics(publisher)["cdc_publisher_write_to_publish_seconds_count"] > 0, 60.0)
-        found = metrics(publisher)
+        eventually(lambda: read_metrics(publisher)["cdc_publisher_write_to_publish_seconds_count"] > 0, 60.0)
+        found = read_metrics(publisher)
         assert 0 < found["cdc_publisher_log_latency_seconds"] < 60
         assert found["cdc_publisher_write_to_publish_seconds_sum"] > 0
         assert "from the last filler write to its publishing" in publisher.command("status")[1]

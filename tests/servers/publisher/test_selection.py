@@ -12,11 +12,11 @@ from cdc_program.load import load_settings
 from publisher.loss_rules import Finding, Severity, apply_rules
 from publisher.schema import NodeSchema
 from publisher.selection import Selection
-from tests.servers.publisher.test_loss_rules import WELL
-from tests.servers.publisher.test_operations import metrics
+from tests.support.publisher.loss_facts import WELL
+from tests.support.publisher.metrics import read_metrics
 from tests.support.publisher.publisher_process import eventually
+from tests.support.publisher.schema_rows import SchemaRows
 from tests.support.publisher.sent import at_least, rows
-from tests.unit.publisher.test_schema import Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,11 +73,11 @@ def test_another_form_is_refused(pattern: str) -> None:
 def test_a_table_that_is_taken_in_again_has_a_hole_which_is_marked_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    node = Node()
+    node = SchemaRows()
     kept, left = node.create("ks", "a", cdc=True), node.create("ks", "b", cdc=True)
 
     def start(*exclude: str) -> NodeSchema:
-        schema = NodeSchema(tmp_path / "schema.json", node.ask, ("cdc_filler", "filler"), Selection((), exclude))
+        schema = NodeSchema(tmp_path / "schema.json", node.run_query, ("cdc_filler", "filler"), Selection((), exclude))
         schema.load()
         schema.refresh()
         return schema
@@ -113,7 +113,7 @@ def test_on_a_real_node(
     cql.execute(f"BEGIN UNLOGGED BATCH {together} APPLY BATCH")
     for name in "ac":
         assert len(rows(sent(fresh_keyspace, name, at_least(2)))) == 2
-    eventually(lambda: metrics(publisher)["cdc_publisher_excluded_updates_total"] == 2)
+    eventually(lambda: read_metrics(publisher)["cdc_publisher_excluded_updates_total"] == 2)
     ready = next(line for line in publisher.log().splitlines() if '"ready"' in line)
     assert f'"excluded_tables": ["{fresh_keyspace}.b"]' in ready
     status, shown = publisher.command("check")

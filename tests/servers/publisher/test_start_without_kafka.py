@@ -3,112 +3,21 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, ClassVar, cast
-from uuid import UUID
+from typing import TYPE_CHECKING
 
 import pytest
 from pydantic import SecretStr
 
-from cdc_program.cassandra import Node
 from cdc_program.errors import CdcError, Code
-from cdc_program.settings import KafkaSettings, NodeSettings, PublisherSettings
-from local_stack.process.network import free_ports
+from cdc_program.settings import KafkaSettings
 from local_stack.servers.kafka import KafkaBroker
 from publisher.inflight import PendingPosition
-from publisher.kafka.sender import Sender
 from publisher.kafka.topic_admin import TopicAdmin
-from publisher.loop import Publisher
-from publisher.position import Positions
-from publisher.progress import Progress
-from publisher.quarantine import open_quarantine
-from publisher.raw_topics import RawTopics, RegistryIds
-from publisher.schema import NodeSchema
-from publisher.segment_disposal import open_segment_disposal
-from publisher.sides import KafkaSide, NodeSide
-from publisher.spool import SPOOL_PERCENT, open_spool
-from publisher.status_collector import StatusCollector
-from publisher.tail import SegmentTails
-from tests.support.publisher.segment_files import SegmentFileBuilder, mutation
+from publisher.spool import SPOOL_PERCENT
+from tests.support.publisher.publisher_without_kafka import CONNECT_SECONDS, FAILED_CALLS, FIRST, PublisherWithoutKafka
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from publisher.status import Status
-
-HOST = UUID(int=1)
-MIB = 1 << 20
-FIRST = 1_700_000_000_000
-SEGMENTS = 20
-CONNECT_SECONDS = 2.5  # cdc_raw is looked at once a second
-FAILED_CALLS = 2  # before Kafka answers
-
-
-class LossWatch:
-    """publisher.loss_watch.LossWatch of a node whose settings lose no changes."""
-
-    current_losses = ()
-    node = Node(HOST, "test", "cdc", "5.0.0")
-    live_settings: ClassVar = {"cdc_total_space": f"{SEGMENTS + 4}MiB", "commitlog_segment_size": "1MiB"}
-
-    def check_again(self) -> None:
-        return
-
-
-class PublisherWithoutKafka:
-    """A publisher with real parts except the node, a full cdc_raw, and a Kafka address where nothing listens; `seen` is
-    the status each time that Kafka has not answered.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        cdc_raw = folder / "cdc_raw"
-        cdc_raw.mkdir()
-        for number in range(SEGMENTS + 1):
-            segment = SegmentFileBuilder(cdc_raw, FIRST + number, size=MIB)
-            segment.append(mutation(number))
-            segment.sync(complete=number < SEGMENTS)
-        own = PublisherSettings(state_directory=folder, on_full="spool")
-        kafka = KafkaSettings(
-            bootstrap_servers=f"127.0.0.1:{free_ports(1)[0]}", connect_timeout_seconds=CONNECT_SECONDS
-        )
-        sender = Sender(kafka)
-        self.spool = open_spool(own, HOST)
-        self.positions = Positions(folder / "position.json", HOST)
-        node_side = NodeSide(
-            host_id=HOST.bytes,
-            schema=NodeSchema(folder / "schema.json", self.run_query, ("cdc_filler", "filler")),
-            tails=SegmentTails(cdc_raw, self.positions, spool=self.spool),
-            positions=self.positions,
-            quarantine=open_quarantine(own),
-            spool=self.spool,
-            disposal=open_segment_disposal(own),
-            loss_watch=cast("Any", LossWatch()),
-        )
-        self.status = StatusCollector(
-            NodeSettings(cdc_raw_directory=cdc_raw), node_side, sender, Progress(time.monotonic())
-        )
-        self.seen: list[Status] = []
-        self.admin = TopicAdmin(kafka)
-        ids = RegistryIds(folder / "registry.json", "http://registry", cast("Any", None))
-        kafka_side = KafkaSide(sender, RawTopics("cdc", "test", cast("Any", self), sender, ids))
-        self.publisher = Publisher(own, node_side, kafka_side, self.status, beat=lambda: None)
-
-    def run_query(self, query: str) -> list[dict[str, Any]]:
-        """The node's answer: it has no tables."""
-        return [{"schema_version": HOST}] if "schema_version" in query else []
-
-    def check_reachable(self) -> None:
-        """As TopicAdmin, which really calls Kafka for the first calls; then as if Kafka answered."""
-        if len(self.seen) < FAILED_CALLS:
-            try:
-                self.admin.check_reachable()
-            finally:
-                self.seen.append(self.status.newest())
-
-    def ensure_tables_topic(self, _topic: str) -> None:
-        return
-
-    def read_latest_values(self, _topic: str) -> dict[bytes, bytes]:
-        return {}
 
 
 def test_at_the_first_start_it_is_an_error(tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ from cassandra_storage.schema import TableMetadata
 from local_stack.servers.cassandra import CassandraCluster
 from tests.support.cassandra_storage.split_parts import is_rewritten
 from tests.support.cassandra_storage.update_builder import updates as generated_updates
-from tests.vectors import make_vectors, workload
-from tests.vectors.load import tables_of
+from tests.support.vectors import make_vectors, workload
+from tests.support.vectors.load import tables_of
 from verify.oracle.commitlog_oracle import CommitLogOracle
 from verify.oracle.described import plain
 from verify.oracle.judge import Tally, judge_segment, normalised

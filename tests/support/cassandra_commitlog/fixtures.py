@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from cassandra_commitlog.cli import group
 from cassandra_storage.marshal import NativeType
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
-from tests.vectors.load import FOLDER, VERSIONS, Vectors, load
+from tests.support.vectors.load import FOLDER, VERSIONS, Vectors, load
 
 
 class CdcRaw(NamedTuple):

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, TopicPartition
 from fastavro import schemaless_reader
 
 from tests.support.cdc_messages.from_avro import without_logical_types
-from tests.vectors.make_vectors import RawHandler
+from tests.support.vectors.make_vectors import RawHandler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

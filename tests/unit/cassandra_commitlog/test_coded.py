@@ -10,8 +10,8 @@ import pytest
 from cassandra_files.keystore import read_keys
 from tests.support.cassandra_commitlog.fixtures import CdcRaw, commitlog, json_lines
 from tests.support.cassandra_files.coded import ENCRYPTION, FORMS, Form, encrypt, lz4
+from tests.support.cassandra_files.keystore import KEYSTORE, PASSWORD
 from tests.support.cassandra_storage.segment_builder import NAME, coded_segment, encrypted_blocks
-from tests.unit.cassandra_files.test_keystore import KEYSTORE, PASSWORD
 
 if TYPE_CHECKING:
     from pathlib import Path

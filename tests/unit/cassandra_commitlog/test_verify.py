@@ -16,7 +16,7 @@ from tests.support.cassandra_storage.segment_builder import NAME, descriptor, en
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.vectors.load import Segment
+    from tests.support.vectors.load import Segment
 
 # Mutations of a table that nobody knows.
 ONE = b"\x01" + b"a table's id....and more"

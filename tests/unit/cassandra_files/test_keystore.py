@@ -5,16 +5,18 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cassandra_files.keystore import KeystoreError, read_keys
+from tests.support.cassandra_files.keystore import KEYSTORE, PASSWORD
 
-KEYSTORE = Path(__file__).resolve().parents[2] / "support" / "cassandra_files" / "keys.jceks"
-PASSWORD = "secret1"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 DIGEST_SIZE = 20
 
 

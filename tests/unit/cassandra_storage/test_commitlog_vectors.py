@@ -11,7 +11,7 @@ from cassandra_storage.commitlog import SegmentReader
 from cassandra_storage.mutation import read_mutation, split_mutation
 from tests.support.cassandra_storage.folded import Shown, fold
 from tests.support.cassandra_storage.split_parts import is_rewritten, joined
-from tests.vectors.load import VERSIONS, Vectors, load
+from tests.support.vectors.load import VERSIONS, Vectors, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cassandra_storage.schema_keyspace import KEYSPACE, SCHEMA_TABLES, system_table_id
-from tests.vectors.load import VERSIONS, load
+from tests.support.vectors.load import VERSIONS, load
 
 if TYPE_CHECKING:
     from cassandra_storage.schema import TableMetadata

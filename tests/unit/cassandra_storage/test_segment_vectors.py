@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from local_stack.servers.cassandra_versions import VERSIONS
+from tests.support.vectors.segments import FOLDER, SegmentVector, keys, tables, vectors
 from tests.support.workload.record import forms
-from tests.vectors.segments import FOLDER, SegmentVector, keys, tables, vectors
 from verify.oracle.judge import Tally, judge_segment
 
 if TYPE_CHECKING:

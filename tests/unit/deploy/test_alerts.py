@@ -5,20 +5,19 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import promql_parser
 import pytest
 import yaml
 
+from tests.support.deploy.alert_rules import FILE, GROUPS, ROOT, RULES
 from tests.support.deploy.promql import Sample, evaluate
 from tests.support.deploy.served import metrics_of, served
 
-ROOT = Path(__file__).resolve().parents[3]
-FILE = ROOT / "deploy" / "prometheus" / "alerts.yml"
-GROUPS = yaml.safe_load(FILE.read_text())["groups"]
-RULES = {rule["alert"]: rule for group in GROUPS for rule in group["rules"]}
+if TYPE_CHECKING:
+    from pathlib import Path
+
 RUNBOOK = dict(re.findall(r"^## (CDC-\d{3}) (\S.*)$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE))
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 ROW = re.compile(r"^\| `(Cdc\w+)` \| .{20,} \| .{20,} \| \[(CDC-\d{3})\]\(runbook\.md#([\w-]+)\) \|$", re.MULTILINE)

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from cdc_program.describe import setting
+from tests.support.deploy.alert_rules import RULES
 from tests.support.deploy.served import metrics_of, served
-from tests.unit.deploy.test_alerts import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

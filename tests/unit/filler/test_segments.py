@@ -9,7 +9,7 @@ import pytest
 
 from cdc_program.errors import CdcError, Code
 from filler.segments import folder_bytes, newest_fill
-from tests.vectors.load import load
+from tests.support.vectors.load import load
 
 if TYPE_CHECKING:
     from pathlib import Path

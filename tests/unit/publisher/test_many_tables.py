@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from publisher.schema import PublishedTable
-from tests.servers.publisher.test_start_without_kafka import PublisherWithoutKafka
 from tests.support.materializer.raw_builder import TABLE, WRITER
+from tests.support.publisher.publisher_without_kafka import PublisherWithoutKafka
 
 if TYPE_CHECKING:
     from pathlib import Path

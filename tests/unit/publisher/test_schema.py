@@ -2,110 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-from uuid import UUID, uuid4
+from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
 
 from cdc_program.errors import CdcError, Code
 from publisher.schema import VERSION_QUERY, NodeSchema
+from tests.support.publisher.schema_rows import SchemaRows
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Node:
-    """system_schema as its rows."""
-
-    def __init__(self) -> None:
-        self.version = uuid4()
-        self.tables: dict[tuple[str, str], dict[str, Any]] = {}
-        self.columns: list[dict[str, Any]] = []
-        self.views: list[dict[str, Any]] = []
-        self.dropped: list[dict[str, Any]] = []
-        self.questions: list[str] = []
-        self.changes_while_read = 0
-        self.reads_without_columns = 0
-
-    def create(self, keyspace: str, name: str, *, cdc: bool | None) -> bytes:
-        table_id = uuid4()
-        self.tables[keyspace, name] = {
-            "keyspace_name": keyspace,
-            "table_name": name,
-            "id": table_id,
-            "flags": {"compound"},
-            "gc_grace_seconds": 1,
-            "cdc": cdc,
-        }
-        self.columns.append(
-            {
-                "keyspace_name": keyspace,
-                "table_name": name,
-                "column_name": "id",
-                "kind": "partition_key",
-                "position": 0,
-                "type": "int",
-                "clustering_order": "none",
-            }
-        )
-        self.version = uuid4()
-        return table_id.bytes
-
-    def alter(self, keyspace: str, name: str, **settings: object) -> None:
-        self.tables[keyspace, name].update(settings)
-        self.version = uuid4()
-
-    def make_view(self, keyspace: str, table: str) -> bytes:
-        """A view of the table with the same columns and cdc."""
-        of = self.tables[keyspace, table]
-        view_id = uuid4()
-        self.views.append({**of, "id": view_id, "view_name": "v", "cdc": True})
-        self.columns += [{**row, "table_name": "v"} for row in self.columns if row["table_name"] == table]
-        self.version = uuid4()
-        return view_id.bytes
-
-    def drop(self, keyspace: str, name: str) -> None:
-        del self.tables[keyspace, name]
-        self.version = uuid4()
-
-    def ask(self, query: str) -> list[dict[str, Any]]:
-        self.questions.append(query)
-        if query == VERSION_QUERY:
-            return [{"schema_version": self.version}]
-        if "writetime" in query:
-            found = self.tables.values() if "system_schema.tables" in query else ()
-            return [{**row, "altered_at": row.get("altered_at", 1)} for row in found]
-        if "system_schema.tables" in query:
-            rows = list(self.tables.values())
-            if self.changes_while_read:
-                self.changes_while_read -= 1
-                self.create("ks", f"t{len(self.tables)}", cdc=True)
-            return rows
-        if "system_schema.columns" in query:
-            return self._columns()
-        if "system_schema.views" in query:
-            return self.views
-        return self.dropped if "system_schema.dropped_columns" in query else []
-
-    def _columns(self) -> list[dict[str, Any]]:
-        if self.reads_without_columns:
-            self.reads_without_columns -= 1
-            return []
-        there = self.tables.keys() | {(row["keyspace_name"], row["view_name"]) for row in self.views}
-        return [row for row in self.columns if (row["keyspace_name"], row["table_name"]) in there]
+@pytest.fixture
+def node() -> SchemaRows:
+    return SchemaRows()
 
 
 @pytest.fixture
-def node() -> Node:
-    return Node()
+def schema(node: SchemaRows, tmp_path: Path) -> NodeSchema:
+    return NodeSchema(tmp_path / "schema.json", node.run_query, ("cdc_filler", "filler"))
 
 
-@pytest.fixture
-def schema(node: Node, tmp_path: Path) -> NodeSchema:
-    return NodeSchema(tmp_path / "schema.json", node.ask, ("cdc_filler", "filler"))
-
-
-def test_tables_are_sorted_into_published_filler_and_ignored(node: Node, schema: NodeSchema) -> None:
+def test_tables_are_sorted_into_published_filler_and_ignored(node: SchemaRows, schema: NodeSchema) -> None:
     published = node.create("ks", "a", cdc=True)
     ignored = {node.create("ks", "b", cdc=False), node.create("ks", "c", cdc=None)}
     filler = node.create("cdc_filler", "filler", cdc=True)
@@ -116,7 +36,7 @@ def test_tables_are_sorted_into_published_filler_and_ignored(node: Node, schema:
     assert [table.id for table in schema.current_tables()] == [published]
 
 
-def test_nothing_but_the_version_is_asked_while_nothing_changes(node: Node, schema: NodeSchema) -> None:
+def test_nothing_but_the_version_is_asked_while_nothing_changes(node: SchemaRows, schema: NodeSchema) -> None:
     schema.refresh()
     node.questions.clear()
     assert not schema.refresh()
@@ -126,13 +46,15 @@ def test_nothing_but_the_version_is_asked_while_nothing_changes(node: Node, sche
     assert len(node.questions) > 2
 
 
-def test_a_change_while_the_schema_is_read_makes_it_be_read_again(node: Node, schema: NodeSchema) -> None:
+def test_a_change_while_the_schema_is_read_makes_it_be_read_again(node: SchemaRows, schema: NodeSchema) -> None:
     node.changes_while_read = 3
     schema.refresh()
     assert len(schema.tables) == 3
 
 
-def test_a_change_that_is_half_written_under_the_old_version_is_read_again(node: Node, schema: NodeSchema) -> None:
+def test_a_change_that_is_half_written_under_the_old_version_is_read_again(
+    node: SchemaRows, schema: NodeSchema
+) -> None:
     node.create("ks", "t", cdc=True)
     node.reads_without_columns = 2
     assert schema.refresh()
@@ -140,7 +62,7 @@ def test_a_change_that_is_half_written_under_the_old_version_is_read_again(node:
 
 
 def test_a_schema_that_is_never_understood_is_an_error(
-    node: Node, schema: NodeSchema, monkeypatch: pytest.MonkeyPatch
+    node: SchemaRows, schema: NodeSchema, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node.create("ks", "t", cdc=True)
     node.reads_without_columns = 1000
@@ -150,12 +72,12 @@ def test_a_schema_that_is_never_understood_is_an_error(
     assert caught.value.code is Code.CASSANDRA_QUERY
 
 
-def test_a_dropped_table_stays_known_also_after_a_restart(node: Node, schema: NodeSchema, tmp_path: Path) -> None:
+def test_a_dropped_table_stays_known_also_after_a_restart(node: SchemaRows, schema: NodeSchema, tmp_path: Path) -> None:
     dropped, plain = node.create("ks", "a", cdc=True), node.create("ks", "b", cdc=False)
     schema.refresh()
     node.drop("ks", "a")
     node.drop("ks", "b")
-    again = NodeSchema(tmp_path / "schema.json", node.ask, ("cdc_filler", "filler"))
+    again = NodeSchema(tmp_path / "schema.json", node.run_query, ("cdc_filler", "filler"))
     again.load()
     again.refresh()
     assert set(again.published) == {dropped}
@@ -163,7 +85,7 @@ def test_a_dropped_table_stays_known_also_after_a_restart(node: Node, schema: No
     assert again.current_tables() == []
 
 
-def test_what_did_not_change_stays_the_same_object(node: Node, schema: NodeSchema) -> None:
+def test_what_did_not_change_stays_the_same_object(node: SchemaRows, schema: NodeSchema) -> None:
     table_id = node.create("ks", "a", cdc=True)
     schema.refresh()
     before = schema.published[table_id]
@@ -185,7 +107,7 @@ def test_a_damaged_history_is_refused(schema: NodeSchema, tmp_path: Path) -> Non
 
 
 def test_cdc_that_was_off_leaves_a_mark_which_a_restart_keeps(
-    node: Node, schema: NodeSchema, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    node: SchemaRows, schema: NodeSchema, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table_id = node.create("ks", "a", cdc=True)
     schema.refresh()
@@ -197,14 +119,14 @@ def test_cdc_that_was_off_leaves_a_mark_which_a_restart_keeps(
     node.alter("ks", "a", cdc=True, altered_at=1234)
     schema.refresh()
     assert schema.published[table_id].needs_snapshot_since == 1234
-    again = NodeSchema(tmp_path / "schema.json", node.ask, ("cdc_filler", "filler"))
+    again = NodeSchema(tmp_path / "schema.json", node.run_query, ("cdc_filler", "filler"))
     again.load()
     assert again.published[table_id].needs_snapshot_since == 1234
     said = capsys.readouterr().out
     assert [said.count(code.text) for code in (Code.TABLE_CDC_DISABLED, Code.NEEDS_SNAPSHOT)] == [1, 1]
 
 
-def test_cdc_that_was_on_from_the_beginning_leaves_none(node: Node, schema: NodeSchema) -> None:
+def test_cdc_that_was_on_from_the_beginning_leaves_none(node: SchemaRows, schema: NodeSchema) -> None:
     schema.refresh()
     table_id = node.create("ks", "a", cdc=True)
     schema.refresh()
@@ -212,7 +134,7 @@ def test_cdc_that_was_on_from_the_beginning_leaves_none(node: Node, schema: Node
 
 
 def test_views_and_super_column_families_are_refused_by_name_and_once(
-    node: Node, schema: NodeSchema, capsys: pytest.CaptureFixture[str]
+    node: SchemaRows, schema: NodeSchema, capsys: pytest.CaptureFixture[str]
 ) -> None:
     published, unreadable = node.create("ks", "a", cdc=True), node.create("ks", "s", cdc=True)
     node.alter("ks", "s", flags={"super", "dense"})
@@ -226,7 +148,7 @@ def test_views_and_super_column_families_are_refused_by_name_and_once(
     assert sorted(line.split("table=")[1].strip() for line in said) == ["ks.s", "ks.v"]
 
 
-def test_when_a_table_was_altered_makes_it_another_but_not_its_digest(node: Node, schema: NodeSchema) -> None:
+def test_when_a_table_was_altered_makes_it_another_but_not_its_digest(node: SchemaRows, schema: NodeSchema) -> None:
     table_id = node.create("ks", "a", cdc=True)
     schema.refresh()
     before = schema.published[table_id]
@@ -236,7 +158,7 @@ def test_when_a_table_was_altered_makes_it_another_but_not_its_digest(node: Node
     assert (after.table.altered_at, after.digest) == (77, before.digest)
 
 
-def test_a_dropped_tuple_may_have_been_a_user_type(node: Node, schema: NodeSchema) -> None:
+def test_a_dropped_tuple_may_have_been_a_user_type(node: SchemaRows, schema: NodeSchema) -> None:
     table_id = node.create("ks", "a", cdc=True)
     schema.refresh()
     assert schema.tables_before_drops() is None

@@ -27,7 +27,7 @@ from materializer.store.rocksdb import open_local_store
 from materializer.store.versions import NOTHING, next_version, sequence
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import TABLE, WRITER, int_bytes
-from tests.unit.materializer.fold.test_fold import PARTITION, delete_range, delete_row, insert, set_static
+from tests.support.materializer.table_statements import PARTITION, delete_range, delete_row, insert, set_static
 from verify.chaos.matrix import MESSAGES, make_setup
 
 if TYPE_CHECKING:

@@ -23,12 +23,12 @@ from materializer.commands.reshard.redistribute import (
 from materializer.records import RawRecord
 from materializer.rows.keys import FLOOR, INCOMPLETE, PUBLISHER, SHOWN
 from materializer.rows.settings import FoldSettings
+from tests.support.materializer.fold_checks import EXAMPLES, NEVER_PURGE, PASSING, TIMESTAMPS, record
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import int_bytes, raw_record
 from tests.support.materializer.reshard_run import KEY_PREFIXES
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, WRITERS, Stamp, writes
-from tests.unit.materializer.fold.test_fold_model import EXAMPLES, NEVER_PURGE, PASSING, TIMESTAMPS, record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,10 +24,10 @@ from materializer.store.checkpoints import CheckpointStore, RetentionSettings
 from materializer.store.object_store import ObjectStore
 from materializer.store.rocksdb import open_local_store
 from tests.support.materializer.brute_model import Write
+from tests.support.materializer.fold_checks import record
 from tests.support.materializer.raw_builder import catalog_of, int_bytes
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD
-from tests.unit.materializer.fold.test_bounded_fold import KEY, ROWS, bounded, insert, static
-from tests.unit.materializer.fold.test_fold_model import record
+from tests.support.materializer.wide_partition import KEY, ROWS, bounded, insert, static
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

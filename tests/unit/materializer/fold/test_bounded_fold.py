@@ -12,22 +12,16 @@ from hypothesis import strategies as st
 
 from cassandra_storage.clustering import ClusteringBound, Kind
 from cassandra_storage.deletion import (
-    NO_DELETION_TIME,
     NO_LIVENESS,
-    NO_TTL,
     DeletionTime,
-    LivenessInfo,
     RangeTombstone,
     RowDeletion,
 )
-from cassandra_storage.rows import Cell, Row
+from cassandra_storage.rows import Row
 from cassandra_storage.schema import DroppedColumn
 from materializer.rows.keys import CONTINUATION, RANGES_SECTION, partition_prefix
 from tests.support.materializer.brute_model import Write
-from tests.support.materializer.fold_run import FoldRun
-from tests.support.materializer.raw_builder import catalog_of, int_bytes
-from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, PARTITIONS, WRITERS
-from tests.unit.materializer.fold.test_fold_model import (
+from tests.support.materializer.fold_checks import (
     EXAMPLES,
     NEVER_PURGE,
     check_batches,
@@ -35,21 +29,19 @@ from tests.unit.materializer.fold.test_fold_model import (
     record,
     timed_writes,
 )
-from tests.unit.materializer.fold.test_reorder import REORDERING, check_reorder
+from tests.support.materializer.fold_run import FoldRun
+from tests.support.materializer.raw_builder import catalog_of, int_bytes
+from tests.support.materializer.reorder_checks import REORDERING, check_reorder
+from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, WRITERS
+from tests.support.materializer.wide_partition import KEY, ROWS, bounded, insert, static
 
 if TYPE_CHECKING:
     from cdc_messages.changes import RowChange
     from materializer.rows.settings import FoldSettings
     from tests.support.materializer.raw_builder import TableWriter
 
-KEY = PARTITIONS[0]
 BOUNDS = st.integers(1, 5)
 TABLES = pytest.mark.parametrize("writer", WRITERS, ids=["forward", "reversed", "mixed", "single"])
-ROWS = 10
-
-
-def bounded(most: int, fold_settings: FoldSettings = NEVER_PURGE) -> FoldSettings:
-    return fold_settings._replace(max_changes=most)
 
 
 def by_key(changes: list[RowChange]) -> dict[tuple[bytes, object], list[RowChange]]:
@@ -96,16 +88,6 @@ def test_batches_are_cut_where_they_are_too_much(data: st.DataObject, most: int)
 @given(data=st.data(), most=BOUNDS)
 def test_buffered_writes_come_out_in_their_order(data: st.DataObject, most: int) -> None:
     check_reorder(data, bounded(most, REORDERING))
-
-
-def insert(c: int, *, ttl: int = 0) -> Write:
-    end = (BASE_S + ttl, ttl) if ttl else (NO_DELETION_TIME, NO_TTL)
-    liveness = LivenessInfo(BASE_US, ttl, BASE_S + ttl) if ttl else LivenessInfo(BASE_US)
-    return Write(KEY, "row", Row((int_bytes(c),), {"a": Cell(BASE_US, b"x", *end)}, liveness))
-
-
-def static(text: bytes, timestamp: int) -> Write:
-    return Write(KEY, "static", Row((), {"st": Cell(timestamp, text)}))
 
 
 def range_deletion(first: int, last: int, timestamp: int) -> Write:

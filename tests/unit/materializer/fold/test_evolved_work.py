@@ -14,10 +14,10 @@ from cdc_messages.tables import message_key, to_json
 from cdc_program.settings import Settings
 from materializer.job.change_topics import ChangeTopics
 from materializer.job.plan import BatchPlan, TableSchema, TopicPlan
+from tests.support.materializer.altered_table import HEARTBEAT, of_table, row, static, without_b
 from tests.support.materializer.memory_registry import MemoryRegistry
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import TABLE
-from tests.unit.materializer.fold.test_schema_change import HEARTBEAT, of_table, row, static, without_b
 
 if TYPE_CHECKING:
     from cassandra_storage.schema import TableMetadata

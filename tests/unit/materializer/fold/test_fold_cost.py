@@ -7,10 +7,10 @@ from cassandra_storage.rows import Cell, Row
 from materializer.rows.keys import CLOCK, NOW, PUBLISHER
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer.brute_model import Write
+from tests.support.materializer.fold_checks import NEVER_PURGE, record
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import int_bytes
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, PARTITIONS
-from tests.unit.materializer.fold.test_fold_model import NEVER_PURGE, record
 
 KEY = PARTITIONS[0]
 HOSTS = (1, 2, 3)

@@ -15,10 +15,10 @@ from materializer.store import changelog
 from materializer.store.changelog import Changelog, Head
 from materializer.store.rocksdb import LocalStore, open_local_store
 from materializer.store.versions import next_version
+from tests.support.materializer.fold_checks import record, timed_writes
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import raw_record
 from tests.support.materializer.table_writes import MIXED
-from tests.unit.materializer.fold.test_fold_model import record, timed_writes
 
 if TYPE_CHECKING:
     from tests.support.materializer.brute_model import Write

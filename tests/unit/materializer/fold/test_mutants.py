@@ -1,4 +1,4 @@
-"""The checks are checked: each seeded defect must turn one of them red."""
+"""The checks are checked: each seeded defect must turn one of them red. Imports other tests, to run them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, is_hypothesis_test, settings
 from hypothesis import strategies as st
 
+from tests.support.materializer.fold_checks import check_batches, check_order_independence, check_step_by_step
 from tests.support.materializer.mutants import MUTANTS, Mutant, seed
+from tests.support.materializer.reorder_checks import check_reorder
 from tests.support.materializer.table_writes import FORWARD, MIXED
 from tests.unit.materializer.exactly_once import test_chunks
 from tests.unit.materializer.fold import (
     test_bounded_fold,
     test_fold,
     test_fold_cost,
-    test_fold_model,
     test_purge,
     test_reorder,
 )
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 
 MODULES = (test_fold_cost, test_fold, test_reorder, test_purge, test_chunks, test_overlay, test_bounded_fold)
 GENERATED: tuple[Callable[[st.DataObject], None], ...] = (
-    lambda data: test_fold_model.check_step_by_step(MIXED, data),
-    lambda data: test_fold_model.check_batches(FORWARD, data),
-    lambda data: test_fold_model.check_order_independence(MIXED, data),
+    lambda data: check_step_by_step(MIXED, data),
+    lambda data: check_batches(FORWARD, data),
+    lambda data: check_order_independence(MIXED, data),
     lambda data: test_purge.check_purge(MIXED, data),
-    test_reorder.check_reorder,
+    check_reorder,
 )
 GENERATE = settings(
     max_examples=150,

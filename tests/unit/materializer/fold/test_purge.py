@@ -24,10 +24,10 @@ from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from materializer.rows.keys import EXPIRY, FLOOR, PARTITION, PURGE
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer.brute_model import BruteModel, Write
+from tests.support.materializer.fold_checks import EXAMPLES, PASSING, record
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import TableWriter, catalog_of, int_bytes
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, MIXED, PARTITIONS, WRITERS, Stamp, writes
-from tests.unit.materializer.fold.test_fold_model import EXAMPLES, PASSING, record
 
 KEY = PARTITIONS[0]
 GC_GRACE = FORWARD.table.gc_grace_seconds

@@ -11,20 +11,16 @@ from hypothesis import strategies as st
 from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import DroppedColumn
-from materializer.rows.keys import REORDER, REORDER_TIMER
 from tests.support.materializer.brute_model import Write
+from tests.support.materializer.fold_checks import EXAMPLES, NEVER_PURGE, record
 from tests.support.materializer.fold_run import FoldRun, events
 from tests.support.materializer.raw_builder import catalog_of, int_bytes, raw_record
-from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, MIXED, PARTITIONS, Stamp, writes
-from tests.unit.materializer.fold.test_fold_model import EXAMPLES, NEVER_PURGE, PASSING, in_batches, record
+from tests.support.materializer.reorder_checks import BASE_MS, REORDERING, buffered, check_reorder
+from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, PARTITIONS
 
 if TYPE_CHECKING:
     from materializer.records import RawRecord
-    from materializer.rows.settings import FoldSettings
 
-REORDER_MS = 3000
-REORDERING = NEVER_PURGE._replace(reorder_ms=REORDER_MS)
-BASE_MS = BASE_S * 1000
 KEY = PARTITIONS[0]
 
 
@@ -37,13 +33,6 @@ def value(number: int, text: str, ms: int, *, ttl: int = 0, c: int = 0) -> RawRe
 
 def texts(run: FoldRun) -> list[str | None]:
     return [None if event.after is None else event.after["a"].decode() for event in events(run.changes)]
-
-
-def buffered(run: FoldRun) -> int:
-    assert sum(key.startswith(REORDER) for key in run.state.data) == sum(
-        key.startswith(REORDER_TIMER) for key in run.state.data
-    )
-    return sum(key.startswith(REORDER) for key in run.state.data)
 
 
 def test_writes_within_the_reorder_time_come_out_in_write_order() -> None:
@@ -129,44 +118,6 @@ def test_an_insert_and_its_duplicates_are_buffered_once() -> None:
     assert buffered(run) == 1
     run.heartbeat(BASE_MS + 3000)
     assert (len(run.changes), buffered(run)) == (1, 0)
-
-
-@st.composite
-def disordered(draw: st.DrawFn) -> list[tuple[int, int, Write, int]]:
-    """(arrival in ms, place in write order, write, host) of every copy, by arrival; none is late by REORDER_MS."""
-    now, copies = BASE_S, []
-    for number in range(draw(st.integers(2, 12))):
-        now += draw(PASSING)
-        write = draw(writes(MIXED.table, Stamp(now * 1_000_000 + number * 10, now)))
-        for host in draw(st.sets(st.integers(1, 3), min_size=1)):
-            jitter = draw(st.integers(0, REORDER_MS - 100))
-            copies.append((now * 1000 + number + jitter, number, write, host))
-    return sorted(copies, key=lambda copy: copy[0])
-
-
-def check_reorder(data: st.DataObject, fold_settings: FoldSettings = REORDERING) -> None:
-    """What comes out is what a single log in write order gives, expiry included, whatever the batches are."""
-    copies = data.draw(disordered())
-    records = [record(MIXED, write, 0, number, host)._replace(timestamp_ms=ms) for ms, number, write, host in copies]
-    for second in data.draw(st.lists(st.integers(0, 12), max_size=4)):
-        beat = raw_record(b"", "heartbeat", None, timestamp_ms=BASE_MS + second * 1000 + 1, writer=MIXED)
-        records.append(beat)
-    records.sort(key=lambda each: each.timestamp_ms)
-    end = records[-1].timestamp_ms + 10_000
-    run = FoldRun(MIXED, fold_settings)
-    for batch in in_batches(data, records):
-        run.chunk(*batch)
-    run.heartbeat(end + REORDER_MS)
-    assert buffered(run) == 0
-    for key in PARTITIONS:
-        straight = FoldRun(MIXED, NEVER_PURGE)
-        mine = sorted((copy for copy in copies if copy[2].partition_key == key), key=lambda copy: (copy[1], copy[3]))
-        for place, (_, number, write, host) in enumerate(mine):
-            due = min(ms for ms, _, _, _ in mine[place:])
-            straight.chunk(record(MIXED, write, 0, number, host)._replace(timestamp_ms=due))
-        if mine:
-            straight.heartbeat(end)
-        assert [change for change in run.changes if change.partition_key == key] == straight.changes
 
 
 @settings(max_examples=2 * EXAMPLES, deadline=None)

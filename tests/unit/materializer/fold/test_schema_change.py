@@ -10,68 +10,44 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo
+from cassandra_storage.deletion import DeletionTime, LivenessInfo
 from cassandra_storage.marshal import NativeType
 from cassandra_storage.rows import Cell, Row
-from cassandra_storage.schema import DroppedColumn, TableMetadata
-from cdc_messages.raw import decode, encode
 from cdc_messages.tables import canonical, digest
 from cdc_program.errors import CdcError, Code
 from materializer.fold import schema_change
 from materializer.fold.chunk import fold_chunk
 from materializer.rows.catalog import TableCatalog
 from materializer.rows.settings import DEFAULT_FOLD_SETTINGS, FoldSettings
+from tests.support.materializer.altered_table import (
+    BASE_MS,
+    BASE_US,
+    HEARTBEAT,
+    A,
+    B,
+    of_table,
+    record,
+    row,
+    static,
+    without_b,
+)
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import CATALOG, TABLE, TableWriter, catalog_of, int_bytes, raw_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cassandra_storage.schema import TableMetadata
     from cdc_messages.changes import RowChange, RowImage
-    from cdc_messages.raw import Kind
     from materializer.records import RawRecord
 
-BASE_US = 1_700_000_000_000_000
-BASE_MS = BASE_US // 1000
-A, B, S = TABLE.regular_columns
-OTHERS = (A, S)
 ANEW = replace(TABLE, id=UUID(int=8), altered_at=BASE_US)
 
 Key = tuple[bytes, bytes | None]
 
 
-def without_b(dropped: int) -> TableMetadata:
-    """The table after b was dropped at this statement."""
-    return replace(TABLE, regular_columns=OTHERS, dropped_columns={"b": DroppedColumn(B, BASE_US + dropped)})
-
-
 def with_b_again(dropped: int) -> TableMetadata:
     return replace(without_b(dropped), regular_columns=TABLE.regular_columns)
-
-
-def row(number: int, p: int, c: int, *, is_insert: bool = True, **columns: str) -> RawRecord:
-    cells = {name: Cell(BASE_US + number, value.encode()) for name, value in columns.items()}
-    liveness = LivenessInfo(BASE_US + number) if is_insert else NO_LIVENESS
-    return record(p, "row", Row((int_bytes(c),), cells, liveness))
-
-
-def static(number: int, p: int, value: str) -> RawRecord:
-    return record(p, "static", Row((), {"st": Cell(BASE_US + number, value.encode())}))
-
-
-def record(p: int, kind: Kind, write: object) -> RawRecord:
-    return raw_record(int_bytes(p), kind, write, timestamp_ms=BASE_MS)
-
-
-HEARTBEAT = raw_record(b"", "heartbeat", None, timestamp_ms=BASE_MS)
-
-
-def of_table(raw: RawRecord, table: TableMetadata) -> RawRecord:
-    """The same write to another table with the same columns."""
-    message = decode(raw.value)
-    update = table.id.bytes + message.update[16:] if message.update else b""
-    moved = replace(message, table_id=table.id.bytes, schema_digest=digest(canonical(table)), update=update)
-    return raw._replace(value=encode(moved, 1))
 
 
 def catalog_of_both(*tables: TableMetadata, topics: tuple[str, ...] = ("t", "t")) -> TableCatalog:

@@ -17,10 +17,10 @@ from materializer.fold.next_timer import next_timer_ms
 from materializer.job.backlog import RawBacklog
 from materializer.job.worker_loop import max_heartbeat_wait
 from materializer.records import RawPartition, RawRecord
+from tests.support.materializer.fold_checks import NEVER_PURGE
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import int_bytes, raw_record
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD
-from tests.unit.materializer.fold.test_fold_model import NEVER_PURGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

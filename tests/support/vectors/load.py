@@ -6,19 +6,19 @@ import gzip
 import json
 from datetime import datetime
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from cassandra_storage.commitlog import CdcIndex, CommitLogEntry, SegmentReader, index_file_name, parse_cdc_index
 from cassandra_storage.schema import TableMetadata
 from cassandra_storage.schema_rows import tables_from_rows
+from local_stack.process.paths import project_root
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-FOLDER = Path(__file__).parent
+FOLDER = project_root() / "tests" / "vectors"
 VERSIONS = sorted(path.name for path in FOLDER.iterdir() if (path / "expected.json").exists())
 
 

@@ -1,4 +1,4 @@
-"""Makes docs/example-segment from the vector of Cassandra 5.0: `python -m tests.vectors.make_example`.
+"""Makes docs/example-segment from the vector of Cassandra 5.0: `python -m tests.support.vectors.make_example`.
 
 The first segment of a real node, from its start to a section's end: from there on its bytes are left out, as the end of
 the file ends a segment like a zero marker does.
@@ -11,7 +11,7 @@ import json
 from cassandra_storage.commitlog import CommitLogEntry, SegmentReader
 from cdc_messages import tables as table_messages
 from local_stack.process.paths import project_root
-from tests.vectors.load import load
+from tests.support.vectors.load import load
 
 FOLDER = project_root() / "docs" / "example-segment"
 KEYSPACE = "vectors"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_files.keystore import read_keys
+from local_stack.process.paths import project_root
 from local_stack.servers.cassandra import CassandraCluster
 from local_stack.servers.encryption import PASSWORD
 from tests.support.workload.record import KEYSTORE, OPTIONS, SCHEMA, forms, load_schema, record
@@ -25,7 +26,7 @@ from verify.oracle.commitlog_oracle import CommitLogOracle
 if TYPE_CHECKING:
     from cassandra_storage.schema import TableMetadata
 
-FOLDER = Path(__file__).with_name("segments")
+FOLDER = project_root() / "tests" / "vectors" / "segments"
 MUTATIONS = 24  # in each form; as many again are the server's own
 SEED = 4
 

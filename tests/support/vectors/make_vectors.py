@@ -1,4 +1,4 @@
-"""Makes the vectors in this folder from real Cassandras: `python -m tests.vectors.make_vectors 5.0 3.11 …`, or
+"""Makes the vectors in this folder from real Cassandras: `python -m tests.support.vectors.make_vectors 5.0 3.11 …`, or
 `select`, which is 5.0's.
 
 segments/<version>: see segments.py.
@@ -15,7 +15,6 @@ import sys
 import time
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 from uuid import UUID
 
@@ -24,10 +23,12 @@ from cassandra.protocol import ProtocolHandler, ResultMessage, read_int
 from cassandra.query import dict_factory
 
 from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
-from tests.vectors import segments, workload
+from tests.support.vectors import segments, workload
+from tests.support.vectors.load import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from local_stack.servers.interfaces import Node
 
@@ -160,7 +161,7 @@ def save(node: Node, folder: Path) -> None:
 
 def make_select(version: str = "5.0") -> None:
     """What SELECT shows of the same statements."""
-    folder = Path(__file__).parent / version
+    folder = FOLDER / version
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     with CassandraCluster(version, options=OPTIONS) as servers:

@@ -1,0 +1,89 @@
+"""A node's schema tables, as a publisher reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from publisher.schema import VERSION_QUERY
+
+
+class SchemaRows:
+    """system_schema as its rows."""
+
+    def __init__(self) -> None:
+        self.version = uuid4()
+        self.tables: dict[tuple[str, str], dict[str, Any]] = {}
+        self.columns: list[dict[str, Any]] = []
+        self.views: list[dict[str, Any]] = []
+        self.dropped: list[dict[str, Any]] = []
+        self.questions: list[str] = []
+        self.changes_while_read = 0
+        self.reads_without_columns = 0
+
+    def create(self, keyspace: str, name: str, *, cdc: bool | None) -> bytes:
+        table_id = uuid4()
+        self.tables[keyspace, name] = {
+            "keyspace_name": keyspace,
+            "table_name": name,
+            "id": table_id,
+            "flags": {"compound"},
+            "gc_grace_seconds": 1,
+            "cdc": cdc,
+        }
+        self.columns.append(
+            {
+                "keyspace_name": keyspace,
+                "table_name": name,
+                "column_name": "id",
+                "kind": "partition_key",
+                "position": 0,
+                "type": "int",
+                "clustering_order": "none",
+            }
+        )
+        self.version = uuid4()
+        return table_id.bytes
+
+    def alter(self, keyspace: str, name: str, **settings: object) -> None:
+        self.tables[keyspace, name].update(settings)
+        self.version = uuid4()
+
+    def make_view(self, keyspace: str, table: str) -> bytes:
+        """A view of the table with the same columns and cdc."""
+        of = self.tables[keyspace, table]
+        view_id = uuid4()
+        self.views.append({**of, "id": view_id, "view_name": "v", "cdc": True})
+        self.columns += [{**row, "table_name": "v"} for row in self.columns if row["table_name"] == table]
+        self.version = uuid4()
+        return view_id.bytes
+
+    def drop(self, keyspace: str, name: str) -> None:
+        del self.tables[keyspace, name]
+        self.version = uuid4()
+
+    def run_query(self, query: str) -> list[dict[str, Any]]:
+        self.questions.append(query)
+        if query == VERSION_QUERY:
+            return [{"schema_version": self.version}]
+        if "writetime" in query:
+            found = self.tables.values() if "system_schema.tables" in query else ()
+            return [{**row, "altered_at": row.get("altered_at", 1)} for row in found]
+        if "system_schema.tables" in query:
+            rows = list(self.tables.values())
+            if self.changes_while_read:
+                self.changes_while_read -= 1
+                self.create("ks", f"t{len(self.tables)}", cdc=True)
+            return rows
+        if "system_schema.columns" in query:
+            return self._columns()
+        if "system_schema.views" in query:
+            return self.views
+        return self.dropped if "system_schema.dropped_columns" in query else []
+
+    def _columns(self) -> list[dict[str, Any]]:
+        if self.reads_without_columns:
+            self.reads_without_columns -= 1
+            return []
+        there = self.tables.keys() | {(row["keyspace_name"], row["view_name"]) for row in self.views}
+        return [row for row in self.columns if (row["keyspace_name"], row["table_name"]) in there]
