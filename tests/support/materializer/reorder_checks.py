@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from materializer.rows.keys import REORDER, REORDER_TIMER
-from tests.support.materializer.brute_model import Write
 from tests.support.materializer.fold_checks import NEVER_PURGE, PASSING, in_batches, record
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import raw_record
@@ -15,6 +14,7 @@ from tests.support.materializer.table_writes import BASE_S, MIXED, PARTITIONS, S
 
 if TYPE_CHECKING:
     from materializer.rows.settings import FoldSettings
+    from tests.support.materializer.brute_model import Write
 
 REORDER_MS = 3000
 REORDERING = NEVER_PURGE._replace(reorder_ms=REORDER_MS)
