@@ -9,17 +9,17 @@ from tools.menu import Choice, start
 _MORE = (("BENCH_ARGS", ""),)
 
 CHOICES = (
-    Choice("hot-paths", "bench.hot_paths", "2", "CPU seconds per million of each step, as a ratio to a peer", _MORE),
+    Choice("hot-paths", "bench.hot_paths", "2", "CPU seconds per million of each step, as a ratio to a peer"),
     Choice("state", "bench.state", "4", "Whether an update's cost grows with the state, 10^5 to 3*10^6 rows", _MORE),
     Choice("moves", "bench.state_moves", "5", "Ten moves of a 10^6-row partition between two workers", _MORE),
     Choice("idle", "bench.idle", "8", "What 400 idle raw partitions cost: CPU, memory, latency", _MORE),
-    Choice("sizes", "bench.sizes", "1", "Bytes of a write in the log, the topics and the state; no servers", _MORE),
+    Choice("sizes", "bench.sizes", "1", "Bytes of a write in the log, the topics and the state; no servers"),
     Choice(
         "wide",
         "bench.wide_partitions",
         "10",
         "Memory and time of changes that reach every row of a wide partition",
-        (("ROWS", ""), ("BENCH_ARGS", "")),
+        (("ROWS", ""),),
     ),
     Choice(
         "publisher-memory",
@@ -28,7 +28,7 @@ CHOICES = (
         "A publisher's memory over 2,000,000 mutations, Kafka stopped half-way",
         _MORE,
     ),
-    Choice("raw-forms", "bench.raw_forms", "1", "Forms of a raw message that were compared: bytes and CPU", _MORE),
+    Choice("raw-forms", "bench.raw_forms", "1", "Forms of a raw message that were compared: bytes and CPU"),
 )
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ import runpy
 import shlex
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -22,7 +24,8 @@ class Choice(NamedTuple):
 
     variables: the environment variables (make passes them on) that become flags. A flag that ends in "=1" stands alone.
     arguments: what the module always gets. environment: (variable of the program, variable given by the user, default).
-    extra: an extra of this distribution that is installed first, and a module that shows whether it is there.
+    extra: an extra of this distribution whose requirements are installed first, and a module that shows whether they
+    are there.
     """
 
     name: str
@@ -81,6 +84,14 @@ def listing(choices: Sequence[Choice], target: str) -> str:
 
 
 def _install(extra: str, module: str) -> None:
+    """Only what the extra requires: the environment's own installation of this project stays as it is."""
     if importlib.util.find_spec(module) is None:
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--editable", f".[{extra}]"]
+        command = [sys.executable, "-m", "pip", "install", "--quiet", *requirements(extra)]
         subprocess.run(command, check=True)
+
+
+def requirements(extra: str) -> list[str]:
+    """What pyproject.toml lists under an extra."""
+    with (Path(__file__).parents[1] / "pyproject.toml").open("rb") as file:
+        listed: list[str] = tomllib.load(file)["project"]["optional-dependencies"][extra]
+    return listed

@@ -10,7 +10,7 @@ import pytest
 
 from bench.__main__ import CHOICES as BENCHMARKS
 from local_stack.process.paths import project_root
-from tools.menu import Choice, flags, start
+from tools.menu import Choice, flags, requirements, start
 from verify.__main__ import CHOICES as PROGRAMS
 
 
@@ -22,12 +22,19 @@ def test_each_choice_names_a_module_that_is_there(choice: Choice) -> None:
         assert not argument.endswith(".py") or (project_root() / argument).is_file()
 
 
+def test_what_an_extra_requires_is_installed_and_not_this_project() -> None:
+    extras = [choice.extra[0] for choice in [*PROGRAMS, *BENCHMARKS] if choice.extra is not None]
+    assert extras == ["fuzz"]
+    assert [name for name in requirements("fuzz") if name.startswith("atheris")] == requirements("fuzz")
+
+
 def test_variables_become_flags() -> None:
     choice = next(choice for choice in PROGRAMS if choice.name == "model")
     given = {"SEEDS": "1", "STATEMENTS": "2000", "CLUSTER": "1", "VERSION": ""}
     assert flags(choice, given) == ["--statements", "2000", "--seeds", "1", "--cluster"]
-    bench = next(choice for choice in BENCHMARKS if choice.name == "wide")
-    assert flags(bench, {"ROWS": "10 20", "BENCH_ARGS": "--x 'a b'"}) == ["10", "20", "--x", "a b"]
+    wide, state = (next(choice for choice in BENCHMARKS if choice.name == name) for name in ("wide", "state"))
+    assert flags(wide, {"ROWS": "10 20"}) == ["10", "20"]
+    assert flags(state, {"BENCH_ARGS": "--x 'a b'"}) == ["--x", "a b"]
 
 
 def test_an_unknown_name_gets_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
