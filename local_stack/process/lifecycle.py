@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from cdc_program.errors import CdcError
 from local_stack.process.folders import ServerFolder
 from local_stack.process.processes import ServerProcess
 
@@ -16,16 +17,40 @@ if TYPE_CHECKING:
 
 P = TypeVar("P", bound=ServerProcess)
 
+START_TRIES = 3
+
 
 class Restartable(ABC, Generic[P]):
     """One process at a time; what it keeps in files stays when it is stopped or killed, and `start` goes on with it."""
 
     process: P | None = None
+    start_seconds = 120.0  # the longest start on a busy machine
     stop_seconds = 30.0  # the grace of a controlled shutdown
 
     @abstractmethod
-    def start(self) -> object:
+    def launch(self) -> P:
+        """Start the process; its output goes to a log file."""
+
+    @abstractmethod
+    def is_ready(self) -> bool:
+        """Whether the running process works."""
+
+    def start(self) -> Self:
         """Start it, or start it again; returns when it works. Raises CdcError(SERVER_FAILED) with its log's end."""
+        self.start_process()
+        self.wait_ready()
+        return self
+
+    def start_process(self) -> None:
+        """Start the process without waiting for it."""
+        assert not self.is_running
+        if self.process:
+            self.process.remove()
+        self.process = self.launch()
+
+    def wait_ready(self) -> None:
+        """Raises CdcError(SERVER_FAILED) with the log's end after `start_seconds`, and at once if it ends."""
+        self._running().wait_ready(self.is_ready, "it was ready", self.start_seconds)
 
     @property
     def is_running(self) -> bool:
@@ -40,6 +65,13 @@ class Restartable(ABC, Generic[P]):
         """SIGKILL to it and all that it started: what it had not synced is lost, as in a crash."""
         if self.process:
             self.process.kill()
+
+    def discard(self) -> None:
+        """Kill it and forget the process; its files stay."""
+        self.kill()
+        if self.process:
+            self.process.remove()
+            self.process = None
 
     def restart(self) -> None:
         self.stop()
@@ -88,13 +120,25 @@ class FolderServer(Restartable[ServerProcess], Managed):
         self.folder = ServerFolder(name, folder)
         self.report = report
 
-    @abstractmethod
-    def start(self) -> Self: ...
-
     @property
     def log(self) -> Path:
         return self.folder.path / "server.log"
 
     def close(self, *, keep: bool = False) -> None:
-        self.kill()
+        self.discard()
         self.folder.close(keep=keep)
+
+
+def retry_start(start: Callable[[], object], kill: Callable[[], None], can_retry: Callable[[], bool]) -> None:
+    """Call `start`, up to START_TRIES times. After a failed try `kill` is called; `can_retry` prepares the next try, or
+    refuses it. Raises the CdcError of the last try.
+    """
+    for remaining in reversed(range(START_TRIES)):
+        try:
+            start()
+        except CdcError:
+            kill()
+            if not (remaining and can_retry()):
+                raise
+        else:
+            return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import socket
 import struct
 import sys
@@ -12,6 +13,8 @@ from cdc_program.errors import CdcError, Code
 LOCALHOST = "127.0.0.1"
 ADDRESS_TRIES = 50
 CONNECT_SECONDS = 0.5
+# What a server logs if another process took its port first.
+PORT_TAKEN = re.compile(r"Address already in use|BindException|Port already in use")
 # A frame of the native protocol, version 3 (which all servers speak): OPTIONS, without a body; the answer is SUPPORTED.
 CQL_OPTIONS = struct.pack(">BBhBi", 3, 0, 0, 0x05, 0)
 CQL_SUPPORTED = 0x06

@@ -96,6 +96,9 @@ class ServerProcess(ABC):
     @abstractmethod
     def resume(self) -> None: ...
 
+    def remove(self) -> None:  # noqa: B027 - a child process needs nothing
+        """Remove what the system keeps of it after its end; its log stays."""
+
     @property
     def is_running(self) -> bool:
         return self.exit_status is None

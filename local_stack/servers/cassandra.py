@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -16,19 +17,16 @@ from local_stack.java.jars import class_path, install
 from local_stack.java.nodetool_shims import shims_folder
 from local_stack.java.runtime import Java, find_java
 from local_stack.process.folders import ServerFolder
-from local_stack.process.lifecycle import Managed, Restartable
-from local_stack.process.network import free_ports, loopback_addresses, speaks_cql
+from local_stack.process.lifecycle import Managed, Restartable, retry_start
+from local_stack.process.network import PORT_TAKEN, free_ports, loopback_addresses, speaks_cql
 from local_stack.process.processes import ChildProcess, ServerProcess
 from local_stack.servers.cassandra_versions import TOOL_CLASS, VERSIONS, CassandraVersion
 from local_stack.servers.encryption import encryption_options
 
 Report = Callable[[str], None]
 
-START_SECONDS = 600.0  # 20 on an idle machine; minutes for an upgraded one on a busy machine
 NODETOOL_SECONDS = 600.0
-START_TRIES = 3  # of a whole cluster, when another process took a port first, and of a node
 SEED_TOO_SLOW = re.compile("Unable to gossip with any peers")  # within FAST_START's ring delay, on a busy machine
-PORT_TAKEN = re.compile(r"Address already in use|BindException|Port already in use")
 CDC_DATACENTER = "cdc"
 
 LOGBACK = """<configuration>
@@ -83,6 +81,7 @@ class CassandraNode(Restartable[ServerProcess]):
     `version`, and `upgrade` makes it another.
     """
 
+    start_seconds = 600.0  # 20 on an idle machine; minutes for an upgraded one on a busy machine
     stop_seconds = 60.0
 
     def __init__(self, cluster: CassandraCluster, number: int, datacenter: str, address: str, *, cdc: bool) -> None:
@@ -111,23 +110,16 @@ class CassandraNode(Restartable[ServerProcess]):
     def log(self) -> Path:
         return self.folder / "system.log"
 
-    def start(self) -> None:
+    def start(self) -> Self:
         """Start it, or start it again on its data; returns when clients and its peers see it up.
 
         Raises CdcError(SERVER_FAILED) with the log's end, at once when it dies.
         """
-        assert not self.is_running
-        self.write_configuration()
-        for attempt in range(1, START_TRIES + 1):
-            self.process = self.launch()
-            try:
-                self._wait_ready(START_SECONDS)
-            except CdcError:
-                if attempt == START_TRIES or not SEED_TOO_SLOW.search(self.process.output()):
-                    raise
-                self.kill()
-            else:
-                return
+        retry_start(super().start, self.kill, self._found_no_peer)
+        return self
+
+    def _found_no_peer(self) -> bool:
+        return self.process is not None and SEED_TOO_SLOW.search(self.process.output()) is not None
 
     def upgrade(self, line: str) -> None:
         """Make it another of VERSIONS, as an operator does: drained and stopped, started on its files with the other
@@ -141,13 +133,17 @@ class CassandraNode(Restartable[ServerProcess]):
         self.start()
         self.nodetool("upgradesstables")
 
-    def _wait_ready(self, timeout_seconds: float) -> None:
+    def is_ready(self) -> bool:
+        return speaks_cql(self.address, self.port)
+
+    def wait_ready(self) -> None:
+        """Until it answers clients, and sees its peers up and they see it."""
+        super().wait_ready()
         process = self._running()
-        process.wait_ready(lambda: speaks_cql(self.address, self.port), "it answered clients", timeout_seconds)
         for peer in self.cluster.nodes:
             if peer is not self and peer.is_running:
-                process.wait_ready(lambda peer=peer: self.sees(peer), f"it saw {peer.address} up", timeout_seconds)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
-                process.wait_ready(lambda peer=peer: peer.sees(self), f"{peer.address} saw it up", timeout_seconds)  # type: ignore[misc]  # likewise
+                process.wait_ready(partial(self.sees, peer), f"it saw {peer.address} up", self.start_seconds)
+                process.wait_ready(partial(peer.sees, self), f"{peer.address} saw it up", self.start_seconds)
 
     def sees(self, peer: CassandraNode) -> bool:
         """Whether this node's log, since it started, ends with that peer being up."""
@@ -178,7 +174,7 @@ class CassandraNode(Restartable[ServerProcess]):
         return done.stdout
 
     def launch(self) -> ServerProcess:
-        """Start its process, whose output goes to `log`."""
+        self.write_configuration()
         return ChildProcess(self.name, self.command(), log=self.log, cwd=self.folder)
 
     def write_configuration(self) -> None:
@@ -348,16 +344,7 @@ class CassandraCluster(Managed):
     def start(self) -> Self:
         """Install what is missing and start all nodes: the first, then the others together. Raises CdcError."""
         self.install(self.version)
-        for attempt in range(START_TRIES):
-            try:
-                self._start_nodes()
-            except CdcError:
-                self.kill()
-                if attempt == START_TRIES - 1 or not self._lost_a_port():
-                    raise
-                self._lay_out()
-            else:
-                break
+        retry_start(self._start_nodes, self.kill, self._replace_taken_ports)
         return self
 
     def install(self, version: CassandraVersion) -> None:
@@ -374,7 +361,8 @@ class CassandraCluster(Managed):
             node.kill()
 
     def close(self, *, keep: bool = False) -> None:
-        self.kill()
+        for node in self.nodes:
+            node.discard()
         self.folder.close(keep=keep)
 
     def _lay_out(self) -> None:
@@ -395,6 +383,10 @@ class CassandraCluster(Managed):
         for node in others:
             node.start()
 
-    def _lost_a_port(self) -> bool:
+    def _replace_taken_ports(self) -> bool:
+        """Lay the nodes out again if another process took a port first; False if that was not the failure."""
         logs = [node.process.output() for node in self.nodes if node.process]
-        return any(PORT_TAKEN.search(log) for log in logs)
+        if not any(PORT_TAKEN.search(log) for log in logs):
+            return False
+        self._lay_out()
+        return True

@@ -6,14 +6,14 @@ import os
 from typing import TYPE_CHECKING
 
 from cdc_program.errors import CdcError, Code
-from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
+from local_stack.servers.cassandra import CassandraCluster
 from local_stack.servers.kafka import KafkaBroker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from local_stack.servers.interfaces import CassandraServers, KafkaServer
+    from local_stack.servers.cassandra import CassandraOptions
 
 
 def containers_are_chosen() -> bool:
@@ -26,7 +26,7 @@ def containers_are_chosen() -> bool:
 
 def kafka_broker(
     *, settings: Mapping[str, str] | None = None, folder: Path | None = None, report: Callable[[str], None] = print
-) -> KafkaServer:
+) -> KafkaBroker:
     """A broker, not started yet."""
     if containers_are_chosen():
         from local_stack.servers.containers import ContainerKafka  # noqa: PLC0415 - testcontainers is an extra of its own
@@ -43,7 +43,7 @@ def cassandra_cluster(  # noqa: PLR0913 - settings by keyword, all with defaults
     options: CassandraOptions | None = None,
     folder: Path | None = None,
     report: Callable[[str], None] = print,
-) -> CassandraServers:
+) -> CassandraCluster:
     """A cluster, not started yet; see CassandraCluster."""
     if containers_are_chosen():
         from local_stack.servers.containers import ContainerCassandra  # noqa: PLC0415 - likewise

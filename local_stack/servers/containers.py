@@ -87,7 +87,7 @@ class ContainerProcess(ServerProcess):
             self._container.unpause()
 
     def remove(self) -> None:
-        """Keep its log and take it away."""
+        """Copy its log, and remove the container."""
         self.output()
         self._container.remove(force=True, v=True)
 
@@ -125,7 +125,7 @@ class ContainerNode(CassandraNode):
     """A node in a container of the official image."""
 
     def launch(self) -> ContainerProcess:
-        _remove(self.process)
+        self.write_configuration()
         heap = self.cluster.options.heap_mib
         environment = {
             "MAX_HEAP_SIZE": f"{heap}M",
@@ -153,12 +153,6 @@ class ContainerCassandra(CassandraCluster):
     def install(self, version: CassandraVersion) -> None:
         """The engine pulls the image."""
 
-    def close(self, *, keep: bool = False) -> None:
-        for node in self.nodes:
-            _remove(node.process)
-            node.process = None
-        super().close(keep=keep)
-
 
 class ContainerKafka(KafkaBroker):
     """KafkaBroker in a container."""
@@ -169,8 +163,8 @@ class ContainerKafka(KafkaBroker):
     def format(self) -> None:
         """The container does it before it starts the broker."""
 
-    def launch(self, properties: Path) -> ContainerProcess:
-        _remove(self.process)
+    def launch(self) -> ContainerProcess:
+        properties = self.write_configuration()
         format_first = f"{KAFKA_HOME}/kafka-storage.sh format --ignore-formatted -t {cluster_id()} -c {properties}"
         script = f"{format_first} && exec {KAFKA_HOME}/kafka-server-start.sh {properties}"
         environment = {
@@ -186,13 +180,3 @@ class ContainerKafka(KafkaBroker):
             folder=self.folder.path,
             environment=environment,
         )
-
-    def close(self, *, keep: bool = False) -> None:
-        _remove(self.process)
-        self.process = None
-        super().close(keep=keep)
-
-
-def _remove(process: ServerProcess | None) -> None:
-    if isinstance(process, ContainerProcess):
-        process.remove()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 import subprocess
 import uuid
 from collections.abc import Callable, Mapping
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Self
 from cdc_program.errors import CdcError, Code
 from local_stack.java.jars import KAFKA, class_path, install
 from local_stack.java.runtime import Java, find_java
-from local_stack.process.lifecycle import FolderServer
-from local_stack.process.network import LOCALHOST, accepts, free_ports
+from local_stack.process.lifecycle import FolderServer, retry_start
+from local_stack.process.network import LOCALHOST, PORT_TAKEN, accepts, free_ports
 from local_stack.process.processes import ChildProcess, ServerProcess
 
 if TYPE_CHECKING:
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
 Report = Callable[[str], None]
 
 JAVA = 17
-START_SECONDS = 90.0
-START_TRIES = 3  # when another process took a port first
-PORT_TAKEN = re.compile(r"Address already in use|BindException")
 READY = "Kafka Server started"
 
 LOG4J = """<Configuration status="WARN">
@@ -45,6 +41,8 @@ class KafkaBroker(FolderServer):
 
     `settings` are laid over server.properties.
     """
+
+    start_seconds = 90.0
 
     def __init__(
         self,
@@ -74,26 +72,23 @@ class KafkaBroker(FolderServer):
         """Install what is missing, format the data folder the first time, start. Raises CdcError."""
         self.install()
         if (self.folder.path / "data").exists():
-            self._launch()
-            return self
-        for attempt in range(START_TRIES):
-            try:
-                self.format()
-                self._launch()
-            except CdcError:
-                self.kill()
-                if attempt == START_TRIES - 1 or not (self.process and PORT_TAKEN.search(self.process.output())):
-                    raise
-                self.port, self.controller_port = free_ports(2)
-            else:
-                break
+            return super().start()
+        retry_start(self._start_formatted, self.kill, self._replace_taken_ports)
         return self
 
-    def _wait_ready(self, timeout_seconds: float) -> None:
-        process = self._running()
-        process.wait_ready(
-            lambda: READY in process.output() and accepts(LOCALHOST, self.port), "it answered", timeout_seconds
-        )
+    def _start_formatted(self) -> None:
+        self.format()
+        super().start()
+
+    def _replace_taken_ports(self) -> bool:
+        """Pick other ports if another process took one of these first; False if that was not the failure."""
+        if self.process is None or not PORT_TAKEN.search(self.process.output()):
+            return False
+        self.port, self.controller_port = free_ports(2)
+        return True
+
+    def is_ready(self) -> bool:
+        return READY in self._running().output() and accepts(LOCALHOST, self.port)
 
     def install(self) -> None:
         """Bring what it needs to start."""
@@ -145,14 +140,8 @@ class KafkaBroker(FolderServer):
                 f"Its settings are in {properties}.",
             )
 
-    def _launch(self) -> None:
-        assert not self.is_running
-        self.process = self.launch(self.write_configuration())
-        self._wait_ready(START_SECONDS)
-
-    def launch(self, properties: Path) -> ServerProcess:
-        """Start its process with this server.properties; its output goes to `log`."""
-        command = self._jvm(self.heap_mib, "kafka.Kafka", str(properties))
+    def launch(self) -> ServerProcess:
+        command = self._jvm(self.heap_mib, "kafka.Kafka", str(self.write_configuration()))
         return ChildProcess("kafka", command, log=self.log, cwd=self.folder.path)
 
     def _jvm(self, heap_mib: int, *arguments: str) -> list[str]:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-START_SECONDS = 120.0
 SPARK_START_SECONDS = 300.0  # a dozen on an idle machine, minutes on a busy one
 SPARK_JAVA = 17
 READY_LINE = '"event": "ready"'  # what each program logs once it works
@@ -43,7 +42,7 @@ class Program(Restartable[ChildProcess]):
         folder: Path,
         settings: Mapping[str, Setting],
         environment: Mapping[str, str] | None = None,
-        start_seconds: float = START_SECONDS,
+        start_seconds: float | None = None,
         is_ready: Callable[[Program], bool] | None = None,
     ) -> None:
         """`arguments` are Python's: `-m publisher run`. `is_ready`: by default the log has READY_LINE."""
@@ -52,7 +51,7 @@ class Program(Restartable[ChildProcess]):
         self.folder = folder
         self.settings = dict(settings)
         self.environment = dict(environment or {})
-        self._start_seconds = start_seconds
+        self.start_seconds = start_seconds or self.start_seconds
         self._is_ready = is_ready or (lambda program: READY_LINE in program.output())
 
     @property
@@ -67,20 +66,15 @@ class Program(Restartable[ChildProcess]):
         """What it logged since it was started last."""
         return self._running().output()
 
-    def start(self, *, wait: bool = True) -> Program:
-        """Start it; with `wait`, return when it works. Raises CdcError(SERVER_FAILED) with the log's end."""
-        assert not self.is_running
+    def launch(self) -> ChildProcess:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.process = ChildProcess(self.name, self.command(), log=self.log, env=self._environment(), cwd=self.folder)
-        if wait:
-            self.wait_ready()
-        return self
+        return ChildProcess(self.name, self.command(), log=self.log, env=self._environment(), cwd=self.folder)
+
+    def is_ready(self) -> bool:
+        return self._is_ready(self)
 
     def command(self) -> list[str]:
         return [sys.executable, *self.arguments]
-
-    def wait_ready(self) -> None:
-        self._running().wait_ready(lambda: self._is_ready(self), "it was ready", self._start_seconds)
 
     def check(self) -> None:
         """Raises CdcError(SERVER_FAILED) with the log's end when it does not run."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from local_stack.java.jars import S3PROXY, class_path, install
 from local_stack.java.runtime import find_java
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 JAVA = 17
-START_SECONDS = 60.0
 HEAP_MIB = 192
 BUCKET = "checkpoints"
 REGION = "us-east-1"
@@ -47,6 +46,8 @@ class S3Server(FolderServer):
     With `read_only` set before a start it refuses to write.
     """
 
+    start_seconds = 60.0
+
     def __init__(self, *, folder: Path | None = None, report: Callable[[str], None] = print) -> None:
         super().__init__("s3", folder, report)
         self.read_only = False
@@ -61,8 +62,8 @@ class S3Server(FolderServer):
         """A folder of the bucket as materializer.checkpoint_location names it."""
         return f"s3://{BUCKET}/{folder}?scheme=http&endpoint_override={LOCALHOST}:{self.port}&region={REGION}"
 
-    def start(self) -> Self:
-        """Install what is missing, start, and wait until it answers. Raises CdcError."""
+    def launch(self) -> ChildProcess:
+        """Install what is missing, and start the process. Raises CdcError."""
         install(S3PROXY, self.report)
         self.data.mkdir(parents=True, exist_ok=True)
         settings, logging = self._write_settings()
@@ -72,10 +73,7 @@ class S3Server(FolderServer):
             f"-Dlogback.configurationFile={logging}",
             *("-cp", class_path(S3PROXY), "org.gaul.s3proxy.Main", "--properties", str(settings)),
         ]
-        process = ChildProcess("s3", command, log=self.log, cwd=self.folder.path)
-        self.process = process
-        process.wait_ready(self._answers, "it answered", START_SECONDS)
-        return self
+        return ChildProcess("s3", command, log=self.log, cwd=self.folder.path)
 
     def _write_settings(self) -> tuple[Path, Path]:
         settings = {
@@ -96,7 +94,7 @@ class S3Server(FolderServer):
         logging.write_text(LOGBACK)
         return path, logging
 
-    def _answers(self) -> bool:
+    def is_ready(self) -> bool:
         try:
             urllib.request.urlopen(f"http://{LOCALHOST}:{self.port}/{BUCKET}", timeout=2).close()
         except urllib.error.HTTPError:  # it wants a signature

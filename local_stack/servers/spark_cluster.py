@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 JAVA = 17
-START_SECONDS = 120.0
 DAEMON_HEAP = "256m"
 WORKER_MEMORY = "2g"
 EXECUTOR = "CoarseGrainedExecutorBackend"
@@ -48,8 +47,7 @@ class SparkServer(Restartable[ChildProcess]):
         self._java_home = java_home
         self._ready = ready
 
-    def start(self) -> Self:
-        assert not self.is_running
+    def launch(self) -> ChildProcess:
         log = self.folder / f"{self.name}.log"
         environment = {
             "PATH": "/usr/bin:/bin",
@@ -61,10 +59,10 @@ class SparkServer(Restartable[ChildProcess]):
             "SPARK_DAEMON_MEMORY": DAEMON_HEAP,
             "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC",
         }
-        process = ChildProcess(self.name, self._command, log=log, env=environment, cwd=self.folder)
-        self.process = process
-        process.wait_ready(lambda: self._ready in process.output(), "it was ready", START_SECONDS)
-        return self
+        return ChildProcess(self.name, self._command, log=log, env=environment, cwd=self.folder)
+
+    def is_ready(self) -> bool:
+        return self._ready in self._running().output()
 
 
 def executors(of: Restartable[ChildProcess]) -> list[int]:
@@ -91,12 +89,14 @@ class SparkCluster(Managed):
         java_home = find_java(JAVA, report).home
         at = ["--host", LOCALHOST, "--port", str(self.port), "--webui-port", str(pages[0])]
         master = ["org.apache.spark.deploy.master.Master", *at]
-        self.master = SparkServer("master", self._made("master"), master, java_home, "I have been elected leader")
+        self.master = SparkServer(
+            "master", self._make_folder("master"), master, java_home, "I have been elected leader"
+        )
         self.workers = [
             SparkServer(
                 f"worker-{number}",
-                folder := self._made(f"worker-{number}"),
-                self._worker(folder / "work", page),
+                folder := self._make_folder(f"worker-{number}"),
+                self._worker_arguments(folder / "work", page),
                 java_home,
                 "Successfully registered with master",
             )
@@ -119,11 +119,11 @@ class SparkCluster(Managed):
             server.kill()
         self.folder.close(keep=keep)
 
-    def _worker(self, work: Path, page: int) -> list[str]:
+    def _worker_arguments(self, work: Path, page: int) -> list[str]:
         size = ["--cores", "1", "--memory", WORKER_MEMORY, "--work-dir", str(work), "--webui-port", str(page)]
         return ["org.apache.spark.deploy.worker.Worker", "--host", LOCALHOST, *size, self.url]
 
-    def _made(self, name: str) -> Path:
+    def _make_folder(self, name: str) -> Path:
         folder = self.folder.path / name
         folder.mkdir(parents=True, exist_ok=True)
         return folder

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from local_stack.clients.cql import CqlClient
-    from local_stack.servers.interfaces import Node
+    from local_stack.servers.cassandra import CassandraNode
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(3600)]
 
@@ -131,7 +131,7 @@ def generator_of(one: Seed) -> Generator:
     return Generator(one.seed, one.tables, int(time.time() * 1e6), has_ties=one.run.has_ties)
 
 
-def rebuild(node: Node, *more: str) -> float:
+def rebuild(node: CassandraNode, *more: str) -> float:
     """Seconds that it took. Raises CdcError(SERVER_FAILED) when it fails."""
     began = time.monotonic()
     node.nodetool("rebuild", "--keyspace", KEYSPACE, *more, "--", MAIN)
@@ -222,7 +222,7 @@ def is_accepted(client: CqlClient, statement: str) -> bool:
     return True
 
 
-def rebuild_in_parts(stack: Stack, node: Node) -> None:
+def rebuild_in_parts(stack: Stack, node: CassandraNode) -> None:
     """Each part of the ring when what came of the one before is published."""
     with cql.connect([node.address], node.port) as client:
         ranges = "available_ranges" if stack.servers.cassandra.startswith("3.") else "available_ranges_v2"
@@ -238,7 +238,7 @@ def rebuild_in_parts(stack: Stack, node: Node) -> None:
                         raise
 
 
-def is_idle(node: Node) -> bool:
+def is_idle(node: CassandraNode) -> bool:
     return len(list(node.cdc_raw.glob("CommitLog-*.log"))) <= IDLE_SEGMENTS
 
 

@@ -118,7 +118,7 @@ def test_a_backlog_from_nothing_in_a_local_cluster(stack: Stack, scene: Scene, a
 def test_executors_import_all_from_the_archive(cluster: SparkCluster, archive: Path, tmp_path: Path) -> None:
     """By spark-submit as the job itself, with a main file that asks each executor where its modules are."""
     asked = SubmittedJob(cluster.url, archive, folder=tmp_path, settings={}, main="tests/support/e2e/where_from.py")
-    asked.start(wait=False)
+    asked.start_process()
     assert asked.process is not None
     assert asked.process.wait(WAIT_SECONDS) == 0, asked.output()
     [line] = [line for line in asked.output().splitlines() if line.startswith(SAYS)]
@@ -231,7 +231,7 @@ def test_a_state_of_a_newer_build_is_refused_and_left_alone(
     shutil.copytree(urlparse(location).path, newer)
     assert as_newer_build(newer) > 0
     refused = submitted_job(stack, cluster.url, archive, tmp_path / "refused", checkpoint_location=newer.as_uri())
-    refused.start(wait=False)
+    refused.start_process()
     assert refused.process is not None
     assert refused.process.wait(WAIT_SECONDS) == Code.STATE_FORMAT.exit_status
     assert refused.output().count(f"error {Code.STATE_FORMAT.text}:") == 1

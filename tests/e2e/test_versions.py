@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from local_stack.clients.change_reader import Change
     from local_stack.clients.cql import CqlClient
-    from local_stack.servers.interfaces import CassandraServers, KafkaServer
+    from local_stack.servers.cassandra import CassandraCluster
+    from local_stack.servers.kafka import KafkaBroker
 
 pytestmark = [
     pytest.mark.servers,
@@ -111,7 +112,7 @@ DROPS_USER_TYPE = "ALTER TABLE ks.plain DROP u"  # refused since 4.0
 
 
 @pytest.fixture(params=["3.11", "4.0", "4.1"])
-def node(request: pytest.FixtureRequest) -> Iterator[CassandraServers]:
+def node(request: pytest.FixtureRequest) -> Iterator[CassandraCluster]:
     cluster = cassandra_cluster(request.param, options=OPTIONS)
     try:
         yield cluster.start()
@@ -120,13 +121,13 @@ def node(request: pytest.FixtureRequest) -> Iterator[CassandraServers]:
 
 
 @pytest.fixture
-def client(node: CassandraServers) -> Iterator[CqlClient]:
+def client(node: CassandraCluster) -> Iterator[CqlClient]:
     with cql.connect(node.contact_points, node.port) as client:
         yield client
 
 
 @pytest.fixture
-def settings(kafka: KafkaServer, topic_prefix: str) -> Settings:
+def settings(kafka: KafkaBroker, topic_prefix: str) -> Settings:
     return Settings(
         kafka=KafkaSettings(bootstrap_servers=kafka.bootstrap_servers, topic_prefix=topic_prefix, raw_partitions=2)
     )
@@ -141,7 +142,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_rows_of_all_kinds_of_tables_come_out_as_select_shows_them(
-    node: CassandraServers, client: CqlClient, settings: Settings, registry: str, tmp_path: Path
+    node: CassandraCluster, client: CqlClient, settings: Settings, registry: str, tmp_path: Path
 ) -> None:
     client.execute("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
     client.execute("CREATE TYPE ks.pair (x int, y text)")
@@ -179,7 +180,7 @@ def test_rows_of_all_kinds_of_tables_come_out_as_select_shows_them(
         publisher.stop()
 
 
-def run(node: CassandraServers, client: CqlClient, *statements: str) -> None:
+def run(node: CassandraCluster, client: CqlClient, *statements: str) -> None:
     """Run them and have the node hand over its log: 3.11 does when a segment is full and flushed."""
     for statement in statements:
         client.execute(statement)

@@ -19,13 +19,14 @@ from local_stack.servers.s3 import S3Server
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from local_stack.servers.interfaces import CassandraServers, KafkaServer
+    from local_stack.servers.cassandra import CassandraCluster
+    from local_stack.servers.kafka import KafkaBroker
 
 REQUEST_SECONDS = 30.0
 
 
 @pytest.fixture(scope="session")
-def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaServer]:
+def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaBroker]:
     """A broker: `kafka.bootstrap_servers`."""
     broker = kafka_broker()
     try:
@@ -45,7 +46,7 @@ def s3(request: pytest.FixtureRequest) -> Iterator[S3Server]:
 
 
 @pytest.fixture(scope="session")
-def cassandra(request: pytest.FixtureRequest) -> Iterator[CassandraServers]:
+def cassandra(request: pytest.FixtureRequest) -> Iterator[CassandraCluster]:
     """Cassandra 5.0, one node, CDC on: `cassandra.contact_points`, `.port`, `.nodes[0].cdc_raw`."""
     cluster = cassandra_cluster(options=CassandraOptions(yaml={"materialized_views_enabled": True}))
     try:
@@ -55,7 +56,7 @@ def cassandra(request: pytest.FixtureRequest) -> Iterator[CassandraServers]:
 
 
 @pytest.fixture(scope="session")
-def cql(cassandra: CassandraServers) -> Iterator[Session]:
+def cql(cassandra: CassandraCluster) -> Iterator[Session]:
     """The driver's session on `cassandra`."""
     profile = ExecutionProfile(
         load_balancing_policy=WhiteListRoundRobinPolicy(cassandra.contact_points), request_timeout=REQUEST_SECONDS

@@ -8,14 +8,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from local_stack.clients.cql import CqlClient
-    from local_stack.servers.interfaces import Node
+    from local_stack.servers.cassandra import CassandraNode
 
 SEGMENT_MIB = 1  # small, so that little has to be written to fill one
 WRITE_BYTES = 100_000
 KEYSPACE = "push"
 
 
-def pusher(client: CqlClient, nodes: Sequence[Node], replication: str) -> Callable[[], None]:
+def pusher(client: CqlClient, nodes: Sequence[CassandraNode], replication: str) -> Callable[[], None]:
     """What fills the segment that is being written and flushes it. It is of a table without CDC, which adds nothing."""
     client.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {replication}")
     client.execute(f"CREATE TABLE {KEYSPACE}.filling (id int PRIMARY KEY, bytes blob)")

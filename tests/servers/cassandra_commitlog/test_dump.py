@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cassandra_storage.schema import TableMetadata
-    from local_stack.servers.interfaces import CassandraServers
+    from local_stack.servers.cassandra import CassandraCluster
 
 VALUES = {"value", "path", "partition_key", "clustering"}
 
@@ -105,7 +105,7 @@ def test_the_newest_cells_are_what_select_says(cdc_raw: CdcRaw, shown: list[dict
 
 
 @pytest.mark.servers
-def test_a_node_that_runs(cassandra: CassandraServers) -> None:
+def test_a_node_that_runs(cassandra: CassandraCluster) -> None:
     """The live cdc_raw of a node: what SELECT says now is in it."""
     node = cassandra.nodes[0]
     cluster, session = connect(node)

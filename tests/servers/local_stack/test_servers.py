@@ -13,12 +13,13 @@ from local_stack.process.processes import wait_until
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
-    from local_stack.servers.interfaces import CassandraServers, KafkaServer
+    from local_stack.servers.cassandra import CassandraCluster
+    from local_stack.servers.kafka import KafkaBroker
 
 pytestmark = pytest.mark.servers
 
 
-def test_a_write_to_a_cdc_table_reaches_cdc_raw(cassandra: CassandraServers, cql: Session, fresh_keyspace: str) -> None:
+def test_a_write_to_a_cdc_table_reaches_cdc_raw(cassandra: CassandraCluster, cql: Session, fresh_keyspace: str) -> None:
     cql.execute(f"CREATE TABLE {fresh_keyspace}.a (k int PRIMARY KEY, v text) WITH cdc = true")
     cql.execute(f"INSERT INTO {fresh_keyspace}.a (k, v) VALUES (1, 'one')")
     raw = cassandra.nodes[0].cdc_raw
@@ -26,7 +27,7 @@ def test_a_write_to_a_cdc_table_reaches_cdc_raw(cassandra: CassandraServers, cql
     assert any(raw.glob("CommitLog-7-*.log"))
 
 
-def test_kafka_makes_topics_only_when_told(kafka: KafkaServer, topic_prefix: str) -> None:
+def test_kafka_makes_topics_only_when_told(kafka: KafkaBroker, topic_prefix: str) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     admin.create_topics([NewTopic(f"{topic_prefix}.a", 3, 1)])[f"{topic_prefix}.a"].result(20)
     assert len(admin.list_topics(f"{topic_prefix}.a", 20).topics[f"{topic_prefix}.a"].partitions) == 3

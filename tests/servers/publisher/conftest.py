@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from local_stack.servers.interfaces import CassandraServers, KafkaServer
+    from local_stack.servers.kafka import KafkaBroker
 
 SYNC_SECONDS = 1.5  # the tests' commit log syncs once a second
 
@@ -59,7 +59,7 @@ def registry_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def kafka_side(kafka: KafkaServer, registry_url: str, topic_prefix: str) -> dict[str, object]:
+def kafka_side(kafka: KafkaBroker, registry_url: str, topic_prefix: str) -> dict[str, object]:
     """Settings: the tests' broker and registry, and topics of the test's own."""
     return {
         "kafka.bootstrap_servers": kafka.bootstrap_servers,
@@ -77,7 +77,7 @@ def own_cluster(tmp_path: Path) -> Iterator[Callable[..., CassandraCluster]]:
 
 @pytest.fixture
 def publisher(
-    cassandra: CassandraServers, cql: Session, kafka_side: dict[str, object], tmp_path: Path
+    cassandra: CassandraCluster, cql: Session, kafka_side: dict[str, object], tmp_path: Path
 ) -> Iterator[PublisherProcess]:
     """Not started yet; it starts after the data of other tests, whose tables may be dropped."""
     folder = cassandra.nodes[0].cdc_raw
@@ -101,7 +101,7 @@ def skip_present_log(folder: Path, state: Path, cql: Session) -> None:
 
 
 @pytest.fixture
-def sent(kafka: KafkaServer, topic_prefix: str) -> Callable[..., list[Sent]]:
+def sent(kafka: KafkaBroker, topic_prefix: str) -> Callable[..., list[Sent]]:
     """Waits until a table's raw topic satisfies a condition and returns all of it, in the order of each partition."""
 
     def wait(keyspace: str, table: str, enough: Callable[[list[Sent]], bool], seconds: float = 60.0) -> list[Sent]:

@@ -16,7 +16,7 @@ from publisher.loss_rules import Facts, Finding, Severity, apply_rules, unaccept
 from tests.support.publisher.loss_facts import KEYSPACE, SETTINGS, WELL
 
 if TYPE_CHECKING:
-    from local_stack.servers.interfaces import KafkaServer
+    from local_stack.servers.kafka import KafkaBroker
 
 ROOT = Path(__file__).resolve().parents[3]
 SIMPLE = replace(KEYSPACE, replication={"class": "SimpleStrategy", "replication_factor": "3"})
@@ -83,7 +83,7 @@ def test_only_what_is_accepted_by_name_is_no_reason_to_stop() -> None:
 
 
 @pytest.mark.servers
-def test_a_real_node(kafka: KafkaServer, tmp_path: Path) -> None:
+def test_a_real_node(kafka: KafkaBroker, tmp_path: Path) -> None:
     options = CassandraOptions(heap_mib=400, commitlog_segment_mib=1, yaml={"cdc_block_writes": False})
     with CassandraCluster(options=options, folder=tmp_path / "cluster") as cluster:
         [node] = cluster.nodes

@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from local_stack.servers.interfaces import CassandraServers
+    from local_stack.servers.cassandra import CassandraCluster
 
 WRITTEN_AT = 1_600_000_000_000_001
 
 
 @pytest.fixture
-def schema(cassandra: CassandraServers, tmp_path: Path, fresh_keyspace: str) -> Iterator[NodeSchema]:
+def schema(cassandra: CassandraCluster, tmp_path: Path, fresh_keyspace: str) -> Iterator[NodeSchema]:
     settings = CassandraSettings(contact_points=cassandra.contact_points, port=cassandra.port)
     with connect(settings, only=cassandra.contact_points[0]) as client:
         yield NodeSchema(tmp_path / "schema.json", client.rows, (fresh_keyspace, "filler"))
 
 
 def decode_log(
-    cassandra: CassandraServers, cql: Session, schema: NodeSchema, folder: Path
+    cassandra: CassandraCluster, cql: Session, schema: NodeSchema, folder: Path
 ) -> Iterator[DecodedMutation]:
     """Of all mutations in the log whose tables are known, once what is written now is durable."""
     cdc_raw = cassandra.nodes[0].cdc_raw
@@ -51,7 +51,7 @@ def decode_log(
 
 @pytest.mark.servers
 def test_only_published_tables_give_messages(
-    cassandra: CassandraServers, cql: Session, fresh_keyspace: str, schema: NodeSchema, tmp_path: Path
+    cassandra: CassandraCluster, cql: Session, fresh_keyspace: str, schema: NodeSchema, tmp_path: Path
 ) -> None:
     for name, options in (("filler", "WITH cdc = true"), ("plain", ""), ("published", "WITH cdc = true")):
         cql.execute(f"CREATE TABLE {fresh_keyspace}.{name} (id int PRIMARY KEY, v blob) {options}")

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from local_stack.servers.interfaces import CassandraServers, KafkaServer
+    from local_stack.servers.cassandra import CassandraCluster
+    from local_stack.servers.kafka import KafkaBroker
     from tests.support.publisher.publisher_process import PublisherProcess
     from tests.support.publisher.sent import Sent
 
@@ -33,7 +34,7 @@ ROWS = 300
 
 
 def test_numbers_health_and_status(
-    publisher: PublisherProcess, cql: Session, fresh_keyspace: str, sent: SentBy, kafka: KafkaServer
+    publisher: PublisherProcess, cql: Session, fresh_keyspace: str, sent: SentBy, kafka: KafkaBroker
 ) -> None:
     cql.execute(f"CREATE TABLE {fresh_keyspace}.t (p int PRIMARY KEY, v text) WITH cdc = true")
     publisher.start()
@@ -72,7 +73,7 @@ def test_numbers_health_and_status(
 
 
 def test_a_fillers_rows_measure_the_way_through_the_log(
-    publisher: PublisherProcess, cassandra: CassandraServers, cql: Session, tmp_path: Path, kafka: KafkaServer
+    publisher: PublisherProcess, cassandra: CassandraCluster, cql: Session, tmp_path: Path, kafka: KafkaBroker
 ) -> None:
     settings = {name: publisher.settings[name] for name in ("cassandra.contact_points", "cassandra.port")} | {
         "node.cdc_raw_directory": cassandra.nodes[0].cdc_raw,

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from local_stack.servers.interfaces import CassandraServers, KafkaServer
+    from local_stack.servers.cassandra import CassandraCluster
+    from local_stack.servers.kafka import KafkaBroker
     from tests.support.publisher.publisher_process import PublisherProcess
     from tests.support.publisher.sent import Sent
 
@@ -159,7 +160,7 @@ def publish_one(publisher: PublisherProcess, cql: Session, keyspace: str, sent: 
 
 
 def test_it_waits_for_a_kafka_that_answers_nothing(
-    publisher: PublisherProcess, cql: Session, fresh_keyspace: str, kafka: KafkaServer, sent: SentBy
+    publisher: PublisherProcess, cql: Session, fresh_keyspace: str, kafka: KafkaBroker, sent: SentBy
 ) -> None:
     publish_one(publisher, cql, fresh_keyspace, sent)
     kafka.pause()
@@ -203,7 +204,7 @@ def test_killed_with_nothing_in_flight_it_sends_nothing_again(
 
 
 def test_started_while_kafka_is_away_it_waits(
-    publisher: PublisherProcess, cql: Session, fresh_keyspace: str, kafka: KafkaServer, sent: SentBy
+    publisher: PublisherProcess, cql: Session, fresh_keyspace: str, kafka: KafkaBroker, sent: SentBy
 ) -> None:
     publish_one(publisher, cql, fresh_keyspace, sent)
     assert publisher.stop() == 0
@@ -227,7 +228,7 @@ def test_started_while_kafka_is_away_it_waits(
 
 
 def test_finished_segments_are_deleted_once_acknowledged(
-    publisher: PublisherProcess, cassandra: CassandraServers, cql: Session, fresh_keyspace: str, sent: SentBy
+    publisher: PublisherProcess, cassandra: CassandraCluster, cql: Session, fresh_keyspace: str, sent: SentBy
 ) -> None:
     folder = cassandra.nodes[0].cdc_raw
     assert folder is not None
@@ -301,7 +302,7 @@ def _hash(url: str) -> str:
 
 
 def test_a_raw_topic_with_the_producers_time_is_refused(
-    publisher: PublisherProcess, cql: Session, fresh_keyspace: str, kafka: KafkaServer, topic_prefix: str
+    publisher: PublisherProcess, cql: Session, fresh_keyspace: str, kafka: KafkaBroker, topic_prefix: str
 ) -> None:
     cql.execute(f"CREATE TABLE {fresh_keyspace}.made (id int PRIMARY KEY, v text) WITH cdc = true")
     topic = raw_topic(topic_prefix, fresh_keyspace, "made")

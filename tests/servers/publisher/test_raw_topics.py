@@ -24,7 +24,7 @@ from tests.support.publisher.publisher_process import eventually
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.interfaces import KafkaServer
+    from local_stack.servers.kafka import KafkaBroker
 
 
 class FakeTopicAdmin:
@@ -92,7 +92,7 @@ def test_partitions_that_come_later_are_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.servers
-def test_a_recreated_table_keeps_its_topic(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> None:
+def test_a_recreated_table_keeps_its_topic(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> None:
     admin = TopicAdmin(KafkaSettings(bootstrap_servers=kafka.bootstrap_servers))
     raw_topics = raw_topics_of(admin, FakeSender(), tmp_path, topic_prefix)
     recreated = replace(TABLE, id=uuid4())
@@ -111,7 +111,7 @@ def test_a_recreated_table_keeps_its_topic(kafka: KafkaServer, topic_prefix: str
 
 
 @pytest.mark.servers
-def test_a_partition_that_came_just_now_is_sent_to(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> None:
+def test_a_partition_that_came_just_now_is_sent_to(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> None:
     settings = KafkaSettings(bootstrap_servers=kafka.bootstrap_servers, raw_partitions=2)
     sender = Sender(settings)
     admin = TopicAdmin(settings)
@@ -132,7 +132,7 @@ def test_a_partition_that_came_just_now_is_sent_to(kafka: KafkaServer, topic_pre
 
 
 @pytest.mark.servers
-def test_brokers_that_a_new_topic_lacks_are_waited_for(kafka: KafkaServer, topic_prefix: str) -> None:
+def test_brokers_that_a_new_topic_lacks_are_waited_for(kafka: KafkaBroker, topic_prefix: str) -> None:
     admin = TopicAdmin(KafkaSettings(bootstrap_servers=kafka.bootstrap_servers, replication_factor=7))
     with pytest.raises(CdcError, match="too few brokers") as caught:
         admin.ensure_raw_topic(f"{topic_prefix}.raw.shop.orders")

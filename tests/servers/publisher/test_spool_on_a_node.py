@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from local_stack.servers.cassandra import CassandraCluster, CassandraNode
-    from local_stack.servers.interfaces import KafkaServer
+    from local_stack.servers.kafka import KafkaBroker
     from tests.support.publisher.sent import Sent
 
     SentBy = Callable[..., list[Sent]]
@@ -89,7 +89,7 @@ def client(node: CassandraNode) -> Iterator[cql.CqlClient]:
 
 @pytest.mark.parametrize("is_same_filesystem", [True, False], ids=["renamed", "copied"])
 def test_writes_go_on_and_all_comes_out(
-    publisher: PublisherProcess, client: cql.CqlClient, kafka: KafkaServer, sent: SentBy, spool_directory: Path
+    publisher: PublisherProcess, client: cql.CqlClient, kafka: KafkaBroker, sent: SentBy, spool_directory: Path
 ) -> None:
     publisher.settings["publisher.spool_directory"] = spool_directory
     publisher.start()
@@ -129,7 +129,7 @@ def drain(publisher: PublisherProcess, until: float) -> float:
 
 
 def test_started_again_while_kafka_is_away(
-    publisher: PublisherProcess, client: cql.CqlClient, kafka: KafkaServer, sent: SentBy, tmp_path: Path
+    publisher: PublisherProcess, client: cql.CqlClient, kafka: KafkaBroker, sent: SentBy, tmp_path: Path
 ) -> None:
     publisher.start()
     client.execute("INSERT INTO filled.t (p, v) VALUES (-1, 'published')")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from local_stack.servers.interfaces import KafkaServer
+    from local_stack.servers.kafka import KafkaBroker
 
 pytestmark = pytest.mark.servers
 NTH = 7
@@ -29,7 +29,7 @@ POINTS = [
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[KafkaServer]:
+def broker() -> Iterator[KafkaBroker]:
     """A broker of this module's own: it is killed."""
     with kafka_broker() as running:
         yield running
@@ -38,7 +38,7 @@ def broker() -> Iterator[KafkaServer]:
 @pytest.mark.parametrize("point", POINTS, ids=lambda one: one.name.lower())
 @pytest.mark.parametrize("action", ["kill", pytest.param("stop", marks=pytest.mark.exhaustive)])
 def test_a_broker_that_dies_in_a_transaction(
-    broker: KafkaServer, topic_prefix: str, tmp_path: Path, point: FaultPoint, action: str
+    broker: KafkaBroker, topic_prefix: str, tmp_path: Path, point: FaultPoint, action: str
 ) -> None:
     """With its task, and under a task that goes on: its next call finds another broker process."""
     setup = make_setup(broker.bootstrap_servers, topic_prefix, tmp_path)

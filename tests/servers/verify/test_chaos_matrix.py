@@ -15,7 +15,7 @@ from verify.chaos.matrix import Action, Cell, cells, make_setup, reached, run_ce
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from local_stack.servers.interfaces import KafkaServer
+    from local_stack.servers.kafka import KafkaBroker
     from tests.support.materializer.protocol_run import Setup
 
 SEED = 1
@@ -31,7 +31,7 @@ ALL_CELLS = [
 
 
 @pytest.fixture(scope="module")
-def make(kafka: KafkaServer, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Setup]:
+def make(kafka: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Setup]:
     """Makes a raw partition of its own."""
     folder = tmp_path_factory.mktemp("chaos")
     numbers = itertools.count()

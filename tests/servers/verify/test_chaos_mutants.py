@@ -13,14 +13,14 @@ from verify.chaos.mutants import MUTANTS, Mutant
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.interfaces import KafkaServer
+    from local_stack.servers.kafka import KafkaBroker
 
 pytestmark = pytest.mark.servers
 NTH = {FaultPoint.AFTER_CLEANUP: 1}  # else in the midst of a run, and of a batch
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_a_defect_turns_its_cell_red(kafka: KafkaServer, topic_prefix: str, tmp_path: Path, mutant: Mutant) -> None:
+def test_a_defect_turns_its_cell_red(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path, mutant: Mutant) -> None:
     cell = Cell(mutant.point, mutant.action, NTH.get(mutant.point, 7), mutant.scenario)
     setup = make_setup(kafka.bootstrap_servers, topic_prefix, tmp_path)
     assert run_cell(setup, cell, mutant.seed).problem != ""

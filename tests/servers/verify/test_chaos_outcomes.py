@@ -19,7 +19,7 @@ from verify.chaos.matrix import KEYS, MESSAGES, finish, make_setup, produce
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from local_stack.servers.interfaces import KafkaServer
+    from local_stack.servers.kafka import KafkaBroker
     from materializer.exactly_once.position import Position
     from tests.support.materializer.protocol_run import Setup
 
@@ -28,7 +28,7 @@ TMPFS_BYTES = 512 * 1024
 
 
 @pytest.fixture
-def setup(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Setup:
+def setup(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> Setup:
     return make_setup(kafka.bootstrap_servers, topic_prefix, tmp_path)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.interfaces import Node
+    from local_stack.servers.cassandra import CassandraNode
 
 LINK_SECONDS = 0.1
 
@@ -18,7 +18,7 @@ LINK_SECONDS = 0.1
 class LinkedSegments(threading.Thread):
     """Hard links of all segments that a node hands over, so that they outlive their publisher; a context manager."""
 
-    def __init__(self, node: Node, folder: Path) -> None:
+    def __init__(self, node: CassandraNode, folder: Path) -> None:
         super().__init__(daemon=True)
         self.folder = folder
         self._cdc_raw = node.cdc_raw

@@ -19,7 +19,6 @@ from publisher.tail import SegmentTails
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.interfaces import Node
     from local_stack.servers.stack import Stack
 
 SMALL = CassandraOptions(heap_mib=400, commitlog_segment_mib=1, commitlog_sync_period_ms=200, cdc_total_space_mib=64)
@@ -57,7 +56,7 @@ def wait_completed(node: CassandraNode, more: int = 1) -> None:
     wait_until(lambda: len(completed(node)) >= before + more, f"{more} completed segments of {node.name}", seconds)
 
 
-def host_id(node: Node) -> bytes:
+def host_id(node: CassandraNode) -> bytes:
     with connect([node.address], node.port) as client:
         return bytes(client.execute(HOST_ID)[0]["host_id"].bytes)
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from local_stack.servers.interfaces import CassandraServers
+    from local_stack.servers.cassandra import CassandraCluster
 
 from local_stack.process.network import free_ports
 from tests.support.program_process import READY_SECONDS, ProgramProcess
 
 
-def settings_beside(cassandra: CassandraServers, state: Path) -> dict[str, object]:
+def settings_beside(cassandra: CassandraCluster, state: Path) -> dict[str, object]:
     """Of a publisher on the first node, but for Kafka and the registry."""
     return {
         "cassandra.contact_points": cassandra.contact_points[0],

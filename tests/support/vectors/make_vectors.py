@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from local_stack.servers.interfaces import Node
+    from local_stack.servers.cassandra import CassandraNode
 
 SEGMENT_BYTES = 1 << 20
 OPTIONS = CassandraOptions(
@@ -63,7 +63,7 @@ class RawHandler(ProtocolHandler):  # type: ignore[misc]  # the driver ships no 
     message_types_by_opcode: ClassVar = {**ProtocolHandler.message_types_by_opcode, ResultMessage.opcode: _RawResult}
 
 
-def connect(node: Node) -> tuple[Cluster, Session]:
+def connect(node: CassandraNode) -> tuple[Cluster, Session]:
     cluster = Cluster([node.address], port=node.port, schema_metadata_enabled=False, token_metadata_enabled=False)
     session = cluster.connect()
     session.row_factory = dict_factory
@@ -138,7 +138,7 @@ def _selected(column: dict[str, Any]) -> list[str]:
     return [f'"{name}"', f'WRITETIME("{name}") AS "{name} written"', f'TTL("{name}") AS "{name} ttl"']
 
 
-def wait_synced(node: Node, session: Session) -> None:
+def wait_synced(node: CassandraNode, session: Session) -> None:
     """Until all that was written so far is in cdc_raw: three more syncs with CDC writes."""
     for _ in range(3):
         before = {path: path.read_bytes() for path in node.cdc_raw.glob("*_cdc.idx")}
@@ -151,7 +151,7 @@ def wait_synced(node: Node, session: Session) -> None:
     time.sleep(1)
 
 
-def save(node: Node, folder: Path) -> None:
+def save(node: CassandraNode, folder: Path) -> None:
     for path in sorted(node.cdc_raw.iterdir()):
         if path.suffix == ".log":
             (folder / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))

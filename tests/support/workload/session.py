@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from cassandra.query import Statement
 
-    from local_stack.servers.interfaces import Node
+    from local_stack.servers.cassandra import CassandraNode
     from tests.support.workload.statements import Shape, Value
     from tests.support.workload.workload import Unit
 
@@ -36,7 +36,7 @@ BATCH_TYPES = {"batch": BatchType.UNLOGGED, "logged": BatchType.LOGGED, "counter
 class WorkloadSession:
     """A context manager: a driver's session on one node."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: CassandraNode) -> None:
         profile = ExecutionProfile(
             load_balancing_policy=WhiteListRoundRobinPolicy([node.address]),
             request_timeout=REQUEST_SECONDS,

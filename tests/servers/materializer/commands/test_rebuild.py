@@ -25,7 +25,7 @@ from tests.support.materializer.reshard_run import Run, in_child
 from tests.support.materializer.table_job import RAW_PARTITIONS, PatientPlanner, TableJob, job_settings, run_task
 
 if TYPE_CHECKING:
-    from local_stack.servers.interfaces import KafkaServer
+    from local_stack.servers.kafka import KafkaBroker
     from materializer.exactly_once.position import Position
 
 pytestmark = pytest.mark.servers
@@ -41,7 +41,7 @@ KILLS = [
 
 
 @pytest.fixture
-def run(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Run:
+def run(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> Run:
     job = TableJob.start(job_settings(kafka.bootstrap_servers, topic_prefix, tmp_path))
     return Run(
         job.with_settings(chunk_max_messages=25, snapshot_every_versions=3, changelog_retention_seconds=0), seed=7

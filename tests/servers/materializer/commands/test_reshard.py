@@ -22,7 +22,7 @@ from tests.support.materializer.table_job import RAW_PARTITIONS, TableJob, job_s
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.interfaces import KafkaServer
+    from local_stack.servers.kafka import KafkaBroker
     from local_stack.servers.s3 import S3Server
 
 pytestmark = pytest.mark.servers
@@ -45,14 +45,14 @@ KILLS = [
 KILLS_ON_S3 = [(ReshardPoint.IN_REDISTRIBUTION, 2), (ReshardPoint.BEFORE_SWITCH, 1), (ReshardPoint.IN_BACKLOG, 2)]
 
 
-def make_run(kafka: KafkaServer, prefix: str, folder: Path, **settings: object) -> Run:
+def make_run(kafka: KafkaBroker, prefix: str, folder: Path, **settings: object) -> Run:
     bounds = {"chunk_max_messages": 25, "snapshot_every_versions": 3, "changelog_retention_seconds": 0}
     job = TableJob.start(job_settings(kafka.bootstrap_servers, prefix, folder))
     return Run(job.with_settings(**bounds, **settings), seed=7)
 
 
 @pytest.fixture
-def run(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Run:
+def run(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> Run:
     return make_run(kafka, topic_prefix, tmp_path)
 
 
@@ -126,7 +126,7 @@ def test_another_run_repairs_a_kill_at_any_step(run: Run) -> None:
 
 @pytest.mark.exhaustive
 def test_on_an_object_store_the_state_is_as_if_the_partitions_had_always_been_there(
-    kafka: KafkaServer, s3: S3Server, topic_prefix: str, tmp_path: Path
+    kafka: KafkaBroker, s3: S3Server, topic_prefix: str, tmp_path: Path
 ) -> None:
     location = s3.location(topic_prefix)
     run = make_run(kafka, topic_prefix, tmp_path, checkpoint_location=location, purge_margin_seconds=NO_PURGE)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
-    from local_stack.servers.interfaces import KafkaServer
+    from local_stack.servers.kafka import KafkaBroker
 
 SNAPSHOT_AT = 3
 VERSIONS = 5
@@ -160,7 +160,7 @@ def test_a_key_is_read_from_text() -> None:
 
 
 @pytest.mark.servers
-def test_states_are_listed_and_verified(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> None:
+def test_states_are_listed_and_verified(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> None:
     setup = make_setup(kafka.bootstrap_servers, topic_prefix, tmp_path)
     setup.run(until=150)
     settings = {

@@ -26,7 +26,6 @@ from verify.chaos.matrix import MESSAGES, make_setup
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.interfaces import KafkaServer
     from materializer.exactly_once.position import Position
     from tests.support.materializer.protocol_run import Setup
 
@@ -44,12 +43,12 @@ class Clock:
 
 
 @pytest.fixture
-def setup(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Setup:
+def setup(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> Setup:
     return make_setup(kafka.bootstrap_servers, topic_prefix, tmp_path)
 
 
 @pytest.fixture
-def job(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> TableJob:
+def job(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> TableJob:
     return TableJob.start(job_settings(kafka.bootstrap_servers, topic_prefix, tmp_path))
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from local_stack.servers.interfaces import KafkaServer
+    from local_stack.servers.kafka import KafkaBroker
     from materializer.store.changelog import Changelog
     from tests.support.materializer.protocol_run import Setup
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.servers
 
 
 @pytest.fixture
-def setup(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Setup:
+def setup(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> Setup:
     """A raw partition with MESSAGES messages."""
     return make_setup(kafka.bootstrap_servers, topic_prefix, tmp_path)
 

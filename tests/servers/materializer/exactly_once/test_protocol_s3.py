@@ -15,7 +15,7 @@ from verify.chaos.matrix import Action, Cell, make_setup, produce, run_cell
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.interfaces import KafkaServer
+    from local_stack.servers.kafka import KafkaBroker
     from local_stack.servers.s3 import S3Server
     from tests.support.materializer.protocol_run import Setup
 
@@ -33,7 +33,7 @@ CELLS = [
 
 
 @pytest.fixture
-def setup(kafka: KafkaServer, s3: S3Server, topic_prefix: str, tmp_path: Path) -> Setup:
+def setup(kafka: KafkaBroker, s3: S3Server, topic_prefix: str, tmp_path: Path) -> Setup:
     return make_setup(kafka.bootstrap_servers, topic_prefix, tmp_path, location=s3.location(topic_prefix))
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdc_program.settings import Settings
-    from local_stack.servers.interfaces import KafkaServer
+    from local_stack.servers.kafka import KafkaBroker
 
 NEWER = replace(TABLE, regular_columns=(*TABLE.regular_columns, column("z", INT, ColumnKind.REGULAR)))
 
@@ -44,7 +44,7 @@ def test_the_pattern_matches_raw_topics_only() -> None:
 
 
 @pytest.fixture
-def settings(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Settings:
+def settings(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> Settings:
     return job_settings(kafka.bootstrap_servers, topic_prefix, tmp_path)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from local_stack.servers.interfaces import KafkaServer
+    from local_stack.servers.kafka import KafkaBroker
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 
@@ -140,7 +140,7 @@ class Job:
 
 
 @pytest.fixture
-def job(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Iterator[Job]:
+def job(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> Iterator[Job]:
     registry = Registry(tmp_path / "registry.db").start()
     made = Job(kafka.bootstrap_servers, registry.url, topic_prefix, tmp_path)
     yield made

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from local_stack.servers.interfaces import KafkaServer
+    from local_stack.servers.kafka import KafkaBroker
     from materializer.exactly_once.position import Position
     from materializer.job.plan import BatchPlan
     from materializer.job.worker_loop import TaskResult
@@ -36,7 +36,7 @@ PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture
-def job(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> Iterator[TableJob]:
+def job(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> Iterator[TableJob]:
     made = TableJob.start(job_settings(kafka.bootstrap_servers, topic_prefix, tmp_path))
     yield made.with_settings(idle_commit_seconds=3600.0, stalled_publisher_seconds=1e6)
     close_all()

@@ -15,14 +15,14 @@ from materializer.kafka import clients, read_partition, read_raw
 from materializer.records import RawPartition
 
 if TYPE_CHECKING:
-    from local_stack.servers.interfaces import KafkaServer
+    from local_stack.servers.kafka import KafkaBroker
 
 pytestmark = pytest.mark.servers
 PARTITION = 1
 
 
 @pytest.fixture
-def topic(kafka: KafkaServer, request: pytest.FixtureRequest) -> str:
+def topic(kafka: KafkaBroker, request: pytest.FixtureRequest) -> str:
     name = f"{request.node.name}.raw.ks.t"
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})  # its requests end with it
     admin.create_topics([NewTopic(name, 2, 1)])[name].result()
@@ -30,7 +30,7 @@ def topic(kafka: KafkaServer, request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def settings(kafka: KafkaServer) -> KafkaSettings:
+def settings(kafka: KafkaBroker) -> KafkaSettings:
     return KafkaSettings(bootstrap_servers=kafka.bootstrap_servers)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdc_messages.raw import RawMessage
-    from local_stack.servers.interfaces import KafkaServer
+    from local_stack.servers.kafka import KafkaBroker
     from materializer.records import RawRecord
 
 pytestmark = pytest.mark.servers
@@ -32,7 +32,7 @@ JUNK = raw_record(int_bytes(1), "heartbeat", None)._replace(value=b"junk")
 
 
 @pytest.fixture
-def job(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> TableJob:
+def job(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> TableJob:
     return TableJob.start(job_settings(kafka.bootstrap_servers, topic_prefix, tmp_path))
 
 

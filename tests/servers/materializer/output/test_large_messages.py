@@ -21,7 +21,7 @@ from tests.support.materializer.table_job import TableJob, job_settings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from local_stack.servers.interfaces import KafkaServer
+    from local_stack.servers.kafka import KafkaBroker
     from materializer.records import Message, RawRecord
 
 pytestmark = pytest.mark.servers
@@ -30,7 +30,7 @@ _LETTERS = random.Random(1)
 
 
 @pytest.fixture
-def job(kafka: KafkaServer, topic_prefix: str, tmp_path: Path) -> TableJob:
+def job(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> TableJob:
     """Its change topic takes messages up to LIMIT."""
     made = TableJob.start(job_settings(kafka.bootstrap_servers, topic_prefix, tmp_path))
     changes = NewTopic(f"{topic_prefix}.shop.orders", 3, 1, config={"max.message.bytes": str(LIMIT)})
