@@ -251,7 +251,7 @@ def _measure(idle: Idle, seconds: float) -> None:
     took = time.monotonic() - started
     after = idle.cpu()
     if not before.keys() <= after.keys():
-        raise click.ClickException("a process has ended meanwhile")
+        raise click.ClickException("a process ended during the measurement")
     used = sum(after.values()) - sum(before.values())
     ended = idle.batches() - batches
     moved = sum(at != positions[each] for each, at in idle.positions().items())

@@ -52,7 +52,7 @@ EPOCH = 1_763_000_000
 
 class Case(NamedTuple):
     columns: int
-    written: int  # columns that each row has, drawn anew for each
+    written: int  # columns that each row has, drawn for each
     batch: int  # rows of a mutation
 
 

@@ -176,7 +176,7 @@ class ChangeReader:
 
 
 def _is_good(message: Message) -> bool:
-    """Raises KafkaException for what does not mend itself."""
+    """Raises KafkaException for an error that retries do not solve."""
     error = message.error()
     if error is None:
         return True

@@ -87,7 +87,7 @@ STORY = (
     Step("A DELETE of one column.", "DELETE note FROM shop.orders WHERE id = <order>", (("shop.orders", "u"),)),
     Step("A DELETE of the row.", "DELETE FROM shop.orders WHERE id = <order>", (("shop.orders", "d"),)),
     Step(
-        "The same key again: row_sequence goes on, (key, row_sequence) names an event for ever.",
+        "The same key again: row_sequence goes on, (key, row_sequence) identifies an event permanently.",
         "INSERT INTO shop.orders (id, customer, status) VALUES (<order>, 'grace', 'new')",
         (("shop.orders", "c"),),
     ),

@@ -75,7 +75,7 @@ def run_command(command: list[str]) -> None:
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONPATH": ""}
     status = subprocess.run(command, cwd=ROOT, env=environment, stdout=sys.stderr, check=False).returncode
     if status:
-        print_progress(f"This command failed with status {status}; mend what it says above and run make again:")
+        print_progress(f"This command failed with status {status}; fix the problem above and run make again:")
         print_progress("  " + " ".join(command))
         raise SystemExit(status)
 

@@ -109,8 +109,8 @@ def available_memory_mb() -> int | None:
 
 def downloads_and_disk() -> list[tuple[str, str]]:
     from local_stack.install.prefetch import needed_jars  # noqa: PLC0415 - needs Python 3.11
-    from local_stack.java.runtime import installed_jre, pypi_is_forced, system_java  # noqa: PLC0415 - likewise
-    from local_stack.process.paths import local_folder, project_root  # noqa: PLC0415 - likewise
+    from local_stack.java.runtime import installed_jre, pypi_is_forced, system_java  # noqa: PLC0415 - as above
+    from local_stack.process.paths import local_folder, project_root  # noqa: PLC0415 - as above
 
     jars = sum(one.download_mb for one in needed_jars(["5.0"]) if not one.is_complete())
     has_java = installed_jre(JAVA) or (not pypi_is_forced() and system_java(JAVA)[0])

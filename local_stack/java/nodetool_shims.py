@@ -2,7 +2,7 @@
 
 RmiNames: JMX looks its server up by a JNDI name, `rmi://host:port/jmxrmi`, for which PyPI's trimmed JRE lacks the
 module jdk.naming.rmi; this asks the RMI registry itself. ClientTool: the NodeTool of 3.11 asks a DatabaseDescriptor
-that nobody has initialised for its disk failure policy when it runs on Java 11.
+that is not initialised for its disk failure policy when it runs on Java 11.
 """
 
 from __future__ import annotations

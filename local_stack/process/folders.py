@@ -18,7 +18,7 @@ BULKY = ("data", "commitlog", "cdc_raw", "hints", "saved_caches")
 
 
 class ServerFolder:
-    """`path` is `given`, which is nobody's to remove here, or a fresh folder in `.run`."""
+    """`path` is `given`, which `close` leaves alone, or a fresh folder in `.run`."""
 
     def __init__(self, name: str, given: Path | None = None) -> None:
         self._is_own = given is None

@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def kill_session(session: int) -> None:
-    """SIGKILL to every process of a session, until no new one (forked meanwhile) is found."""
+    """SIGKILL to every process of a session, until no new one (forked since) is found."""
     signalled: set[int] = set()
     while fresh := set(session_members(session)) - signalled:
         for pid in fresh:
@@ -45,7 +45,7 @@ def session_members(session: int) -> list[int]:
 
 def _all_pids() -> list[int]:
     if os.path.isdir("/proc/self"):  # noqa: PTH112 - pathlib would double this script's start time
-        return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - likewise
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - as above
     listed = subprocess.run(["/bin/ps", "-A", "-o", "pid="], capture_output=True, text=True, check=True)
     return [int(word) for word in listed.stdout.split()]
 

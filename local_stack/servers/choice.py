@@ -46,7 +46,7 @@ def cassandra_cluster(  # noqa: PLR0913 - settings by keyword, all with defaults
 ) -> CassandraCluster:
     """A cluster, not started yet; see CassandraCluster."""
     if containers_are_chosen():
-        from local_stack.servers.containers import ContainerCassandra  # noqa: PLC0415 - likewise
+        from local_stack.servers.containers import ContainerCassandra  # noqa: PLC0415 - as above
 
         return ContainerCassandra(
             version, nodes=nodes, datacenters=datacenters, options=options, folder=folder, report=report

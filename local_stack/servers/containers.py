@@ -96,7 +96,7 @@ def _start(image: str, command: Sequence[str], folder: Path, environment: Mappin
     """A running container (docker.models.containers.Container)."""
     try:
         from docker.errors import DockerException  # noqa: PLC0415 - an extra of its own: [containers]
-        from testcontainers.core.container import DockerContainer  # noqa: PLC0415 - likewise
+        from testcontainers.core.container import DockerContainer  # noqa: PLC0415 - as above
     except ImportError as error:
         raise CdcError(
             Code.STACK_MISSING,

@@ -132,5 +132,5 @@ class SparkCluster(Managed):
 def _command_line(pid: int) -> list[str]:
     try:
         return psutil.Process(pid).cmdline()
-    except psutil.Error:  # it has ended meanwhile
+    except psutil.Error:  # it has ended
         return []

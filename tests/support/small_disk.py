@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def small_disk(folder: Path, mib: int) -> Iterator[Path]:
-    """Mounted at `folder`, which is made; the test is skipped where nobody may mount."""
+    """Mounted at `folder`, which is made; the test is skipped where this user may not mount."""
     folder.mkdir()
     mount, umount = shutil.which("mount"), shutil.which("umount")
     command = [mount or "mount", "-t", "tmpfs", "-o", f"size={mib}m", "none", str(folder)]

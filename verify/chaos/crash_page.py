@@ -26,7 +26,7 @@ def main() -> int:
 
 
 def with_table(page: str) -> str:
-    """The page with its last section made anew."""
+    """The page with a fresh last section."""
     before, _, _ = page.partition(HEADING)
     return before + HEADING + "\n" + table()
 

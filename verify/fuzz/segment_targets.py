@@ -58,7 +58,7 @@ def _seal(fixed: bytearray, at: int, end: int) -> None:
 
 
 def section() -> Target:
-    """The damaged content of a section, written anew in the form that the first byte chooses: what is behind its last
+    """The damaged content of a section, written again in the form that the first byte chooses: what is behind its last
     whole entry is the end of the file.
     """
     _, mutations = first_mutations()

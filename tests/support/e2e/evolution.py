@@ -45,7 +45,7 @@ class Table:
             self.client.execute_at_all(statement.replace("$t", f"{KEYSPACE}.{self.name}"))
 
     def settle(self, topic: str | None = None, clustering: str = "c") -> list[Change]:
-        """Write a mark to each partition and wait for all of them: the changes that came meanwhile, without marks'."""
+        """Write a mark to each partition and wait for all of them: the changes until then, except the marks'."""
         self._marks += 1
         for p in PARTITIONS:
             self.run(f"INSERT INTO $t (p, {clustering}) VALUES ({p}, {END + self._marks})")

@@ -62,8 +62,8 @@ def host_id(node: CassandraNode) -> bytes:
 
 
 def seconds_to_deletable(node: CassandraNode, replicas: int, folder: Path, most: float) -> float:
-    """From a write's acknowledgement until the segment that holds it is complete and wholly read; `replicas`: nodes of
-    the datacenter.
+    """From a write's acknowledgement until the segment that holds it is complete and read to its end. replicas: nodes
+    of the datacenter.
     """
     folder.mkdir()
     marker = f"a value to be found {time.time_ns()}".encode()
@@ -86,7 +86,7 @@ def seconds_to_deletable(node: CassandraNode, replicas: int, folder: Path, most:
 
 
 def let_fillers_flush(stack: Stack) -> None:
-    """Each by the nodetool of its node as it is now: nobody changes this setting later."""
+    """Each by the nodetool of its node as it is now: this setting is not changed later."""
     for filler, node in zip(stack.fillers, stack.cassandra.cdc_nodes, strict=True):
         assert isinstance(node, CassandraNode)
         filler.settings["filler.nodetool"] = ",".join(node.nodetool_command())

@@ -56,7 +56,7 @@ def forms(version: CassandraVersion) -> list[str]:
 def record(
     cluster: CassandraCluster, workload: Workload, forms: Sequence[str], mutations: int, folder: Path
 ) -> Iterator[Recording]:
-    """Start the cluster's one node for each form anew, let it take so many mutations at least, and move its segments to
+    """For each form, start the cluster's one node again, let it take at least so many mutations, move its segments to
     `folder`/form. The node is stopped whenever a recording is given out; the schema between them changes. In `folder`
     lie the keystore and, after the last form, what the publisher remembers of the schema.
     """

@@ -160,7 +160,7 @@ def _collections(prefix: str) -> dict[str, str]:
 
 
 def _random_tables(seed: int, *, has_vectors: bool) -> Iterator[Table]:
-    """Keys and columns of types that nobody thought of."""
+    """Keys and columns of random types."""
     for number in range(RANDOM_TABLES):
         rng = random.Random(f"{seed} table {number}")
         values = TypeValues(rng, is_plain=False)

@@ -54,7 +54,7 @@ class Workload:
         yield from VIEWS
 
     def evolve(self) -> list[str]:
-        """The next change of the schema: columns dropped and added again, a type extended, a table made anew."""
+        """The next change of the schema: columns dropped and added again, a type extended, a table recreated."""
         statements = next(self._evolution, [])
         self._choose()
         return statements

@@ -39,7 +39,7 @@ import org.apache.cassandra.utils.ByteBufferUtil;
  * made TAB version TAB seed TAB count TAB keyspace TAB tables by commas
  *                            one line each: a mutation of MadeUpdates, "hex", and what is read of it, "updates"
  * update TAB version TAB version to write TAB hex
- *                            one line: the PartitionUpdate and, as "again", its bytes serialized anew
+ *                            one line: the PartitionUpdate and, as "again", its bytes serialized again
  * </pre>
  */
 public final class CommitLogOracle
