@@ -31,15 +31,19 @@ if TYPE_CHECKING:
 
     Report = Callable[[str], None]
 
-MADE = 5000  # mutations that no statement makes, in each messaging version
+MADE = 5000
 MADE_TABLES = ("made", "counters")
 DAMAGED = 100  # copies of a segment of each form
 PARTS = 10  # of every so many mutations the split parts are read and written again
 MESSAGING = {"3.11": (11,), "4.0": (12,), "4.1": (12,), "5.0": (12, 13), "5.0-NONE": (12, 13)}
 
 
-def judge_version(version: str, chosen: Sequence[str], mutations: int, seed: int, report: Report) -> Tally:
-    """So many mutations at least, spread over the forms, each written by a node and read by both readers."""
+def judge_version(
+    version: str, chosen: Sequence[str], mutations: int, seed: int, report: Report, made: int = MADE
+) -> Tally:
+    """At least so many mutations, spread over the forms, each written by a node and read by both readers; then `made`
+    mutations that no statement makes, in each messaging version.
+    """
     with tempfile.TemporaryDirectory(prefix="oracle-") as name:
         folder = Path(name)
         cluster = CassandraCluster(version, options=OPTIONS, report=report)
@@ -49,12 +53,14 @@ def judge_version(version: str, chosen: Sequence[str], mutations: int, seed: int
                 written = f"{len(recording.segments)} segments written, {recording.failed} statements failed"
                 report(f"{time.strftime('%H:%M:%S')} {version} {recording.form}: {written}")
                 recordings.append(recording)
-            return _judge(cluster, folder, recordings, seed, report)
+            return _judge(cluster, folder, recordings, seed, report, made)
         finally:
             cluster.close(keep=sys.exc_info()[0] is not None)
 
 
-def _judge(cluster: CassandraCluster, folder: Path, recordings: list[Recording], seed: int, report: Report) -> Tally:
+def _judge(
+    cluster: CassandraCluster, folder: Path, recordings: list[Recording], seed: int, report: Report, made: int
+) -> Tally:
     tables = load_schema(folder / SCHEMA).tables
     keys = read_keys(folder / KEYSTORE, PASSWORD)
     total = Tally()
@@ -70,9 +76,9 @@ def _judge(cluster: CassandraCluster, folder: Path, recordings: list[Recording],
             report(f"{cluster.version.line} {recording.form}: {summary(of_form)}")
             total.add(of_form)
         for number in MESSAGING[cluster.version.line]:
-            made = judge_made(oracle.made(number, seed, MADE, KEYSPACE, *MADE_TABLES), number, tables)
-            report(f"{cluster.version.line} made in messaging version {number}: {summary(made)}")
-            total.add(made)
+            tally = judge_made(oracle.made(number, seed, made, KEYSPACE, *MADE_TABLES), number, tables)
+            report(f"{cluster.version.line} made in messaging version {number}: {summary(tally)}")
+            total.add(tally)
     return total
 
 

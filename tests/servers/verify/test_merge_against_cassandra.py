@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 
-MERGES = 10_000 * int(os.environ.get("CDC_ORACLE_ROUNDS", "1"))
+MERGES = 4_000 * int(os.environ.get("CDC_ORACLE_ROUNDS", "1"))
 SEED = int(os.environ.get("CDC_ORACLE_SEED", "7"))
 
 
