@@ -51,7 +51,7 @@ class Code(Enum):
     STATE_DAMAGED = (52, 4)
     STATE_FORMAT = (53, 4)
     RAW_PARTITIONS_CHANGED = (54, 4)
-    CLOCK_JUMP = (55, 4)
+    CLOCK_AHEAD = (55, 4)
     SPARK_SETTING = (56, 2)
     SPARK_FAILED = (57, 4)
     RAW_MESSAGE_UNREADABLE = (58, 4)

@@ -84,9 +84,14 @@ class MaterializerSettings(Table):
             ge=0,
         ),
     ] = 3600.0
-    max_clock_jump_hours: Annotated[
-        float, Field(description="A raw partition stops if its time jumps forward by more than this (hours).", gt=0)
-    ] = 24.0
+    max_clock_ahead_hours: Annotated[
+        float,
+        Field(
+            description="A raw partition stops if its time, which the brokers set, is ahead of the worker's clock by "
+            "more than this (hours).",
+            gt=0,
+        ),
+    ] = 1.0
     reorder_seconds: Annotated[
         float,
         Field(

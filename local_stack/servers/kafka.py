@@ -141,8 +141,11 @@ class KafkaBroker(FolderServer):
             )
 
     def launch(self) -> ServerProcess:
-        command = self._jvm(self.heap_mib, "kafka.Kafka", str(self.write_configuration()))
-        return ChildProcess("kafka", command, log=self.log, cwd=self.folder.path)
+        return ChildProcess("kafka", self.command(), log=self.log, cwd=self.folder.path)
+
+    def command(self) -> list[str]:
+        """What runs the broker; its configuration is written."""
+        return self._jvm(self.heap_mib, "kafka.Kafka", str(self.write_configuration()))
 
     def _jvm(self, heap_mib: int, *arguments: str) -> list[str]:
         return [

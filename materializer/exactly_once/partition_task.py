@@ -19,7 +19,8 @@ given that message again.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -41,10 +42,12 @@ if TYPE_CHECKING:
 
 
 class TaskSettings(NamedTuple):
-    """chunk: how much is folded at a time. max_clock_jump_ms: how far one chunk may move the raw partition's time."""
+    """chunk: how much is folded at a time. max_clock_ahead_ms: how far the raw partition's time may be ahead of this
+    host's clock.
+    """
 
     chunk: ChunkSettings
-    max_clock_jump_ms: float
+    max_clock_ahead_ms: float
 
 
 class Report(NamedTuple):
@@ -194,7 +197,7 @@ class PartitionTask:
         before = self._restore(position)
         result = processor.fold(self._state.local, records)
         reach(FaultPoint.AFTER_FOLD if not result.left else FaultPoint.AFTER_PART_FOLD)
-        check_clock(self._raw_partition, before, result.now_ms, self._settings.max_clock_jump_ms)
+        check_clock(self._raw_partition, before, result.now_ms, self._settings.max_clock_ahead_ms)
         offset = records[0].offset + len(records) - result.left
         if result.writes:
             messages = processor.messages(self._raw_partition, result)
@@ -226,18 +229,32 @@ def check_contiguous(raw_partition: RawPartition, chunk: Sequence[RawRecord]) ->
         raise raw_messages_skipped(raw_partition, gap + 1, chunk[gap - first + 1].offset)
 
 
-def check_clock(raw_partition: RawPartition, before: Head | None, now_ms: int, max_jump_ms: float) -> None:
-    """CdcError(CLOCK_JUMP)."""
-    jump = now_ms - before.now_ms if before is not None else 0
-    if jump > max_jump_ms:
+def check_clock(
+    raw_partition: RawPartition,
+    before: Head | None,
+    now_ms: int,
+    max_ahead_ms: float,
+    clock: Callable[[], float] = time.time,
+) -> None:
+    """CdcError(CLOCK_AHEAD) if the time has advanced to more than `max_ahead_ms` after `clock`, this host's (s).
+
+    The time may advance by any amount up to this host's clock: no message came for so long.
+    """
+    wall_ms = clock() * 1000
+    ahead_ms = now_ms - wall_ms
+    if ahead_ms > max_ahead_ms and (before is None or now_ms > before.now_ms):
         raise CdcError(
-            Code.CLOCK_JUMP,
-            f"The time of {raw_partition} would jump forward by {jump / 3_600_000:.1f} h: it is taken from the raw "
-            "messages' timestamps, which the brokers set.",
-            "If a broker's clock was wrong, correct it: continuing would expire rows early. "
-            "If the raw partition really had no messages for so long, start once with a larger "
-            "materializer.max_clock_jump_hours.",
+            Code.CLOCK_AHEAD,
+            f"The time of {raw_partition} would be {_utc(now_ms)}, {ahead_ms / 3_600_000:.1f} h ahead of this host's "
+            f"clock, {_utc(wall_ms)}. It comes from the raw messages' timestamps, which the brokers set.",
+            "Correct the clock that is wrong. The raw partition continues when this host's clock reaches that time; "
+            "continuing earlier would expire rows early. To accept it now, set a larger "
+            "materializer.max_clock_ahead_hours.",
         )
+
+
+def _utc(time_ms: float) -> str:
+    return f"{datetime.fromtimestamp(time_ms // 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def check_placement(raw_partition: RawPartition, records: Iterable[RawRecord], count: int) -> None:

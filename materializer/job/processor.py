@@ -83,7 +83,6 @@ def table_processor(plan: BatchPlan, raw_topic: str) -> TableProcessor:
 def fold_settings(settings: MaterializerSettings) -> FoldSettings:
     """The fold's settings. It stores the time often enough for everything that is compared with the time."""
     stalled_ms = int(settings.stalled_publisher_seconds * 1000)
-    longest_ms = min(stalled_ms, int(settings.max_clock_jump_hours * 3_600_000)) // 2
     return FoldSettings(
         reorder_ms=int(settings.reorder_seconds * 1000),
         purge_margin_seconds=settings.purge_margin_seconds,
@@ -92,7 +91,7 @@ def fold_settings(settings: MaterializerSettings) -> FoldSettings:
         max_dead_letters=settings.max_dead_letters,
         max_changes=settings.chunk_max_changes,
         max_bytes=_ROWS_TO_MESSAGES * settings.chunk_max_bytes,
-        keep_time_ms=min(DEFAULT_FOLD_SETTINGS.keep_time_ms, longest_ms),
+        keep_time_ms=min(DEFAULT_FOLD_SETTINGS.keep_time_ms, stalled_ms // 2),
     )
 
 

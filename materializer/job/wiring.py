@@ -47,7 +47,7 @@ def open_resources(plan: BatchPlan, raw_partition: RawPartition) -> Resources:
 
 
 def task_settings(settings: MaterializerSettings) -> TaskSettings:
-    return TaskSettings(chunk_settings(settings), settings.max_clock_jump_hours * 3_600_000)
+    return TaskSettings(chunk_settings(settings), settings.max_clock_ahead_hours * 3_600_000)
 
 
 def chunk_settings(settings: MaterializerSettings) -> ChunkSettings:

@@ -197,7 +197,5 @@ _poll_loops: dict[tuple[KafkaSettings, str], PollLoop] = {}
 
 
 def max_heartbeat_wait(settings: MaterializerSettings) -> float:
-    """How many seconds heartbeats may wait without looking like a stalled publisher or a clock jump."""
-    return min(
-        settings.idle_commit_seconds, settings.stalled_publisher_seconds / 4, settings.max_clock_jump_hours * 3600 / 4
-    )
+    """How many seconds heartbeats may wait without looking like a stalled publisher."""
+    return min(settings.idle_commit_seconds, settings.stalled_publisher_seconds / 4)

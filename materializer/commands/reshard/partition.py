@@ -64,7 +64,7 @@ class ReshardedPartition:
         changes = 0
         while found:
             result = processor.fold(self._state.local, [each.record for each in found])
-            check_clock(self._raw_partition, self._state.head, result.now_ms, self._settings.max_clock_jump_ms)
+            check_clock(self._raw_partition, self._state.head, result.now_ms, self._settings.max_clock_ahead_ms)
             if result.writes:
                 messages = self._messages(result, found, processor)
                 self.position = self._committer.commit_chunk(self.position, self.position.offset, result, messages)

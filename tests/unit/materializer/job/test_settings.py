@@ -22,4 +22,3 @@ def test_the_rules_are_the_settings_in_the_folds_units() -> None:
 def test_the_time_is_stored_before_anything_takes_the_stored_one_for_too_old() -> None:
     assert fold_settings(MaterializerSettings()).keep_time_ms == 600_000
     assert fold_settings(MaterializerSettings(stalled_publisher_seconds=60)).keep_time_ms == 30_000
-    assert fold_settings(MaterializerSettings(max_clock_jump_hours=0.1)).keep_time_ms == 180_000
