@@ -21,6 +21,7 @@ from materializer.rows.settings import DEFAULT_FOLD_SETTINGS, FoldSettings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from materializer.fold.clock import RunClock
     from materializer.fold.result import ChunkResult
     from materializer.fold.table import TableFold
     from materializer.fold.table_runs import TableRun
@@ -55,10 +56,10 @@ def fold_chunk(
 class WholeChunk(ChunkFold):
     """All records, or BudgetSpentError. The updates are folded in write order, and those of a mutation together."""
 
-    def _fold_updates(self, table: TableFold, run: TableRun) -> None:
+    def _fold_updates(self, table: TableFold, run: TableRun, clock: RunClock) -> None:
         table.load_expiring()
         arrived = read_row_updates(run.arrivals, self._catalog, self._incomplete.dead_letter)
-        updates = release_in_write_order(self._overlay, self._catalog, self._clock, arrived, self.budget)
+        updates = release_in_write_order(self._overlay, self._catalog, clock, arrived, self.budget)
         self._incomplete.resolve(update for _, update in updates)
         table.prefetch(update for _, update in updates)
         for (second, *_), mutation in groupby(updates, key=_mutation):

@@ -15,7 +15,7 @@ from materializer.rows.keys import REORDER, REORDER_TIMER, reorder_prefix, split
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from materializer.fold.clock import Clock
+    from materializer.fold.clock import RunClock
     from materializer.rows.budget import Budget
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import Overlay
@@ -26,11 +26,11 @@ _SIGN = 1 << 63  # makes the order of unsigned numbers that of signed ones
 
 
 def release_in_write_order(
-    overlay: Overlay, catalog: TableCatalog, clock: Clock, arrived: list[RowUpdate], budget: Budget
+    overlay: Overlay, catalog: TableCatalog, clock: RunClock, arrived: list[RowUpdate], budget: Budget
 ) -> list[tuple[int, RowUpdate]]:
     """The updates to fold now, in write order, each with its second; the rest of `arrived` goes into the buffer.
 
-    An update that arrived by the chunk's clock is released, with all updates of its Cassandra partition that belong
+    An update that arrived by the clock is released, with all updates of its Cassandra partition that belong
     before it. Its second is that of its arrival or, if that is earlier, the arrival of an update that belongs after it.
     So the result does not depend on how the messages are batched.
     """
@@ -116,7 +116,7 @@ class ReorderBuffer:
             yield from read_row_updates([Arrival(record, decode_record(record), arrival_ms)], self._catalog)
 
 
-def _with_seconds(released: Iterable[RowUpdate], clock: Clock) -> list[tuple[int, RowUpdate]]:
+def _with_seconds(released: Iterable[RowUpdate], clock: RunClock) -> list[tuple[int, RowUpdate]]:
     earliest: defaultdict[bytes, int] = defaultdict(lambda: clock.clock_ms)
     timed = []
     for update in reversed(list(released)):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder
 from cassandra_storage.merge import RowMerger
 from cdc_messages.changes import RowChange, Source
-from materializer.fold.clock import Clock
+from materializer.fold.clock import RunClock
 from materializer.fold.net_changes import net_changes
 from materializer.fold.partition import Event, PartitionFold, TableTools
 from materializer.fold.purge import PartitionPurge
@@ -39,10 +39,12 @@ _NO_HOST = bytes(16)
 
 
 class ChunkContext(NamedTuple):
-    """What the tables of a chunk share; they add their changes to `changes` and their writes to the overlay."""
+    """What the tables of a chunk share, and the time of one of them. They add their changes to `changes` and their
+    writes to the overlay.
+    """
 
     overlay: Overlay
-    clock: Clock
+    clock: RunClock
     budget: Budget
     changes: list[RowChange]
 
