@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import chain, groupby, islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder
 from cassandra_storage.merge import RowMerger
 from cdc_messages.changes import RowChange, Source
 from materializer.fold.clock import RunClock
@@ -14,7 +13,7 @@ from materializer.fold.partition import Event, PartitionFold, TableTools
 from materializer.fold.purge import PartitionPurge
 from materializer.fold.schema_change import SchemaChange
 from materializer.rows.budget import Budget, BudgetSpentError
-from materializer.rows.catalog import SchemaId
+from materializer.rows.catalog import SchemaId, row_columns
 from materializer.rows.continuation import SchemaContinuation, delete_continuation
 from materializer.rows.expiry import NowInSeconds
 from materializer.rows.keys import FACTS_SECTION, ROWS_SECTION, STATIC_SECTION, partition_prefix, split_data_key
@@ -28,7 +27,6 @@ from materializer.rows.timers import Timers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cassandra_storage.schema import ColumnMetadata, TableMetadata
     from materializer.fold.publishers import PublisherWatermarks
     from materializer.records import RowUpdate
     from materializer.rows.catalog import TableCatalog
@@ -59,17 +57,18 @@ class TableFold:
         self._overlay, self._clock, self._budget, self._changes = chunk
         overlay = chunk.overlay
         digest, self._table = catalog.newest_of(table_id)
+        keys = catalog.key_encoders(table_id, digest)
         self._timers = Timers(overlay)
         self._tools = TableTools(
             overlay=overlay,
             changes=chunk.changes,
             budget=chunk.budget,
             codec=RowCodec(overlay, catalog, table_id),
-            merger=RowMerger(_columns_by_name(self._table), is_counter=self._table.is_counter),
+            merger=RowMerger(row_columns(self._table), is_counter=self._table.is_counter),
             imager=RowImager(self._table),
             schema=SchemaId(table_id, digest),
-            clustering_key=clustering_encoder(self._table.clustering),
-            bound_key=bound_encoder(self._table.clustering),
+            clustering_key=keys.clustering,
+            bound_key=keys.bound,
             has_clustering=bool(self._table.clustering),
             timers=self._timers,
             floor=SequenceFloor(overlay),
@@ -229,9 +228,3 @@ class TableFold:
             state = PartitionState(self._overlay, self._tools.codec, self._timers, partition_key)
             self._partitions[partition_key] = state
         return state
-
-
-def _columns_by_name(table: TableMetadata) -> dict[str, ColumnMetadata]:
-    """All columns that a stored row may have, including dropped ones."""
-    dropped = (dropped.column for dropped in table.dropped_columns.values())
-    return {column.name: column for column in chain(dropped, table.static_columns, table.regular_columns)}
