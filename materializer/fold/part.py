@@ -59,7 +59,7 @@ class Part(ChunkFold):
 
     def _catch_up(self, table: TableFold, clock: RunClock) -> None:
         """Fold what is due before the record, in the order of time; in each second, what expires before the writes."""
-        buffer = ReorderBuffer(self._overlay, self._catalog)
+        buffer = self._buffer()
         first_ms = 0
         while True:
             arrival = next(buffer.arrived_between(first_ms, clock.clock_ms), None)
@@ -98,7 +98,10 @@ class Part(ChunkFold):
                 self._incomplete.resolve([update])
                 table.apply_record(update, second)
             else:
-                ReorderBuffer(self._overlay, self._catalog).add(update)
+                self._buffer().add(update)
+
+    def _buffer(self) -> ReorderBuffer:
+        return ReorderBuffer(self._overlay, self._catalog, self._incomplete.dead_letter)
 
     def _finish_records(self) -> None:
         """The record is folded. What follows has a budget of its own."""

@@ -11,6 +11,7 @@ from cassandra_storage.deletion import LIVE, LivenessInfo
 from cassandra_storage.marshal import TupleType, UserType
 from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn
+from cdc_program.errors import CdcError, Code
 from tests.support.materializer.altered_table import BASE_MS, BASE_US
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.raw_builder import TABLE, TEXT, TableWriter, catalog_of, int_bytes, raw_record
@@ -130,6 +131,15 @@ def test_publishers_that_record_the_drop_differently() -> None:
         run.chunk(written(LATER + 10 + place))
         assert_writable(run, writer)
     assert run.visible(KEY) == {(int_bytes(1),): {"a": b"A", "b": b"B"}}
+
+
+def test_a_schema_that_lacks_a_column_of_a_row_stops_the_raw_partition() -> None:
+    """It is not the newest one, whatever the tables topic says: nothing is lost or stored unreadably."""
+    run = run_of(replaced := TableWriter(replace(BEFORE.table, regular_columns=(A,), altered_at=9)))
+    with pytest.raises(CdcError, match="lacks columns of a raw message: u") as raised:
+        run.chunk(written(LATER))
+    assert raised.value.code is Code.SCHEMA_UNKNOWN
+    assert run.chunk(sent(replaced, row(1, a=Cell(BASE_US, b"A")))).changes
 
 
 def assert_writable(run: FoldRun, writer: TableWriter) -> None:
