@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from materializer.records import RowUpdate
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.continuation import Continuation
+    from materializer.rows.expired_write import ExpiredWrite
     from materializer.rows.settings import FoldSettings
 
 _NO_HOST = bytes(16)
@@ -103,8 +104,9 @@ class TableFold:
         self._expire_until(partition_key, second)
         state = self._state(partition_key, second)
         changes, start = self._changes, len(self._changes)
+        expired: list[ExpiredWrite] = []
         for update in mutation:
-            self._merge(update, Event(partition_key, update.source, NowInSeconds(second, second)))
+            expired += self._merge(update, Event(partition_key, update.source, NowInSeconds(second, second)))
         if len(mutation) > 1 and len(changes) > start + 1:
             changes[start:], sequences = net_changes(changes[start:])
             state.put_row_sequences(
@@ -113,30 +115,39 @@ class TableFold:
                     for clustering, sequence in sequences.items()
                 }
             )
+        self._expire_writes(partition_key, expired, second)
         self._budget.applied += len(mutation)
 
     def apply_record(self, update: RowUpdate, second: int) -> None:
         """Merge the update of the chunk's only record: if it is cut, its continuation completes the record."""
         self._budget.check()
-        self._merge(
-            update, Event(update.partition_key, update.source, NowInSeconds(second, second), completes_record=True)
-        )
+        event = Event(update.partition_key, update.source, NowInSeconds(second, second), completes_record=True)
+        self._expire_writes(update.partition_key, self._merge(update, event), second)
 
     def prepare_partition(self, partition_key: bytes, second: int) -> None:
         """Let a Cassandra partition follow a changed schema before anything is merged into it at a second."""
         self._state(partition_key, second)
 
-    def _merge(self, update: RowUpdate, event: Event) -> None:
+    def _merge(self, update: RowUpdate, event: Event) -> Sequence[ExpiredWrite]:
+        """The result: what `_expire_writes` must end with the mutation."""
         fold = self._partition_fold(event)
         if update.row is not None:
-            fold.merge_row(update.row)
-        elif update.static is not None:
+            expired = fold.merge_row(update.row)
+            return () if expired is None else (expired,)
+        if update.static is not None:
             fold.merge_static(update.static)
         elif update.range is not None:
             first, last = self._tools.bound_key(update.range.start), self._tools.bound_key(update.range.end)
             fold.delete_range(DeletedRange(first, last, update.range.deletion))
         else:
             fold.delete_partition(update.deletion)
+        return ()
+
+    def _expire_writes(self, partition_key: bytes, writes: Sequence[ExpiredWrite], now: int) -> None:
+        """Emit the expiry of what a mutation's rows show although it has expired, second by second."""
+        for second in sorted({second for write in writes for second in write.parts.seconds}):
+            event = Event(partition_key, _expiry_source(second), NowInSeconds(now, now))
+            self._partition_fold(event).expire_writes(writes, second)
 
     def resume(self, continuation: Continuation) -> None:
         """Finish what an earlier chunk has begun."""
@@ -214,8 +225,8 @@ class TableFold:
             self._expire_keys(partition_key, second, data_keys)
 
     def _expire_keys(self, partition_key: bytes, second: int, data_keys: Sequence[bytes]) -> None:
-        source = Source(second * 1_000_000, _NO_HOST, "", 0, "expiry")
-        self._partition_fold(Event(partition_key, source, NowInSeconds(second - 1, second))).expire_rows(data_keys)
+        event = Event(partition_key, _expiry_source(second), NowInSeconds(second - 1, second))
+        self._partition_fold(event).expire_rows(data_keys)
 
     def _partition_fold(self, event: Event) -> PartitionFold:
         return PartitionFold(self._tools, self._state(event.partition_key, event.now.before), event)
@@ -228,3 +239,7 @@ class TableFold:
             state = PartitionState(self._overlay, self._tools.codec, self._timers, partition_key)
             self._partitions[partition_key] = state
         return state
+
+
+def _expiry_source(second: int) -> Source:
+    return Source(second * 1_000_000, _NO_HOST, "", 0, "expiry")
