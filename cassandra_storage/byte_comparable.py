@@ -105,7 +105,7 @@ def bound_keys(columns: Sequence[ColumnMetadata], start: ClusteringBound, end: C
 
 def path_encoder(type_: CqlType) -> Callable[[bytes], bytes]:
     """The function that makes keys of the cell paths of a multi-cell column of this type: in the order and with the
-    identity of ColumnMetadata.cellPathComparator.
+    identity of ColumnMetadata.cellPathComparator. FormatError if the type is of another kind.
     """
     match type_:
         case MapType(keys, _, _):
@@ -115,7 +115,7 @@ def path_encoder(type_: CqlType) -> Callable[[bytes], bytes]:
         case ListType():
             return NATIVE_ENCODERS["timeuuid"]
         case UserType():
-            return NATIVE_ENCODERS["smallint"]
+            return _field_encoder(len(type_.field_names))
     raise FormatError("only a collection or a user type has cell paths")
 
 
@@ -125,7 +125,10 @@ def path_key(type_: CqlType, path: bytes) -> bytes:
 
 
 def value_encoder(type_: CqlType) -> ByteEncoder:  # noqa: PLR0911  one for each kind of type
-    """AbstractType.asComparableBytes: the type's values in its comparator's order; b"" for an empty value."""
+    """AbstractType.asComparableBytes: the type's values in its comparator's order; b"" for an empty value.
+
+    The encoder raises FormatError for what is no value of the type, and for any value of a type without a known order.
+    """
     match type_:
         case NativeType(name) if name in NATIVE_ENCODERS:
             return NATIVE_ENCODERS[name]
@@ -141,7 +144,27 @@ def value_encoder(type_: CqlType) -> ByteEncoder:  # noqa: PLR0911  one for each
             return _vector_encoder(type_)
         case CustomType(class_name) if class_name == LEXICAL_UUID_TYPE:
             return lexical_uuid
-    raise FormatError(f"no order is known for {type_}")
+    return _unordered(type_)
+
+
+def _unordered(type_: CqlType) -> ByteEncoder:
+    def encode(_: bytes) -> bytes:
+        raise FormatError(f"no order is known for {type_}")
+
+    return encode
+
+
+def _field_encoder(count: int) -> ByteEncoder:
+    """The place of a field in a user type of `count` fields, two bytes."""
+    encode_place = NATIVE_ENCODERS["smallint"]
+
+    def encode(path: bytes) -> bytes:
+        place = encode_place(path)
+        if int.from_bytes(path, "big") >= count or not path:
+            raise FormatError(f"a field {path.hex() or 'without a place'} of a user type of {count}")
+        return place
+
+    return encode
 
 
 def _component(type_: CqlType, *, is_reversed: bool = False) -> Callable[[bytes | None], bytes]:

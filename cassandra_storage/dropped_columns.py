@@ -2,7 +2,8 @@
 
 A user type may be dropped after its columns, so that TableMetadata.Builder.recordColumnDrop writes it out as a tuple
 (AbstractType.expandUserTypes; see SchemaKeyspace and DroppedColumn), which is always frozen. A non-frozen user type was
-written cell by cell.
+written cell by cell, and such a column can never be added again, because only another multi-cell type would do
+(AbstractType.isSerializationCompatibleWith).
 """
 
 from __future__ import annotations
@@ -24,12 +25,27 @@ _ALL_DROPPED = 2**63 - 1  # µs: none of the cells is there any more: such a col
 
 
 def without_dropped(row: Row, table: TableMetadata) -> Row:
-    """The row without the cells that the table's drops have ended (SerializationHelper.isDropped)."""
-    dropped = {name: table.dropped_columns[name].dropped_time for name in row.columns if name in table.dropped_columns}
+    """The row as the table can hold it: without the cells that the table's drops have ended
+    (SerializationHelper.isDropped), and without the cells of a non-frozen user type that the table has as a tuple.
+    """
+    dropped = {name: table.dropped_columns[name] for name in row.columns if name in table.dropped_columns}
     if not dropped:
         return row
-    left = {name: _since(data, dropped[name]) if name in dropped else data for name, data in row.columns.items()}
-    return row._replace(columns={name: data for name, data in left.items() if data is not None})
+    columns = {name: each.column for name, each in dropped.items()}
+    columns |= {each.name: each for each in table.static_columns + table.regular_columns if each.name in dropped}
+    left = dict(row.columns)
+    for name, column in columns.items():
+        data = row.columns[name]
+        kept = _since(data, dropped[name].dropped_time) if _fits(data, column) else None
+        if kept is None:
+            del left[name]
+        else:
+            left[name] = kept
+    return row._replace(columns=left)
+
+
+def _fits(data: ColumnData, column: ColumnMetadata) -> bool:
+    return isinstance(data, ComplexColumnData) is column.is_complex
 
 
 def _since(data: ColumnData, dropped_time: int) -> ColumnData | None:

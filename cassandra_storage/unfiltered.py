@@ -251,12 +251,13 @@ def split_marker(buf: bytes, pos: int, clustering_lengths: tuple[int, ...]) -> t
 
 
 def write_row(row: Row, header: SerializationHeader, *, is_static: bool = False) -> bytes:
-    """UnfilteredSerializer.serialize of a row, byte for byte; the header has every column of the row (else KeyError).
+    """UnfilteredSerializer.serialize of a row, byte for byte. FormatError if the header lacks a column of the row or
+    has it with another kind of type (multi-cell or not).
 
     Of local deletion times the header's messaging version must be able to hold them (13 holds all).
     """
     columns = header.static_columns if is_static else header.regular_columns
-    present = sorted(columns.index[name] for name in row.columns)
+    present = _present(row, columns)
     flags, extended = _flags_of(row, columns, is_static=is_static)
     parts = [bytes((flags, extended)) if flags & _EXTENSION else bytes((flags,))]
     if not is_static:
@@ -281,6 +282,18 @@ def write_row(row: Row, header: SerializationHeader, *, is_static: bool = False)
         parts.append(write_unsigned_vint(len(data.cells)))
         parts.extend(write_cell(cell, header, row.liveness, layout) for cell in data.cells)
     return b"".join(parts)
+
+
+def _present(row: Row, columns: Columns) -> list[int]:
+    """The places of the row's columns in the header's, in order."""
+    present = []
+    for name, data in row.columns.items():
+        index = columns.index.get(name)
+        if index is None or columns.layouts[index].is_complex is not isinstance(data, ComplexColumnData):
+            raise FormatError(f"column {name!r} has no place in the header, or one of another kind of type")
+        present.append(index)
+    present.sort()
+    return present
 
 
 def _flags_of(row: Row, columns: Columns, *, is_static: bool) -> tuple[int, int]:

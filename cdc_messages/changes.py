@@ -13,12 +13,13 @@ ColumnImage: TypeAlias = bytes | tuple[tuple[bytes, bytes], ...]
 RowImage: TypeAlias = Mapping[str, ColumnImage]
 
 Op: TypeAlias = Literal["c", "u", "d"]
-Cause: TypeAlias = Literal["write", "expiry", "schema"]
+Cause: TypeAlias = Literal["write", "expired_write", "expiry", "schema"]
 
 
 class Source(NamedTuple):
     """The origin of a change: its largest write timestamp (µs) and its place in a node's commit log.
 
+    `cause`: "expired_write" is a write that arrived after something in it had expired; the "expiry" follows at once.
     `incomplete`: a mutation of the row's Cassandra partition is missing, so the row may differ from `SELECT`'s.
     """
 

@@ -129,11 +129,18 @@ def decode(data: bytes) -> RawMessage:
         record: Any = schemaless_reader(stream, _PARSED, None)
         del record["format_version"]
         message = RawMessage(**record)
+        _check_ids(message)
     except Exception as error:  # fastavro raises EOFError, IndexError, ValueError and others
         raise MessageError(f"damaged raw message: {type(error).__name__}") from error
     if stream.tell() != len(data):
         raise MessageError("damaged raw message: bytes after its end")
     return message
+
+
+def _check_ids(message: RawMessage) -> None:
+    """ValueError for an id of another size, which Avro's bytes may have."""
+    if {len(message.table_id), len(message.schema_digest), len(message.host_id)} != {16}:
+        raise ValueError("an id that has not 16 bytes")
 
 
 def _check_version(data: bytes) -> None:

@@ -30,6 +30,8 @@ def change_text(change: Change, *, timing: bool = True) -> Text:
     facts = f"  (row_sequence {source['row_sequence']}"
     if source["cause"] == "expiry":
         facts += ", expired"
+    elif source["cause"] == "expired_write":
+        facts += ", written with a TTL that has passed"
     elif timing and latency(change) < LATE_SECONDS:
         facts += f", {latency(change):.2f} s after the write"
     text = Text.assemble((f"{change.value['op']} {word} ", style), (change.name, "bold"), " ", _record(change.key))

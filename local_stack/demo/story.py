@@ -97,7 +97,7 @@ STORY = (
 def steps(order: int = 7, name: str = "ada", ttl: int = TTL) -> list[Step]:
     """The story of an order and a customer that never were there before: a deletion would outlive the late writes.
 
-    `ttl` in s is longer than a change takes: what has expired before it came was never there.
+    `ttl` in s is longer than a change takes, so that the row is there for a while before it expires.
     """
     an_hour_ago = int((time.time() - HOUR) * 1_000_000)
     told: list[Step] = []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from materializer.fold.chunk_fold import ChunkFold
 from materializer.fold.part import Part
-from materializer.fold.reorder import release_in_write_order
+from materializer.fold.reorder import ReorderBuffer, release_in_write_order
 from materializer.fold.row_updates import read_row_updates
 from materializer.rows.budget import BudgetSpentError
 from materializer.rows.keys import CONTINUATION
@@ -21,6 +21,7 @@ from materializer.rows.settings import DEFAULT_FOLD_SETTINGS, FoldSettings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from materializer.fold.clock import RunClock
     from materializer.fold.result import ChunkResult
     from materializer.fold.table import TableFold
     from materializer.fold.table_runs import TableRun
@@ -38,8 +39,8 @@ def fold_chunk(
     """Fold at least one record of one raw partition, in the order of their offsets.
 
     It folds all records or, if they exceed the budget, as many as `left` says; maybe only a part of the first one.
-    CdcError with SCHEMA_UNKNOWN, TOO_MANY_DEAD_LETTERS, RAW_MESSAGE_UNREADABLE, STATE_DAMAGED, STATE_FORMAT or
-    NOT_SUPPORTED: then nothing of the chunk may be used.
+    CdcError with SCHEMA_UNKNOWN, TOO_MANY_DEAD_LETTERS, STATE_DAMAGED, STATE_FORMAT or NOT_SUPPORTED: then nothing of
+    the chunk may be used.
     """
     count = 0 if reader.get(CONTINUATION) is not None else len(records)
     while count:
@@ -55,10 +56,11 @@ def fold_chunk(
 class WholeChunk(ChunkFold):
     """All records, or BudgetSpentError. The updates are folded in write order, and those of a mutation together."""
 
-    def _fold_updates(self, table: TableFold, run: TableRun) -> None:
+    def _fold_updates(self, table: TableFold, run: TableRun, clock: RunClock) -> None:
         table.load_expiring()
         arrived = read_row_updates(run.arrivals, self._catalog, self._incomplete.dead_letter)
-        updates = release_in_write_order(self._overlay, self._catalog, self._clock, arrived, self.budget)
+        buffer = ReorderBuffer(self._overlay, self._catalog, self._incomplete.dead_letter)
+        updates = release_in_write_order(buffer, clock, arrived, self.budget)
         self._incomplete.resolve(update for _, update in updates)
         table.prefetch(update for _, update in updates)
         for (second, *_), mutation in groupby(updates, key=_mutation):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cdc_messages.changes import RowChange
+    from materializer.fold.clock import RunClock
     from materializer.fold.table_runs import TableRun
     from materializer.records import RawRecord
     from materializer.rows.catalog import TableCatalog
@@ -66,17 +67,18 @@ class ChunkFold(ABC):
         )
 
     @abstractmethod
-    def _fold_updates(self, table: TableFold, run: TableRun) -> None:
-        """Fold what leaves the reorder buffer, what expires and what the messages of one table write."""
+    def _fold_updates(self, table: TableFold, run: TableRun, clock: RunClock) -> None:
+        """Fold what leaves the reorder buffer, what expires and what the messages of one table write, in its time."""
 
     def _fold_tables(self) -> None:
         runs = split_by_table(shown_table_id(self._overlay), self._arrivals, self._catalog)
-        for run in runs:
+        clocks = self._clock.split(run.arrivals[0].arrival_ms for run in runs[1:])
+        for run, clock in zip(runs, clocks, strict=False):
             if run.is_recreated:
                 clear_reorder_buffer(self._overlay, self.budget)
                 self._incomplete.resolve_all()
-            table = self._open_table(run.table_id, self._catalog)
-            self._fold_updates(table, run)
+            table = self._open_table(run.table_id, self._catalog, clock)
+            self._fold_updates(table, run, clock)
             if run is runs[-1]:
                 self._finish_records()
                 self._purge_waits_until = table.close(self._watermarks, self._settings)
@@ -84,8 +86,8 @@ class ChunkFold(ABC):
         if not runs:  # no message of a table has ever been read
             self._finish_records()
 
-    def _open_table(self, table_id: bytes, catalog: TableCatalog) -> TableFold:
-        chunk = ChunkContext(self._overlay, self._clock, self.budget, self._changes)
+    def _open_table(self, table_id: bytes, catalog: TableCatalog, clock: RunClock) -> TableFold:
+        chunk = ChunkContext(self._overlay, clock, self.budget, self._changes)
         self._table = TableFold(chunk, catalog, table_id)
         return self._table
 

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from materializer.rows.keys import CLOCK, NOW
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from materializer.records import RawRecord
     from materializer.rows.overlay import Overlay
+
+
+class RunClock(NamedTuple):
+    """The time of one table's messages in a chunk, in ms: from `start_ms`, which is done, up to `clock_ms`."""
+
+    start_ms: int
+    clock_ms: int
+
+    @property
+    def second(self) -> int:
+        """clock_ms in whole seconds."""
+        return self.clock_ms // 1000
+
+    @property
+    def start_second(self) -> int:
+        return self.start_ms // 1000
 
 
 class Clock:
@@ -22,10 +38,11 @@ class Clock:
     either, even if `reorder_ms` is changed. start_ms: the clock before the chunk.
     """
 
-    __slots__ = ("_now_before", "_overlay", "arrival_times_ms", "clock_ms", "now_ms", "start_ms")
+    __slots__ = ("_now_before", "_overlay", "_reorder_ms", "arrival_times_ms", "clock_ms", "now_ms", "start_ms")
 
     def __init__(self, overlay: Overlay, records: Sequence[RawRecord], reorder_ms: int) -> None:
         self._overlay = overlay
+        self._reorder_ms = reorder_ms
         self._now_before = _read(overlay, NOW, 0)
         stamps = (record.timestamp_ms for record in records)
         self.arrival_times_ms = list(accumulate(stamps, max, initial=self._now_before))[1:]
@@ -38,9 +55,17 @@ class Clock:
         """clock_ms in whole seconds."""
         return self.clock_ms // 1000
 
-    @property
-    def start_second(self) -> int:
-        return self.start_ms // 1000
+    def split(self, first_arrivals_ms: Iterable[int]) -> list[RunClock]:
+        """The chunk's time, divided among the tables whose messages it holds.
+
+        A table's time ends when the first message of the table that replaced it arrives: `first_arrivals_ms`, rising,
+        of all tables but the first.
+        """
+        clocks, start_ms = [], self.start_ms
+        for arrival_ms in first_arrivals_ms:
+            clocks.append(RunClock(start_ms, max(start_ms, arrival_ms - self._reorder_ms)))
+            start_ms = clocks[-1].clock_ms
+        return [*clocks, RunClock(start_ms, self.clock_ms)]
 
     def has_advanced_by(self, ms: int) -> bool:
         """Is `now` at least this much later than the stored one, or is none stored?"""

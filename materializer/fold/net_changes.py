@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdc_messages.changes import RowChange, change_op
+from cdc_messages.changes import Cause, RowChange, change_op
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,6 +32,17 @@ def net_changes(changes: Sequence[RowChange]) -> tuple[list[RowChange], Mapping[
         if first.before == last.after:
             sequences[clustering] -= 1
         else:
-            op = change_op(first.before, last.after)
-            net.append(last._replace(op=op, before=first.before, row_sequence=first.row_sequence))
+            net.append(
+                last._replace(
+                    op=change_op(first.before, last.after),
+                    before=first.before,
+                    row_sequence=first.row_sequence,
+                    source=last.source._replace(cause=_cause([first, *more])),
+                )
+            )
     return net, sequences
+
+
+def _cause(changes: Sequence[RowChange]) -> Cause:
+    causes = {change.source.cause for change in changes}
+    return "expired_write" if "expired_write" in causes else "write"

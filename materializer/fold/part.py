@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from materializer.fold.chunk_fold import ChunkFold
+from materializer.fold.clock import RunClock
 from materializer.fold.reorder import ReorderBuffer
 from materializer.fold.row_updates import read_row_updates
 from materializer.rows.budget import BudgetSpentError
@@ -47,18 +48,19 @@ class Part(ChunkFold):
     def _resume(self, continuation: Continuation) -> None:
         """Resume under the schema under which the change began, even if there is a newer one."""
         schema = continuation.schema
-        self._open_table(schema.table_id, self._catalog.as_of(schema)).resume(continuation)
+        clock = RunClock(self._clock.start_ms, self._clock.clock_ms)
+        self._open_table(schema.table_id, self._catalog.as_of(schema), clock).resume(continuation)
         if isinstance(continuation, FanOutContinuation) and continuation.completes_record:
             self._finish_records()
 
-    def _fold_updates(self, table: TableFold, run: TableRun) -> None:
-        self._catch_up(table)
-        self._fold_record(table, run)
+    def _fold_updates(self, table: TableFold, run: TableRun, clock: RunClock) -> None:
+        self._catch_up(table, clock)
+        self._fold_record(table, run, clock)
 
-    def _catch_up(self, table: TableFold) -> None:
+    def _catch_up(self, table: TableFold, clock: RunClock) -> None:
         """Fold what is due before the record, in the order of time; in each second, what expires before the writes."""
-        buffer = ReorderBuffer(self._overlay, self._catalog)
-        first_ms, clock = 0, self._clock
+        buffer = self._buffer()
+        first_ms = 0
         while True:
             arrival = next(buffer.arrived_between(first_ms, clock.clock_ms), None)
             expiry = table.next_expiry_second(self._reached_ms // 1000)
@@ -87,8 +89,7 @@ class Part(ChunkFold):
                 self._incomplete.resolve([update])
                 table.apply_mutation([update], second)
 
-    def _fold_record(self, table: TableFold, run: TableRun) -> None:
-        clock = self._clock
+    def _fold_record(self, table: TableFold, run: TableRun, clock: RunClock) -> None:
         for update in read_row_updates(run.arrivals, self._catalog, self._incomplete.dead_letter):
             if update.arrival_ms <= clock.clock_ms:
                 second = max(update.arrival_ms, clock.start_ms) // 1000
@@ -97,7 +98,10 @@ class Part(ChunkFold):
                 self._incomplete.resolve([update])
                 table.apply_record(update, second)
             else:
-                ReorderBuffer(self._overlay, self._catalog).add(update)
+                self._buffer().add(update)
+
+    def _buffer(self) -> ReorderBuffer:
+        return ReorderBuffer(self._overlay, self._catalog, self._incomplete.dead_letter)
 
     def _finish_records(self) -> None:
         """The record is folded. What follows has a budget of its own."""

@@ -12,6 +12,7 @@ from cdc_messages.changes import RowChange, Source, change_op
 from materializer.rows.budget import Budget, BudgetSpentError, row_size
 from materializer.rows.catalog import SchemaId
 from materializer.rows.continuation import FanOut, FanOutContinuation, store_continuation
+from materializer.rows.expired_write import ExpiredWrite, expired_parts
 from materializer.rows.expiry import NowInSeconds
 from materializer.rows.keys import RANGES_SECTION, ROWS_END, ROWS_SECTION
 from materializer.rows.overlay import Overlay, StoredRow
@@ -79,7 +80,10 @@ class PartitionFold:
         self._visible = self._visible_before
         self._first = len(tools.changes)
 
-    def merge_row(self, update: Row) -> None:
+    def merge_row(self, update: Row) -> ExpiredWrite | None:
+        """Merge a row. Its result, if the row now shows what has expired before it arrived: pass it to `expire_writes`
+        at the end of the mutation.
+        """
         clustering_key = self._tools.clustering_key(update.clustering)
         key = self._state.prefix + ROWS_SECTION + clustering_key
         value = self._tools.overlay.get_row(key)
@@ -87,14 +91,40 @@ class PartitionFold:
         stored = None if value is None else self._tools.codec.decode(value, is_static=False)
         rows = (update,) if stored is None else (stored.row, update)
         active = self._active_deletion(clustering_key)
-        self._replace_row(key, stored, self._tools.merger.merge(rows, active), active)
+        merged = self._tools.merger.merge(rows, active)
+        expired = expired_parts(update, None if stored is None else stored.row, self._now.after)
+        shown = merged if expired is None else expired.shown(merged, self._now.after)
+        if expired is None or shown == merged:
+            self._replace_row(key, stored, merged, active)
+            self._finish()
+            return None
+        self._mark_as_expired()
+        self._replace_row(key, stored, shown, active)
+        self._finish()
+        return ExpiredWrite(key, expired)
+
+    def expire_writes(self, writes: Iterable[ExpiredWrite], until: int) -> None:
+        """Emit the expiry, by the second `until`, of what the rows of a mutation show although it has expired."""
+        for key, parts in writes:
+            value = self._tools.overlay.get_row(key)
+            if value is not None:
+                self._spend(value)
+                stored = self._tools.codec.decode(value, is_static=False)
+                self._replace_row(key, stored, parts.hidden(stored.row, self._now.after, until), None)
         self._finish()
 
     def merge_static(self, update: Row) -> None:
-        """Merge the static row. A visible change of it changes every row."""
+        """Merge the static row. A visible change of it changes every row.
+
+        What has expired before it arrived is not shown: showing it and ending it might change every row twice.
+        """
         self._spend(None)
         rows = (update,) if self._state.static is None else (self._state.static, update)
-        self._put_static(self._tools.merger.merge(rows, self._state.facts.deletion))
+        merged = self._tools.merger.merge(rows, self._state.facts.deletion)
+        expired = expired_parts(update, self._state.static, self._now.after)
+        if expired is not None and expired.shown(merged, self._now.after) != merged:
+            self._mark_as_expired()
+        self._put_static(merged)
         if self._statics_before != self._statics_after:
             self._fan_out(FanOut("static"), ROWS_SECTION)
         self._finish()
@@ -140,6 +170,9 @@ class PartitionFold:
         self._visible_before = continuation.visible_before
         self._fan_out(continuation.fan_out, continuation.at)
         self._finish()
+
+    def _mark_as_expired(self) -> None:
+        self._event = self._event._replace(source=self._event.source._replace(cause="expired_write"))
 
     def _active_deletion(self, clustering_key: bytes) -> DeletionTime:
         """The deletion of the partition, or of a range, that covers a row."""

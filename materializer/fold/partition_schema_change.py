@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cassandra_storage.deletion import NO_LIVENESS, NO_TIMESTAMP, DeletionTime, RowDeletion
 from cassandra_storage.dropped_columns import without_dropped
+from cassandra_storage.errors import FormatError
 from cassandra_storage.rows import Row
 from cdc_messages.changes import RowChange, Source
 from materializer.fold.schema_version import change_steps
@@ -52,15 +53,17 @@ class PartitionSchemaChange:
         # Of one table both codecs read the same rows, and rows are written under the new schema.
         codec = new.codec if old.id.table_id == new.id.table_id else old.codec
         self._state = PartitionState(tools.overlay, codec, tools.timers, continuation.partition_key)
-        self._statics = self._static_columns(old)
+        static = self._state.static
+        self._statics = {} if static is None else old.imager.columns(static, self._second)
 
     def alter_rows(self) -> None:
         """Show the same rows under another schema of the same table."""
-        statics = self._static_columns(self._new)
+        kept = None if self._state.static is None else without_dropped(self._state.static, self._new.table)
+        statics = {} if kept is None else self._new.imager.columns(kept, self._second)
         for key, value in self._entries(ROWS_SECTION):
             self._alter_row(key, self._old.codec.decode(value, is_static=False), statics)
         if self._old.table.clustering:
-            self._alter_facts(statics)
+            self._alter_facts(kept, statics)
 
     def delete_rows(self) -> None:
         """Delete all rows: the table was dropped and created again.
@@ -77,7 +80,7 @@ class PartitionSchemaChange:
                 self._tools.overlay.put(key, None)
             elif section[:1] == ROWS_SECTION:
                 stored = self._old.codec.decode(value, is_static=False)
-                stays = is_same_topic and self._tools.clustering_key(stored.row.clustering) == section[1:]
+                stays = is_same_topic and self._new_key(stored.row.clustering) == section[1:]
                 self._delete_row(key, stored, stays=stays)
         self._delete_facts(stays=is_same_topic)
 
@@ -92,17 +95,18 @@ class PartitionSchemaChange:
             yield key, value
 
     def _alter_row(self, key: bytes, stored: StoredRow, statics: Mapping[str, ColumnImage]) -> None:
+        row = without_dropped(stored.row, self._new.table)
         before = self._old.image(stored.row, self._second, self._statics)
-        after = self._new.image(stored.row, self._second, statics)
+        after = self._new.image(row, self._second, statics)
         if after is not None:
             self._continuation = self._continuation._replace(visible=self._continuation.visible + 1)
         sequence = self._emit(stored.row.clustering, before, after, stored.row_sequence)
-        row = without_dropped(stored.row, self._new.table)
         if row.is_empty:
             row = row._replace(deletion=RowDeletion(self._gone))
         self._state.put_row(key, stored, StoredRow(row, sequence), self._now)
 
-    def _alter_facts(self, statics: Mapping[str, ColumnImage]) -> None:
+    def _alter_facts(self, kept: Row | None, statics: Mapping[str, ColumnImage]) -> None:
+        """Store the static row that is left, and emit the change of the row that stands for the partition."""
         facts, visible = self._state.facts, self._continuation.visible
         alone = None if visible else statics or None
         start = facts.static_sequence or self._tools.floor.value
@@ -111,7 +115,7 @@ class PartitionSchemaChange:
         if sequence != start:
             facts = facts._replace(static_sequence=sequence)
         if self._state.static is not None:
-            self._state.put_static(without_dropped(self._state.static, self._new.table), self._now)
+            self._state.put_static(kept, self._now)
             if self._state.static is None and facts.deletion.is_live:
                 facts = facts._replace(deletion=self._gone)
         self._state.put_facts(facts)
@@ -122,9 +126,17 @@ class PartitionSchemaChange:
         if stays:  # with a tombstone that deletes nothing and is purged as usual
             row = Row(stored.row.clustering, {}, NO_LIVENESS, RowDeletion(self._gone))
             self._state.put_row(key, stored, StoredRow(row, sequence), self._now)
+            self._tools.overlay.put_row(key, StoredRow(row, sequence))  # even an equal row: the new table encodes it
         else:
             self._tools.floor.raise_to(sequence)
             self._state.put_row(key, stored, None, self._now)
+
+    def _new_key(self, clustering: Clustering) -> bytes | None:
+        """The row's place in the new table; None if that table's types cannot have its key."""
+        try:
+            return self._tools.clustering_key(clustering)
+        except FormatError:
+            return None
 
     def _delete_facts(self, *, stays: bool) -> None:
         sequence = self._emit(None, self._alone(), None, self._state.facts.static_sequence)
@@ -138,9 +150,6 @@ class PartitionSchemaChange:
     def _alone(self) -> RowImage | None:
         """The row that stood for the partition, if it had only static columns."""
         return None if self._state.facts.visible_rows else self._statics or None
-
-    def _static_columns(self, version: SchemaVersion) -> Mapping[str, ColumnImage]:
-        return {} if self._state.static is None else version.imager.columns(self._state.static, self._second)
 
     def _emit(self, clustering: Clustering | None, before: RowImage | None, after: RowImage | None, count: int) -> int:
         """The row_sequence after the changes from one image to the other."""

@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from materializer.fold.row_updates import decode_record, read_row_updates
-from materializer.records import Arrival, Order, RawRecord, RowUpdate
+from materializer.records import Arrival, Order, RawRecord, RowUpdate, UnreadableError
 from materializer.rows.budget import BudgetSpentError
 from materializer.rows.format_version import FORMAT_VERSION, check_version
 from materializer.rows.keys import REORDER, REORDER_TIMER, reorder_prefix, split_timer_key, timer_key
@@ -15,7 +15,8 @@ from materializer.rows.keys import REORDER, REORDER_TIMER, reorder_prefix, split
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from materializer.fold.clock import Clock
+    from materializer.fold.clock import RunClock
+    from materializer.fold.row_updates import OnUnreadable
     from materializer.rows.budget import Budget
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import Overlay
@@ -26,11 +27,11 @@ _SIGN = 1 << 63  # makes the order of unsigned numbers that of signed ones
 
 
 def release_in_write_order(
-    overlay: Overlay, catalog: TableCatalog, clock: Clock, arrived: list[RowUpdate], budget: Budget
+    buffer: ReorderBuffer, clock: RunClock, arrived: list[RowUpdate], budget: Budget
 ) -> list[tuple[int, RowUpdate]]:
     """The updates to fold now, in write order, each with its second; the rest of `arrived` goes into the buffer.
 
-    An update that arrived by the chunk's clock is released, with all updates of its Cassandra partition that belong
+    An update that arrived by the clock is released, with all updates of its Cassandra partition that belong
     before it. Its second is that of its arrival or, if that is earlier, the arrival of an update that belongs after it.
     So the result does not depend on how the messages are batched.
     """
@@ -38,7 +39,6 @@ def release_in_write_order(
     for update in arrived:
         if update.arrival_ms <= clock.clock_ms:
             limits[update.partition_key] = max(update.order, limits.get(update.partition_key, update.order))
-    buffer = ReorderBuffer(overlay, catalog)
     buffer.raise_limits(limits, clock.clock_ms, budget)
     released = []
     for update in arrived:
@@ -70,9 +70,10 @@ def clear_reorder_buffer(overlay: Overlay, budget: Budget) -> None:
 class ReorderBuffer:
     """The buffered writes of one raw partition, in its state."""
 
-    def __init__(self, overlay: Overlay, catalog: TableCatalog) -> None:
+    def __init__(self, overlay: Overlay, catalog: TableCatalog, on_unreadable: OnUnreadable) -> None:
         self._overlay = overlay
         self._catalog = catalog
+        self._on_unreadable = on_unreadable
         self._released: dict[bytes, bytes] = {}  # where the next scan of a Cassandra partition starts
         self.is_empty = next(overlay.scan(REORDER_TIMER, timer_key(REORDER_TIMER, _SIGN, b"")), None) is None
 
@@ -103,7 +104,10 @@ class ReorderBuffer:
             self._overlay.put(timer_key(REORDER_TIMER, update.arrival_ms, key[1:]), b"")
 
     def release(self, partition_key: bytes, limit: Order) -> Iterator[RowUpdate]:
-        """The buffered writes of a Cassandra partition up to an order, each deleted from the buffer as it comes."""
+        """The buffered writes of a Cassandra partition up to an order, each deleted from the buffer as it comes.
+
+        One that the schema since its arrival has made unreadable is dead-lettered, with the offset -1.
+        """
         first = reorder_prefix(partition_key)
         start, end = self._released.get(partition_key, first), first + _pack(limit) + b"\x00"
         for key, value in self._overlay.scan(start, end) if start < end else ():
@@ -113,10 +117,15 @@ class ReorderBuffer:
             self._overlay.put(key, None)
             self._overlay.put(timer_key(REORDER_TIMER, arrival_ms, key[1:]), None)
             record = RawRecord(partition_key, value[_VALUE.size :], -1, arrival_ms)
-            yield from read_row_updates([Arrival(record, decode_record(record), arrival_ms)], self._catalog)
+            try:
+                arrival = Arrival(record, decode_record(record), arrival_ms)
+            except UnreadableError as error:
+                self._on_unreadable(record, error)
+            else:
+                yield from read_row_updates([arrival], self._catalog, self._on_unreadable)
 
 
-def _with_seconds(released: Iterable[RowUpdate], clock: Clock) -> list[tuple[int, RowUpdate]]:
+def _with_seconds(released: Iterable[RowUpdate], clock: RunClock) -> list[tuple[int, RowUpdate]]:
     earliest: defaultdict[bytes, int] = defaultdict(lambda: clock.clock_ms)
     timed = []
     for update in reversed(list(released)):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from cassandra_storage.dropped_columns import without_dropped
 from cassandra_storage.errors import FormatError
@@ -12,25 +13,20 @@ from cdc_messages.changes import Source
 from cdc_messages.errors import MessageError, NextVersionError
 from cdc_messages.raw import RawMessage, decode
 from cdc_program.errors import CdcError, Code
+from materializer.fold.update_check import check_update
 from materializer.records import Arrival, RawRecord, RowUpdate, UnreadableError
+from materializer.rows.catalog import row_columns
+
+OnUnreadable: TypeAlias = Callable[[RawRecord, UnreadableError], None]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from cassandra_storage.partition import PartitionUpdate
     from cassandra_storage.rows import Row
     from cassandra_storage.schema import TableMetadata
     from materializer.fold.gaps import IncompletePartitions
-    from materializer.rows.catalog import KeyEncoders, TableCatalog
-
-
-def raise_unreadable(record: RawRecord, error: UnreadableError) -> None:
-    """CdcError(RAW_MESSAGE_UNREADABLE): the message was readable when it arrived."""
-    raise CdcError(
-        Code.RAW_MESSAGE_UNREADABLE,
-        f"The raw message at offset {record.offset} can't be read: {error.reason}.",
-        "See who else writes to the raw topic; a publisher's messages are readable by a materializer of its version.",
-    ) from error
+    from materializer.rows.catalog import TableCatalog
 
 
 def decode_records(
@@ -69,9 +65,7 @@ def decode_record(record: RawRecord) -> RawMessage:
 
 
 def read_row_updates(
-    arrivals: Iterable[Arrival],
-    catalog: TableCatalog,
-    on_unreadable: Callable[[RawRecord, UnreadableError], None] = raise_unreadable,
+    arrivals: Iterable[Arrival], catalog: TableCatalog, on_unreadable: OnUnreadable
 ) -> list[RowUpdate]:
     """The updates in the messages, in their order; heartbeats have none."""
     updates = []
@@ -93,26 +87,26 @@ def read_update(message: RawMessage, record: RawRecord, catalog: TableCatalog) -
     table = catalog.schema(message.table_id, message.schema_digest)
     try:
         update, _ = read_partition_update(message.update, 0, message.messaging_version, {message.table_id: table})
-        _check_clusterings(update, catalog.key_encoders(message.table_id, message.schema_digest))
     except FormatError as error:
         raise UnreadableError(str(error)) from error
     if update.partition_key != record.key:
         raise UnreadableError("its update is of another partition than its key")
-    newest, table = catalog.newest_of(message.table_id)
-    return update if newest == message.schema_digest else _without_dropped(update, table)
+    digest, newest = catalog.newest_of(message.table_id)
+    if digest != message.schema_digest:
+        update = _under_newest(update, newest)
+    try:
+        check_update(update, catalog.key_encoders(message.table_id, digest), is_counter=newest.is_counter)
+    except FormatError as error:
+        raise UnreadableError(str(error)) from error
+    return update
 
 
-def _check_clusterings(update: PartitionUpdate, encoders: KeyEncoders) -> None:
-    """FormatError for a clustering that cannot be ordered."""
-    for row in update.rows:
-        encoders.clustering(row.clustering)
-    for tombstone in update.range_tombstones:
-        encoders.bound(tombstone.start)
-        encoders.bound(tombstone.end)
+def _under_newest(update: PartitionUpdate, newest: TableMetadata) -> PartitionUpdate:
+    """The update as a node with the newest schema writes it: an older node still writes dropped columns.
 
-
-def _without_dropped(update: PartitionUpdate, newest: TableMetadata) -> PartitionUpdate:
-    """The update as a node with the newest schema writes it: an older node still writes dropped columns."""
+    CdcError(SCHEMA_UNKNOWN) if the newest schema has never had one of its columns.
+    """
+    _check_columns(update, newest)
     if not newest.dropped_columns:
         return update
     static = None if update.static_row is None else without_dropped(update.static_row, newest)
@@ -121,6 +115,20 @@ def _without_dropped(update: PartitionUpdate, newest: TableMetadata) -> Partitio
         static_row=None if static is None or static.is_empty else static,
         rows=tuple(row for row in rows if not row.is_empty),
     )
+
+
+def _check_columns(update: PartitionUpdate, newest: TableMetadata) -> None:
+    written = {name for row in update.rows for name in row.columns}
+    if update.static_row is not None:
+        written |= update.static_row.columns.keys()
+    unknown = written - row_columns(newest).keys()
+    if unknown:
+        raise CdcError(
+            Code.SCHEMA_UNKNOWN,
+            f"The newest schema of {newest.qualified_name} in the tables topic lacks columns of a raw message: "
+            f"{', '.join(sorted(unknown))}.",
+            "Start the publisher that wrote this raw message again: it sends the schemas it knows.",
+        )
 
 
 def _update(message: RawMessage, update: PartitionUpdate, arrival_ms: int, raw: bytes) -> RowUpdate | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.compact_tables import hidden_columns
 from cassandra_storage.schema import TableMetadata
-from materializer.rows.catalog import SchemaId
+from materializer.rows.catalog import SchemaId, row_columns
 from materializer.rows.row_codec import RowCodec
 from materializer.rows.row_image import RowImager
 
@@ -55,13 +55,19 @@ def change_steps(
 
 
 def shows_rows_differently(old: SchemaVersion, new: SchemaVersion) -> bool:
-    """Whether a row that was published under the old schema may look different under the new one."""
+    """Whether a row that was published under the old schema may look different under the new one, or may hold a dropped
+    column's cells that the new one cannot: of a user type that it knows as a tuple.
+    """
+    old_columns = row_columns(old.table)
     if old.id.table_id != new.id.table_id or (old.topic is not None and old.topic != new.topic):
         return True
     if old.imager.names - new.imager.names:
         return True
     if new.imager.names & {column.name for column in hidden_columns(old.table)}:
         return True  # DROP COMPACT STORAGE
+    columns = row_columns(new.table)
+    if any(name in columns and columns[name].is_complex != each.is_complex for name, each in old_columns.items()):
+        return True
     dropped, dropped_before = new.table.dropped_columns, old.table.dropped_columns
     return any(
         name in dropped and (name not in old.imager.names or dropped[name] != dropped_before.get(name))

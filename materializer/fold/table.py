@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import chain, groupby, islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder
 from cassandra_storage.merge import RowMerger
 from cdc_messages.changes import RowChange, Source
-from materializer.fold.clock import Clock
+from materializer.fold.clock import RunClock
 from materializer.fold.net_changes import net_changes
 from materializer.fold.partition import Event, PartitionFold, TableTools
 from materializer.fold.purge import PartitionPurge
 from materializer.fold.schema_change import SchemaChange
 from materializer.rows.budget import Budget, BudgetSpentError
-from materializer.rows.catalog import SchemaId
+from materializer.rows.catalog import SchemaId, row_columns
 from materializer.rows.continuation import SchemaContinuation, delete_continuation
 from materializer.rows.expiry import NowInSeconds
 from materializer.rows.keys import FACTS_SECTION, ROWS_SECTION, STATIC_SECTION, partition_prefix, split_data_key
@@ -28,21 +27,23 @@ from materializer.rows.timers import Timers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cassandra_storage.schema import ColumnMetadata, TableMetadata
     from materializer.fold.publishers import PublisherWatermarks
     from materializer.records import RowUpdate
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.continuation import Continuation
+    from materializer.rows.expired_write import ExpiredWrite
     from materializer.rows.settings import FoldSettings
 
 _NO_HOST = bytes(16)
 
 
 class ChunkContext(NamedTuple):
-    """What the tables of a chunk share; they add their changes to `changes` and their writes to the overlay."""
+    """What the tables of a chunk share, and the time of one of them. They add their changes to `changes` and their
+    writes to the overlay.
+    """
 
     overlay: Overlay
-    clock: Clock
+    clock: RunClock
     budget: Budget
     changes: list[RowChange]
 
@@ -57,17 +58,18 @@ class TableFold:
         self._overlay, self._clock, self._budget, self._changes = chunk
         overlay = chunk.overlay
         digest, self._table = catalog.newest_of(table_id)
+        keys = catalog.key_encoders(table_id, digest)
         self._timers = Timers(overlay)
         self._tools = TableTools(
             overlay=overlay,
             changes=chunk.changes,
             budget=chunk.budget,
             codec=RowCodec(overlay, catalog, table_id),
-            merger=RowMerger(_columns_by_name(self._table), is_counter=self._table.is_counter),
+            merger=RowMerger(row_columns(self._table), is_counter=self._table.is_counter),
             imager=RowImager(self._table),
             schema=SchemaId(table_id, digest),
-            clustering_key=clustering_encoder(self._table.clustering),
-            bound_key=bound_encoder(self._table.clustering),
+            clustering_key=keys.clustering,
+            bound_key=keys.bound,
             has_clustering=bool(self._table.clustering),
             timers=self._timers,
             floor=SequenceFloor(overlay),
@@ -102,8 +104,9 @@ class TableFold:
         self._expire_until(partition_key, second)
         state = self._state(partition_key, second)
         changes, start = self._changes, len(self._changes)
+        expired: list[ExpiredWrite] = []
         for update in mutation:
-            self._merge(update, Event(partition_key, update.source, NowInSeconds(second, second)))
+            expired += self._merge(update, Event(partition_key, update.source, NowInSeconds(second, second)))
         if len(mutation) > 1 and len(changes) > start + 1:
             changes[start:], sequences = net_changes(changes[start:])
             state.put_row_sequences(
@@ -112,30 +115,39 @@ class TableFold:
                     for clustering, sequence in sequences.items()
                 }
             )
+        self._expire_writes(partition_key, expired, second)
         self._budget.applied += len(mutation)
 
     def apply_record(self, update: RowUpdate, second: int) -> None:
         """Merge the update of the chunk's only record: if it is cut, its continuation completes the record."""
         self._budget.check()
-        self._merge(
-            update, Event(update.partition_key, update.source, NowInSeconds(second, second), completes_record=True)
-        )
+        event = Event(update.partition_key, update.source, NowInSeconds(second, second), completes_record=True)
+        self._expire_writes(update.partition_key, self._merge(update, event), second)
 
     def prepare_partition(self, partition_key: bytes, second: int) -> None:
         """Let a Cassandra partition follow a changed schema before anything is merged into it at a second."""
         self._state(partition_key, second)
 
-    def _merge(self, update: RowUpdate, event: Event) -> None:
+    def _merge(self, update: RowUpdate, event: Event) -> Sequence[ExpiredWrite]:
+        """The result: what `_expire_writes` must end with the mutation."""
         fold = self._partition_fold(event)
         if update.row is not None:
-            fold.merge_row(update.row)
-        elif update.static is not None:
+            expired = fold.merge_row(update.row)
+            return () if expired is None else (expired,)
+        if update.static is not None:
             fold.merge_static(update.static)
         elif update.range is not None:
             first, last = self._tools.bound_key(update.range.start), self._tools.bound_key(update.range.end)
             fold.delete_range(DeletedRange(first, last, update.range.deletion))
         else:
             fold.delete_partition(update.deletion)
+        return ()
+
+    def _expire_writes(self, partition_key: bytes, writes: Sequence[ExpiredWrite], now: int) -> None:
+        """Emit the expiry of what a mutation's rows show although it has expired, second by second."""
+        for second in sorted({second for write in writes for second in write.parts.seconds}):
+            event = Event(partition_key, _expiry_source(second), NowInSeconds(now, now))
+            self._partition_fold(event).expire_writes(writes, second)
 
     def resume(self, continuation: Continuation) -> None:
         """Finish what an earlier chunk has begun."""
@@ -213,8 +225,8 @@ class TableFold:
             self._expire_keys(partition_key, second, data_keys)
 
     def _expire_keys(self, partition_key: bytes, second: int, data_keys: Sequence[bytes]) -> None:
-        source = Source(second * 1_000_000, _NO_HOST, "", 0, "expiry")
-        self._partition_fold(Event(partition_key, source, NowInSeconds(second - 1, second))).expire_rows(data_keys)
+        event = Event(partition_key, _expiry_source(second), NowInSeconds(second - 1, second))
+        self._partition_fold(event).expire_rows(data_keys)
 
     def _partition_fold(self, event: Event) -> PartitionFold:
         return PartitionFold(self._tools, self._state(event.partition_key, event.now.before), event)
@@ -229,7 +241,5 @@ class TableFold:
         return state
 
 
-def _columns_by_name(table: TableMetadata) -> dict[str, ColumnMetadata]:
-    """All columns that a stored row may have, including dropped ones."""
-    dropped = (dropped.column for dropped in table.dropped_columns.values())
-    return {column.name: column for column in chain(dropped, table.static_columns, table.regular_columns)}
+def _expiry_source(second: int) -> Source:
+    return Source(second * 1_000_000, _NO_HOST, "", 0, "expiry")

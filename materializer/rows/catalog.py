@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder
+from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder, path_encoder
 from cassandra_storage.clustering import Clustering, ClusteringBound
-from cassandra_storage.schema import TableMetadata
+from cassandra_storage.schema import ColumnMetadata, TableMetadata
 from cdc_program.errors import CdcError, Code
 
 
@@ -20,10 +20,20 @@ class SchemaId(NamedTuple):
 
 
 class KeyEncoders(NamedTuple):
-    """cassandra_storage.byte_comparable's of one table; FormatError for a value that its column's type cannot have."""
+    """cassandra_storage.byte_comparable's of one table; FormatError for a value that its column's type cannot have.
+
+    paths: of the multi-cell columns that a row may hold, by name.
+    """
 
     clustering: Callable[[Clustering], bytes]
     bound: Callable[[ClusteringBound], bytes]
+    paths: Mapping[str, Callable[[bytes], bytes]]
+
+
+def row_columns(table: TableMetadata) -> dict[str, ColumnMetadata]:
+    """All columns that a row or static row may hold, by name, including dropped ones."""
+    columns = {name: dropped.column for name, dropped in table.dropped_columns.items()}
+    return columns | {column.name: column for column in table.static_columns + table.regular_columns}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +61,15 @@ class TableCatalog:
         return table
 
     def key_encoders(self, table_id: bytes, digest: bytes) -> KeyEncoders:
-        """The encoders of a schema's clusterings and bounds in the state's keys."""
+        """The encoders of a schema's clusterings and bounds in the state's keys, and of its paths in merged rows."""
         found = self._encoders.get(digest)
         if found is None:
-            clustering = self.schema(table_id, digest).clustering
-            found = self._encoders[digest] = KeyEncoders(clustering_encoder(clustering), bound_encoder(clustering))
+            table = self.schema(table_id, digest)
+            found = self._encoders[digest] = KeyEncoders(
+                clustering_encoder(table.clustering),
+                bound_encoder(table.clustering),
+                {name: path_encoder(each.type) for name, each in row_columns(table).items() if each.is_complex},
+            )
         return found
 
     def newest_of(self, table_id: bytes) -> tuple[bytes, TableMetadata]:

@@ -42,8 +42,17 @@ class RowCodec:
         self._number: int | None = None
 
     def encode(self, stored: StoredRow, *, is_static: bool) -> bytes:
+        """CdcError(SCHEMA_UNKNOWN) if the row does not fit the newest schema, which then is not the newest."""
         number = self._newest_number()
-        row = write_row(stored.row, self._header(number), is_static=is_static)
+        try:
+            row = write_row(stored.row, self._header(number), is_static=is_static)
+        except FormatError as error:
+            raise CdcError(
+                Code.SCHEMA_UNKNOWN,
+                f"A row of table id {self._table_id.hex()} does not fit the table's newest schema, with digest "
+                f"{self._newest.hex()}: {error}.",
+                "Start the publisher that wrote the last raw messages again: it sends the schemas it knows.",
+            ) from error
         return VERSION_BYTE + write_unsigned_vint(stored.row_sequence) + write_unsigned_vint(number) + row
 
     def encode_rows(self) -> None:

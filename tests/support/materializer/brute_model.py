@@ -44,7 +44,7 @@ class BruteModel:
     """Add writes; ask for what is visible at a second."""
 
     def __init__(self, table: TableMetadata) -> None:
-        self._table = table
+        self.table = table
         self.writes: list[Write] = []
 
     def visible(self, partition_key: bytes, now: int) -> Visible:
@@ -87,7 +87,7 @@ class BruteModel:
 
     def compare(self, clustering: Clustering, bound: Sequence[bytes | None]) -> int:
         """-1, 0, 1: before the bound's values, starting with them, after them."""
-        for column, mine, its in zip(self._table.clustering, clustering, bound, strict=False):
+        for column, mine, its in zip(self.table.clustering, clustering, bound, strict=False):
             left, right = _decoded(column, mine), _decoded(column, its)
             if left != right:
                 return -1 if (left < right) != column.is_reversed else 1

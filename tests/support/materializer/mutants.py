@@ -7,20 +7,22 @@ import inspect
 import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage import byte_comparable
+from cassandra_storage import byte_comparable, dropped_columns
 from materializer.exactly_once import chunks
-from materializer.fold import reorder
+from materializer.fold import reorder, schema_version, update_check
 from materializer.fold.chunk_fold import ChunkFold
 from materializer.fold.clock import Clock
 from materializer.fold.net_changes import net_changes
 from materializer.fold.part import Part
 from materializer.fold.partition import PartitionFold
+from materializer.fold.partition_schema_change import PartitionSchemaChange
 from materializer.fold.publishers import PublisherWatermarks
 from materializer.fold.purge import PartitionPurge
 from materializer.fold.reorder import ReorderBuffer
 from materializer.fold.table import TableFold
-from materializer.rows import expiry, ranges
+from materializer.rows import expired_write, expiry, ranges
 from materializer.rows.catalog import TableCatalog
+from materializer.rows.expired_write import ExpiredParts
 from materializer.rows.partition_state import PartitionState
 from materializer.rows.range_tombstones import PartitionRanges
 from materializer.rows.timers import Timers
@@ -193,6 +195,64 @@ MUTANTS = [
     Mutant("a buffered write is lost in a cut", Part._release_buffered, "self.budget.check()", "pass"),
     Mutant(
         "a cut is finished under the newest schema", TableCatalog.as_of, "schema.digest", "self.newest_of(schema[0])[0]"
+    ),
+    # What arrives after it has expired.
+    Mutant(
+        "an expired write is swallowed",
+        PartitionFold.merge_row,
+        "merged if expired is None else expired.shown(merged, self._now.after)",
+        "merged",
+    ),
+    Mutant("an expired write is shown once more", expired_write.expired_parts, "cells.difference_update", "list"),
+    Mutant(
+        "an expired write stays", TableFold.apply_mutation, "self._expire_writes(partition_key, expired, second)", "0"
+    ),
+    Mutant(
+        "an expired write stays in a cut",
+        TableFold.apply_record,
+        "self._expire_writes(update.partition_key, self._merge(update, event), second)",
+        "self._merge(update, event)",
+    ),
+    Mutant("an expired write ends late", ExpiredParts.hidden, "cell.local_deletion_time <= until", "False"),
+    Mutant("an expired write has no mark", PartitionFold._mark_as_expired, "expired_write", "write"),
+    # Tables that are created again, and columns that are dropped.
+    Mutant(
+        "the former table's rows expire beside the new one's",
+        Clock.split,
+        "max(start_ms, arrival_ms - self._reorder_ms)",
+        "self.clock_ms",
+    ),
+    Mutant(
+        "the TTL rows of a recreated table are forgotten",
+        PartitionSchemaChange._delete_row,
+        "before = self._old",
+        "before = None if stored.row.liveness.ttl else self._old",
+    ),
+    Mutant(
+        "an equal row stays in the former table's encoding",
+        PartitionSchemaChange._delete_row,
+        "self._tools.overlay.put_row(key, StoredRow(row, sequence))",
+        "pass",
+    ),
+    Mutant(
+        "the newer type of a dropped column is taken",
+        dropped_columns.without_dropped,
+        "if _fits(data, column) else None",
+        "",
+    ),
+    Mutant(
+        "another record of a drop is not followed",
+        schema_version.shows_rows_differently,
+        "columns[name].is_complex != each.is_complex",
+        "False",
+    ),
+    # What has no place in the order.
+    Mutant("a path without a place is let through", update_check._check_cells, 'path_key(cell.path or b"")', "pass"),
+    Mutant(
+        "what a changed schema makes unreadable is lost",
+        ReorderBuffer.release,
+        "self._catalog, self._on_unreadable)",
+        "self._catalog, lambda *_: None)",
     ),
     # Cost.
     Mutant("heartbeats are stored", ChunkFold._store_times, "self._overlay.has_writes", "True"),

@@ -59,6 +59,17 @@ def catalog_of(*tables: TableMetadata) -> TableCatalog:
     )
 
 
+def catalog_of_recreated(*tables: TableMetadata) -> TableCatalog:
+    """Tables that followed one another under one name, each with another id, the newest last."""
+    digests = [digest(canonical(table)) for table in tables]
+    ids = [table.id.bytes for table in tables]
+    return TableCatalog(
+        dict(zip(zip(ids, digests, strict=True), tables, strict=True)),
+        dict(zip(ids, digests, strict=True)),
+        dict.fromkeys(digests, "cdc.shop.orders"),
+    )
+
+
 CATALOG = catalog_of(TABLE)
 
 _PARTITION_DELETION, _STATIC_ROW, _ESTIMATE, _MARKER, _END = 0x04, 0x08, 0x10, b"\x02", b"\x01"

@@ -35,6 +35,13 @@ def test_a_row_that_is_not_there_is_a_dash() -> None:
     ]
 
 
+def test_what_expires_and_what_arrived_too_late_say_so() -> None:
+    for cause, words in (("expiry", "expired"), ("expired_write", "written with a TTL that has passed")):
+        value = VALUE | {"source": {"row_sequence": 2, "ts_us": 1_000_000, "cause": cause}}
+        first, *_ = change_text(Change("shop", "orders", 0, 3, {"id": 7}, value, 1.25)).plain.splitlines()
+        assert first == f"u update shop.orders id=7  (row_sequence 2, {words})"
+
+
 def test_json_is_one_object_with_key_and_envelope() -> None:
     said = json.loads(change_json(CHANGE))
     assert (said["table"], said["key"], said["op"], said["after"]["status"]) == ("shop.orders", {"id": 7}, "u", "paid")

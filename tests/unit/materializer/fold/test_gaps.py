@@ -8,10 +8,13 @@ from uuid import UUID
 
 import pytest
 
-from cassandra_storage.deletion import DeletionTime, LivenessInfo
-from cassandra_storage.marshal import NativeType
-from cassandra_storage.rows import Cell, Row
-from cassandra_storage.schema import ColumnKind
+from cassandra_storage.clustering import ClusteringBound
+from cassandra_storage.clustering import Kind as Kinds
+from cassandra_storage.deletion import LIVE, DeletionTime, LivenessInfo, RangeTombstone
+from cassandra_storage.marshal import CustomType, ListType, MapType, NativeType, SetType, UserType
+from cassandra_storage.rows import Cell, ComplexColumnData, Row
+from cassandra_storage.schema import ColumnKind, ColumnMetadata
+from cassandra_storage.unfiltered import write_row
 from cdc_messages import wire
 from cdc_messages.errors import MessageError
 from cdc_messages.raw import RawMessage, decode, encode
@@ -25,11 +28,23 @@ from materializer.rows.keys import INCOMPLETE
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.memory_state import MemoryState
-from tests.support.materializer.raw_builder import CATALOG, TABLE, WRITER, TableWriter, column, int_bytes, raw_record
+from tests.support.materializer.raw_builder import (
+    CATALOG,
+    TABLE,
+    WRITER,
+    TableWriter,
+    catalog_of,
+    column,
+    int_bytes,
+    raw_record,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cassandra_storage.marshal import CqlType
+    from cassandra_storage.schema import TableMetadata
+    from cdc_messages.raw import Kind
     from materializer.fold.result import ChunkResult
 
 ONE, OTHER = int_bytes(1), int_bytes(2)
@@ -98,6 +113,110 @@ def test_a_clustering_that_has_no_place_is_put_aside() -> None:
     written = Row((b"\1\2\3",), {"a": Cell(1, b"1")}, LivenessInfo(1))
     result = folded.chunk(raw_record(ONE, "row", written, writer=folded.writer))
     assert ([letter.reason for letter in result.dead_letters], result.changes) == (["a smallint of 3 bytes"], [])
+
+
+CUSTOM = CustomType("org.apache.cassandra.db.marshal.DynamicCompositeType")
+LISTS = ListType(NativeType("int"), is_multi_cell=False)
+NULL_IN_LIST = b"\0\0\0\1\xff\xff\xff\xff"
+ADDRESS = UserType("shop", "address", ("street",), (NativeType("text"),), is_multi_cell=True)
+NO_DIGITS = b"\0\0\0\1"  # a decimal's scale alone
+NO_ORDER: dict[str, tuple[CqlType, bytes, str]] = {
+    "a custom type": (CUSTOM, b"\x80i\0\4\0\0\0\1\0", "no order is known"),
+    "a null in a list": (LISTS, NULL_IN_LIST, "an element of -1 bytes"),
+    "a decimal without digits": (NativeType("decimal"), NO_DIGITS, "a decimal of 4 bytes"),
+}
+BUFFER = pytest.mark.parametrize("reorder_ms", [0, 1000])
+ODD = pytest.mark.parametrize(("type_", "value", "reason"), NO_ORDER.values(), ids=NO_ORDER)
+
+
+def reasons(table: TableMetadata, kind: Kind, write: object, reorder_ms: int) -> list[str]:
+    """Why the write is dead-lettered, at its arrival, without any change."""
+    writer = TableWriter(table)
+    folded = FoldRun(writer, FoldSettings(reorder_ms=reorder_ms))
+    result = folded.chunk(raw_record(ONE, kind, write, timestamp_ms=10_000, writer=writer))
+    assert folded.heartbeat(60_000).changes == result.changes == []
+    assert marks(folded) == len(result.dead_letters)
+    return [letter.reason for letter in result.dead_letters]
+
+
+def clustered(type_: CqlType) -> TableMetadata:
+    return replace(TABLE, clustering=(ColumnMetadata("c", type_, ColumnKind.CLUSTERING, 0),))
+
+
+@BUFFER
+@ODD
+def test_a_clustering_without_a_place_in_the_order(type_: CqlType, value: bytes, reason: str, reorder_ms: int) -> None:
+    written = Row((value,), {"a": Cell(1, b"1")}, LivenessInfo(1))
+    (found,) = reasons(clustered(type_), "row", written, reorder_ms)
+    assert reason in found
+
+
+@BUFFER
+@ODD
+def test_a_bound_without_a_place_in_the_order(type_: CqlType, value: bytes, reason: str, reorder_ms: int) -> None:
+    bounds = ClusteringBound(Kinds.INCL_START_BOUND, (value,)), ClusteringBound(Kinds.INCL_END_BOUND, (value,))
+    tombstone = RangeTombstone(*bounds, DeletionTime(1, 1))
+    (found,) = reasons(clustered(type_), "range_deletion", tombstone, reorder_ms)
+    assert reason in found
+
+
+@BUFFER
+@ODD
+@pytest.mark.parametrize("kind", [ColumnKind.REGULAR, ColumnKind.STATIC])
+def test_a_path_without_a_place_in_the_order(
+    kind: ColumnKind, type_: CqlType, value: bytes, reason: str, reorder_ms: int
+) -> None:
+    for of in (SetType(type_, is_multi_cell=True), MapType(type_, NativeType("int"), is_multi_cell=True)):
+        column = ColumnMetadata("x", of, kind)
+        cells = {"x": ComplexColumnData(LIVE, (Cell(1, b"", path=value),))}
+        if kind is ColumnKind.STATIC:
+            found = reasons(replace(TABLE, static_columns=(column,)), "static", Row((), cells), reorder_ms)
+        else:
+            found = reasons(replace(TABLE, regular_columns=(column,)), "row", Row((ONE,), cells), reorder_ms)
+        assert [reason in each for each in found] == [True]
+
+
+@pytest.mark.parametrize("path", [b"", b"\0\1", b"\xff\xff", b"\0\0\0"])
+def test_a_field_that_the_user_type_does_not_have(path: bytes) -> None:
+    column = ColumnMetadata("u", ADDRESS, ColumnKind.REGULAR)
+    written = Row((ONE,), {"u": ComplexColumnData(LIVE, (Cell(1, b"x", path=path),))})
+    assert len(reasons(replace(TABLE, regular_columns=(column,)), "row", written, 0)) == 1
+
+
+def test_a_counter_without_a_total() -> None:
+    column = ColumnMetadata("n", NativeType("counter"), ColumnKind.REGULAR)
+    table = replace(TABLE, static_columns=(), regular_columns=(column,), flags=frozenset({"compound", "counter"}))
+    assert reasons(table, "row", Row((ONE,), {"n": Cell(1, b"")}), 0) == ["a counter context of 0 bytes"]
+
+
+def test_an_update_of_several_rows() -> None:
+    two = decode(row(1).value)
+    writer = WRITER.header
+    written = Row((int_bytes(6),), {"a": Cell(1, b"1")}, LivenessInfo(1))
+    both = replace(two, update=two.update[:-1] + write_row(written, writer) + two.update[-1:])
+    result = FoldRun(WRITER).chunk(row(1)._replace(value=encode(both, 1)))
+    assert [letter.reason for letter in result.dead_letters] == ["an update of 2 elements in one message"]
+
+
+def test_an_id_of_another_size() -> None:
+    message = decode(row(1).value)
+    for damaged in (replace(message, host_id=b"short"), replace(message, table_id=b"")):
+        result = FoldRun(WRITER).chunk(row(1)._replace(value=encode(damaged, 1)))
+        assert [letter.reason for letter in result.dead_letters] == ["damaged raw message: ValueError"]
+
+
+def test_what_a_changed_schema_makes_unreadable_in_the_buffer_is_put_aside() -> None:
+    for most in (1, 40_000):  # in parts, and whole
+        folded = FoldRun(WRITER, FoldSettings(reorder_ms=1000, max_changes=most))
+        folded.chunk(row(1, ms=10_000), row(2, key=OTHER, offset=1, ms=10_000))
+        folded.catalog = catalog_of(TABLE, clustered(SMALLINT))
+        result = folded.heartbeat(20_000)
+        assert [(letter.key, letter.reason) for letter in result.dead_letters] == [
+            (ONE, "a smallint of 4 bytes"),
+            (OTHER, "a smallint of 4 bytes"),
+        ]
+        assert (result.changes, marks(folded)) == ([], 2)
+        assert not folded.heartbeat(30_000).dead_letters
 
 
 def test_copies_are_put_aside_once() -> None:

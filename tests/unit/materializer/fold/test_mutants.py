@@ -15,10 +15,15 @@ from tests.support.materializer.reorder_checks import check_reorder
 from tests.support.materializer.table_writes import FORWARD, MIXED
 from tests.unit.materializer.exactly_once import test_chunks
 from tests.unit.materializer.fold import (
+    test_any_message,
     test_bounded_fold,
+    test_dropped_user_type,
+    test_expired_write,
     test_fold,
     test_fold_cost,
+    test_gaps,
     test_purge,
+    test_recreated_table,
     test_reorder,
 )
 from tests.unit.materializer.rows import test_overlay
@@ -27,12 +32,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import ModuleType
 
-MODULES = (test_fold_cost, test_fold, test_reorder, test_purge, test_chunks, test_overlay, test_bounded_fold)
+MODULES = (
+    test_fold_cost,
+    test_fold,
+    test_reorder,
+    test_purge,
+    test_chunks,
+    test_overlay,
+    test_bounded_fold,
+    test_expired_write,
+    test_recreated_table,
+    test_dropped_user_type,
+    test_gaps,
+)
 GENERATED: tuple[Callable[[st.DataObject], None], ...] = (
     lambda data: check_step_by_step(MIXED, data),
     lambda data: check_batches(FORWARD, data),
     lambda data: check_order_independence(MIXED, data),
     lambda data: test_purge.check_purge(MIXED, data),
+    lambda data: test_expired_write.check_late_writes(MIXED, data),
+    test_recreated_table.check_recreated,
+    lambda data: test_any_message.check_any_message(data.draw(st.integers(0, 2**64))),
     check_reorder,
 )
 GENERATE = settings(
