@@ -107,7 +107,11 @@ class EightTables:
         self._threads = [threading.Thread(target=self._load), threading.Thread(target=self._receive)]
         for thread in self._threads:
             thread.start()
-        wait_until(lambda: all(self.received[name] for name in NAMES), "a change of each table", WAIT_SECONDS)
+        wait_until(self._has_begun, "a change of each table", WAIT_SECONDS)
+
+    def _has_begun(self) -> bool:
+        self.job.check()
+        return all(self.received[name] for name in NAMES)
 
     def stop(self) -> None:
         self._over.set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cdc_program.errors import Code
 from materializer.job.driver import BatchDriver
 
 if TYPE_CHECKING:
@@ -16,10 +17,13 @@ STOP_ALL_ON_ONE = "stop all on one"
 
 
 def stop_all_on_one(patch: Any) -> None:  # noqa: ANN401 - pytest's, or setattr's
-    """The error of one raw partition ends the job."""
+    """The error of one raw partition ends the job, unless it is one that a start may meet."""
+    whole = BatchDriver.stop_raw_partitions
 
-    def raise_first(_driver: BatchDriver, failures: Mapping[RawPartition, Failure]) -> None:
+    def raise_first(driver: BatchDriver, failures: Mapping[RawPartition, Failure]) -> None:
         for failure in failures.values():
-            raise failure.error
+            if failure.error.code not in {Code.SCHEMA_UNKNOWN, Code.KAFKA_UNREACHABLE}:
+                raise failure.error
+        whole(driver, failures)
 
     patch.setattr(BatchDriver, "stop_raw_partitions", raise_first)
