@@ -66,6 +66,9 @@ class Code(Enum):
     TOO_MANY_DEAD_LETTERS = (81, 4)
     MESSAGE_TOO_LARGE = (82, 4)
     TRANSACTION_TIMEOUT = (83, 4)
+    UNEXPECTED = (84, 4)
+    TRANSACTION_EXPIRED = (85, 4)
+    RAW_PARTITION_STOPPED = (86, 0)  # only for an alert: what stops a raw partition has a code of its own
     SERVER_FAILED = (70, 5)
     CHECKPOINT_LOCATION = (71, 3)
 

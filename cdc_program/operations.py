@@ -1,5 +1,7 @@
 """The operations port of a program: /metrics for Prometheus, /health for a supervisor, /status for the status command.
 
+A program may also take commands: POST requests with a JSON list of strings.
+
 /health only checks the program's own loop: an unreachable Kafka or Cassandra must not take a pod out of service.
 """
 
@@ -10,7 +12,7 @@ import sys
 import threading
 from socketserver import ThreadingMixIn
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 import structlog
@@ -21,23 +23,37 @@ from cdc_program.compiled import is_compiled
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
     from wsgiref.types import StartResponse, WSGIEnvironment
 
+    Command: TypeAlias = Callable[[list[str]], dict[str, Any]]
+
 log = structlog.get_logger(__name__)
 
+JSON_TYPE = "application/json"
 HEALTH_SECONDS = 60.0
 IDLE_SECONDS = 10.0
+_MAX_BODY = 1 << 20
 
 
 class Operations:
     """The endpoints of one program; none if its port is 0.
 
-    `registry` has its metrics. Its loop calls `beat`. `status` returns the JSON object of /status.
+    `registry` has its metrics. Its loop calls `beat`. `status` returns the JSON object of /status. `commands`: by
+    path; each gets the strings of a request and returns a JSON object. `health_seconds`: how long a round of the loop
+    may take.
     """
 
-    def __init__(self, address: str, port: int, status: Callable[[], dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        address: str,
+        port: int,
+        status: Callable[[], dict[str, Any]],
+        *,
+        commands: Mapping[str, Command] | None = None,
+        health_seconds: float = HEALTH_SECONDS,
+    ) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
@@ -46,6 +62,8 @@ class Operations:
         self._address = address
         self._asked_port = port
         self._status = status
+        self._commands = commands or {}
+        self._health_seconds = health_seconds
         self._last_beat = monotonic()
         self._server: WSGIServer | None = None
 
@@ -83,18 +101,36 @@ class Operations:
         self._last_beat = monotonic()
 
     def _answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        path = environ.get("PATH_INFO")
+        path = environ.get("PATH_INFO", "")
+        if path in self._commands:
+            return self._run_command(self._commands[path], environ, start_response)
         if path == "/metrics":
             answer: Iterable[bytes] = self._metrics(environ, start_response)
             return answer
         if path == "/health":
             silent = monotonic() - self._last_beat
-            is_well = silent < HEALTH_SECONDS
+            is_well = silent < self._health_seconds
             return _json(start_response, {"ok": is_well, "loop_seconds_ago": round(silent, 1)}, is_well=is_well)
         if path == "/status":
             return _json(start_response, self._status())
         start_response("404 Not Found", [("Content-Type", "text/plain")])
         return [b"/metrics, /health or /status\n"]
+
+    def _run_command(self, command: Command, environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
+        """Only a POST of JSON runs it: a browser that shows another site's page sends none without asking first."""
+        size = environ.get("CONTENT_LENGTH") or "0"
+        is_json = environ.get("CONTENT_TYPE") == JSON_TYPE and size.isdigit() and int(size) <= _MAX_BODY
+        if environ.get("REQUEST_METHOD") != "POST" or not is_json:
+            start_response("400 Bad Request", [("Content-Type", "text/plain")])
+            return [b"POST a JSON list of strings\n"]
+        try:
+            names = json.loads(environ["wsgi.input"].read(int(size)))
+        except (ValueError, RecursionError):
+            names = None
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            start_response("400 Bad Request", [("Content-Type", "text/plain")])
+            return [b"POST a JSON list of strings\n"]
+        return _json(start_response, command(names))
 
 
 def _json(start_response: StartResponse, value: dict[str, Any], *, is_well: bool = True) -> list[bytes]:

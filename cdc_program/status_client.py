@@ -1,20 +1,23 @@
-"""The `status` command of a program: it reads /status at the operations port of the program on this machine."""
+"""The commands of a program that ask the one that runs: they use its operations port."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.error import URLError
-from urllib.request import ProxyHandler, build_opener
+from urllib.request import ProxyHandler, Request, build_opener
 
 from cdc_program.errors import CdcError, Code
+from cdc_program.operations import JSON_TYPE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from cdc_program.settings import FillerSettings, PublisherSettings
+    from cdc_program.settings import FillerSettings, MaterializerSettings, PublisherSettings
 
 _SECONDS = 5.0
+
+T = TypeVar("T")
 
 
 def fetch_status(
@@ -27,13 +30,27 @@ def fetch_status(
     """The status as JSON, or as `text` makes it, which raises TypeError for another version's status. CdcError
     PROGRAM_UNREACHABLE if no program of this version answers.
     """
-    url = f"http://{settings.operations_address}:{settings.operations_port}/status"
+    return ask(program, settings, "status", lambda body: body.decode().strip() if as_json else text(json.loads(body)))
+
+
+def ask(
+    program: str,
+    settings: PublisherSettings | FillerSettings | MaterializerSettings,
+    path: str,
+    read: Callable[[bytes], T],
+    names: Sequence[str] | None = None,
+) -> T:
+    """What `read` makes of the answer; with `names`, the answer to a command. CdcError PROGRAM_UNREACHABLE if nobody
+    answers, or if `read` raises ValueError, TypeError or KeyError.
+    """
+    url = f"http://{settings.operations_address}:{settings.operations_port}/{path}"
+    body = None if names is None else json.dumps(names).encode()
+    request = Request(url, body, {"Content-Type": JSON_TYPE})
     opener = build_opener(ProxyHandler({}))  # no proxy: the address is on this machine
     try:
-        with opener.open(url, timeout=_SECONDS) as answer:
-            body = answer.read()
-        return body.decode().strip() if as_json else text(json.loads(body))
-    except (OSError, ValueError, TypeError) as error:
+        with opener.open(request, timeout=_SECONDS) as answer:
+            return read(answer.read())
+    except (OSError, ValueError, TypeError, KeyError) as error:
         reason = error.reason if isinstance(error, URLError) else error
         raise CdcError(
             Code.PROGRAM_UNREACHABLE,

@@ -19,6 +19,11 @@ main = Program(
     help="Turns raw messages into row changes: a Spark job.",
 )
 
+_OPERATIONS = {
+    "--operations-address": "materializer.operations_address",
+    "--operations-port": "materializer.operations_port",
+}
+
 
 @main.program_command(
     "run",
@@ -29,6 +34,7 @@ main = Program(
         "--checkpoint-location": "materializer.checkpoint_location",
         "--state-directory": "materializer.state_directory",
         "--spark-master": "materializer.spark_master",
+        **_OPERATIONS,
     },
 )
 def run(settings: Settings) -> None:
@@ -41,6 +47,38 @@ def run(settings: Settings) -> None:
 
     warn_if_not_compiled()
     run_job(settings)
+
+
+@main.program_command(
+    "status",
+    flags=_OPERATIONS,
+    params=[click.Option(["--json", "as_json"], is_flag=True, help="Print the status as one JSON object.")],
+)
+def status(settings: Settings, *, as_json: bool) -> None:
+    """Shows the status of the running job.
+
+    For each stopped raw partition: code, since when, offset, lag, how long Kafka keeps what is unread, next try and
+    fix. The exit status is 4 if a raw partition is stopped.
+    """
+    from materializer.commands.job_status import print_status  # noqa: PLC0415
+
+    print_status(settings.materializer, as_json=as_json)
+
+
+@main.program_command(
+    "retry",
+    flags=_OPERATIONS,
+    params=[click.Argument(["raw_partitions"], metavar="[TOPIC-PARTITION]...", nargs=-1)],
+)
+def retry(settings: Settings, raw_partitions: tuple[str, ...]) -> None:
+    """Tries stopped raw partitions now.
+
+    The running job tries each stopped raw partition again by itself, after pauses of up to 5 minutes. This command
+    makes the next try of these, or of all, happen now.
+    """
+    from materializer.commands.job_status import retry as retry_now  # noqa: PLC0415
+
+    retry_now(settings.materializer, raw_partitions)
 
 
 @main.program_command(

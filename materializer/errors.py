@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import traceback
 from typing import TYPE_CHECKING
 
+from cassandra_storage.errors import FormatError
+from cdc_messages.errors import MessageError
 from cdc_program.errors import CdcError, Code
+from materializer.records import UnreadableError
 
 if TYPE_CHECKING:
     from materializer.records import RawPartition
+
+_WITHOUT_VALUES = (CdcError, FormatError, MessageError, UnreadableError)  # their texts hold no row values
 
 
 def partition_count_changed(topic: str, before: int, now: int) -> CdcError:
@@ -20,7 +27,7 @@ def partition_count_changed(topic: str, before: int, now: int) -> CdcError:
             f"Kafka never removes partitions: find out who recreated the topic. {advise_rebuild(topic)}",
         )
     return CdcError(
-        Code.RAW_PARTITIONS_CHANGED, problem, f"{_advise_reshard(topic)} Then start the materializer again."
+        Code.RAW_PARTITIONS_CHANGED, problem, f"Stop the materializer. {_advise_reshard(topic)} Then start it again."
     )
 
 
@@ -94,3 +101,29 @@ def check_format(what: str, found: int, own: int) -> None:
             f"{what} has format version {found}; this build reads {versions}.",
             "Run the version of the materializer that wrote it, or a later one that still reads it.",
         )
+
+
+def unexpected(where: str, error: Exception) -> CdcError:
+    """CdcError(UNEXPECTED) for an exception that no code describes. `where`: the raw topic or raw partition."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f", at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""  # noqa: PTH119
+    return CdcError(
+        Code.UNEXPECTED,
+        f"An unexpected exception has stopped {where}: {_name_of(error)}{place}.",
+        "This is a defect: report it with the trace in the driver's log. A later version may read on from here.",
+    )
+
+
+def trace_of(error: BaseException) -> str:
+    """The frames and types of an exception and of those that caused it. A text that may hold row values is left out."""
+    chain = [error]
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None and cause not in chain:
+        chain.append(cause)
+    return "\n".join("".join([*traceback.format_tb(each.__traceback__), _name_of(each)]) for each in reversed(chain))
+
+
+def _name_of(error: BaseException) -> str:
+    name = type(error).__qualname__
+    if isinstance(error, _WITHOUT_VALUES):
+        return f"{name}: {error}"
+    return f"{name}: {error.strerror}" if isinstance(error, OSError) and error.strerror else name

@@ -62,7 +62,8 @@ class ReshardPoint(Enum):
         "The next run finds that message again."
     )
     AFTER_MARK = (
-        "Some positions are marked, which stops the job. The state is unchanged. The next run marks all positions."
+        "Some positions are marked, which stops the topic's raw partitions in the job. The state is unchanged. The "
+        "next run marks all positions."
     )
     IN_REDISTRIBUTION = "Some new states are stored that no position names. The next run stores others."
     BEFORE_SWITCH = "All new states are stored, but no position names them. The next run stores others."
@@ -77,8 +78,8 @@ class RebuildPoint(Enum):
     """As ReshardPoint, for `rebuild`."""
 
     POSITION_MARKED = (
-        "Some positions are moved after all raw messages and marked, which stops the job. The next run keeps these and "
-        "sets the others."
+        "Some positions are moved after all raw messages and marked, which stops the topic's raw partitions in the "
+        "job. The next run keeps these and sets the others."
     )
     ROWS_SENT = "The deletions of some rows are in an open transaction, which the next run aborts. It sends them again."
     ROWS_ENDED = "Consumers of the change topic have no rows. The next run finds no rows to delete."

@@ -150,7 +150,7 @@ class MaterializerSettings(Table):
     tombstones: Annotated[
         bool, Field(description="Send a message without a value after each delete, for log compaction.")
     ] = True
-    schema_wait_seconds: Annotated[
-        float,
-        Field(description="How long a raw partition waits for an unknown table schema before it stops (s).", gt=0),
-    ] = 30.0
+    operations_address: Annotated[
+        str, Field(description="Address at which the driver serves /metrics, /health, /status and /retry.")
+    ] = "127.0.0.1"
+    operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9472

@@ -151,6 +151,7 @@ def materializer(
     own: dict[str, Setting] = {
         "materializer.checkpoint_location": (folder / f"{name}-checkpoint").as_uri(),
         "materializer.state_directory": folder / f"{name}-state",
+        "materializer.operations_port": free_ports(1)[0],
     }
     return Program(
         name,

@@ -71,7 +71,7 @@ def _log_sizes(results: list[TaskResult], seconds: float) -> None:
 
 
 def _log_dead_letters(results: list[TaskResult]) -> None:
-    for raw_partition, report, _ in results:
+    for raw_partition, report, *_ in results:
         if report is not None and report.dead_letters:
             _logger.warning(
                 "raw messages dead-lettered",

@@ -1,4 +1,4 @@
-"""The driver: plans a batch, has the workers run it, and handles the errors that they report, until it is stopped."""
+"""The driver: plans a batch, has the workers run it, and stops the raw partitions that fail; until it is stopped."""
 
 from __future__ import annotations
 
@@ -12,21 +12,26 @@ from materializer.job.batch_log import BatchLog
 from materializer.job.offset_refresh import OffsetRefresh
 from materializer.job.placement import Placement
 from materializer.job.plan import Assignment, list_raw_partitions
+from materializer.job.scope import OF_THE_JOB, TEMPORARY
+from materializer.job.stop_log import StopLog
+from materializer.job.stopped import Failure
 from materializer.job.worker_loop import BatchTask
+from materializer.records import RawPartition
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cdc_program.settings import Settings
     from materializer.job.plan import BatchPlan
     from materializer.job.planner import Planner
+    from materializer.job.status import JobStatus
+    from materializer.job.stopped import Stop
     from materializer.job.worker_loop import TaskResult
 
 _logger = structlog.get_logger(__name__)
 _BATCH_SECONDS = 1.0  # after which new tables and schemas are looked for
 _RETRY_SECONDS = 2.0
-_TEMPORARY = {Code.REGISTRY_UNREACHABLE, Code.KAFKA_UNREACHABLE, Code.CHECKPOINT_LOCATION}
 
 
 class Workers(Protocol):
@@ -42,82 +47,120 @@ class Workers(Protocol):
 
 
 class BatchDriver:
-    """Runs batch after batch. CdcError if it cannot continue."""
+    """Runs batch after batch. A raw partition that fails is stopped, and tried again after a pause.
 
-    def __init__(self, settings: Settings, planner: Planner, stop: threading.Event, workers: Workers) -> None:
+    CdcError for what concerns the whole job (materializer.job.scope).
+    """
+
+    def __init__(
+        self, settings: Settings, planner: Planner, stop: threading.Event, workers: Workers, status: JobStatus
+    ) -> None:
         self._planner = planner
         self._stop = stop
         self._workers = workers
         self._settings = settings.materializer
+        self._status = status
+        self._stopped = status.stopped
         self._placement = Placement()
         self._log = BatchLog()
+        self._stop_log = StopLog()
         self._offset_refresh = OffsetRefresh(settings)
 
-    def run_until_stopped(self) -> None:
+    def run_until_stopped(self, beat: Callable[[], None]) -> None:
+        """`beat` is called after each batch."""
         while not self._stop.is_set():
             self.run_batch()
+            beat()
 
     def run_batch(self) -> None:
-        """Run one batch, and retry it while it needs an unknown schema or the checkpoint location is unreachable."""
-        deadline = None
-        while (plan := self._make_plan()) is not None:
-            if self._offset_refresh.is_due:
-                self._refresh_offsets(plan)
-            errors = self._attempt_batch(plan)
-            if not errors:
-                return
-            is_first, deadline = deadline is None, deadline or time.monotonic() + self._settings.schema_wait_seconds
-            is_late = time.monotonic() > deadline
-            for error in errors:
-                if error.code not in _TEMPORARY and (is_late or error.code is not Code.SCHEMA_UNKNOWN):
-                    raise error
-            if is_first and all(error.code is Code.SCHEMA_UNKNOWN for error in errors):
-                continue  # the schema may have arrived after the plan was made
-            _log_waiting(errors[0])
-            self._stop.wait(min(_RETRY_SECONDS, self._settings.schema_wait_seconds / 4))
-
-    def _make_plan(self) -> BatchPlan | None:
-        """Plan the batch; wait while the registry or Kafka is unreachable. None if the job is stopped."""
-        while not self._stop.is_set():
-            try:
-                return self._planner.plan_batch()
-            except CdcError as error:
-                if error.code not in _TEMPORARY:
-                    raise
-                _log_waiting(error)
-            self._stop.wait(_RETRY_SECONDS)
-        return None
-
-    def _attempt_batch(self, plan: BatchPlan) -> list[CdcError]:
-        """Run the tasks. The errors that have stopped raw partitions."""
+        """Run one batch with all raw partitions that work or are due for another try."""
+        self._planner.retry({raw_partition.topic for raw_partition in self._stopped.begin_tries()})
+        plan = self._make_plan()
+        if plan is None:
+            return
+        raw_partitions = self._known_raw_partitions(plan)
+        self._stopped.forget_all_but(raw_partitions)
+        self._status.follow(raw_partitions)
+        self.stop_raw_partitions(self._topic_failures(raw_partitions))
+        if self._offset_refresh.is_due:
+            self._refresh_offsets(plan)
         started = time.monotonic()
         results = self._run_tasks(plan)
         self._log.log_batch(results, time.monotonic() - started)
-        return [result.error for result in results if result.error is not None]
+        self._status.count_batch(results)
+        self._take_results(results)
+        self._stop_log.remind(self._stopped.all())
+
+    def stop_raw_partitions(self, failures: Mapping[RawPartition, Failure]) -> None:
+        """CdcError if one of the errors concerns the whole job."""
+        stops: dict[RawPartition, Stop] = {}
+        for raw_partition, failure in failures.items():
+            if failure.error.code in OF_THE_JOB:
+                raise failure.error
+            stops[raw_partition] = self._stopped.stop(raw_partition, failure)
+        self._stop_log.log_stops(stops)
+
+    def _known_raw_partitions(self, plan: BatchPlan) -> list[RawPartition]:
+        """Those of the plan. A topic that cannot be described is known by its partition 0."""
+        unknown = sorted(self._planner.errors.keys() - plan.shapes.keys())
+        return [*list_raw_partitions(plan.shapes), *(RawPartition(topic, 0) for topic in unknown)]
+
+    def _topic_failures(self, raw_partitions: list[RawPartition]) -> dict[RawPartition, Failure]:
+        """The raw partitions of topics that cannot be planned, except those that wait for their next try already."""
+        errors = self._planner.errors
+        return {
+            raw_partition: Failure(errors[raw_partition.topic])
+            for raw_partition in raw_partitions
+            if raw_partition.topic in errors and self._stopped.may_run(raw_partition)
+        }
+
+    def _take_results(self, results: list[TaskResult]) -> None:
+        failures: dict[RawPartition, Failure] = {}
+        for raw_partition, report, error, offsets, trace in results:
+            if error is not None:
+                failures[raw_partition] = Failure(error, offsets, trace)
+            elif report is not None and (ended := self._stopped.advance(raw_partition, report.end)) is not None:
+                self._stop_log.log_resumed(raw_partition, ended)
+        self.stop_raw_partitions(failures)
+
+    def _make_plan(self) -> BatchPlan | None:
+        """Plan the batch; wait while Kafka is unreachable. None if the job is stopped."""
+        while not self._stop.is_set():
+            try:
+                plan = self._planner.plan_batch()
+            except CdcError as error:
+                if error.code not in TEMPORARY:
+                    raise
+                _logger.warning("waiting", code=error.code.text, problem=error.problem, fix=error.fix)
+                self._status.wait_because(f"{error.code.text} {error.problem}")
+            else:
+                self._status.wait_because("")
+                return plan
+            self._stop.wait(_RETRY_SECONDS)
+        return None
 
     def _run_tasks(self, plan: BatchPlan) -> list[TaskResult]:
-        raw_partitions = list_raw_partitions(plan.shapes)
-        if not raw_partitions:
-            self._stop.wait(_BATCH_SECONDS)
-            return []
+        """Stopped raw partitions keep their places, so that no other one moves."""
         workers = self._workers.list_workers()
         max_messages = max(1, self._settings.max_offsets_per_trigger // len(workers))
-        assignments = {
-            worker: Assignment(tuple(assigned), max_messages, _BATCH_SECONDS)
-            for worker, assigned in self._placement.assign(raw_partitions, workers).items()
-            if assigned
-        }
+        assignments: dict[str, Assignment] = {}
+        for worker, placed in self._placement.assign(list_raw_partitions(plan.shapes), workers).items():
+            assigned = tuple(each for each in placed if self._stopped.may_run(each))
+            if assigned:
+                assignments[worker] = Assignment(assigned, max_messages, _BATCH_SECONDS)
+        if not assignments:
+            self._stop.wait(_BATCH_SECONDS)
+            return []
         return self._workers.run_task(BatchTask(plan), assignments)
 
     def _refresh_offsets(self, plan: BatchPlan) -> None:
         """Refresh the offsets of idle raw partitions while no task commits any."""
         try:
-            self._offset_refresh.refresh(list_raw_partitions(plan.shapes))
+            errors = self._offset_refresh.refresh(list_raw_partitions(plan.shapes))
         except CdcError as error:
             if error.code not in {Code.KAFKA_UNREACHABLE, Code.KAFKA_REFUSED}:
                 raise
             _logger.warning("offset refresh failed", code=error.code.text, problem=error.problem, fix=error.fix)
-
-
-def _log_waiting(error: CdcError) -> None:
-    _logger.warning("waiting", code=error.code.text, problem=error.problem, fix=error.fix)
+        else:
+            found = {each: Failure(error) for each, error in errors.items() if self._stopped.may_run(each)}
+            self.stop_raw_partitions(found)

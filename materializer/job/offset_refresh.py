@@ -48,32 +48,45 @@ class OffsetRefresh:
     def is_due(self) -> bool:
         return self._clock() >= self._next
 
-    def refresh(self, raw_partitions: Collection[RawPartition]) -> None:
-        """Read the positions, and commit those again that have not moved for the period.
+    def refresh(self, raw_partitions: Collection[RawPartition]) -> dict[RawPartition, CdcError]:
+        """Read the positions, and commit those again that have not moved for the period. The errors of raw partitions:
+        STATE_MISMATCH, for example, if a position is gone.
 
-        CdcError: STATE_MISMATCH if a position is gone; KAFKA_UNREACHABLE, KAFKA_REFUSED.
+        CdcError KAFKA_UNREACHABLE or KAFKA_REFUSED if the group cannot be read.
         """
         now = self._clock()
         self._next = now + min(_CHECK_SECONDS, self._period / 4)
         if not raw_partitions:
-            return
+            return {}
         with driver_errors(f"read the offsets of the group {self._group}"):
-            self._track(self._positions(stable=False).read(raw_partitions), now)
+            errors = self._track(self._positions(stable=False).read_each(raw_partitions), now)
         old = [raw_partition for raw_partition, seen in self._seen.items() if now - seen.since >= self._period]
         for raw_partition in old[:_MOST_AT_ONCE]:
-            with driver_errors(f"commit the offset of {raw_partition} again"):
-                self._seen[raw_partition] = _Seen(self._commit_again(raw_partition), now)
+            try:
+                with driver_errors(f"commit the offset of {raw_partition} again"):
+                    self._seen[raw_partition] = _Seen(self._commit_again(raw_partition), now)
+            except CdcError as error:
+                errors[raw_partition] = error
+                del self._seen[raw_partition]
         if len(old) > _MOST_AT_ONCE:
             self._next = now
+        return errors
 
-    def _track(self, positions: dict[RawPartition, Position | None], now: float) -> None:
+    def _track(
+        self, positions: dict[RawPartition, Position | CdcError | None], now: float
+    ) -> dict[RawPartition, CdcError]:
+        """Remember the positions; the errors of those that cannot be read or are gone."""
+        errors: dict[RawPartition, CdcError] = {}
         for raw_partition, position in positions.items():
             seen = self._seen.get(raw_partition)
-            if position is None:
+            if isinstance(position, CdcError):
+                errors[raw_partition] = position
+            elif position is None:
                 if seen is not None:
-                    raise _lost_offset(self._group, raw_partition)
+                    errors[raw_partition] = _lost_offset(self._group, raw_partition)
             elif seen is None or seen.position != position:
                 self._seen[raw_partition] = _Seen(position, now)
+        return errors
 
     def _commit_again(self, raw_partition: RawPartition) -> Position:
         """Fence all other producers first, as a task does, so that a newer position is not overwritten.

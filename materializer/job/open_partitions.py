@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+import structlog
+
+from materializer.errors import trace_of
 from materializer.exactly_once.partition_task import NotOwnerError, PartitionTask
 from materializer.job.wiring import object_store, open_task
 
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
     from materializer.exactly_once.partition_task import Report
     from materializer.job.plan import BatchPlan
     from materializer.records import RawPartition, RawRecord
+
+_logger = structlog.get_logger(__name__)
 
 
 class OpenPartitions:
@@ -33,26 +38,34 @@ class OpenPartitions:
                 try:
                     report = task.process(records, processor)
                 except NotOwnerError:
-                    task.close()
+                    _close(task)
                     task = None
             if task is None:
                 task = open_task(plan, raw_partition)
                 report = task.process(records, processor)
         except BaseException:
             if task is not None:
-                task.close()
+                _close(task)
             raise
         self._tasks[raw_partition] = task
         while len(self._tasks) > plan.materializer.max_open_raw_partitions:
-            self._tasks.popitem(last=False)[1].close()
+            _close(self._tasks.popitem(last=False)[1])
         return report._replace(read=traffic.read - read, written=traffic.written - written)
 
     def close(self, raw_partition: RawPartition) -> None:
         """Close a raw partition that this process does not work on any more."""
         task = self._tasks.pop(raw_partition, None)
         if task is not None:
-            task.close()
+            _close(task)
 
     def close_all(self) -> None:
         while self._tasks:
-            self._tasks.popitem()[1].close()
+            _close(self._tasks.popitem()[1])
+
+
+def _close(task: PartitionTask) -> None:
+    """What cannot be closed concerns this raw partition only, which is opened from its committed state next time."""
+    try:
+        task.close()
+    except Exception as error:  # noqa: BLE001 - the raw partitions that are open must stay so
+        _logger.warning("raw partition not closed cleanly", trace=trace_of(error))

@@ -7,25 +7,44 @@ acknowledgement before it sends the first raw message that uses it, so the batch
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
+import structlog
+
 from cdc_messages.topics import table_of, tables_topic
+from cdc_program.errors import CdcError, Code
+from materializer.errors import trace_of, unexpected
 from materializer.exactly_once.position import check_offset, check_shape, check_topic
 from materializer.job.change_topics import ChangeTopics
+from materializer.job.in_background import InBackground
 from materializer.job.plan import BatchPlan, TopicPlan, list_raw_partitions
 from materializer.job.table_schemas import TableSchemas
 from materializer.kafka import GroupPositions, TopicReader, Topics, driver_errors
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from concurrent.futures import Future
+
     from cdc_program.settings import Settings
+    from materializer.exactly_once.position import Position
     from materializer.job.change_topics import Registry
-    from materializer.records import TopicShape
+    from materializer.job.plan import TableSchema
+    from materializer.records import RawPartition, TopicShape
+
+_logger = structlog.get_logger(__name__)
 
 
 class Planner:
-    """Makes the plan of each batch. Asks the registry and creates topics only for new tables and schemas."""
+    """Makes the plan of each batch. Asks the registry and creates topics only for new tables and schemas.
 
-    def __init__(self, settings: Settings, registry: Registry) -> None:
+    errors: the error of each raw topic that cannot be planned. It is not planned again before `retry`.
+    patience: how many seconds a batch waits for the plans of new tables and schemas. A registry or a broker that
+    hangs delays only these tables.
+    """
+
+    def __init__(self, settings: Settings, registry: Registry, patience: float = 1.0) -> None:
+        self.errors: dict[str, CdcError] = {}
         self._kafka = settings.kafka
         self._materializer = settings.materializer
         self._prefix = settings.kafka.topic_prefix
@@ -35,42 +54,102 @@ class Planner:
         self._table_schemas = TableSchemas(self._prefix)
         self._shapes: dict[str, TopicShape] = {}
         self._plans: dict[str, TopicPlan] = {}
+        self._stale: set[str] = set()
         self._change_topics = ChangeTopics(self._prefix, registry, self._topics.make_change_topic)
+        self._plan_making = InBackground[TopicPlan](patience)
 
     def plan_batch(self) -> BatchPlan:
-        """CdcError. REGISTRY_UNREACHABLE and KAFKA_UNREACHABLE are temporary."""
+        """CdcError for what concerns the whole job. KAFKA_UNREACHABLE is temporary."""
         self._table_schemas.add(self._reader.read_to_end())
-        shapes = self._topics.shapes(self._find_raw_topics())
+        shapes = self._describe_topics()
         for topic, shape in shapes.items():
-            self._check_shape(topic, shape)
-            schemas = self._table_schemas.for_table(table_of(topic))
-            known = self._plans.get(topic)
-            if schemas and (known is None or known.schemas != schemas):
-                change_topics = self._change_topics.find_or_create(schemas)
-                limit = self._topics.max_message_bytes({each.name for each in change_topics if each is not None})
-                self._plans[topic] = TopicPlan(shape.partitions, schemas, change_topics, limit, shape.topic_id)
+            if topic not in self.errors:
+                self._guard(topic, partial(self._start_plan, topic, shape))
+        for topic, made in self._plan_making.finished().items():
+            self._guard(topic, partial(self._take_plan, topic, made))
         return BatchPlan(dict(self._plans), self._kafka, self._materializer, shapes)
+
+    def retry(self, topics: Collection[str]) -> None:
+        """The next batch plans these raw topics again, with the settings that their topics have by then."""
+        for topic in topics:
+            self.errors.pop(topic, None)
+        self._stale.update(topics)
 
     def check_settings(self) -> None:
         """CdcError(TRANSACTION_TIMEOUT) if the brokers do not allow the settings."""
         self._topics.check_transaction_timeout(self._materializer.transaction_timeout_seconds)
 
-    def check_positions(self) -> None:
-        """CdcError RAW_SKIPPED, STATE_MISMATCH or RAW_PARTITIONS_CHANGED if a task could not continue."""
-        shapes = self._topics.shapes(self._find_raw_topics())
+    def check_positions(self) -> dict[RawPartition, CdcError]:
+        """The raw partitions that could not continue: RAW_SKIPPED, STATE_MISMATCH or RAW_PARTITIONS_CHANGED.
+
+        CdcError for what concerns the whole job.
+        """
+        shapes = self._describe_topics()
         raw_partitions = list_raw_partitions(shapes)
         with driver_errors(f"read the offsets of the group {self._materializer.group_id}"):
-            positions = self._positions.read(raw_partitions)
+            positions = self._positions.read_each(raw_partitions)
         bounds = self._topics.bounds(raw_partitions)
         for topic, shape in shapes.items():  # it must not change from now on
-            self._check_shape(topic, shape)
+            self._guard(topic, partial(self._check_shape, topic, shape))
+        errors: dict[RawPartition, CdcError] = {}
         for raw_partition, position in positions.items():
-            if position is not None:
-                check_topic(position, shapes[raw_partition.topic], raw_partition)
-                check_offset(raw_partition, position.offset, bounds[raw_partition])
+            try:
+                _check_position(raw_partition, position, shapes[raw_partition.topic], bounds[raw_partition])
+            except CdcError as error:
+                errors[raw_partition] = error
+        return errors
+
+    def _describe_topics(self) -> dict[str, TopicShape]:
+        """The shapes of the raw topics, without those that cannot be described now."""
+        shapes: dict[str, TopicShape] = {}
+        found = self._topics.each_shape(self._find_raw_topics())
+        self.errors = {topic: error for topic, error in self.errors.items() if topic in found}
+        for topic, shape in found.items():
+            if not isinstance(shape, CdcError):
+                shapes[topic] = shape
+                continue
+            if shape.code is not Code.KAFKA_UNREACHABLE:  # a broker that has just started may not know the topic yet
+                self.errors[topic] = shape
+            if topic in self._shapes:
+                shapes[topic] = self._shapes[topic]
+        return shapes
 
     def _find_raw_topics(self) -> list[str]:
         return self._topics.matching(raw_topic_pattern(self._prefix))
+
+    def _guard(self, topic: str, step: Callable[[], None]) -> None:
+        """An error of the step concerns the topic alone."""
+        try:
+            step()
+        except CdcError as error:
+            self.errors[topic] = error
+        except Exception as error:
+            _logger.exception("raw topic not planned", topic=topic, trace=trace_of(error))
+            self.errors[topic] = unexpected(topic, error)
+
+    def _start_plan(self, topic: str, shape: TopicShape) -> None:
+        self._check_shape(topic, shape)
+        schemas = self._table_schemas.for_table(table_of(topic))
+        if schemas and (topic in self._stale or not self._has_plan(topic)):
+            self._stale.discard(topic)
+            self._plan_making.start(topic, partial(self._make_plan, shape, schemas))
+
+    def _make_plan(self, shape: TopicShape, schemas: tuple[TableSchema, ...]) -> TopicPlan:
+        change_topics = self._change_topics.find_or_create(schemas)
+        limit = self._topics.max_message_bytes({each.name for each in change_topics if each is not None})
+        return TopicPlan(shape.partitions, schemas, change_topics, limit, shape.topic_id)
+
+    def _take_plan(self, topic: str, made: Future[TopicPlan]) -> None:
+        try:
+            self._plans[topic] = made.result()
+        except CdcError:
+            if not self._has_plan(topic):  # else it was made again only to see whether a limit has changed
+                raise
+
+    def _has_plan(self, topic: str) -> bool:
+        """Whether the topic has a plan with all schemas of its table."""
+        known = self._plans.get(topic)
+        return known is not None and known.schemas == self._table_schemas.for_table(table_of(topic))
 
     def _check_shape(self, topic: str, shape: TopicShape) -> None:
         known = self._shapes.get(topic)
@@ -79,6 +158,17 @@ class Planner:
             self._shapes[topic] = shape
         else:
             check_shape(topic, known, shape)
+
+
+def _check_position(
+    raw_partition: RawPartition, position: Position | CdcError | None, shape: TopicShape, bounds: tuple[int, int]
+) -> None:
+    """CdcError if the raw partition could not continue at its position."""
+    if isinstance(position, CdcError):
+        raise position
+    if position is not None:
+        check_topic(position, shape, raw_partition)
+        check_offset(raw_partition, position.offset, bounds)
 
 
 def raw_topic_pattern(prefix: str) -> str:

@@ -21,53 +21,80 @@ import structlog
 from pyspark import SparkConf, SparkContext
 
 from cdc_program.errors import CdcError, Code
+from cdc_program.metrics import Collected
+from cdc_program.operations import Operations
 from cdc_program.registry import RegistryClient
 from materializer.job.driver import BatchDriver
+from materializer.job.lag_watch import LagWatch, UnreadKafka
 from materializer.job.planner import Planner
 from materializer.job.spark_conf import is_submitted, session_options
 from materializer.job.spark_workers import SparkWorkers, spark_errors, spark_failed
+from materializer.job.status import JobStatus
+from materializer.job.stopped import Failure, StoppedPartitions
 from materializer.job.wiring import object_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-    from cdc_program.settings import Settings
+    from cdc_program.settings import MaterializerSettings, Settings
+    from materializer.records import RawPartition
 
 _logger = structlog.get_logger(__name__)
 _RETRY_SECONDS = 0.5
+_HEALTH_SECONDS = 600.0  # a batch may restore a large state
 _LAST_BATCH_SECONDS = 60.0
 _END_SECONDS = _LAST_BATCH_SECONDS + 30.0
 _BEFORE_SPARK = 100  # a priority: Spark ends its context at 40, the highest of Hadoop's file systems is 10
 
 
 def run_job(settings: Settings) -> None:
-    """Materialize until SIGTERM or SIGINT. CdcError if it cannot continue."""
+    """Materialize until SIGTERM or SIGINT. CdcError if the job as a whole cannot continue."""
     stop = threading.Event()
-    with _stop_signals(stop), RegistryClient(settings.registry) as registry:
+    own = settings.materializer
+    stopped = StoppedPartitions()
+    lags = LagWatch(lambda: UnreadKafka(settings.kafka, own.group_id), stopped.all)
+    status = JobStatus(own.group_id, stopped, lags)
+    with (
+        _stop_signals(stop),
+        RegistryClient(settings.registry) as registry,
+        _operations(own, status) as operations,
+    ):
         planner = Planner(settings, registry)
         planner.check_settings()
-        object_store(settings.materializer).check()
-        _check_positions(planner, settings)  # so that errors show before Spark starts
+        object_store(own).check()
+        failures = _check_positions(planner, settings)  # so that errors of the whole job show before Spark starts
         registry.check_reachable()
-        with _spark_context(settings) as context:
-            driver = BatchDriver(settings, planner, stop, SparkWorkers(context))
+        with _spark_context(settings) as context, lags:
+            driver = BatchDriver(settings, planner, stop, SparkWorkers(context), status)
+            driver.stop_raw_partitions({each: Failure(error) for each, error in failures.items()})
             _logger.info("ready")
             with _stop_in_time(context, stop):
-                driver.run_until_stopped()
+                driver.run_until_stopped(operations.beat)
 
 
-def _check_positions(planner: Planner, settings: Settings) -> None:
+def _operations(settings: MaterializerSettings, status: JobStatus) -> Operations:
+    def retry(names: list[str]) -> dict[str, Any]:
+        known = {str(each): each for each in status.stopped.all()}
+        named = [known[name] for name in names if name in known] if names else None
+        return {"retried": [str(each) for each in status.stopped.retry(named)]}
+
+    address, port = settings.operations_address, settings.operations_port
+    commands = {"/retry": retry}
+    operations = Operations(address, port, status.as_json, commands=commands, health_seconds=_HEALTH_SECONDS)
+    operations.registry.register(Collected(status.metrics))
+    return operations
+
+
+def _check_positions(planner: Planner, settings: Settings) -> dict[RawPartition, CdcError]:
     """Planner.check_positions, retried for a while: the Kafka cluster may have just started."""
     deadline = time.monotonic() + settings.kafka.connect_timeout_seconds
     while True:
         try:
-            planner.check_positions()
+            return planner.check_positions()
         except CdcError as error:
             if error.code is not Code.KAFKA_UNREACHABLE or time.monotonic() > deadline:
                 raise
-        else:
-            return
         time.sleep(_RETRY_SECONDS)
 
 

@@ -9,7 +9,7 @@ import structlog
 
 from cdc_messages.errors import MessageError
 from cdc_messages.tables import DIGEST_SIZE, from_json, mark_from_json
-from cdc_messages.topics import collisions, tables_topic
+from cdc_messages.topics import tables_topic
 from cdc_program.errors import CdcError, Code
 from materializer.job.plan import TableSchema
 from materializer.kafka import TopicReader
@@ -39,15 +39,12 @@ class TableSchemas:
         self._needs_snapshot_since: dict[bytes, int] = {}
 
     def add(self, messages: Iterable[tuple[bytes, bytes]]) -> None:
-        """Add messages of the topic, (key, value). CdcError if one cannot be read or if the names of topics collide."""
-        before = len(self._schemas)
+        """Add messages of the topic, (key, value). CdcError if one cannot be read."""
         for key, value in messages:
             if len(key) == _TABLE_ID_SIZE:
                 self._add_needs_snapshot(key, value)
             else:
                 self._add_schema(key, value)
-        if len(self._schemas) != before:
-            self._check_names()
 
     def for_table(self, table: TableName) -> tuple[TableSchema, ...]:
         known = self._schemas.get(table, {}).values()
@@ -81,15 +78,6 @@ class TableSchemas:
             problem="Its change topic lacks the rows that were written while its cdc was off.",
             fix="Rebuild the table in the CDC datacenter: streamed rows pass through its commit logs.",
         )
-
-    def _check_names(self) -> None:
-        for collision in collisions(self._prefix, self._schemas):
-            raise CdcError(
-                Code.TOPIC_NAMES_COLLIDE,
-                f"Kafka does not distinguish the topics {collision.topic} (of {collision.owner}) and "
-                f"{collision.other_topic} (of {collision.other_owner}): it treats '.' and '_' as the same.",
-                "Publish one of the two with another kafka.topic_prefix.",
-            )
 
     def _unreadable(self, key: bytes, reason: str) -> CdcError:
         return CdcError(

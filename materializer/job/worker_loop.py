@@ -11,19 +11,25 @@ import time
 import zipimport
 from typing import TYPE_CHECKING, NamedTuple
 
+import structlog
+
 from cdc_program.errors import CdcError
+from materializer.errors import trace_of, unexpected
 from materializer.exactly_once.partition_task import Report
 from materializer.exactly_once.position import check_offset, check_shape
 from materializer.job.backlog import RawBacklog
 from materializer.job.open_partitions import OpenPartitions
-from materializer.kafka import RawReader, ReadBudget, Topics
+from materializer.kafka import RawReader, ReadBudget, Topics, driver_errors
 from materializer.records import RawPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cdc_program.settings import KafkaSettings, MaterializerSettings
     from materializer.job.plan import Assignment, BatchPlan, TopicPlan
+    from materializer.records import RawRecord
+
+_logger = structlog.get_logger(__name__)
 
 
 def _keep_caches(_importer: zipimport.zipimporter) -> None:
@@ -42,11 +48,16 @@ _MAX_HEARTBEATS = 50_000  # that wait, each of about 500 bytes in memory
 
 
 class TaskResult(NamedTuple):
-    """The result of a raw partition in a batch: either a report or an error."""
+    """The result of a raw partition in a batch: what was folded, and the error that has stopped it then.
+
+    offsets, trace: as Failure's.
+    """
 
     raw_partition: RawPartition
     report: Report | None
     error: CdcError | None
+    offsets: tuple[int, int] | None = None
+    trace: str = ""
 
 
 class BatchTask:
@@ -56,100 +67,136 @@ class BatchTask:
         self._plan = plan
 
     def __call__(self, assignments: Iterable[Assignment]) -> Iterator[TaskResult]:
-        """The results of the raw partitions that were folded or failed. Spark handles any exception but CdcError."""
+        """The results of the raw partitions that were folded or failed.
+
+        Spark handles an exception of the loop itself: it runs the task again, here or in another process.
+        """
         os.umask(0o077)
         for assignment in assignments:
-            yield from _poll_loop(self._plan).run_batch(self._plan, assignment)
+            try:
+                yield from _poll_loop(self._plan).run_batch(self._plan, assignment)
+            except Exception:
+                _discard_poll_loop(self._plan)
+                raise
 
 
 class PollLoop:
-    """A worker's Kafka reader, and the messages that it has read but not folded."""
+    """A worker's Kafka reader, and the messages that it has read but not folded.
 
-    def __init__(self, kafka: KafkaSettings, settings: MaterializerSettings) -> None:
-        self._poll_seconds = max(settings.trigger_interval_ms / 1000, _MIN_POLL_SECONDS)
-        self._reader = RawReader(kafka, settings.group_id, int(500 * self._poll_seconds))
-        self._topics = Topics(kafka)
-        self._open_partitions = OpenPartitions()
+    What fails for one raw partition or topic stops only its raw partitions.
+    """
+
+    def __init__(
+        self, settings: MaterializerSettings, reader: RawReader, topics: Topics, open_partitions: OpenPartitions
+    ) -> None:
+        self._poll_seconds = poll_seconds(settings)
+        self._reader = reader
+        self._topics = topics
+        self._open_partitions = open_partitions
         self._backlog = RawBacklog(max_heartbeat_wait(settings), _MAX_HEARTBEATS)
         self._plans: dict[str, TopicPlan] = {}
         self._results: dict[RawPartition, TaskResult] = {}
+        self._logged: dict[RawPartition, str] = {}
 
     def run_batch(self, plan: BatchPlan, assignment: Assignment) -> list[TaskResult]:
-        """Poll at least once, until the time is over or a raw partition fails."""
+        """Poll at least once, until the time is over. A raw partition that fails is left out from then on."""
         end = time.monotonic() + assignment.seconds
         self._results = {}
-        try:
-            self._apply_assignment(plan, assignment)
-        except CdcError as error:
-            return [TaskResult(assignment.raw_partitions[0], None, error)]
+        self._apply_assignment(plan, assignment)
         while True:
             self._poll_and_fold(plan, assignment)
-            if time.monotonic() >= end or any(result.error for result in self._results.values()):
+            if time.monotonic() >= end:
                 return list(self._results.values())
+
+    def close(self) -> None:
+        self._open_partitions.close_all()
+        self._reader.close()
 
     def _apply_assignment(self, plan: BatchPlan, assignment: Assignment) -> None:
         """Release and add raw partitions, and mark the topics of changed tables ready."""
         assigned = set(assignment.raw_partitions)
         for raw_partition in self._backlog.raw_partitions - assigned:
             self._forget(raw_partition)
-            self._open_partitions.close(raw_partition)
-        added = assigned - self._backlog.raw_partitions
-        positions = self._reader.positions(added)
-        self._reader.add({each: 0 if position is None else position.offset for each, position in positions.items()})
-        for raw_partition in added:
-            self._backlog.add(raw_partition, time.monotonic())
+        self._add(assigned - self._backlog.raw_partitions)
         for topic, topic_plan in plan.topics.items():
             if topic_plan != self._plans.get(topic):
                 self._backlog.mark_ready(topic)
         self._plans = plan.topics
 
+    def _add(self, raw_partitions: set[RawPartition]) -> None:
+        """Read these from their committed positions on."""
+        try:
+            positions = self._reader.positions(raw_partitions)
+            offsets = {
+                each: 0 if position is None else position.offset
+                for each, position in positions.items()
+                if not isinstance(position, CdcError)
+            }
+            self._reader.add(offsets)
+        except CdcError as error:
+            self._fail_all(raw_partitions, error)
+            return
+        for raw_partition, position in positions.items():
+            if isinstance(position, CdcError):
+                self._fail(raw_partition, position)
+            else:
+                self._backlog.add(raw_partition, time.monotonic())
+
     def _poll_and_fold(self, plan: BatchPlan, assignment: Assignment) -> None:
         """Read for a while. Then fold all active raw partitions, and the idle ones that are ready."""
         settings = plan.materializer
-        if not self._poll(ReadBudget(assignment.max_messages, _READ_CHUNKS * settings.chunk_max_bytes)):
-            return
+        self._poll(ReadBudget(assignment.max_messages, _READ_CHUNKS * settings.chunk_max_bytes))
         started = time.monotonic()
-        active = self._backlog.active()
-        if not self._check_topics(plan, active):
-            return
-        self._fold_all(_ACTIVE_SECONDS, active, plan)
+        self._check_topics(plan)
+        self._fold_all(_ACTIVE_SECONDS, self._backlog.active(), plan)
         idle_seconds = max(_IDLE_SECONDS, time.monotonic() - started)
         self._fold_all(idle_seconds, self._backlog.ready_idle(time.monotonic()), plan)
 
-    def _poll(self, budget: ReadBudget) -> bool:
-        """Read new messages. False if a raw partition has lost messages."""
+    def _poll(self, budget: ReadBudget) -> None:
+        """Read new messages."""
         messages, size = self._backlog.active_size
         left = ReadBudget(budget.messages - messages, budget.bytes - size)
         try:
-            records, lost = self._reader.read(left, 0 if messages else self._poll_seconds)
-        except CdcError as error:
-            self._fail(min(self._backlog.raw_partitions), error)
-            return False
-        for raw_partition, found in records.items():
+            read = self._reader.read(left, 0 if messages else self._poll_seconds)
+        except CdcError as error:  # of the consumer, which reads all of them
+            self._fail_all(self._backlog.raw_partitions, error)
+            return
+        for raw_partition, found in read.records.items():
             self._backlog.append(raw_partition, found)
-        for raw_partition in lost:
+        for raw_partition, problem in read.errors.items():
+            self._fail(raw_partition, problem)
+        for raw_partition in read.lost - read.errors.keys():
             self._explain_loss(raw_partition)
-        return not lost
 
     def _explain_loss(self, raw_partition: RawPartition) -> None:
+        """Its next message is gone; or it was there again by the time of this look, and is read again."""
         try:
             position = self._reader.positions([raw_partition])[raw_partition]
+            if isinstance(position, CdcError):
+                raise position
             check_offset(raw_partition, 0 if position is None else position.offset, self._reader.bounds(raw_partition))
         except CdcError as error:
             self._fail(raw_partition, error)
         else:
             self._forget(raw_partition)
 
-    def _check_topics(self, plan: BatchPlan, raw_partitions: list[RawPartition]) -> bool:
-        """Whether the topics have the planned shapes now that their messages are read. If not, keys may have moved."""
-        topics = {raw_partition.topic for raw_partition in raw_partitions}
+    def _check_topics(self, plan: BatchPlan) -> None:
+        """Stop the topics that do not have the planned shapes now that their messages are read: keys may have moved."""
+        active: dict[str, set[RawPartition]] = {}
+        for raw_partition in self._backlog.active():
+            active.setdefault(raw_partition.topic, set()).add(raw_partition)
         try:
-            for topic, shape in self._topics.shapes(topics).items():
-                check_shape(topic, plan.shapes[topic], shape)
+            shapes = self._topics.each_shape(active)
         except CdcError as error:
-            self._fail(raw_partitions[0], error)
-            return False
-        return True
+            self._fail_all(set().union(*active.values()), error)
+            return
+        for topic, shape in shapes.items():
+            try:
+                if isinstance(shape, CdcError):
+                    raise shape
+                check_shape(topic, plan.shapes[topic], shape)
+            except CdcError as error:
+                self._fail_all(active[topic], error)
 
     def _fold_all(self, seconds: float, raw_partitions: list[RawPartition], plan: BatchPlan) -> None:
         """Fold one raw partition after another, until the time is over."""
@@ -162,38 +209,66 @@ class PollLoop:
     def _fold(self, raw_partition: RawPartition, plan: BatchPlan) -> None:
         records = self._backlog.first_records(raw_partition, plan.materializer.chunk_max_messages)
         try:
-            report = self._open_partitions.process(plan, raw_partition, records)
+            with driver_errors(f"fold messages of {raw_partition}"):
+                report = self._open_partitions.process(plan, raw_partition, records)
         except CdcError as error:
-            self._fail(raw_partition, error)
-            return
-        except BaseException:
-            self._forget(raw_partition)
-            raise
-        self._backlog.mark_folded(raw_partition, records, report, time.monotonic())
-        before = self._results.get(raw_partition)
-        if before is not None and before.report is not None:
-            report = before.report.and_then(report)
-        self._results[raw_partition] = TaskResult(raw_partition, report, None)
+            self._fail(raw_partition, error, records)
+        except Exception as error:  # noqa: BLE001 - a defect that one table's data meets must not stop the others
+            self._fail(raw_partition, unexpected(str(raw_partition), error), records, trace_of(error))
+        else:
+            self._backlog.mark_folded(raw_partition, records, report, time.monotonic())
+            before = self._results.get(raw_partition)
+            if before is not None and before.report is not None:
+                report = before.report.and_then(report)
+            self._results[raw_partition] = TaskResult(raw_partition, report, None)
 
-    def _fail(self, raw_partition: RawPartition, error: CdcError) -> None:
-        self._results[raw_partition] = TaskResult(raw_partition, None, error)
+    def _fail_all(self, raw_partitions: Iterable[RawPartition], error: CdcError) -> None:
+        for raw_partition in raw_partitions:
+            self._fail(raw_partition, error)
+
+    def _fail(
+        self, raw_partition: RawPartition, error: CdcError, records: Sequence[RawRecord] = (), trace: str = ""
+    ) -> None:
+        """Stop the raw partition for this batch. `records`: those that were being folded."""
+        offsets = (records[0].offset, records[-1].offset + 1) if records else None
+        if trace and self._logged.get(raw_partition) != error.problem:
+            self._logged[raw_partition] = error.problem
+            _logger.error("raw partition stopped", problem=error.problem, offsets=offsets, trace=trace)
+        before = self._results.get(raw_partition)
+        report = None if before is None else before.report
+        self._results[raw_partition] = TaskResult(raw_partition, report, error, offsets, trace)
         self._forget(raw_partition)
 
     def _forget(self, raw_partition: RawPartition) -> None:
-        """Drop its backlog. A later batch reads it again from its committed position."""
+        """Drop its backlog and close it. A later batch reads it again from its committed position."""
         self._backlog.remove(raw_partition)
         self._reader.remove([raw_partition])
+        self._open_partitions.close(raw_partition)
 
 
 def _poll_loop(plan: BatchPlan) -> PollLoop:
     """One for each process and group."""
     key = plan.kafka, plan.materializer.group_id
     if key not in _poll_loops:
-        _poll_loops[key] = PollLoop(plan.kafka, plan.materializer)
+        settings = plan.materializer
+        reader = RawReader(plan.kafka, settings.group_id, int(500 * poll_seconds(settings)))
+        _poll_loops[key] = PollLoop(settings, reader, Topics(plan.kafka), OpenPartitions())
     return _poll_loops[key]
 
 
+def _discard_poll_loop(plan: BatchPlan) -> None:
+    """Another attempt begins with a new one."""
+    poll_loop = _poll_loops.pop((plan.kafka, plan.materializer.group_id), None)
+    if poll_loop is not None:
+        poll_loop.close()
+
+
 _poll_loops: dict[tuple[KafkaSettings, str], PollLoop] = {}
+
+
+def poll_seconds(settings: MaterializerSettings) -> float:
+    """How long one poll waits for messages."""
+    return max(settings.trigger_interval_ms / 1000, _MIN_POLL_SECONDS)
 
 
 def max_heartbeat_wait(settings: MaterializerSettings) -> float:

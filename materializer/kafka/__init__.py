@@ -1,6 +1,7 @@
 """The materializer's Kafka clients.
 
-In a task KafkaException passes through, and Spark runs the task again. What the driver calls raises CdcError.
+The clients of a raw partition raise KafkaException, which the worker's loop turns into the raw partition's CdcError.
+What the driver calls raises CdcError.
 """
 
 from materializer.kafka.clients import command_errors, driver_errors
@@ -10,6 +11,7 @@ from materializer.kafka.producer import PRODUCER_DEFAULTS, PartitionProducer, Pr
 from materializer.kafka.raw_reader import RawReader, ReadBudget
 from materializer.kafka.topic_reader import KafkaMessage, TopicReader
 from materializer.kafka.topics import Topics
+from materializer.kafka.unread import Retention, read_timestamps
 
 __all__ = [
     "PRODUCER_DEFAULTS",
@@ -19,11 +21,13 @@ __all__ = [
     "ProducerSettings",
     "RawReader",
     "ReadBudget",
+    "Retention",
     "TopicReader",
     "Topics",
     "command_errors",
     "driver_errors",
     "read_partition",
     "read_raw",
+    "read_timestamps",
     "send_all",
 ]

@@ -57,24 +57,29 @@ _FENCED = {
 }
 
 
+def kafka_error(doing: str, exception: KafkaException) -> CdcError:
+    """CdcError: KAFKA_UNREACHABLE for transient errors, KAFKA_REFUSED for all others."""
+    error: KafkaError = exception.args[0]
+    if error.code() in TRANSIENT_ERRORS:
+        return CdcError(
+            Code.KAFKA_UNREACHABLE,
+            f"Kafka does not answer: cannot {doing}: {error.str()}.",
+            "Start the brokers, or correct kafka.bootstrap_servers and its security settings.",
+        )
+    return CdcError(
+        Code.KAFKA_REFUSED,
+        f"Kafka refuses to {doing}: {error.str()}.",
+        "Grant the materializer's user the rights listed in docs/security.md.",
+    )
+
+
 @contextmanager
 def driver_errors(doing: str) -> Iterator[None]:
-    """Turns KafkaException into CdcError: KAFKA_UNREACHABLE for transient errors, KAFKA_REFUSED for all others."""
+    """Turns KafkaException into CdcError, as `kafka_error`."""
     try:
         yield
     except KafkaException as exception:
-        error: KafkaError = exception.args[0]
-        if error.code() in TRANSIENT_ERRORS:
-            raise CdcError(
-                Code.KAFKA_UNREACHABLE,
-                f"Kafka does not answer: cannot {doing}: {error.str()}.",
-                "Start the brokers, or correct kafka.bootstrap_servers and its security settings.",
-            ) from exception
-        raise CdcError(
-            Code.KAFKA_REFUSED,
-            f"Kafka refuses to {doing}: {error.str()}.",
-            "Grant the materializer's user the rights listed in docs/security.md.",
-        ) from exception
+        raise kafka_error(doing, exception) from exception
 
 
 @contextmanager

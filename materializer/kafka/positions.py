@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 
+from cdc_program.errors import CdcError
 from cdc_program.kafka import client_config
 from materializer.exactly_once.position import Position, decode
-from materializer.kafka.clients import QUICK, TIMEOUT
+from materializer.kafka.clients import QUICK, TIMEOUT, kafka_error
 from materializer.records import RawPartition
 
 if TYPE_CHECKING:
@@ -40,15 +41,31 @@ class GroupPositions:
 
         KafkaException, or CdcError (STATE_MISMATCH, STATE_FORMAT) for one that the materializer has not committed.
         """
-        return read_positions(self.consumer, partitions)
+        return dict(_position_of(each) for each in _committed(self.consumer, partitions))
+
+    def read_each(self, partitions: Collection[RawPartition]) -> dict[RawPartition, Position | CdcError | None]:
+        """As `read`, with the error of each raw partition that has one. KafkaException if the group cannot be read."""
+        return read_each_position(self.consumer, partitions)
 
 
-def read_positions(consumer: Consumer, partitions: Collection[RawPartition]) -> dict[RawPartition, Position | None]:
-    """As GroupPositions.read, for the group of a consumer."""
-    if not partitions:
-        return {}
-    found = consumer.committed([TopicPartition(*each) for each in partitions], TIMEOUT)
-    return dict(_position_of(each) for each in found)
+def read_each_position(
+    consumer: Consumer, partitions: Collection[RawPartition]
+) -> dict[RawPartition, Position | CdcError | None]:
+    """As GroupPositions.read_each, for the group of a consumer."""
+    found: dict[RawPartition, Position | CdcError | None] = {}
+    for committed in _committed(consumer, partitions):
+        where = RawPartition(committed.topic, committed.partition)
+        try:
+            found[where] = _position_of(committed)[1]
+        except KafkaException as error:
+            found[where] = kafka_error(f"read the offset of {where}", error)
+        except CdcError as error:
+            found[where] = error
+    return found
+
+
+def _committed(consumer: Consumer, partitions: Collection[RawPartition]) -> list[TopicPartition]:
+    return consumer.committed([TopicPartition(*each) for each in partitions], TIMEOUT) if partitions else []
 
 
 def _position_of(committed: TopicPartition) -> tuple[RawPartition, Position | None]:

@@ -127,10 +127,7 @@ class PartitionProducer:
             if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
                 raise _refused_as_too_large(error.args[0]) from error
             if time.monotonic() - self._begun > self._timeout:
-                raise TimeoutError(
-                    f"{Code.TRANSACTION_TIMEOUT.text} a transaction of {self._raw_partition} was open for "
-                    f"{time.monotonic() - self._begun:.0f} s and was aborted: {error.args[0].str()}"
-                ) from error
+                raise _expired(self._raw_partition, time.monotonic() - self._begun, error.args[0]) from error
             raise
 
     def abandon(self) -> None:
@@ -178,5 +175,15 @@ def _refused_as_too_large(error: KafkaError) -> CdcError:
         Code.MESSAGE_TOO_LARGE,
         f"The brokers refuse a message as too large: {error.str()}. The topic's max.message.bytes was lowered since "
         "the materializer started, or the topic's compression.type differs from the producer's.",
-        "Restore the topic's max.message.bytes, and set its compression.type to producer; start again.",
+        "Restore the topic's max.message.bytes, and set its compression.type to producer.",
+    )
+
+
+def _expired(raw_partition: RawPartition, seconds: float, error: KafkaError) -> CdcError:
+    return CdcError(
+        Code.TRANSACTION_EXPIRED,
+        f"A transaction of {raw_partition} was open for {seconds:.0f} s, and the brokers have aborted it: "
+        f"{error.str()}.",
+        "It runs again. If that does not help, lower materializer.chunk_max_bytes and chunk_max_messages, or raise "
+        "materializer.transaction_timeout_seconds.",
     )

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from cdc_program.errors import CdcError
 from cdc_program.kafka import client_config
-from materializer.kafka.clients import QUICK, TIMEOUT, TRANSIENT_ERRORS, driver_errors
-from materializer.kafka.positions import read_positions
+from materializer.kafka.clients import QUICK, TIMEOUT, TRANSIENT_ERRORS, driver_errors, kafka_error
+from materializer.kafka.positions import read_each_position
 from materializer.records import RawPartition, RawRecord
 
 if TYPE_CHECKING:
@@ -38,11 +39,12 @@ class ReadBudget(NamedTuple):
 
 class Read(NamedTuple):
     """Messages by raw partition in the order of their offsets. `lost`: raw partitions whose next offset does not exist
-    any more.
+    any more. `errors`: of raw partitions that cannot be read.
     """
 
     records: dict[RawPartition, list[RawRecord]]
     lost: set[RawPartition]
+    errors: dict[RawPartition, CdcError]
 
 
 class RawReader:
@@ -69,10 +71,10 @@ class RawReader:
             }
         )
 
-    def positions(self, partitions: Collection[RawPartition]) -> dict[RawPartition, Position | None]:
-        """The committed positions, which an open transaction may still move; CdcError also as GroupPositions."""
+    def positions(self, partitions: Collection[RawPartition]) -> dict[RawPartition, Position | CdcError | None]:
+        """The committed positions, which an open transaction may still move, as GroupPositions.read_each."""
         with driver_errors(f"read the offsets of the group {self._group}"):
-            return read_positions(self._consumer, partitions)
+            return read_each_position(self._consumer, partitions)
 
     def bounds(self, partition: RawPartition) -> tuple[int, int]:
         """The first available offset and the next one."""
@@ -96,11 +98,14 @@ class RawReader:
             with driver_errors("read the raw topics"):
                 self._consumer.incremental_unassign(gone)
 
+    def close(self) -> None:
+        self._consumer.close()
+
     def read(self, budget: ReadBudget, seconds: float) -> Read:
         """The messages that arrive in this time. Returns earlier when the budget is spent, and later while full batches
         are available at once.
         """
-        read = Read(defaultdict(list), set())
+        read = Read(defaultdict(list), set(), {})
         end = time.monotonic() + seconds
         count = size = 0
         while count < budget.messages and size < budget.bytes:
@@ -120,13 +125,19 @@ class RawReader:
             if error.code() == KafkaError._AUTO_OFFSET_RESET and partition is not None:  # noqa: SLF001
                 read.lost.add(partition)
             elif error.code() not in TRANSIENT_ERRORS:
-                raise KafkaException(error)
+                self._add_error(partition, KafkaException(error), read)
             return 0
         if partition is None:
             return 0
         record = raw_record(message)
         read.records[partition].append(record)
         return len(record.value)
+
+    def _add_error(self, partition: RawPartition | None, error: KafkaException, read: Read) -> None:
+        """An error without a partition is the consumer's: it concerns all raw partitions."""
+        if partition is None:
+            raise error
+        read.errors[partition] = kafka_error(f"read {partition}", error)
 
 
 def raw_record(message: Message) -> RawRecord:

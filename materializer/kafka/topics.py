@@ -11,7 +11,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.kafka import client_config
-from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors, timeout_refused
+from materializer.kafka.clients import QUICK, TIMEOUT, driver_errors, kafka_error, timeout_refused
+from materializer.kafka.unread import Retention
 from materializer.records import RawPartition, TopicShape
 
 if TYPE_CHECKING:
@@ -38,12 +39,19 @@ class Topics:
 
     def shapes(self, topics: Collection[str]) -> dict[str, TopicShape]:
         """The present partition count and id of each of these topics."""
+        found = self.each_shape(topics)
+        for shape in found.values():
+            if isinstance(shape, CdcError):
+                raise shape
+        return {name: shape for name, shape in found.items() if not isinstance(shape, CdcError)}
+
+    def each_shape(self, topics: Collection[str]) -> dict[str, TopicShape | CdcError]:
+        """As `shapes`, with the error of each topic that has one."""
         if not topics:
             return {}
         with driver_errors("describe the raw topics"):
             described = self._admin.describe_topics(TopicCollection(list(topics)))
-            found = {name: _answer_of(answer) for name, answer in described.items()}
-        return {name: TopicShape(len(each.partitions), str(each.topic_id)) for name, each in found.items()}
+        return {name: _shape_of(name, answer) for name, answer in described.items()}
 
     def matching(self, pattern: str) -> list[str]:
         """The topics whose names match a regular expression."""
@@ -57,6 +65,17 @@ class Topics:
             first = _list_offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
             following = _list_offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
             return {each: (first[each], following[each]) for each in partitions}
+
+    def offsets_at(self, partitions: Sequence[RawPartition], timestamp_ms: int) -> dict[RawPartition, int]:
+        """The offset of the first message of this time or later; -1 if there is none."""
+        with driver_errors("list the offsets of the raw topics"):
+            at = OffsetSpec.for_timestamp(timestamp_ms)
+            return _list_offsets(_client(self._settings), partitions, at)
+
+    def retention(self, topic: str) -> Retention:
+        settings = self._settings_of(topic)
+        milliseconds = int(settings["retention.ms"].value)
+        return Retention(None if milliseconds < 0 else milliseconds, int(settings["retention.bytes"].value) >= 0)
 
     def max_message_bytes(self, topics: Iterable[str]) -> int:
         """The smallest max.message.bytes of the topics."""
@@ -101,9 +120,10 @@ class Topics:
         self._make(topic, 1, config)
 
     def _make(self, topic: str, partitions: int, config: dict[str, str]) -> int:
-        known = self.partition_counts().get(topic)
-        if known is not None:
-            return known
+        counts = self.partition_counts()
+        if topic in counts:
+            return counts[topic]
+        _check_name(topic, counts)
         new = NewTopic(topic, partitions, self._settings.replication_factor, config=config)
         with driver_errors(f"create the topic {topic}"):
             try:
@@ -127,6 +147,25 @@ class Topics:
                 return count
             time.sleep(0.05)
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
+
+
+def _shape_of(topic: str, described: Future[Any]) -> TopicShape | CdcError:
+    try:
+        found = _answer_of(described)
+    except KafkaException as error:
+        return kafka_error(f"describe the topic {topic}", error)
+    return TopicShape(len(found.partitions), str(found.topic_id))
+
+
+def _check_name(topic: str, others: Iterable[str]) -> None:
+    """CdcError(TOPIC_NAMES_COLLIDE) if Kafka would refuse the topic because of another one."""
+    for other in others:
+        if other.replace(".", "_") == topic.replace(".", "_"):
+            raise CdcError(
+                Code.TOPIC_NAMES_COLLIDE,
+                f"The topic {topic} cannot be created beside {other}: Kafka treats '.' and '_' in names as the same.",
+                "Publish one of the two tables with another kafka.topic_prefix.",
+            )
 
 
 def _client(settings: KafkaSettings) -> AdminClient:

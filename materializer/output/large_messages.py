@@ -56,7 +56,7 @@ class LargeMessages(NamedTuple):
                 Code.MESSAGE_TOO_LARGE,
                 reason,
                 f"kafka-configs --alter --entity-type topics --entity-name {message.topic} --add-config "
-                "max.message.bytes=…, and start again; or set another materializer.on_large_message.",
+                "max.message.bytes=…: the next try reads it. Or set another materializer.on_large_message.",
             )
         _logger.warning("change dead-lettered", code=Code.MESSAGE_TOO_LARGE.text, problem=reason)
         headers = {"cdc.code": Code.MESSAGE_TOO_LARGE.text, "cdc.reason": reason, "cdc.topic": message.topic}

@@ -145,11 +145,13 @@ class LocalStore:
 
     def close(self) -> None:
         """Deletes a damaged store: the next task restores it from the checkpoint location."""
-        with suppress(DbClosedError):  # a restore has failed
-            self._db.close()
-        if self._is_damaged:
-            shutil.rmtree(self._slot / "db")
-        os.close(self._lock)
+        try:
+            with suppress(DbClosedError):  # a restore has failed
+                self._db.close()
+            if self._is_damaged:
+                shutil.rmtree(self._slot / "db", ignore_errors=True)  # part of it may be gone
+        finally:
+            os.close(self._lock)
 
     def _fail(self, error: Exception) -> NoReturn:
         """After a read error of RocksDB. A task that runs again restores the store."""

@@ -55,6 +55,7 @@ def run(program: str, settings: Mapping[str, Setting], folder: Path) -> subproce
     own: dict[str, Setting] = {
         "publisher.state_directory": str(folder / "publisher"),
         "publisher.operations_port": 0,
+        "materializer.operations_port": 0,
         "materializer.state_directory": str(folder / "state"),
         "materializer.checkpoint_location": (folder / "checkpoint").as_uri(),
         "schematizer.database_url": f"sqlite:///{folder / 'registry.db'}",

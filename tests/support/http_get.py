@@ -1,4 +1,4 @@
-"""What a program serves on its operations port."""
+"""What a program answers on its operations port."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ from http.client import HTTPConnection
 
 def get(port: int, path: str) -> tuple[int, str]:
     """Status and body of http://127.0.0.1:<port><path>."""
+    return _ask(port, "GET", path, None, {})
+
+
+def post(port: int, path: str, body: str, content_type: str = "application/json") -> tuple[int, str]:
+    return _ask(port, "POST", path, body, {"Content-Type": content_type})
+
+
+def _ask(port: int, method: str, path: str, body: str | None, headers: dict[str, str]) -> tuple[int, str]:
     connection = HTTPConnection("127.0.0.1", port, timeout=10)
     try:
-        connection.request("GET", path)
+        connection.request(method, path, body, headers)
         answer = connection.getresponse()
         return answer.status, answer.read().decode()
     finally:

@@ -53,7 +53,7 @@ def table() -> str:
         "| --- | --- |",
         *_rows(ReshardPoint),
         "",
-        "Until a run has come to its end, the job stops at its start (`CDC-054`).",
+        "Until a run has come to its end, the topic's raw partitions stay stopped in the job (`CDC-054`).",
         "",
         "`cassandra-materializer rebuild` is killed at each of these, and run again, while a publisher goes on",
         "(`tests/servers/materializer/commands/test_rebuild.py`):",
@@ -62,7 +62,7 @@ def table() -> str:
         "| --- | --- |",
         *_rows(RebuildPoint),
         "",
-        "Until a run has come to its end, the job stops at its start (`CDC-051`).",
+        "Until a run has come to its end, the topic's raw partitions stay stopped in the job (`CDC-051`).",
     ]
     return "\n".join(lines) + "\n"
 

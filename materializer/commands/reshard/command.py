@@ -17,6 +17,8 @@ from materializer.kafka import command_errors
 if TYPE_CHECKING:
     from cdc_program.settings import Settings
 
+_PATIENCE_SECONDS = 60.0
+
 
 def reshard_state(settings: Settings, table: str, *, dry_run: bool) -> None:
     """Reshard the state of `keyspace.table`, or print what that would do."""
@@ -27,7 +29,10 @@ def reshard_state(settings: Settings, table: str, *, dry_run: bool) -> None:
             click.echo(line)
         return
     with RegistryClient(settings.registry) as registry:
-        plan = Planner(settings, registry).plan_batch()
+        planner = Planner(settings, registry, _PATIENCE_SECONDS)
+        plan = planner.plan_batch()
+    if topic.name in planner.errors:
+        raise planner.errors[topic.name]
     if topic.name not in plan.topics:
         raise CdcError(
             Code.SCHEMA_UNKNOWN,

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 WAIT_SECONDS = 180.0
 AGAIN_SECONDS = 3.0
 DIGEST_BYTES = 16
+# Another job of the group may still be about to end on this machine: none has a port.
+OWN: dict[str, Setting] = {"log.level": "debug", "materializer.operations_port": 0}
 
 
 def submitted_job(
@@ -34,7 +36,7 @@ def submitted_job(
 ) -> SubmittedJob:
     """In the place of the stack's own job, with its group and checkpoint location; `settings` of the materializer."""
     given = {f"materializer.{name}": value for name, value in settings.items()}
-    taken = {**stack.materializer.settings, "materializer.state_directory": "state", "log.level": "debug", **given}
+    taken = {**stack.materializer.settings, "materializer.state_directory": "state", **OWN, **given}
     return SubmittedJob(master, archive, folder=folder, settings=taken, options=options)
 
 

@@ -121,11 +121,9 @@ class Run:
 
     def materialize(self, partitions: int) -> list[CdcError]:
         """Fold each partition from its beginning to its end, as the job does. The errors that stopped them."""
-        planner, errors = PatientPlanner(self.job.settings, self.job.registry), []
-        try:
-            planner.check_positions()
-        except CdcError as error:
-            return [error]
+        planner, errors = PatientPlanner(self.job.settings, self.job.registry), list[CdcError]()
+        if problems := planner.check_positions():
+            return list(problems.values())
         plan = planner.plan_batch()
         for partition, records in self.records(partitions).items():
             if (problem := run_task(plan, RawPartition(self.topic, partition), records).error) is not None:

@@ -29,21 +29,36 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from cassandra_storage.schema import TableMetadata
+    from materializer.job.change_topics import Registry
     from materializer.job.plan import BatchPlan
 
 RAW_PARTITIONS = 2
 
 
 class PatientPlanner(Planner):
-    """Goes on when a broker is not yet ready with a topic just made, as the job does."""
+    """Goes on when a broker is not yet ready with a topic just made, as the job does. It raises a topic's error."""
+
+    def __init__(self, settings: Settings, registry: Registry) -> None:
+        super().__init__(settings, registry, patience=60.0)
 
     def plan_batch(self) -> BatchPlan:
+        plan = self._plan_patiently()
+        for error in self.errors.values():
+            raise error
+        return plan
+
+    def _plan_patiently(self) -> BatchPlan:
         for _ in range(50):
             try:
-                return super().plan_batch()
+                plan = super().plan_batch()
             except CdcError as error:
                 if error.code is not Code.KAFKA_UNREACHABLE:
                     raise
+            else:
+                unready = {each for each, error in self.errors.items() if error.code is Code.KAFKA_UNREACHABLE}
+                if not unready and set(self._find_raw_topics()) == set(plan.shapes):
+                    return plan
+                self.retry(unready)
             time.sleep(0.2)
         return super().plan_batch()
 

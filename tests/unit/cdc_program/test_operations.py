@@ -12,7 +12,7 @@ from cdc_program import operations
 from cdc_program.errors import CdcError, Code
 from cdc_program.operations import Operations
 from local_stack.process.network import free_ports
-from tests.support.http_get import get
+from tests.support.http_get import get, post
 
 
 def test_health_is_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,3 +62,21 @@ def test_a_port_in_use_is_an_error_and_none_is_none() -> None:
         assert caught.value.code is Code.PORT_IN_USE
     with Operations("127.0.0.1", 0, dict) as served:
         assert served.port == 0
+
+
+def test_a_command_takes_a_list_of_names_in_a_post_only() -> None:
+    got: list[list[str]] = []
+
+    def command(names: list[str]) -> dict[str, int]:
+        got.append(names)
+        return {"count": len(names)}
+
+    with Operations("127.0.0.1", free_ports(1)[0], dict, commands={"/do": command}) as served:
+        assert post(served.port, "/do", '["a", "b"]') == (200, '{"count": 2}\n')
+        assert post(served.port, "/do", "[]") == (200, '{"count": 0}\n')
+        bodies = ("", "{}", "[1]", "no JSON", "[" * 100_000)
+        assert [post(served.port, "/do", body)[0] for body in bodies] == [400] * len(bodies)
+        assert post(served.port, "/do", "[]", "text/plain")[0] == 400  # what a form of any web page may send
+        assert post(served.port, "/status", "[]") == (200, "{}\n")
+        assert get(served.port, "/do")[0] == 400
+    assert got == [["a", "b"], []]

@@ -22,7 +22,8 @@ RUNBOOK = dict(re.findall(r"^## (CDC-\d{3}) (\S.*)$", (ROOT / "docs" / "runbook.
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 ROW = re.compile(r"^\| `(Cdc\w+)` \| .{20,} \| .{20,} \| \[(CDC-\d{3})\]\(runbook\.md#([\w-]+)\) \|$", re.MULTILINE)
 
-PUBLISHER, FILLER = "cassandra-publisher", "cassandra-filler"
+PUBLISHER, FILLER, MATERIALIZER = "cassandra-publisher", "cassandra-filler", "cassandra-materializer"
+PARTITION = (("topic", "cdc.raw.shop.orders"), ("partition", "3"))
 MIB = 1 << 20
 
 
@@ -34,6 +35,7 @@ class Case(NamedTuple):
     well: dict[str, float]
     summary: str
     is_of_all: bool = False  # one alert of all programs together
+    labels: tuple[tuple[str, str], ...] = ()  # of its metrics, beside job and instance
 
 
 FULL = "cdc_publisher_cdc_raw_full_at_bytes"
@@ -125,11 +127,45 @@ CASES = {
         {"cdc_filler_segment_age_seconds": 1140, "cdc_filler_max_segment_age_seconds": 600},
         "The commit log segment of sick is 21m 0s old.",
     ),
+    "CdcMaterializerDown": Case(MATERIALIZER, {"up": 0}, {"up": 1}, "The materializer on sick does not answer."),
+    "CdcMaterializerWaits": Case(
+        MATERIALIZER,
+        {"cdc_materializer_waiting": 1},
+        {"cdc_materializer_waiting": 0},
+        "The materializer on sick waits for Kafka.",
+    ),
+    "CdcRawPartitionStopped": Case(
+        MATERIALIZER,
+        {"cdc_materializer_stopped_seconds": 600},
+        {"cdc_materializer_stopped_seconds": 240},
+        "Partition 3 of cdc.raw.shop.orders has been stopped by CDC-082 for 10m 0s.",
+        labels=(*PARTITION, ("code", "CDC-082")),
+    ),
+    "CdcRetentionNear": Case(
+        MATERIALIZER,
+        {"cdc_materializer_retention_seconds_left": 40 * 3600},
+        {"cdc_materializer_retention_seconds_left": 50 * 3600},
+        "Kafka may delete unread messages of partition 3 of cdc.raw.shop.orders in 1d 16h 0m 0s.",
+        labels=PARTITION,
+    ),
+    "CdcRetentionVeryNear": Case(
+        MATERIALIZER,
+        {"cdc_materializer_retention_seconds_left": 3600},
+        {"cdc_materializer_retention_seconds_left": 13 * 3600},
+        "Kafka may delete unread messages of partition 3 of cdc.raw.shop.orders in 1h 0m 0s.",
+        labels=PARTITION,
+    ),
+    "CdcLagNotMeasured": Case(
+        MATERIALIZER,
+        {"cdc_materializer_lag_age_seconds": 660},
+        {"cdc_materializer_lag_age_seconds": 31},
+        "The materializer on sick measured its lag 11m 0s ago.",
+    ),
 }
 
 
 def samples(case: Case, *, is_sick: bool) -> list[Sample]:
-    labels = frozenset({("job", case.job), ("instance", "sick" if is_sick else "well")})
+    labels = frozenset({("job", case.job), ("instance", "sick" if is_sick else "well"), *case.labels})
     return [Sample(name, labels, float(value)) for name, value in (case.sick if is_sick else case.well).items()]
 
 
@@ -160,7 +196,8 @@ def test_it_fires_for_what_is_sick(alert: str) -> None:
     assert evaluate(RULES[alert]["expr"], [*sick, *well] if case.is_of_all else well) == {}
     texts = " ".join(RULES[alert]["annotations"].values())
     for asked in re.findall(r"\{\{(.*?)\}\}", texts):
-        assert re.fullmatch(r" \$labels\.instance | \$value( \| humanize(Duration|1024))? ", asked)
+        assert re.fullmatch(r" \$labels\.\w+ | \$value( \| humanize(Duration|1024))? ", asked)
+        assert asked.strip().partition("$labels.")[2] in {"", "instance", *dict(case.labels)}
         assert "$labels" not in asked or not case.is_of_all, "a sum has no labels"
 
 
@@ -181,7 +218,8 @@ def promtool_test(alert: str) -> dict[str, Any]:
     """Of constant series over an hour: what fires at its end, and at its beginning nothing that has to last."""
     rule, case = RULES[alert], CASES[alert]
     all_samples = [*samples(case, is_sick=True), *([] if case.is_of_all else samples(case, is_sick=False))]
-    labels = rule["labels"] if case.is_of_all else {**rule["labels"], "instance": "sick", "job": case.job}
+    own = {} if case.is_of_all else {"instance": "sick", "job": case.job, **dict(case.labels)}
+    labels = {**rule["labels"], **own}
     annotations = {**rule["annotations"], "summary": case.summary}
     fires = {"alertname": alert, "exp_alerts": [{"exp_labels": labels, "exp_annotations": annotations}]}
     return {

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[3]
 DEPLOY = ROOT / "deploy"
 DOCKERFILE = (DEPLOY / "images" / "Dockerfile").read_text()
-PANELS = json.loads((DEPLOY / "grafana" / "publishers.json").read_text())["panels"]
+DASHBOARDS = {file.stem: json.loads(file.read_text())["panels"] for file in (DEPLOY / "grafana").glob("*.json")}
+PANELS = [panel for panels in DASHBOARDS.values() for panel in panels]
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
@@ -31,14 +32,16 @@ def test_a_panel_shows_something(panel: dict[str, Any]) -> None:
         assert asked <= served()
 
 
-def test_panels_lie_beside_each_other() -> None:
-    assert len({panel["id"] for panel in PANELS}) == len(PANELS)
-    places = [panel["gridPos"] for panel in PANELS]
+@pytest.mark.parametrize("name", DASHBOARDS)
+def test_panels_lie_beside_each_other(name: str) -> None:
+    panels = DASHBOARDS[name]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    places = [panel["gridPos"] for panel in panels]
     assert len({(place["x"], place["y"]) for place in places}) == len(places)
     assert {(place["w"], place["h"], place["x"] % 12, place["y"] % 8) for place in places} == {(12, 8, 0, 0)}
 
 
-def test_the_dashboard_shows_what_the_alerts_ask_for() -> None:
+def test_the_dashboards_show_what_the_alerts_ask_for() -> None:
     shown = {name for panel in PANELS for target in panel["targets"] for name in metrics_of(target["expr"])}
     asked = {name for rule in RULES.values() for name in metrics_of(rule["expr"])}
     assert asked - shown == {"up", "cdc_filler_writer", "cdc_publisher_spool_segments", "cdc_publisher_spool_stuck"}

@@ -19,6 +19,7 @@ from local_stack.servers.kafka import JAVA, KafkaBroker
 from materializer.job.offset_refresh import OffsetRefresh
 from materializer.job.open_partitions import OpenPartitions
 from materializer.kafka import GroupPositions
+from materializer.records import RawPartition
 from tests.support.materializer.raw_builder import int_bytes, raw_record
 from tests.support.materializer.table_job import RAW_PARTITIONS, PatientPlanner, TableJob, job_settings, make_raw_topic
 from verify.chaos.matrix import MESSAGES, make_setup
@@ -98,9 +99,11 @@ def test_an_offset_that_is_gone_is_noticed_without_messages(setup: Setup) -> Non
     admin = AdminClient({"bootstrap.servers": setup.bootstrap})
     admin.delete_consumer_groups([setup.prefix])[setup.prefix].result()
     clock.now = 60
-    with pytest.raises(CdcError, match="has lost its offset") as caught:
-        refresh.refresh([setup.raw])
-    assert caught.value.code is Code.STATE_MISMATCH
+    other = RawPartition(setup.raw.topic, 1)
+    errors = refresh.refresh([setup.raw, other])
+    assert list(errors) == [setup.raw]
+    assert "has lost its offset" in errors[setup.raw].problem
+    assert errors[setup.raw].code is Code.STATE_MISMATCH
 
 
 def test_a_topic_that_was_recreated_stops(job: TableJob) -> None:
@@ -129,10 +132,11 @@ def test_a_topic_that_gets_more_partitions_stops(job: TableJob) -> None:
     admin = AdminClient({"bootstrap.servers": job.settings.kafka.bootstrap_servers})
     admin.create_partitions([NewPartitions(job.raw.topic, 3)])[job.raw.topic].result()
     send_rows(job, 3)
-    for begin in (planner.plan_batch, PatientPlanner(job.settings, job.registry).check_positions):
-        with pytest.raises(CdcError, match="has 3 partitions") as caught:
-            begin()
-        assert caught.value.code is Code.RAW_PARTITIONS_CHANGED
+    with pytest.raises(CdcError, match="has 3 partitions") as caught:
+        planner.plan_batch()
+    assert caught.value.code is Code.RAW_PARTITIONS_CHANGED
+    errors = PatientPlanner(job.settings, job.registry).check_positions()
+    assert {each: error.code for each, error in errors.items()} == {job.raw: Code.RAW_PARTITIONS_CHANGED}
     error = job.run().error
     assert error is not None
     assert error.code is Code.RAW_PARTITIONS_CHANGED

@@ -56,8 +56,9 @@ def read_raw(settings: KafkaSettings) -> Callable[[], bool]:
     reader.add(dict.fromkeys(RAW, 0))
 
     def read() -> bool:
-        records, lost = reader.read(ReadBudget(MESSAGES, 1_000_000), 0.2)
+        records, lost, errors = reader.read(ReadBudget(MESSAGES, 1_000_000), 0.2)
         assert not lost
+        assert not errors
         count[0] += sum(len(each) for each in records.values())
         return count[0] == MESSAGES
 

@@ -1,82 +1,238 @@
-"""How the driver handles a batch whose tasks report errors."""
+"""The driver stops what fails, and goes on with everything else."""
 
 from __future__ import annotations
 
 import threading
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import structlog
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import Settings
 from materializer.exactly_once.partition_task import Report
 from materializer.job import driver
 from materializer.job.driver import BatchDriver
+from materializer.job.plan import BatchPlan
+from materializer.job.status import JobStatus
+from materializer.job.stopped import StoppedPartitions
 from materializer.job.worker_loop import TaskResult
-from materializer.records import RawPartition
+from materializer.records import RawPartition, TopicShape
+from tests.support.materializer.job_mutants import stop_all_on_one
 
 if TYPE_CHECKING:
-    from materializer.job.plan import BatchPlan
+    from collections.abc import Collection, Mapping, Sequence
 
-DONE = Report(0, 1, 1, 0, 1, 0.1)
+    from materializer.job.plan import Assignment
+    from materializer.job.worker_loop import BatchTask
 
-
-class EmptyPlanner:
-    """A planner whose plan is empty."""
-
-    def plan_batch(self) -> object:
-        return SimpleNamespace(shapes={})
+TOPICS = ("cdc.raw.ks.a", "cdc.raw.ks.b", "cdc.raw.ks.c")
+A, B, C = (RawPartition(topic, 0) for topic in TOPICS)
 
 
-class ScriptedDriver(BatchDriver):
-    """Each attempt at the batch ends with the next of the codes, None for a success."""
-
-    def __init__(self, *codes: Code | None) -> None:
-        planner: Any = EmptyPlanner()
-        workers: Any = None
-        super().__init__(Settings(), planner, threading.Event(), workers)
-        self.left = list(codes)
-
-    def _run_tasks(self, plan: BatchPlan) -> list[TaskResult]:
-        del plan
-        code = self.left.pop(0)
-        error = None if code is None else CdcError(code, "It does not go.", "Make it go.")
-        return [TaskResult(RawPartition("cdc.raw.ks.t", 0), DONE if error is None else None, error)]
+def error(code: Code) -> CdcError:
+    return CdcError(code, "It does not go.", "Make it go.")
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+class ScriptedPlanner:
+    """Three topics of one raw partition. `broken`: errors of topics; `away`: of whole plans, each for one."""
+
+    def __init__(self) -> None:
+        self.errors: dict[str, CdcError] = {}
+        self.broken: dict[str, CdcError] = {}
+        self.away: list[CdcError] = []
+        self.planned: list[str] = []
+
+    def plan_batch(self) -> BatchPlan:
+        if self.away:
+            raise self.away.pop(0)
+        for topic in TOPICS:
+            if topic not in self.errors:
+                self.planned.append(topic)
+                if topic in self.broken:
+                    self.errors[topic] = self.broken[topic]
+        settings = Settings()
+        return BatchPlan({}, settings.kafka, settings.materializer, dict.fromkeys(TOPICS, TopicShape(1, "id")))
+
+    def retry(self, topics: Collection[str]) -> None:
+        for topic in topics:
+            self.errors.pop(topic, None)
+
+
+class ScriptedWorkers:
+    """One worker. `failing`: the errors of raw partitions; all others fold a message."""
+
+    def __init__(self) -> None:
+        self.failing: dict[RawPartition, TaskResult] = {}
+        self.assigned: list[list[RawPartition]] = []
+        self.folded = 0
+
+    def list_workers(self) -> Sequence[str]:
+        return ["worker"]
+
+    def run_task(self, _task: BatchTask, assignments: Mapping[str, Assignment]) -> list[TaskResult]:
+        self.assigned.append(sorted(each for one in assignments.values() for each in one.raw_partitions))
+        self.folded += 1
+        report = Report(0, self.folded, 1, 0, 1, 0.1)
+        return [self.failing.get(each, TaskResult(each, report, None)) for each in self.assigned[-1]]
+
+    def fail(self, raw_partition: RawPartition, code: Code, offsets: tuple[int, int] | None = None) -> None:
+        self.failing[raw_partition] = TaskResult(raw_partition, None, error(code), offsets, "a trace")
+
+
+class NoLags:
+    """materializer.job.lag_watch.LagWatch."""
+
+    def follow(self, raw_partitions: Sequence[RawPartition]) -> None: ...
+
+    def measure_soon(self) -> None: ...
+
+
+class Scene:
+    """A driver whose clock is moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.planner = ScriptedPlanner()
+        self.workers = ScriptedWorkers()
+        self.stopped = StoppedPartitions(lambda: self.now)
+        lags: Any = NoLags()
+        planner: Any = self.planner
+        self.status = JobStatus("g", self.stopped, lags)
+        self.driver = BatchDriver(Settings(), planner, threading.Event(), self.workers, self.status)
+        self.driver._offset_refresh._next = float("inf")
+
+    def run(self, seconds: float = 1.0) -> list[RawPartition]:
+        """One batch: what was assigned in it."""
+        before = len(self.workers.assigned)
+        self.driver.run_batch()
+        self.now += seconds
+        return self.workers.assigned[before] if len(self.workers.assigned) > before else []
+
+    def codes(self) -> dict[RawPartition, Code]:
+        return {each: stop.failure.error.code for each, stop in self.stopped.all().items()}
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
     monkeypatch.setattr(driver, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(driver, "_BATCH_SECONDS", 0.01)
+    return Scene()
 
 
-def test_an_unreachable_checkpoint_location_is_retried() -> None:
-    scripted = ScriptedDriver(*[Code.CHECKPOINT_LOCATION] * 5, None)
-    scripted.run_batch()
-    assert scripted.left == []
+def check_one_failure_stops_one(scene: Scene) -> None:
+    scene.workers.fail(B, Code.STATE_DAMAGED)
+    assert scene.run(0.5) == [A, B, C]
+    assert scene.codes() == {B: Code.STATE_DAMAGED}
+    assert scene.run(0.5) == [A, C]
+    assert scene.run(0.5) == [A, B, C]  # after a second it is tried again
 
 
-def test_damage_is_not_retried() -> None:
-    scripted = ScriptedDriver(Code.CHECKPOINT_LOCATION, Code.STATE_DAMAGED, None)
-    with pytest.raises(CdcError) as raised:
-        scripted.run_batch()
-    assert scripted.left == [None]
-    assert raised.value.code is Code.STATE_DAMAGED
+def test_one_failure_stops_one_raw_partition(scene: Scene) -> None:
+    check_one_failure_stops_one(scene)
 
 
-def test_an_unknown_schema_is_retried_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    scripted = ScriptedDriver(Code.SCHEMA_UNKNOWN, Code.CHECKPOINT_LOCATION, None)
-    scripted.run_batch()
-    assert scripted.left == []
-    scripted = ScriptedDriver(Code.SCHEMA_UNKNOWN, Code.SCHEMA_UNKNOWN, None)
-    monkeypatch.setattr("materializer.job.driver.time.monotonic", iter(range(0, 10_000, 10)).__next__)
-    with pytest.raises(CdcError) as raised:
-        scripted.run_batch()
-    assert scripted.left == [None]
-    assert raised.value.code is Code.SCHEMA_UNKNOWN
+def test_a_driver_that_stops_all_on_one_is_noticed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    stop_all_on_one(monkeypatch)
+    with pytest.raises(CdcError, match="It does not go"):
+        check_one_failure_stops_one(scene)
 
 
-def test_a_schema_that_has_just_arrived_is_not_logged(capsys: pytest.CaptureFixture[str]) -> None:
-    scripted = ScriptedDriver(Code.SCHEMA_UNKNOWN, None)
-    scripted.run_batch()
-    assert "waiting" not in capsys.readouterr().out
+def test_a_raw_partition_that_works_again_is_resumed(scene: Scene) -> None:
+    scene.workers.fail(B, Code.STATE_DAMAGED)
+    with structlog.testing.capture_logs() as logged:
+        for _ in range(5):
+            scene.run(400)
+        scene.workers.failing.clear()
+        scene.run()
+    assert scene.codes() == {}
+    events = [(entry["event"], entry["code"]) for entry in logged if entry["log_level"] in ("error", "info")]
+    assert events == [("raw partition stopped", "CDC-052"), ("raw partition resumed", "CDC-052")]
+
+
+def test_the_log_has_offset_fix_and_trace_once(scene: Scene) -> None:
+    scene.workers.fail(B, Code.UNEXPECTED, (17, 20))
+    with structlog.testing.capture_logs() as logged:
+        for _ in range(3):
+            scene.run(400)
+    [line] = [entry for entry in logged if entry["event"] == "raw partition stopped"]
+    assert line["raw_partitions"] == [f"{B} at offset 17"]
+    assert (line["code"], line["fix"], line["trace"]) == ("CDC-084", "Make it go.", "a trace")
+
+
+def test_a_stop_ends_when_the_messages_it_stopped_at_are_folded(scene: Scene) -> None:
+    scene.workers.fail(B, Code.UNEXPECTED, (2, 5))
+    scene.run(2)
+    scene.workers.failing.clear()
+    while scene.workers.folded < 4:
+        scene.run(2)
+        assert scene.codes() == {B: Code.UNEXPECTED}, scene.workers.folded
+    scene.run()
+    assert scene.codes() == {}
+
+
+def test_one_topic_that_cannot_be_planned_stops_only_itself(scene: Scene) -> None:
+    scene.planner.broken[B.topic] = error(Code.TOPIC_SETTINGS)
+    assert scene.run(0.5) == [A, C]
+    assert scene.run(0.5) == [A, C]
+    assert scene.codes() == {B: Code.TOPIC_SETTINGS}
+    assert scene.planner.planned.count(B.topic) == 1  # not in each batch
+    assert scene.run(0.5) == [A, C]
+    assert scene.planner.planned.count(B.topic) == 2
+    scene.planner.broken.clear()
+    scene.now += 10
+    assert scene.run() == [A, B, C]
+    assert scene.codes() == {}
+
+
+def test_a_temporary_error_of_the_plan_makes_the_job_wait(scene: Scene) -> None:
+    scene.planner.away = [error(Code.KAFKA_UNREACHABLE)] * 3
+    with structlog.testing.capture_logs() as logged:
+        assert scene.run() == [A, B, C]
+    assert [entry["event"] for entry in logged].count("waiting") == 3
+
+
+@pytest.mark.parametrize("code", [Code.KAFKA_REFUSED, Code.RAW_MESSAGE_UNREADABLE])
+def test_any_other_error_of_the_plan_ends_the_job(scene: Scene, code: Code) -> None:
+    scene.planner.away = [error(code)]
+    with pytest.raises(CdcError):
+        scene.run()
+
+
+@pytest.mark.parametrize("code", [Code.CONFIG_INVALID, Code.TRANSACTION_TIMEOUT])
+def test_a_setting_that_a_worker_finds_wrong_ends_the_job(scene: Scene, code: Code) -> None:
+    scene.workers.fail(B, code)
+    with pytest.raises(CdcError):
+        scene.run()
+
+
+def test_a_checkpoint_location_that_is_away_for_one_delays_no_other(scene: Scene) -> None:
+    scene.workers.fail(B, Code.CHECKPOINT_LOCATION)
+    for _ in range(100):
+        assert {A, C} <= set(scene.run())
+    tries = sum(B in assigned for assigned in scene.workers.assigned)
+    assert 10 <= tries <= 15  # after 1, 2, 4, 8, 10, 10, … seconds
+
+
+def test_a_schema_that_has_just_arrived_is_not_logged(scene: Scene) -> None:
+    scene.workers.fail(B, Code.SCHEMA_UNKNOWN)
+    with structlog.testing.capture_logs() as logged:
+        scene.run(0.1)
+        scene.workers.failing.clear()
+        assert scene.run(0.1) == [A, B, C]  # without a pause
+    assert [entry for entry in logged if entry["event"] != "batch"] == []
+    scene.workers.fail(B, Code.SCHEMA_UNKNOWN)
+    with structlog.testing.capture_logs() as logged:
+        scene.run(0.1)
+        scene.run(0.1)
+    assert [entry["event"] for entry in logged if entry["event"] != "batch"] == ["raw partition stopped"]
+
+
+def test_all_stopped_is_no_end(scene: Scene) -> None:
+    for each in (A, B, C):
+        scene.workers.fail(each, Code.STATE_FORMAT)
+    with structlog.testing.capture_logs() as logged:
+        scene.run(0.1)
+    assert scene.run() == []
+    [line] = [entry for entry in logged if entry["event"] == "raw partition stopped"]
+    assert line["raw_partitions"] == [str(A), str(B), str(C)]  # one line for one reason

@@ -45,15 +45,6 @@ def test_a_table_that_needs_a_snapshot_is_logged_once(capsys: pytest.CaptureFixt
         schemas.add([(TABLE.id.bytes, b"{}")])
 
 
-def test_tables_with_colliding_topic_names_are_named() -> None:
-    schemas = TableSchemas("cdc")
-    pair = [replace(TABLE, keyspace="a_b", name="c"), replace(TABLE, keyspace="a", name="b_c")]
-    with pytest.raises(CdcError) as raised:
-        schemas.add([message(table) for table in pair])
-    assert raised.value.code is Code.TOPIC_NAMES_COLLIDE
-    assert "a_b.c" in raised.value.problem
-
-
 @pytest.mark.parametrize(("key", "value"), [(b"short", to_json(TABLE)), (message_key(TABLE), b"{}"), (bytes(32), b"")])
 def test_a_message_that_is_not_a_schema_is_an_error(key: bytes, value: bytes) -> None:
     with pytest.raises(CdcError) as raised:

@@ -1,0 +1,160 @@
+"""Measures the lag of each raw partition in a thread of its own, and how long Kafka keeps what is not read yet."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import structlog
+
+from cdc_program.errors import CdcError
+from materializer.errors import trace_of
+from materializer.kafka import GroupPositions, Retention, Topics, driver_errors, read_timestamps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from types import TracebackType
+
+    from cdc_program.settings import KafkaSettings
+    from materializer.exactly_once.position import Position
+    from materializer.records import RawPartition
+
+_logger = structlog.get_logger(__name__)
+_ROUND_SECONDS = 30.0
+_BEHIND_MS = 120_000  # age of unread messages above which it is measured how long Kafka keeps them
+_FETCH_SECONDS = 10.0
+
+
+class Lag(NamedTuple):
+    """How far a raw partition is behind.
+
+    offset: the committed one; None if it cannot be read. messages: that are not folded yet.
+    kept_until: the earliest time (s since 1970) at which Kafka deletes the first of them by the topic's retention.ms;
+    infinite if time deletes nothing; None if there is no such message or if it is not measured. Kafka deletes whole
+    segments, so it may be later.
+    is_lost: the first of them is deleted already. has_max_bytes: retention.bytes may delete it earlier.
+    """
+
+    offset: int | None
+    messages: int
+    kept_until: float | None = None
+    is_lost: bool = False
+    has_max_bytes: bool = False
+
+    def seconds_left(self, now: float) -> float | None:
+        """Until the first unread message may be deleted: 0 if it is. None or infinite as `kept_until`."""
+        if self.is_lost:
+            return 0.0
+        return None if self.kept_until is None else max(0.0, self.kept_until - now)
+
+
+class UnreadKafka:
+    """What LagWatch asks Kafka. CdcError KAFKA_UNREACHABLE or KAFKA_REFUSED."""
+
+    def __init__(self, settings: KafkaSettings, group: str) -> None:
+        self._settings = settings
+        self._group = group
+        self._topics = Topics(settings)
+        self._positions = GroupPositions(settings, group, stable=False)
+        self.bounds = self._topics.bounds
+        self.offsets_at = self._topics.offsets_at
+        self.retention = self._topics.retention
+
+    def positions(self, raw_partitions: Sequence[RawPartition]) -> dict[RawPartition, Position | CdcError | None]:
+        with driver_errors(f"read the offsets of the group {self._group}"):
+            return self._positions.read_each(raw_partitions)
+
+    def timestamps(self, offsets: Mapping[RawPartition, int]) -> dict[RawPartition, int]:
+        return read_timestamps(self._settings, offsets, _FETCH_SECONDS)
+
+
+class LagWatch:
+    """Measures every 30 s between `__enter__` and `__exit__`. A failure is logged, and the last figures stay.
+
+    latest: the figures, which another thread may read. measured_at: when they were measured (s since 1970), or None.
+    """
+
+    def __init__(self, kafka: Callable[[], UnreadKafka], stopped: Callable[[], Collection[RawPartition]]) -> None:
+        self.latest: dict[RawPartition, Lag] = {}
+        self.measured_at: float | None = None
+        self._connect = kafka
+        self._kafka: UnreadKafka | None = None
+        self._stopped = stopped
+        self._raw_partitions: Sequence[RawPartition] = ()
+        self._end = threading.Event()
+        self._wake = threading.Event()
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._run, name="lag", daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end.set()
+        self._wake.set()
+
+    def follow(self, raw_partitions: Sequence[RawPartition]) -> None:
+        """Measure these from the next round on."""
+        self._raw_partitions = raw_partitions
+
+    def measure_soon(self) -> None:
+        """Do not wait for the next round: a raw partition has stopped."""
+        self._wake.set()
+
+    def measure(self) -> None:
+        """One round. CdcError KAFKA_UNREACHABLE or KAFKA_REFUSED."""
+        if self._kafka is None:
+            self._kafka = self._connect()
+        stopped = set(self._stopped())
+        self.latest = _measure(self._kafka, self._raw_partitions, stopped)
+        self.measured_at = time.time()
+
+    def _run(self) -> None:
+        while not self._end.is_set():
+            try:
+                self.measure()
+            except CdcError as error:
+                _logger.warning("lag not measured", code=error.code.text, problem=error.problem)
+            except Exception as error:  # noqa: BLE001 - batches go on, and the age of the figures shows it
+                _logger.error("lag not measured", trace=trace_of(error))  # noqa: TRY400 - its text may hold values
+            self._wake.wait(_ROUND_SECONDS)
+            self._wake.clear()
+
+
+def _measure(
+    kafka: UnreadKafka, raw_partitions: Sequence[RawPartition], stopped: Collection[RawPartition]
+) -> dict[RawPartition, Lag]:
+    if not raw_partitions:
+        return {}
+    positions = kafka.positions(raw_partitions)
+    bounds = kafka.bounds(raw_partitions)
+    old = kafka.offsets_at(raw_partitions, int(time.time() * 1000) - _BEHIND_MS)
+    found = {each: _lag(positions[each], *bounds[each]) for each in raw_partitions}
+    behind = {
+        each: lag.offset
+        for each, lag in found.items()
+        if lag.offset is not None
+        and lag.messages
+        and not lag.is_lost
+        and (each in stopped or not 0 <= old[each] <= lag.offset)
+    }
+    if behind:
+        retentions = {topic: kafka.retention(topic) for topic in {each.topic for each in behind}}
+        for raw_partition, timestamp in kafka.timestamps(behind).items():
+            found[raw_partition] = _with_retention(found[raw_partition], timestamp, retentions[raw_partition.topic])
+    return found
+
+
+def _lag(position: Position | CdcError | None, first: int, following: int) -> Lag:
+    if isinstance(position, CdcError):
+        return Lag(None, following - first)
+    offset = 0 if position is None else position.offset
+    return Lag(offset, max(0, following - offset), is_lost=offset < first)
+
+
+def _with_retention(lag: Lag, timestamp_ms: int, retention: Retention) -> Lag:
+    until = math.inf if retention.milliseconds is None else (timestamp_ms + retention.milliseconds) / 1000
+    return lag._replace(kept_until=until, has_max_bytes=retention.has_max_bytes)

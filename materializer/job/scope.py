@@ -1,0 +1,52 @@
+"""What an error stops: the whole job, a raw topic, or one raw partition; and how soon it is worth another try.
+
+Where an error is raised says what it concerns. An error of the driver's own requests ends the job, one of a raw topic's
+plan stops the topic's raw partitions, and one of a raw partition stops only that. docs/decisions/0023 has the table.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cdc_program.errors import Code
+
+OF_THE_JOB = frozenset({Code.CONFIG_INVALID, Code.TRANSACTION_TIMEOUT})
+"""Codes that end the job although a raw partition has met them: settings are the same for all."""
+
+TEMPORARY = frozenset({Code.KAFKA_UNREACHABLE})
+"""Codes of the driver's own requests for which the job waits."""
+
+
+class Pauses(NamedTuple):
+    """Seconds between two tries: the first pause, doubled after each failure up to the longest one.
+
+    at_once: the next batch already tries again, without a line in the log.
+    """
+
+    first: float
+    longest: float
+    at_once: bool = False
+
+    def after(self, failures: int) -> float:
+        """The pause after so many failures in a row, at least 1."""
+        if self.at_once and failures == 1:
+            return 0.0
+        doublings = failures - 1 - self.at_once
+        return self.longest if self.first * 2.0 ** min(doublings, 64) > self.longest else self.first * 2.0**doublings
+
+
+_SOON = Pauses(1.0, 10.0)  # waiting helps: a server comes back
+_SCHEMA = Pauses(1.0, 10.0, at_once=True)  # it may have arrived after the batch was planned
+_LATE = Pauses(1.0, 300.0)  # somebody has to do something
+_BY_CODE = {
+    Code.SCHEMA_UNKNOWN: _SCHEMA,
+    Code.KAFKA_UNREACHABLE: _SOON,
+    Code.REGISTRY_UNREACHABLE: _SOON,
+    Code.CHECKPOINT_LOCATION: _SOON,
+    Code.TRANSACTION_EXPIRED: _SOON,
+}
+
+
+def pauses(code: Code) -> Pauses:
+    """The pauses of a raw partition that has stopped with the code."""
+    return _BY_CODE.get(code, _LATE)

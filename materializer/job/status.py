@@ -1,0 +1,222 @@
+"""The job's status: what /status answers, as metrics and as text."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client.core import GaugeMetricFamily
+
+from cdc_program.metrics import as_time, counters, gauges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from prometheus_client.metrics_core import Metric
+
+    from materializer.job.lag_watch import Lag, LagWatch
+    from materializer.job.stopped import Stop, StoppedPartitions
+    from materializer.job.worker_loop import TaskResult
+    from materializer.records import RawPartition
+
+_PREFIX = "cdc_materializer"
+_LABELS = ("topic", "partition")
+_STALLED_SECONDS = 300.0  # a publisher is stalled until so long after it was last reported
+
+
+class JobStatus:
+    """Filled by the driver, read by the threads of the operations port."""
+
+    def __init__(self, group: str, stopped: StoppedPartitions, lags: LagWatch) -> None:
+        self.stopped = stopped
+        self._group = group
+        self._lags = lags
+        self._waiting = ""
+        self._raw_partitions: Sequence[RawPartition] = ()
+        self._counts: Counter[str] = Counter()
+        self._stalled: dict[tuple[str, str], float] = {}
+
+    def follow(self, raw_partitions: Sequence[RawPartition]) -> None:
+        """These are the raw partitions now."""
+        self._raw_partitions = raw_partitions
+        self._lags.follow(raw_partitions)
+
+    def wait_because(self, problem: str) -> None:
+        """The driver waits; or does not, if the problem is empty."""
+        self._waiting = problem
+
+    def count_batch(self, results: Sequence[TaskResult]) -> None:
+        self._counts["batches"] += 1
+        for result in results:
+            if result.report is not None:
+                self._counts["messages"] += result.report.messages
+                self._counts["changes"] += result.report.changes
+                self._counts["dead_letters"] += result.report.dead_letters
+                for host in result.report.stalled_publishers:
+                    self._stalled[result.raw_partition.topic, host] = time.monotonic()
+        if any(result.error is not None for result in results):
+            self._lags.measure_soon()
+
+    def as_json(self) -> dict[str, Any]:
+        """Times are in seconds and offsets in messages. `stopped` has one object for each stopped raw partition."""
+        now, lags, stops = time.time(), self._lags.latest, self.stopped.all()
+        measured = self._lags.measured_at
+        return {
+            "group": self._group,
+            "raw_partitions": len(self._raw_partitions),
+            "waiting": self._waiting,
+            **{name: self._counts[name] for name in ("batches", "messages", "changes", "dead_letters")},
+            "stalled_publishers": self._stalled_count(),
+            "lag": sum(lag.messages for lag in lags.values()),
+            "lag_measured_seconds_ago": None if measured is None else round(max(0.0, now - measured), 1),
+            "least_hours_left": _least_hours_left(lags, now),
+            "stopped": [self._stop_json(each, stop, lags.get(each), now) for each, stop in stops.items()],
+        }
+
+    def metrics(self) -> Iterator[Metric]:
+        """For Prometheus."""
+        now, stops, lags = time.time(), self.stopped.all(), self._lags.latest
+        measured = self._lags.measured_at
+        yield from counters(
+            _PREFIX,
+            (
+                ("batches", "Batches run.", self._counts["batches"]),
+                ("messages", "Raw messages folded.", self._counts["messages"]),
+                ("changes", "Changes published.", self._counts["changes"]),
+                ("dead_letters", "Raw messages dead-lettered.", self._counts["dead_letters"]),
+            ),
+        )
+        yield from gauges(
+            _PREFIX,
+            (
+                ("raw_partitions", "Raw partitions of the job.", len(self._raw_partitions)),
+                ("waiting", "1 while the driver waits for Kafka.", float(bool(self._waiting))),
+                ("stalled_publishers", "Publishers that have sent nothing for long.", self._stalled_count()),
+                (
+                    "lag_age_seconds",
+                    "Time since the lag was measured.",
+                    None if measured is None else max(0.0, now - measured),
+                ),
+            ),
+        )
+        yield from self._stop_metrics(now, stops)
+        yield from _lag_metrics(now, lags)
+
+    def _stop_metrics(self, now: float, stops: dict[RawPartition, Stop]) -> Iterator[Metric]:
+        codes = GaugeMetricFamily(
+            f"{_PREFIX}_stopped_raw_partitions", "Stopped raw partitions by code.", labels=("code",)
+        )
+        for code, count in Counter(stop.failure.error.code.text for stop in stops.values()).items():
+            codes.add_metric((code,), count)
+        yield codes
+        seconds = GaugeMetricFamily(
+            f"{_PREFIX}_stopped_seconds", "Time since a raw partition stopped.", labels=(*_LABELS, "code")
+        )
+        for (topic, partition), stop in stops.items():
+            labels = (topic, str(partition), stop.failure.error.code.text)
+            seconds.add_metric(labels, max(0.0, now - stop.since))
+        yield seconds
+
+    def _stalled_count(self) -> int:
+        latest = time.monotonic() - _STALLED_SECONDS
+        return sum(seen >= latest for seen in list(self._stalled.values()))
+
+    def _stop_json(self, raw_partition: RawPartition, stop: Stop, lag: Lag | None, now: float) -> dict[str, Any]:
+        error = stop.failure.error
+        left = None if lag is None else lag.seconds_left(now)
+        return {
+            "raw_partition": str(raw_partition),
+            "code": error.code.text,
+            "problem": error.problem,
+            "fix": error.fix,
+            "since": datetime.fromtimestamp(stop.since, UTC).isoformat(timespec="seconds"),
+            "seconds": round(max(0.0, now - stop.since), 1),
+            "attempts": stop.attempts,
+            "next_try_seconds": round(self.stopped.seconds_to_next_try(stop), 1),
+            "offset": None if lag is None else lag.offset,
+            "lag": None if lag is None else lag.messages,
+            "hours_left": _hours(left),
+            "is_kept": left == math.inf,
+            "is_lost": lag is not None and lag.is_lost,
+            "has_max_bytes": lag is not None and lag.has_max_bytes,
+        }
+
+
+def _hours(seconds: float | None) -> float | None:
+    return None if seconds is None or seconds == math.inf else round(seconds / 3600, 1)
+
+
+def _least_hours_left(lags: dict[RawPartition, Lag], now: float) -> float | None:
+    """Of all raw partitions whose messages have waited for minutes."""
+    return min((hours for lag in lags.values() if (hours := _hours(lag.seconds_left(now))) is not None), default=None)
+
+
+def _lag_metrics(now: float, lags: dict[RawPartition, Lag]) -> Iterator[Metric]:
+    messages = GaugeMetricFamily(
+        f"{_PREFIX}_lag_messages", "Raw messages that are not folded yet, heartbeats included.", labels=_LABELS
+    )
+    left = GaugeMetricFamily(
+        f"{_PREFIX}_retention_seconds_left",
+        "Time until Kafka may delete the first unread message, 0 if it has; only where messages wait for minutes.",
+        labels=_LABELS,
+    )
+    for (topic, partition), lag in lags.items():
+        messages.add_metric((topic, str(partition)), lag.messages)
+        seconds = lag.seconds_left(now)
+        if seconds is not None and seconds < math.inf:
+            left.add_metric((topic, str(partition)), seconds)
+    yield messages
+    yield left
+
+
+def text(status: dict[str, Any]) -> str:
+    """The answer of /status as text: each stopped raw partition with its fix, and a summary.
+
+    KeyError for the answer of another version.
+    """
+    stopped = [_stop_text(each) for each in status["stopped"]]
+    working = status["raw_partitions"] - len(stopped)
+    measured = status["lag_measured_seconds_ago"]
+    age = "not measured yet" if measured is None else f"measured {as_time(measured)} ago"
+    lines = [
+        *stopped,
+        f"{working:,} of {status['raw_partitions']:,} raw partitions work; {len(stopped):,} are stopped",
+        (
+            f"lag {status['lag']:,} messages ({age}); {status['messages']:,} folded, {status['changes']:,} changes and "
+            f"{status['dead_letters']:,} dead letters since the start"
+        ),
+    ]
+    if status["least_hours_left"] is not None:
+        lines.append(f"unread messages are kept for at least {status['least_hours_left']:g} h")
+    if status["stalled_publishers"]:
+        lines.append(f"{status['stalled_publishers']:,} publishers are stalled: no tombstone is purged")
+    if status["waiting"]:
+        lines.append(f"waiting: {status['waiting']}")
+    return "\n".join(lines)
+
+
+def _stop_text(stop: dict[str, Any]) -> str:
+    offset, lag = stop["offset"], stop["lag"]
+    at = "offset unknown" if offset is None else f"offset {offset:,}"
+    behind = "lag unknown" if lag is None else f"lag {lag:,}"
+    wait = stop["next_try_seconds"]
+    next_try = f"next in {as_time(wait)}" if wait else "trying now"
+    return (
+        f"{stop['raw_partition']}  {stop['code']}  since {stop['since']}  {at}  {behind}  {_left_text(stop)}  "
+        f"attempts {stop['attempts']}, {next_try}\n  {stop['problem']}\n  fix: {stop['fix']}"
+    )
+
+
+def _left_text(stop: dict[str, Any]) -> str:
+    """How long there is to act."""
+    if stop["is_lost"]:
+        return "LOST: Kafka has deleted unread messages"
+    if stop["is_kept"]:
+        return "retention.ms deletes nothing"
+    if stop["hours_left"] is None:
+        return "nothing unread" if stop["lag"] == 0 else "time left unknown"
+    size = ", or earlier by retention.bytes" if stop["has_max_bytes"] else ""
+    return f"{stop['hours_left']:g} h left until Kafka may delete it{size}"

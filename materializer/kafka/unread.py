@@ -1,0 +1,52 @@
+"""How far raw partitions are behind, and until when Kafka keeps what they have not read."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from confluent_kafka import Consumer, TopicPartition
+
+from cdc_program.kafka import WITHOUT_GROUP, client_config
+from materializer.kafka.clients import QUICK, driver_errors
+from materializer.records import RawPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cdc_program.settings import KafkaSettings
+
+_POLL_SECONDS = 0.5
+_AT_ONCE = 100
+
+
+class Retention(NamedTuple):
+    """A topic's retention.ms, None if time deletes nothing. has_max_bytes: retention.bytes may delete earlier."""
+
+    milliseconds: int | None
+    has_max_bytes: bool
+
+
+def read_timestamps(
+    settings: KafkaSettings, offsets: Mapping[RawPartition, int], seconds: float
+) -> dict[RawPartition, int]:
+    """The timestamp (ms) of the record at each offset, as far as they arrive in this time.
+
+    CdcError KAFKA_UNREACHABLE or KAFKA_REFUSED.
+    """
+    found: dict[RawPartition, int] = {}
+    own = {"auto.offset.reset": "error", "queued.min.messages": 1, "fetch.message.max.bytes": 1024}
+    with driver_errors("read the oldest unread messages"):
+        consumer = Consumer({**client_config(settings), **QUICK, **WITHOUT_GROUP, **own})
+        try:
+            consumer.assign([TopicPartition(*each, offset) for each, offset in offsets.items()])
+            end = time.monotonic() + seconds
+            while len(found) < len(offsets) and time.monotonic() < end:
+                for message in consumer.consume(_AT_ONCE, _POLL_SECONDS):
+                    raw_partition = RawPartition(message.topic() or "", message.partition() or 0)
+                    if message.error() is None and raw_partition not in found:
+                        found[raw_partition] = message.timestamp()[1]
+                        consumer.incremental_unassign([TopicPartition(*raw_partition)])
+        finally:
+            consumer.close()
+    return found

@@ -1,0 +1,91 @@
+"""The job with a fold that fails for one table while a file exists.
+
+CDC_FAILING_TABLE names the table, CDC_FAILING_FILE the file. CDC_MUTANT may name a defect of the job.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cdc_program.cli import Program
+from materializer.exactly_once.processor import Processor
+from materializer.job import spark
+from materializer.job.plan import BatchPlan
+from materializer.job.planner import Planner
+from tests.support.materializer.job_mutants import STOP_ALL_ON_ONE, stop_all_on_one
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from cdc_messages.changes import RowChange
+    from cdc_program.settings import Settings
+    from materializer.fold.gaps import DeadLetter
+    from materializer.fold.result import ChunkResult
+    from materializer.records import Message, RawPartition, RawRecord
+    from materializer.rows.overlay import StateReader
+
+TABLE, FILE, MUTANT = "CDC_FAILING_TABLE", "CDC_FAILING_FILE", "CDC_MUTANT"
+SECRET = "the value of a row, which no log may hold"
+
+main = Program("failing", tables=("kafka", "registry", "materializer", "log"), help="A fold that fails.")
+
+
+class FailingPlanner(Planner):
+    """Plans whose processors fail for the table."""
+
+    def plan_batch(self) -> BatchPlan:
+        plan = super().plan_batch()
+        table, file = os.environ[TABLE], os.environ[FILE]
+        return FailingPlan(plan.topics, plan.kafka, plan.materializer, plan.shapes, table, file)
+
+
+@dataclass(frozen=True, slots=True)
+class FailingPlan(BatchPlan):
+    """Pickled to the workers."""
+
+    table: str = ""
+    file: str = ""
+
+    def processor(self, raw_topic: str) -> Processor:
+        whole = BatchPlan.processor(self, raw_topic)
+        return FailingProcessor(whole, Path(self.file)) if raw_topic.endswith(f".{self.table}") else whole
+
+
+class FailingProcessor(Processor):
+    """As the whole one, unless the file exists."""
+
+    def __init__(self, whole: Processor, file: Path) -> None:
+        self.shape = whole.shape
+        self._whole = whole
+        self._file = file
+
+    def fold(self, state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
+        if self._file.exists():
+            raise KeyError(SECRET)
+        return self._whole.fold(state, records)
+
+    def change_messages(self, changes: Iterable[RowChange]) -> Iterator[Message]:
+        return self._whole.change_messages(changes)
+
+    def dead_letter_messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:
+        return self._whole.dead_letter_messages(raw_partition, letters)
+
+    def next_timer_ms(self, state: StateReader) -> int | None:
+        return self._whole.next_timer_ms(state)
+
+
+class _Patch:
+    """Of pytest.MonkeyPatch as much as a mutant takes, never undone."""
+
+    setattr = staticmethod(setattr)
+
+
+@main.program_command("run")
+def run(settings: Settings) -> None:
+    vars(spark)["Planner"] = FailingPlanner
+    if os.environ.get(MUTANT) == STOP_ALL_ON_ONE:
+        stop_all_on_one(_Patch())
+    spark.run_job(settings)

@@ -1,0 +1,29 @@
+"""Defects of the job, each for the tests that must notice it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cdc_program.errors import Code
+from materializer.job.driver import BatchDriver
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from materializer.job.stopped import Failure
+    from materializer.records import RawPartition
+
+STOP_ALL_ON_ONE = "stop all on one"
+
+
+def stop_all_on_one(patch: Any) -> None:  # noqa: ANN401 - pytest's, or setattr's
+    """The error of one raw partition ends the job, unless it is one that a start may meet."""
+    whole = BatchDriver.stop_raw_partitions
+
+    def raise_first(driver: BatchDriver, failures: Mapping[RawPartition, Failure]) -> None:
+        for failure in failures.values():
+            if failure.error.code not in {Code.SCHEMA_UNKNOWN, Code.KAFKA_UNREACHABLE}:
+                raise failure.error
+        whole(driver, failures)
+
+    patch.setattr(BatchDriver, "stop_raw_partitions", raise_first)

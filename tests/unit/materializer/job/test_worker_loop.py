@@ -1,0 +1,228 @@
+"""A worker's loop: what fails for one raw partition or topic does not touch the others, within the same batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from cassandra_storage.errors import FormatError
+from cdc_messages.raw import is_heartbeat
+from cdc_program.errors import CdcError, Code
+from cdc_program.settings import Settings
+from materializer.exactly_once.partition_task import Report
+from materializer.exactly_once.position import Position
+from materializer.job.plan import Assignment, BatchPlan
+from materializer.job.worker_loop import BatchTask, PollLoop, TaskResult, _poll_loops
+from materializer.kafka.raw_reader import Read
+from materializer.records import RawPartition, RawRecord, TopicShape
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+TOPICS = ("cdc.raw.ks.a", "cdc.raw.ks.b", "cdc.raw.ks.c")
+A, B, C = (RawPartition(topic, 0) for topic in TOPICS)
+SHAPE = TopicShape(1, "id")
+SECRET = "the-value-of-a-row"
+
+
+class FakeReader:
+    """Gives each raw partition one message a read. `trouble`: errors by raw partition; `lost`: once."""
+
+    def __init__(self) -> None:
+        self.reading: dict[RawPartition, int] = {}
+        self.trouble: dict[RawPartition, CdcError] = {}
+        self.foreign: dict[RawPartition, CdcError] = {}
+        self.lost: set[RawPartition] = set()
+        self.whole: CdcError | None = None
+
+    def positions(self, partitions: Collection[RawPartition]) -> dict[RawPartition, Position | CdcError | None]:
+        return {each: self.foreign.get(each, Position(10, "v", 1)) for each in partitions}
+
+    def bounds(self, _partition: RawPartition) -> tuple[int, int]:
+        return 50, 60
+
+    def add(self, offsets: Mapping[RawPartition, int]) -> None:
+        self.reading |= offsets
+
+    def remove(self, partitions: Iterable[RawPartition]) -> None:
+        for each in partitions:
+            self.reading.pop(each, None)
+
+    def read(self, _budget: object, _seconds: float) -> Read:
+        if self.whole is not None:
+            raise self.whole
+        records: dict[RawPartition, list[RawRecord]] = {}
+        for each, offset in self.reading.items():
+            records[each] = [RawRecord(b"k", b"v", offset, 1)]
+            self.reading[each] += 1
+        lost, self.lost = self.lost & self.reading.keys(), set()
+        return Read(records, lost, {each: error for each, error in self.trouble.items() if each in self.reading})
+
+
+class FakeTopics:
+    def __init__(self) -> None:
+        self.shapes: dict[str, TopicShape | CdcError] = dict.fromkeys(TOPICS, SHAPE)
+
+    def each_shape(self, topics: Collection[str]) -> dict[str, TopicShape | CdcError]:
+        return {topic: self.shapes[topic] for topic in topics}
+
+
+class FakeOpenPartitions:
+    """`broken`: what a fold of the raw partition raises."""
+
+    def __init__(self) -> None:
+        self.broken: dict[RawPartition, BaseException] = {}
+        self.closed: list[RawPartition] = []
+
+    def process(self, _plan: BatchPlan, raw_partition: RawPartition, records: Sequence[RawRecord]) -> Report:
+        if raw_partition in self.broken:
+            raise self.broken[raw_partition]
+        return Report(records[0].offset, records[-1].offset + 1, len(records), 0, 1, 0.0)
+
+    def close(self, raw_partition: RawPartition) -> None:
+        self.closed.append(raw_partition)
+
+    def close_all(self) -> None: ...
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.reader, self.topics, self.open = FakeReader(), FakeTopics(), FakeOpenPartitions()
+        settings = Settings()
+        parts: Any = (self.reader, self.topics, self.open)
+        self.loop = PollLoop(settings.materializer, *parts)
+        self.plan = BatchPlan({}, settings.kafka, settings.materializer, dict.fromkeys(TOPICS, SHAPE))
+
+    def run(self, *raw_partitions: RawPartition, seconds: float = 0.02) -> dict[RawPartition, TaskResult]:
+        assignment = Assignment(raw_partitions or (A, B, C), 1000, seconds)
+        return {result.raw_partition: result for result in self.loop.run_batch(self.plan, assignment)}
+
+    def check_others_go_on(self, *failed: RawPartition) -> dict[RawPartition, TaskResult]:
+        """The batch goes on for its whole time with the others."""
+        results = self.run()
+        assert {each for each, result in results.items() if result.error is not None} == set(failed)
+        for each in {A, B, C} - set(failed):
+            report = results[each].report
+            assert report is not None
+            assert report.messages > 2, "the batch has ended early"
+            assert report.messages == self.reader.reading[each] - 10
+        assert not self.reader.reading.keys() & set(failed)
+        assert set(failed) <= set(self.open.closed)
+        return results
+
+
+@pytest.fixture
+def scene() -> Scene:
+    assert not is_heartbeat(b"v")
+    return Scene()
+
+
+def error(code: Code) -> CdcError:
+    return CdcError(code, "It does not go.", "Make it go.")
+
+
+def code_of(result: TaskResult) -> Code:
+    assert result.error is not None
+    return result.error.code
+
+
+def test_an_error_of_one_fold(scene: Scene) -> None:
+    scene.open.broken[B] = error(Code.MESSAGE_TOO_LARGE)
+    result = scene.check_others_go_on(B)[B]
+    assert result.offsets == (10, 11)
+    scene.open.broken.clear()
+    assert scene.run(A, B, C)[B].error is None  # from its committed position on
+
+
+def read_bad_byte() -> None:
+    raise FormatError("a bad byte", position=7)
+
+
+def fold_badly() -> None:
+    try:
+        read_bad_byte()
+    except FormatError as cause:
+        raise KeyError(SECRET) from cause
+
+
+def unexpected_error() -> Exception:
+    with pytest.raises(KeyError) as raised:
+        fold_badly()
+    return raised.value
+
+
+def test_an_unexpected_exception_of_one_fold(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    scene.open.broken[B] = unexpected_error()
+    result = scene.check_others_go_on(B)[B]
+    assert result.error is not None
+    assert result.error.code is Code.UNEXPECTED
+    assert "KeyError" in result.error.problem
+    assert str(B) in result.error.problem
+    assert "FormatError: a bad byte (position 7)" in result.trace
+    assert "test_worker_loop.py" in result.trace
+    scene.run()
+    said = capsys.readouterr().out
+    assert said.count("raw partition stopped") == 1  # the same exception is not logged again
+    assert SECRET not in result.error.problem + result.trace + said
+
+
+def test_an_error_of_kafka_in_one_fold(scene: Scene) -> None:
+    scene.open.broken[B] = KafkaException(KafkaError(KafkaError._FENCED))
+    scene.open.broken[C] = KafkaException(KafkaError(KafkaError._TRANSPORT))
+    results = scene.check_others_go_on(B, C)
+    assert (code_of(results[B]), code_of(results[C])) == (Code.KAFKA_REFUSED, Code.KAFKA_UNREACHABLE)
+
+
+def test_what_was_folded_before_the_error_counts(scene: Scene) -> None:
+    scene.run(A, B, C, seconds=0)
+    scene.loop._results = {}
+    scene.loop._poll_and_fold(scene.plan, Assignment((A, B, C), 1000, 0))
+    scene.open.broken[B] = error(Code.STATE_DAMAGED)
+    scene.loop._poll_and_fold(scene.plan, Assignment((A, B, C), 1000, 0))
+    result = scene.loop._results[B]
+    assert result.report is not None
+    assert (result.report.messages, result.error is None) == (1, False)
+
+
+def test_a_position_that_cannot_be_read(scene: Scene) -> None:
+    scene.reader.foreign[B] = error(Code.STATE_MISMATCH)
+    scene.check_others_go_on(B)
+
+
+def test_a_topic_that_has_changed(scene: Scene) -> None:
+    scene.topics.shapes[B.topic] = TopicShape(2, "id")
+    scene.topics.shapes[C.topic] = error(Code.KAFKA_REFUSED)
+    results = scene.check_others_go_on(B, C)
+    assert code_of(results[B]) is Code.RAW_PARTITIONS_CHANGED
+    assert results[B].report is None  # not one message is folded
+
+
+def test_a_raw_partition_that_cannot_be_read_and_one_with_lost_messages(scene: Scene) -> None:
+    scene.reader.trouble[B] = error(Code.KAFKA_REFUSED)
+    scene.reader.lost = {C}
+    results = scene.check_others_go_on(B, C)
+    assert code_of(results[C]) is Code.RAW_SKIPPED
+
+
+def test_a_consumer_that_cannot_read_at_all_stops_all_of_its_own(scene: Scene) -> None:
+    scene.reader.whole = error(Code.KAFKA_REFUSED)
+    assert {each for each, result in scene.run().items() if result.error is not None} == {A, B, C}
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
+def test_the_end_of_the_process_is_no_error_of_a_raw_partition(scene: Scene, end: type[BaseException]) -> None:
+    scene.open.broken[B] = end()
+    with pytest.raises(end):
+        scene.run()
+
+
+def test_an_error_of_the_loop_itself_is_sparks_and_another_try_begins_with_a_new_loop(scene: Scene) -> None:
+    key = scene.plan.kafka, scene.plan.materializer.group_id
+    closed = []
+    broken: Any = type("Broken", (), {"run_batch": None, "close": lambda _: closed.append(1)})()
+    _poll_loops[key] = broken
+    with pytest.raises(TypeError):
+        list(BatchTask(scene.plan)([Assignment((A,), 1, 0.0)]))
+    assert (closed, key in _poll_loops) == ([1], False)
