@@ -9,7 +9,7 @@ from tools.menu import Choice, start
 _SEED = (("SEED", "--seed"), ("STATEMENTS", "--statements"))
 _STACK = (("VERSION", "--version"), ("CLUSTER", "--cluster=1"))
 _DEFECT = (("DEFECT", "--defect"),)
-_FOLD_TESTS = ("test_fold_model.py", "test_reorder.py", "test_purge.py")
+_FOLD_TESTS = ("test_fold_model.py", "test_reorder.py", "test_purge.py", "test_schema_histories.py")
 
 CHOICES = (
     Choice(
