@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hypothesis import note
+from hypothesis import currently_in_test_context, note
 
 from materializer.rows.keys import CONTINUATION, EVOLVED, EXPIRY, PARTITION, PURGE, REORDER, REORDER_TIMER
 from tests.support.materializer.history.chains import Chains
@@ -143,7 +143,8 @@ class HistoryRun:
             case _:
                 statement = versions.rename_key(cluster.now_us)
         if statement is not None:
-            note(f"at {cluster.now_us}: {statement}")
+            if currently_in_test_context():
+                note(f"at {cluster.now_us}: {statement}")
             self._check.statements += 1
 
     def _fold_all(self) -> None:
