@@ -67,7 +67,7 @@ CHOICES = (
         "fold",
         "pytest",
         "20",
-        "The fold against its model, in more examples than each test run has",
+        "The fold against its models, in more examples than each test run has",
         arguments=(
             "-v",
             "--timeout",

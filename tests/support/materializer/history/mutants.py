@@ -65,5 +65,4 @@ SCHEMA_MUTANTS = [
         "schemas.setdefault(stored, len(schemas))",
         "number",
     ),
-    Mutant("a reshard forgets the floor", redistribute.plan_redistribution, "initial[FLOOR] = _stored(floor)", "pass"),
 ]

@@ -12,7 +12,7 @@ from tests.support.materializer.history.steps import History, histories
 from tests.support.materializer.mutants import Mutant, seed
 
 GENERATE = settings(
-    max_examples=2000,
+    max_examples=1000,
     database=None,
     derandomize=True,
     phases=[Phase.generate],
