@@ -10,7 +10,7 @@ from materializer.records import RawRecord
 from tests.support.materializer.history.plain_table import PlainTable
 from tests.support.materializer.history.statements import KEYS, Stamp, Statement, Statements
 from tests.support.materializer.history.steps import HOSTS, Delete, Origin, Write
-from tests.support.materializer.history.table_versions import TableVersions, writer_of
+from tests.support.materializer.history.table_versions import GC_GRACE_SECONDS, TableVersions, writer_of
 from tests.support.materializer.raw_builder import raw_record
 
 if TYPE_CHECKING:
@@ -64,6 +64,12 @@ class Cluster:
         versions = self.versions
         plain = self.plain[versions.newest.id.bytes]
         return plain.rows(partition_key, now, versions.columns(), versions.dropped())
+
+    @property
+    def is_young(self) -> bool:
+        """Nothing can have been purged yet, and the table is the first of its name."""
+        ids = {table.id for table in self.versions.tables}
+        return len(ids) == 1 and self.now_ms // 1000 <= BASE_MS // 1000 + GC_GRACE_SECONDS
 
     @property
     def expiry_seconds(self) -> set[int]:

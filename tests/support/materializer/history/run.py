@@ -153,7 +153,7 @@ class HistoryRun:
     def _add(self, changes: list[RowChange]) -> None:
         schemas = {writer_of(table).digest: table for table in self.cluster.versions.tables}
         self.changes += changes
-        self.chains.add(changes, schemas, is_gapless=False)
+        self.chains.add(changes, schemas, is_gapless=self.cluster.is_young)
 
     def _check_any_order(self) -> None:
         """All records in another order, at once, under the newest schema: the same rows."""
