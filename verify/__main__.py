@@ -9,7 +9,7 @@ from tools.menu import Choice, start
 _SEED = (("SEED", "--seed"), ("STATEMENTS", "--statements"))
 _STACK = (("VERSION", "--version"), ("CLUSTER", "--cluster=1"))
 _DEFECT = (("DEFECT", "--defect"),)
-_FOLD_TESTS = ("test_fold_model.py", "test_reorder.py", "test_purge.py")
+_FOLD_TESTS = ("test_fold_model.py", "test_reorder.py", "test_purge.py", "test_schema_histories.py")
 
 CHOICES = (
     Choice(
@@ -67,7 +67,7 @@ CHOICES = (
         "fold",
         "pytest",
         "20",
-        "The fold against its model, in more examples than each test run has",
+        "The fold against its models, in more examples than each test run has",
         arguments=(
             "-v",
             "--timeout",

@@ -128,6 +128,7 @@ def raw_record(
     host: int = 1,
     writer: TableWriter = WRITER,
     clock: int = 0,
+    index: int = 0,
 ) -> RawRecord:
     update = b"" if kind == "heartbeat" else partition_update(partition_key, kind, write, writer)
     message = RawMessage(
@@ -141,7 +142,7 @@ def raw_record(
         segment=1,
         file="CommitLog-7-1.log",
         position=offset,
-        index=0,
+        index=index,
         clock=clock,
     )
     return RawRecord(partition_key, encode(message, 1), offset, timestamp_ms)

@@ -27,6 +27,7 @@ from tests.support.materializer.fold_checks import EXAMPLES, NEVER_PURGE, PASSIN
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.raw_builder import int_bytes, raw_record
+from tests.support.materializer.redistribution import redistribute_states
 from tests.support.materializer.reshard_run import KEY_PREFIXES
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, WRITERS, Stamp, writes
 
@@ -69,17 +70,6 @@ class Topic:
             run.state = state
             run.follow(self.runs)
         return after
-
-
-def redistribute_states(states: Sequence[MemoryState], partitions: int, times: Times) -> list[MemoryState]:
-    plan = plan_redistribution([read_facts(state) for state in states], partitions, times)
-    after = [MemoryState() for _ in range(partitions)]
-    for state in after:
-        state.apply(plan.initial)
-    for state, numbers in zip(states, plan.schema_numbers, strict=True):
-        for number, key, value in redistribute(state, numbers, partitions, range(partitions)):
-            after[number].apply({key: value})
-    return after
 
 
 def of_keys(run: FoldRun) -> dict[bytes, bytes]:

@@ -1,0 +1,1 @@
+"""Random histories of a table, with schema changes, several hosts and resharding, and a plain model of their result."""

@@ -1,0 +1,68 @@
+"""Seeded defects of what the fold and a reshard do with changed schemas: random histories must find each."""
+
+from __future__ import annotations
+
+from cassandra_storage import dropped_columns
+from materializer.commands.reshard import redistribute
+from materializer.fold import row_updates, schema_version, table_runs
+from materializer.fold.partition_schema_change import PartitionSchemaChange
+from materializer.fold.schema_change import SchemaChange
+from tests.support.materializer.mutants import Mutant
+
+SCHEMA_MUTANTS = [
+    Mutant(
+        "a dropped column's values stay",
+        schema_version.shows_rows_differently,
+        "old.imager.names - new.imager.names",
+        "()",
+    ),
+    Mutant("a drop is not emitted", schema_version.change_steps, "if left != before:", "if False:"),
+    Mutant(
+        "a drop keeps what is as old as it",
+        dropped_columns._since,
+        "cell.timestamp > dropped",
+        "cell.timestamp >= dropped",
+    ),
+    Mutant(
+        "a node that has not heard of a drop brings values back",
+        row_updates.read_update,
+        "return update if newest == message.schema_digest else _without_dropped(update, table)",
+        "return update",
+    ),
+    Mutant(
+        "a write does not wait for its partition's rows",
+        SchemaChange.migrate_partition,
+        "self._migrate(partition_key, now)",
+        "pass",
+    ),
+    Mutant(
+        "a partition follows a schema twice",
+        SchemaChange.migrate_partition,
+        'self._overlay.put(EVOLVED + prefix, b"".join(self._target.id))',
+        "pass",
+    ),
+    Mutant(
+        "late messages of a former table are folded",
+        table_runs.split_by_table,
+        "runs and not catalog.is_newer(table_id, runs[-1].table_id)",
+        "False",
+    ),
+    Mutant(
+        "a recreated table keeps its partitions' deletions",
+        PartitionSchemaChange.delete_rows,
+        "self._delete_facts(stays=is_same_topic)",
+        "pass",
+    ),
+    Mutant(
+        "a recreated table keeps the static row",
+        PartitionSchemaChange._delete_facts,
+        "put_static(None,",
+        "put_static(self._state.static,",
+    ),
+    Mutant(
+        "a reshard keeps each state's schema numbers",
+        redistribute.plan_redistribution,
+        "schemas.setdefault(stored, len(schemas))",
+        "number",
+    ),
+]

@@ -1,0 +1,112 @@
+"""The partitions of a raw topic with their unread records and their states, folded in any parts, and resharded."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+from cdc_messages.raw import decode
+from cdc_messages.topics import partition_for
+from materializer.commands.reshard.redistribute import TICK_HOST, Times, is_settled, make_tick, read_facts
+from materializer.fold.chunk import fold_chunk
+from materializer.rows.settings import FoldSettings
+from tests.support.materializer.memory_state import MemoryState
+from tests.support.materializer.redistribution import redistribute_states
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cdc_messages.changes import RowChange
+    from materializer.fold.result import ChunkResult
+    from materializer.records import RawRecord
+    from materializer.rows.catalog import TableCatalog
+
+ENDLESS = 5000  # chunks: far more than any history needs
+
+
+class RawPartition:
+    def __init__(self) -> None:
+        self.state = MemoryState()
+        self.unread: list[RawRecord] = []
+        self.is_in_record = False  # a part of the first unread record's work is done
+
+
+class RawPartitions:
+    """`append` and `fold`; the changes of every chunk come out of the method that folds it."""
+
+    def __init__(self, count: int) -> None:
+        self.all = [RawPartition() for _ in range(count)]
+        self.settings = FoldSettings(purge_margin_seconds=0, forgotten_publishers=frozenset({TICK_HOST}))
+
+    def restart(self, reorder_ms: int, max_changes: int) -> None:
+        self.settings = self.settings._replace(reorder_ms=reorder_ms, max_changes=max_changes)
+
+    def append(self, record: RawRecord) -> None:
+        """A record goes to its key's raw partition; a heartbeat, which has no key, to each."""
+        for each in self.all if not record.key else (self.all[partition_for(record.key, len(self.all))],):
+            each.unread.append(record)
+
+    def fold(self, catalog: TableCatalog, records: int, parts: int) -> list[RowChange]:
+        """Fold up to `records` unread records of each raw partition, in at most `parts` chunks."""
+        changes: list[RowChange] = []
+        for each in self.all:
+            for _ in range(min(parts, ENDLESS)):
+                found = each.unread[:records]
+                if not found:
+                    break
+                changes += self._fold_chunk(each, found, catalog).changes
+            assert parts < ENDLESS or not each.unread, "the fold goes on without an end"
+        return changes
+
+    def is_settled(self) -> bool:
+        return all(is_settled(each.state) for each in self.all)
+
+    def reshard(self, count: int, catalog: TableCatalog, now_ms: int) -> tuple[list[RowChange], int]:
+        """As the command does it: each state is settled at one time, redistributed, and then gets the unread records.
+
+        The changes, and the time of the states.
+        """
+        changes = [change for each in self.all for change in self._finish_record(each, catalog)]
+        known = [read_facts(each.state) for each in self.all]
+        reorder_ms = self.settings.reorder_ms
+        now_ms = max(now_ms, *(max(facts.times.now_ms, facts.times.clock_ms + reorder_ms) for facts in known))
+        order = list(catalog.newest)
+        table_id = max((each.table_id for each in known if each.table_id), key=order.index, default=None)
+        for each, facts in zip(self.all, known, strict=True):
+            if table_id is not None and facts.table_id is not None:
+                changes += self._settle(each, make_tick(table_id, now_ms), catalog)
+        after = RawPartitions(count)
+        states = redistribute_states([each.state for each in self.all], count, Times(now_ms, now_ms - reorder_ms))
+        for target, state in zip(after.all, states, strict=True):
+            target.state = state
+        for record in heapq.merge(*(each.unread for each in self.all), key=lambda record: record.timestamp_ms):
+            if decode(record.value).kind != "heartbeat":
+                after.append(record)
+        self.all = after.all
+        return changes, now_ms
+
+    def _fold_chunk(self, of: RawPartition, records: Sequence[RawRecord], catalog: TableCatalog) -> ChunkResult:
+        result = fold_chunk(of.state, records, catalog, self.settings)
+        assert result.writes or not result.changes, "changes without a commit"
+        assert result.writes or result.left < len(records), "a chunk that does nothing"
+        of.state.apply(result.writes)
+        of.unread = of.unread[len(records) - result.left :]
+        of.is_in_record = result.left == len(records)
+        return result
+
+    def _finish_record(self, of: RawPartition, catalog: TableCatalog) -> list[RowChange]:
+        changes: list[RowChange] = []
+        while of.is_in_record:
+            changes += self._fold_chunk(of, of.unread[:1], catalog).changes
+        return changes
+
+    def _settle(self, of: RawPartition, tick: RawRecord, catalog: TableCatalog) -> list[RowChange]:
+        unread, changes = of.unread, []
+        for _ in range(ENDLESS):
+            of.unread = [tick]
+            while of.unread:
+                changes += self._fold_chunk(of, of.unread, catalog).changes
+            if is_settled(of.state):
+                of.unread = unread
+                return changes
+        raise AssertionError("a state that never settles")
