@@ -106,7 +106,7 @@ def read_facts(reader: StateReader) -> StateFacts:
         Times(now_ms, now_ms if clock is None else _number(clock)),
         _number(reader.get(FLOOR)),
         reader.get(SHOWN),
-        shown[-1].schema.table_id if shown else None,
+        shown[0].schema.table_id if shown else None,  # the newest: not all rows may follow it yet
         {key[1:]: decode_watermark(value) for key, value in reader.scan(PUBLISHER, PUBLISHER_END)},
         {int.from_bytes(key[1:], "big"): value for key, value in reader.scan(SCHEMA, _SCHEMA_END)},
     )
