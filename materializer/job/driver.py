@@ -144,8 +144,9 @@ class BatchDriver:
         workers = self._workers.list_workers()
         max_messages = max(1, self._settings.max_offsets_per_trigger // len(workers))
         assignments: dict[str, Assignment] = {}
+        pending = self._planner.pending
         for worker, placed in self._placement.assign(list_raw_partitions(plan.shapes), workers).items():
-            assigned = tuple(each for each in placed if self._stopped.may_run(each))
+            assigned = tuple(each for each in placed if each.topic not in pending and self._stopped.may_run(each))
             if assigned:
                 assignments[worker] = Assignment(assigned, max_messages, _BATCH_SECONDS)
         if not assignments:

@@ -20,6 +20,11 @@ class InBackground(Generic[T]):
         self._running: dict[str, Future[T]] = {}
         self._new: list[Future[T]] = []
 
+    @property
+    def running(self) -> set[str]:
+        """The calls that `finished` has not given yet."""
+        return set(self._running)
+
     def start(self, name: str, call: Callable[[], T]) -> None:
         """Unless a call of this name is running already."""
         if name not in self._running:

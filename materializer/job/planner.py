@@ -58,6 +58,11 @@ class Planner:
         self._change_topics = ChangeTopics(self._prefix, registry, self._topics.make_change_topic)
         self._plan_making = InBackground[TopicPlan](patience)
 
+    @property
+    def pending(self) -> set[str]:
+        """Raw topics whose first plan is still being made."""
+        return self._plan_making.running - self._plans.keys()
+
     def plan_batch(self) -> BatchPlan:
         """CdcError for what concerns the whole job. KAFKA_UNREACHABLE is temporary."""
         self._table_schemas.add(self._reader.read_to_end())

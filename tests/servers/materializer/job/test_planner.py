@@ -224,6 +224,7 @@ def test_a_registry_that_hangs_or_refuses_concerns_one_table(settings: Settings,
     three = ThreeTopics(settings, registry)
     three.plan_until({"a", "b"}, {"c": code})
     registry.goes_on.clear()
+    assert three.planner.pending == set()
     send_schema(settings, replace(NEWER, name="b", id=UUID(int=2)))
     began = time.monotonic()
     for _ in range(10):

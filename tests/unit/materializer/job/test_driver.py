@@ -42,6 +42,7 @@ class ScriptedPlanner:
         self.broken: dict[str, CdcError] = {}
         self.away: list[CdcError] = []
         self.planned: list[str] = []
+        self.pending: set[str] = set()
 
     def plan_batch(self) -> BatchPlan:
         if self.away:
@@ -183,6 +184,14 @@ def test_one_topic_that_cannot_be_planned_stops_only_itself(scene: Scene) -> Non
     scene.now += 10
     assert scene.run() == [A, B, C]
     assert scene.codes() == {}
+
+
+def test_a_topic_whose_plan_is_still_being_made_waits_for_it(scene: Scene) -> None:
+    scene.planner.pending = {B.topic}
+    assert scene.run() == [A, C]
+    assert scene.codes() == {}
+    scene.planner.pending = set()
+    assert scene.run() == [A, B, C]
 
 
 def test_a_temporary_error_of_the_plan_makes_the_job_wait(scene: Scene) -> None:
