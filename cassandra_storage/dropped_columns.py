@@ -1,9 +1,9 @@
 """Dropped columns: the cells that a drop removes, and columns whose type is not in system_schema.
 
-A user type may be dropped after its columns, so that TableMetadata.Builder.recordColumnDrop writes it out as a tuple
-(AbstractType.expandUserTypes; see SchemaKeyspace and DroppedColumn), which is always frozen. A non-frozen user type was
-written cell by cell, and such a column can never be added again, because only another multi-cell type would do
-(AbstractType.isSerializationCompatibleWith).
+A user type may be dropped after its columns, so that Cassandra writes it out as a tuple, which is always frozen
+(SchemaKeyspace.expandUserTypes). 3.11 also drops columns of a non-frozen user type, whose cells were written one by
+one; 4.0 and later refuse to (AlterTableStatement.DropColumns). Such a column can be added again only frozen
+(AbstractType.isSerializationCompatibleWith compares with the frozen tuple).
 """
 
 from __future__ import annotations
@@ -15,13 +15,17 @@ from typing import TYPE_CHECKING
 from cassandra_storage.deletion import LIVE
 from cassandra_storage.marshal import TupleType, UserType
 from cassandra_storage.rows import Cell, ComplexColumnData
-from cassandra_storage.schema import DroppedColumn
+from cassandra_storage.schema import ColumnKind, DroppedColumn
+from cassandra_storage.schema_rows import in_order
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from cassandra_storage.marshal import CqlType
     from cassandra_storage.rows import ColumnData, Row
     from cassandra_storage.schema import ColumnMetadata, TableMetadata
 
-_ALL_DROPPED = 2**63 - 1  # µs: none of the cells is there any more: such a column cannot be added again
+_ALL_DROPPED = 2**63 - 1  # µs: all cells of the column are dropped
 
 
 def without_dropped(row: Row, table: TableMetadata) -> Row:
@@ -56,15 +60,16 @@ def _since(data: ColumnData, dropped_time: int) -> ColumnData | None:
     return ComplexColumnData(deletion, cells) if cells or not deletion.is_live else None
 
 
-def with_user_types(table: TableMetadata) -> TableMetadata | None:
-    """The table by which updates are read that were written while its dropped tuples were non-frozen user types.
+def may_have_been_user_type(column_type: CqlType) -> bool:
+    """True for the type of a dropped column that system_schema shows for a non-frozen user type, too."""
+    return isinstance(column_type, TupleType)
 
-    None if it has none. Where the table itself does not fit an update, this one may.
+
+def cell_by_cell(table: TableMetadata, names: Collection[str]) -> TableMetadata:
+    """The table that reads updates in which these dropped columns are non-frozen user types. Their cells are left out:
+    no later column can show them, as such a column cannot be added again. `altered_at` is 0: it is never the newest.
     """
-    doubtful = {name: each for name, each in table.dropped_columns.items() if isinstance(each.column.type, TupleType)}
-    if not doubtful:
-        return None
-    dropped = {name: _as_user_type(each) for name, each in doubtful.items()}
+    dropped = {name: DroppedColumn(_as_user_type(table.dropped_columns[name].column), _ALL_DROPPED) for name in names}
     return replace(
         table,
         static_columns=tuple(each for each in table.static_columns if each.name not in dropped),
@@ -74,9 +79,22 @@ def with_user_types(table: TableMetadata) -> TableMetadata | None:
     )
 
 
-def _as_user_type(dropped: DroppedColumn) -> DroppedColumn:
-    column: ColumnMetadata = dropped.column
-    assert isinstance(column.type, TupleType)
-    names = tuple(f"f{index}" for index in range(len(column.type.types)))
-    user_type = UserType("", column.name, names, column.type.types, is_multi_cell=True)
-    return DroppedColumn(replace(column, type=user_type), _ALL_DROPPED)
+def as_if_not_dropped(table: TableMetadata) -> TableMetadata:
+    """The table that reads all cells, those of dropped columns too: these are columns like any other."""
+    alive = {column.name for column in table.columns}
+    gone = [each.column for name, each in table.dropped_columns.items() if name not in alive]
+    return replace(
+        table,
+        static_columns=in_order((*table.static_columns, *(each for each in gone if each.kind is ColumnKind.STATIC))),
+        regular_columns=in_order(
+            (*table.regular_columns, *(each for each in gone if each.kind is not ColumnKind.STATIC))
+        ),
+        dropped_columns=MappingProxyType({}),
+    )
+
+
+def _as_user_type(column: ColumnMetadata) -> ColumnMetadata:
+    """Its fields are those of the tuple; none are known if a later column of that name had another type."""
+    types = column.type.types if isinstance(column.type, TupleType) else ()
+    names = tuple(f"f{index}" for index in range(len(types)))
+    return replace(column, type=UserType("", column.name, names, types, is_multi_cell=True))

@@ -42,3 +42,7 @@ class UnknownTableError(FormatError):
 
 class UnknownColumnError(FormatError):
     """An update's header names a column that its table does not have and never dropped."""
+
+
+class AmbiguousError(FormatError):
+    """Bytes that can be read in two ways, with different contents."""

@@ -29,7 +29,7 @@ def read_updates(
     buf: bytes, messaging_version: int, tables: Mapping[bytes, TableMetadata]
 ) -> list[tuple[PartitionUpdate, int]]:
     """As read_mutation, each update with the number of bytes that it takes."""
-    count, pos = _read_count(buf)
+    count, pos = read_count(buf)
     updates = []
     for _ in range(count):
         start = pos
@@ -47,7 +47,7 @@ def split_mutation(
     Rows carry no size: an update of an unknown table or column cannot be stepped over, and makes the whole mutation
     raise. Nothing of it is given out before all of it is read.
     """
-    count, pos = _read_count(buf)
+    count, pos = read_count(buf)
     updates = []
     for _ in range(count):
         parts, table, pos = split_partition_update(buf, pos, messaging_version, tables)
@@ -58,13 +58,13 @@ def split_mutation(
 
 def first_table(buf: bytes) -> bytes:
     """The id of the table of a mutation's first update, found without reading it."""
-    _, pos = _read_count(buf)
+    _, pos = read_count(buf)
     return buf[pos : pos + 16]
 
 
 def partition_key(buf: bytes) -> bytes:
     """The partition key, which all updates of a mutation share, found without reading them. FormatError."""
-    _, pos = _read_count(buf)
+    _, pos = read_count(buf)
     try:
         return read_sized(buf, pos + 16)[0]
     except IndexError:
@@ -73,11 +73,11 @@ def partition_key(buf: bytes) -> bytes:
 
 def only_table(buf: bytes) -> bytes | None:
     """The id of the one table that a mutation is of, found without reading it; None if it is of several."""
-    count, pos = _read_count(buf)
+    count, pos = read_count(buf)
     return buf[pos : pos + 16] if count == 1 else None
 
 
-def _read_count(buf: bytes) -> tuple[int, int]:
+def read_count(buf: bytes) -> tuple[int, int]:
     count, pos = read_int(buf, 0)
     if count <= 0:
         raise FormatError(f"mutation of {count} updates", position=0)

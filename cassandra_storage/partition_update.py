@@ -179,6 +179,21 @@ def _opened_for(marker: Marker, opened: tuple[ClusteringBound, DeletionTime] | N
     return opened[0]
 
 
+def columns_of(buf: bytes, pos: int, tables: Mapping[bytes, TableMetadata]) -> tuple[Columns, Columns]:
+    """(static, regular columns) that the header of the update at `pos` names; errors as read_partition_update."""
+    try:
+        codec, _, pos = _read_start(buf, pos, tables)
+        flags, pos = buf[pos], pos + 1
+        if flags & _IS_EMPTY:
+            return NO_COLUMNS, NO_COLUMNS
+        _check_flags(flags, pos)
+        _, pos = read_stats(buf, pos)
+        statics, regulars, _ = _read_columns(buf, pos, codec, flags)
+    except IndexError:
+        raise FormatError(_ENDED, position=len(buf)) from None
+    return statics, regulars
+
+
 def split_partition_update(
     buf: bytes, pos: int, messaging_version: int, tables: Mapping[bytes, TableMetadata]
 ) -> tuple[list[SingleRowUpdate], TableMetadata, int]:

@@ -12,6 +12,8 @@ from cassandra_storage.marshal import CqlType, ListType, MapType, SetType, UserT
 
 VIEW = "view"  # among the flags of a materialized view: ours, as system_schema has views in a table of their own
 
+BINARY_NAMES = "binary_names"  # ours, too: Thrift made columns whose names are not those that CQL shows
+
 
 class ColumnKind(StrEnum):
     """ColumnMetadata.Kind, spelled as in system_schema.columns.kind."""

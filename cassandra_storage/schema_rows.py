@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from cassandra_storage.cql_types import UserTypeDefinition, parse_type
 from cassandra_storage.errors import FormatError
 from cassandra_storage.marshal import CqlType, user_types
-from cassandra_storage.schema import VIEW, ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
+from cassandra_storage.schema import BINARY_NAMES, VIEW, ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -123,11 +123,18 @@ def _table(
         static_columns=by_kind[ColumnKind.STATIC],
         regular_columns=by_kind[ColumnKind.REGULAR],
         dropped_columns=MappingProxyType(dropped),
-        flags=frozenset(row.get("flags", ("compound",)) or ()),
+        flags=frozenset(row.get("flags", ("compound",)) or ()) | _flags_of_names(column_rows),
         gc_grace_seconds=_value(row, "gc_grace_seconds"),
         cdc=bool(row.get("cdc")),
         altered_at=row.get("altered_at", 0),
     )
+
+
+def _flags_of_names(column_rows: Iterable[SchemaRow]) -> frozenset[str]:
+    """Updates name columns by the bytes of their names, which are not UTF-8 if Thrift's comparator is another type."""
+    names = ((_value(row, "column_name"), row.get("column_name_bytes")) for row in column_rows)
+    is_binary = any(raw is not None and bytes(raw) != name.encode() for name, raw in names)
+    return frozenset({BINARY_NAMES}) if is_binary else frozenset()
 
 
 def _column(row: SchemaRow, parse: _TypeParser) -> ColumnMetadata:

@@ -14,6 +14,7 @@ from cdc_messages import wire
 from cdc_messages.avro_binary import FALSE, NULL, TRUE, VALUE, encode_array, encode_long, encode_string
 from cdc_messages.avro_types import AvroTypes, field
 from cdc_messages.avro_values import EmptyValueError, Encoder
+from cdc_messages.distinct_keys import Check, distinct_check
 from cdc_messages.errors import MessageError
 from cdc_messages.names import avro_names, namespace
 
@@ -31,12 +32,15 @@ except PackageNotFoundError:  # run from a source tree that was not installed
 
 
 class _Column(NamedTuple):
-    """How a column is encoded; `name` is the name of its field."""
+    """How a column is encoded; `name` is the name of its field; `is_distinct`: see distinct_check, for a column of the
+    partition key.
+    """
 
     cql_name: str
     name: str
     is_nullable: bool
     encode: Encoder
+    is_distinct: Check | None
 
 
 class _UnrepresentableFields(NamedTuple):
@@ -120,7 +124,8 @@ class ChangeEncoder:
         omits `before` and names it in `left_out`.
 
         None if Avro cannot represent the row's key: an empty value of a type without one, a null of a compact table,
-        or a value that is not of its type. MessageError if the change is not one of this table.
+        a value that is not of its type, or one that another Cassandra partition's key would share its Avro form with
+        (distinct_keys). MessageError if the change is not one of this table.
         """
         key = self._key(change)
         if key is None:
@@ -159,7 +164,7 @@ class ChangeEncoder:
             return NULL
         parts = [VALUE, key]
         present = 0
-        for cql_name, name, _, encode in self._columns:
+        for cql_name, name, _, encode, _ in self._columns:
             value = image.get(cql_name)
             if value is None:
                 parts.append(NULL)
@@ -221,6 +226,8 @@ def _key_field(column: _Column, value: bytes | None, *, may_be_null: bool) -> by
             raise MessageError(f"null in key column {column.cql_name}")
         return NULL
     try:
+        if column.is_distinct is not None and not column.is_distinct(value):
+            return None
         encoded = column.encode(value)
     except (EmptyValueError, FormatError):
         return None
@@ -245,7 +252,8 @@ def _fields(
         avro_type = types.column(names[column.name], column.type)
         is_nullable = _is_nullable(table, column)
         schemas.append(field(column.name, names[column.name], column.type, avro_type.schema, is_nullable=is_nullable))
-        described.append(_Column(column.name, names[column.name], is_nullable, avro_type.encode))
+        is_distinct = distinct_check(column.type) if column.kind is ColumnKind.PARTITION_KEY else None
+        described.append(_Column(column.name, names[column.name], is_nullable, avro_type.encode, is_distinct))
     return schemas, described
 
 

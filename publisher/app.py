@@ -14,6 +14,7 @@ from cdc_program.compiled import warn_if_not_compiled
 from cdc_program.metrics import Collected
 from cdc_program.operations import Operations
 from publisher import cdc_raw, state_files
+from publisher.cdc_switches import ANY_SEGMENT
 from publisher.kafka.sender import Sender
 from publisher.kafka.topic_admin import TopicAdmin
 from publisher.loop import Publisher
@@ -28,7 +29,7 @@ from publisher.selection import selection_from
 from publisher.sides import KafkaSide, NodeSide
 from publisher.spool import open_spool
 from publisher.status import metrics
-from publisher.status_collector import StatusCollector
+from publisher.status_collector import StatusCollector, is_released_when_flushed
 from publisher.tail import SegmentTails
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from cassandra_storage.commitlog_sections import Codecs
     from cdc_program.cassandra import CassandraClient, Node
     from cdc_program.registry import RegistryClient
-    from cdc_program.settings import RegistrySettings, Settings
+    from cdc_program.settings import NodeSettings, RegistrySettings, Settings
 
 log = structlog.get_logger(__name__)
 
@@ -73,7 +74,8 @@ def run_publisher(settings: Settings) -> None:
 def _open_node_side(settings: Settings, client: CassandraClient, loss_watch: LossWatch, codecs: Codecs) -> NodeSide:
     own, host_id = settings.publisher, loss_watch.node.host_id
     filler = settings.filler.keyspace, settings.filler.table
-    schema = NodeSchema(own.state_directory / "schema.json", client.rows, filler, selection_from(own))
+    newest_segment = partial(_newest_segment, settings.node, loss_watch)
+    schema = NodeSchema(own.state_directory / "schema.json", client.rows, filler, selection_from(own), newest_segment)
     schema.load()
     positions = Positions.load(own.state_directory / "position.json", host_id)
     spool = open_spool(own, host_id)
@@ -87,6 +89,18 @@ def _open_node_side(settings: Settings, client: CassandraClient, loss_watch: Los
         disposal=open_segment_disposal(own),
         loss_watch=loss_watch,
     )
+
+
+def _newest_segment(settings: NodeSettings, loss_watch: LossWatch) -> int:
+    """The id of the newest segment that the node has begun. 3.11 begins them outside of cdc_raw: all ids are below the
+    result if it is unknown where.
+    """
+    folders = [settings.cdc_raw_directory]
+    if is_released_when_flushed(loss_watch.node):
+        if settings.commitlog_directory is None:
+            return ANY_SEGMENT
+        folders.append(settings.commitlog_directory)
+    return max((file.id for folder in folders for file in cdc_raw.list_cdc_segments(folder)), default=0)
 
 
 def make_raw_topics(settings: Settings, cluster: str, sender: Sender) -> RawTopics:
@@ -121,5 +135,6 @@ def _log_ready(node: Node, node_side: NodeSide) -> None:
         cassandra=node.release,
         tables=sorted(table.table.qualified_name for table in node_side.schema.current_tables()),
         excluded_tables=node_side.schema.excluded_names(),
+        refused_tables=sorted(node_side.schema.refusals()),
         published_up_to=list(node_side.positions.published_up_to),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,7 +44,8 @@ class Keyspace:
 class Facts:
     """What the rules need to know. `live_settings`: the node's, by name; None if it does not report them (3.11, or no
     grant); `free_percent`: of the disk of `cdc_raw`; `kafka_problems`: one line each; `excluded_tables`: tables with
-    `cdc = true` that the settings exclude; `unmatched_patterns`: patterns in the settings that match no table.
+    `cdc = true` that the settings exclude; `unmatched_patterns`: patterns in the settings that match no table;
+    `refusals`: why tables with `cdc = true` cannot be published, by name.
     """
 
     release: str
@@ -58,6 +59,7 @@ class Facts:
     kafka_problems: Sequence[str]
     excluded_tables: Sequence[str] = ()
     unmatched_patterns: Sequence[str] = ()
+    refusals: Mapping[str, str] = field(default_factory=dict)
 
 
 def apply_rules(facts: Facts) -> list[Finding]:
@@ -187,13 +189,17 @@ def _files(facts: Facts) -> Iterator[Finding]:
 
 
 def _tables(facts: Facts) -> Iterator[Finding]:
-    count = sum(len(keyspace.tables) for keyspace in facts.keyspaces)
+    names = {f"{keyspace.name}.{table}" for keyspace in facts.keyspaces for table in keyspace.tables}
+    count = len(names - facts.refusals.keys())
     excluded = f"; excluded by the settings: {', '.join(facts.excluded_tables)}" if facts.excluded_tables else ""
     message = f"{count} tables with cdc = true are published{excluded}."
     if facts.excluded_tables and not count:
         yield Finding("tables", Severity.WARN, message, "Check publisher.include_tables and exclude_tables.")
     else:
         yield Finding("tables", Severity.OK, message)
+    for table, reason in facts.refusals.items():
+        fix = "Its changes are not published: ALTER it WITH cdc = false, which spares cdc_raw what is not used."
+        yield Finding("tables", Severity.WARN, f"{table} cannot be published. {reason}", fix)
     for pattern in facts.unmatched_patterns:
         message = f"{pattern}, in publisher.include_tables or exclude_tables, matches no table with cdc = true."
         yield Finding("tables", Severity.WARN, message, "Spell it as in Cassandra, KEYSPACE.TABLE or KEYSPACE.*.")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
@@ -13,6 +16,7 @@ from cdc_program.cassandra import connect, live_settings, peer_datacenters, read
 from cdc_program.errors import CdcError, Code
 from publisher.kafka.topic_admin import TopicAdmin
 from publisher.loss_rules import Facts, Finding, Keyspace, Severity, apply_rules, unaccepted_losses
+from publisher.schema import NodeSchema
 from publisher.selection import selection_from
 
 if TYPE_CHECKING:
@@ -31,7 +35,8 @@ def print_findings(settings: Settings, write_line: Callable[[str], None]) -> Non
         tables = tables_with_cdc(client, settings)
         published = [table for table in tables if selection_from(own).includes(*table)]
         kafka_problems = _find_kafka_problems(settings, published)
-        findings = apply_rules(gather_facts(client, read_node(client), settings, tables, kafka_problems))
+        facts = gather_facts(client, read_node(client), settings, tables, kafka_problems)
+        findings = apply_rules(replace(facts, refusals=_find_refusals(client, settings)))
     width = max(len(finding.check) for finding in findings)
     for check, severity, message, fix in findings:
         accepted = " (accepted)" if severity is Severity.FAIL and check in own.accept_loss else ""
@@ -140,6 +145,14 @@ def _read_keyspaces(client: CassandraClient, tables: Iterable[tuple[str, str]]) 
         for row in sorted(rows, key=lambda row: str(row["keyspace_name"]))
         if (name := row["keyspace_name"]) in by_keyspace
     ]
+
+
+def _find_refusals(client: CassandraClient, settings: Settings) -> dict[str, str]:
+    filler = settings.filler.keyspace, settings.filler.table
+    with tempfile.TemporaryDirectory(prefix="cassandra-publisher-") as scratch:
+        schema = NodeSchema(Path(scratch) / "schema.json", client.rows, filler, selection_from(settings.publisher))
+        schema.refresh()
+        return schema.refusals()
 
 
 def _find_kafka_problems(settings: Settings, tables: Iterable[tuple[str, str]]) -> list[str]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cassandra_storage.partition_update import SingleRowUpdate
     from cassandra_storage.schema import TableMetadata
     from cdc_messages.raw import Kind
-    from publisher.schema import KnownTables, NodeSchema
+    from publisher.schema import NodeSchema
 
 TRUNCATION_EPOCH = 0  # truncations are not followed yet: every update is of the first epoch
 
@@ -65,11 +65,11 @@ NO_MESSAGES = DecodedMutation([])
 EXCLUDED = DecodedMutation([], excluded_updates=1)
 
 
-def split_into_messages(mutation: bytes, origin: Origin, schema: NodeSchema | KnownTables) -> DecodedMutation:
+def split_into_messages(mutation: bytes, origin: Origin, schema: NodeSchema) -> DecodedMutation:
     """The messages about published tables in a serialized mutation, numbered in its order.
 
-    FormatError if the bytes are not a mutation, UnknownTableError or UnknownColumnError if the schema does not fit: no
-    part of it may be sent.
+    FormatError if the bytes are not a mutation, UnknownTableError or UnknownColumnError if the schema does not fit,
+    AmbiguousError if it fits in two ways: no part of it may be sent.
     """
     single_table = only_table(mutation)
     if single_table in schema.ignored:
@@ -77,10 +77,11 @@ def split_into_messages(mutation: bytes, origin: Origin, schema: NodeSchema | Kn
     messages: list[OutgoingMessage] = []
     written_at = None
     excluded = 0
-    for table, updates in split_mutation(mutation, origin.messaging_version, schema.tables):
+    tables = schema.tables_for(mutation, origin.messaging_version)
+    for table, updates in split_mutation(mutation, origin.messaging_version, tables):
         table_id = table.id.bytes
-        published = schema.published.get(table_id)
-        if published is not None:
+        published = schema.published_as(table)
+        if published is not None and schema.is_published_at(table_id, origin.segment, origin.position):
             messages += [
                 OutgoingMessage(
                     published, each.partition_key, _message(each.kind, each.update, published, origin, index)
@@ -88,7 +89,7 @@ def split_into_messages(mutation: bytes, origin: Origin, schema: NodeSchema | Kn
                 for index, each in enumerate(updates, start=len(messages))
             ]
         elif table_id in schema.filler_ids:
-            written_at = _written_at(updates, origin, schema.tables)
+            written_at = _written_at(updates, origin, tables)
         elif table_id in schema.excluded:
             excluded += 1
     return DecodedMutation(messages, written_at, excluded)
@@ -98,16 +99,17 @@ def make_gap_messages(mutation: bytes, origin: Origin, schema: NodeSchema) -> De
     """Gap messages for the tables that an undecodable mutation may contain: the tables of its keyspace, if its first
     update shows the keyspace, otherwise all. They have its partition key, or an empty one if it cannot be read.
     """
+    current = schema.tables_at(origin.segment, origin.position)
     try:
         table_id, key = first_table(mutation), partition_key(mutation)
         has_single_table = only_table(mutation) is not None
     except FormatError:
-        return DecodedMutation([_gap(table, b"", origin) for table in schema.current_tables()])
+        return DecodedMutation([_gap(table, b"", origin) for table in current])
     known = schema.tables.get(table_id)
     return DecodedMutation(
         [
             _gap(table, key, origin)
-            for table in schema.current_tables()
+            for table in current
             if known is None or (table.id == table_id if has_single_table else table.table.keyspace == known.keyspace)
         ]
     )

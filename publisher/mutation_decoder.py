@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 
 class MutationDecoder:
-    """Tries the current schema, a newer one, and the tables as they were before drops."""
+    """Tries the current schema, and a newer one."""
 
     def __init__(
         self, schema: NodeSchema, quarantine: Quarantine, tables: TableFollower, housekeeping: Housekeeping
@@ -40,6 +40,7 @@ class MutationDecoder:
 
     def decode(self, mutation: bytes, origin: Origin) -> DecodedMutation:
         """The messages of a mutation. If the schema does not fit, read it again for a while."""
+        self._schema.follow_log(mutation, origin.messaging_version, origin.segment, origin.position)
         deadline = monotonic() + SCHEMA_WAIT_SECONDS
         while True:
             try:
@@ -47,9 +48,6 @@ class MutationDecoder:
             except FormatError as error:
                 if self._read_newer_schema():
                     continue
-                decoded = self._decode_as_before_drops(mutation, origin)
-                if decoded is not None:
-                    return decoded
                 if monotonic() > deadline or not self._may_arrive(error):
                     return self._give_up(mutation, origin, error)
                 self._housekeeping.serve(RETRY_SECONDS)
@@ -57,14 +55,6 @@ class MutationDecoder:
     def _read_newer_schema(self) -> bool:
         self._schema.forget_version()
         return self._tables.wait_for_schema()
-
-    def _decode_as_before_drops(self, mutation: bytes, origin: Origin) -> DecodedMutation | None:
-        """Decode with the tables as they may have been when the mutation was written; None if this fails too."""
-        tables = self._schema.tables_before_drops()
-        try:
-            return None if tables is None else split_into_messages(mutation, origin, tables)
-        except FormatError:
-            return None
 
     def _may_arrive(self, error: FormatError) -> bool:
         """The node may show an unknown table or column a moment later."""

@@ -1,33 +1,37 @@
 """The tables of the node: read from system_schema, and stored in `schema.json`.
 
 A dropped table stays known, also after a restart: the log may still hold its mutations. The newest schema of an altered
-table is enough: older updates are read with its dropped columns, whose types it has (with_user_types restores one kind
-of type). Updates name neither keys nor the fields of user types, and Cassandra never alters a type so that it is
-serialized differently.
+table is enough: older updates are read with its dropped columns, whose types it has (but for one kind: see
+publisher.dropped_columns). Updates name neither keys nor the fields of user types, and Cassandra never alters a type so
+that it is serialized differently.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable
 from dataclasses import replace
 from time import sleep, time_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import structlog
 
-from cassandra_storage.dropped_columns import with_user_types
+from cassandra_storage.commitlog import CommitLogPosition
 from cassandra_storage.errors import FormatError
+from cassandra_storage.readings import Readings
 from cassandra_storage.schema import TableMetadata
 from cassandra_storage.schema_rows import tables_from_rows
+from cassandra_storage.versions import VERSION_3014
 from cdc_messages import tables as table_messages
 from cdc_messages.errors import MessageError
 from cdc_program.errors import CdcError, Code
 from publisher import state_files
+from publisher.cdc_switches import CdcSwitches
+from publisher.dropped_columns import DroppedColumns
+from publisher.refusals import refusal
 from publisher.selection import ALL_TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
     from uuid import UUID
 
@@ -56,26 +60,21 @@ class PublishedTable(NamedTuple):
     needs_snapshot_since: int = 0
 
 
-class KnownTables(NamedTuple):
-    """The tables that a mutation is decoded with. `tables`: all known tables by the 16 bytes of their ids; `published`:
-    those whose updates are sent; `filler_ids`: the filler's tables; `ignored`: all others; `excluded`: the ignored ones
-    with `cdc = true`, which the settings exclude.
-    """
-
-    tables: Mapping[bytes, TableMetadata]
-    published: Mapping[bytes, PublishedTable]
-    filler_ids: AbstractSet[bytes]
-    ignored: AbstractSet[bytes]
-    excluded: AbstractSet[bytes]
-
-
 class NodeSchema:
-    """The node's tables, and its dropped tables. See KnownTables for `tables`, `published`, `filler_ids`, `ignored` and
-    `excluded`.
+    """The node's tables, and its dropped tables.
+
+    `tables`: all known tables by the 16 bytes of their ids; `published`: those whose updates are sent; `filler_ids`:
+    the filler's tables; `ignored`: all others; `excluded`: the ignored ones with `cdc = true`, which the settings
+    exclude. `newest_segment`: see CdcSwitches.
     """
 
     def __init__(
-        self, file: Path, run_query: RunQuery, filler: tuple[str, str], selection: Selection = ALL_TABLES
+        self,
+        file: Path,
+        run_query: RunQuery,
+        filler: tuple[str, str],
+        selection: Selection = ALL_TABLES,
+        newest_segment: Callable[[], int] = int,
     ) -> None:
         self._file = file
         self._run_query = run_query
@@ -90,22 +89,39 @@ class NodeSchema:
         self.excluded: set[bytes] = set()
         self._unseen_dropped: set[bytes] = set()
         self._need_snapshot: dict[bytes, int] = {}
+        self._refusals: dict[bytes, str] = {}
+        self._switches = CdcSwitches(newest_segment)
+        self._dropped_columns = DroppedColumns()
+        self._readings = Readings({}, {})
+        self._as_written: dict[int, PublishedTable] = {}
 
-    def tables_before_drops(self) -> KnownTables | None:
-        """The tables as they may have been before columns were dropped; None if that makes no difference."""
-        restored = {
-            table_id: other for table_id, table in self.tables.items() if (other := with_user_types(table)) is not None
-        }
-        if not restored:
-            return None
-        published = {table_id: _published(table) for table_id, table in restored.items()}
-        return KnownTables(
-            {**self.tables, **restored},
-            {table_id: published.get(table_id, table) for table_id, table in self.published.items()},
-            self.filler_ids,
-            self.ignored,
-            self.excluded,
-        )
+    def tables_for(self, mutation: bytes, messaging_version: int) -> Mapping[bytes, TableMetadata]:
+        """The tables to decode a mutation with: `tables`, except for those that it has with columns of which
+        system_schema no longer shows the type. FormatError: see Readings.find_tables.
+        """
+        if messaging_version > VERSION_3014 or not self._readings.concern(mutation):  # only 3.11 drops such columns
+            return self.tables
+        return {**self.tables, **self._readings.find_tables(mutation, messaging_version)}
+
+    def published_as(self, table: TableMetadata) -> PublishedTable | None:
+        """The published table that `tables_for` has returned; None if it is not published."""
+        table_id = table.id.bytes
+        known = self.published.get(table_id)
+        if known is None or table is known.table:
+            return known
+        if id(table) not in self._as_written:
+            self._as_written[id(table)] = _published(table, known.needs_snapshot_since)
+        return self._as_written[id(table)]
+
+    def is_published_at(self, table_id: bytes, segment: int, position: int) -> bool:
+        """False if a mutation of a published table at this place was written after its cdc was switched off."""
+        return self._switches.is_published_at(table_id, segment, position)
+
+    def follow_log(self, mutation: bytes, messaging_version: int, segment: int, position: int) -> None:
+        """Take note of what a mutation does to the schema. `position`: its end."""
+        place = CommitLogPosition(segment, position)
+        if self._switches.follow_log(mutation, messaging_version, place, self.published):
+            self._save()
 
     def load(self) -> None:
         """Read the tables that earlier runs have seen."""
@@ -119,6 +135,8 @@ class NodeSchema:
             ]
             self._need_snapshot = {bytes.fromhex(table): int(since) for table, since in stored["need_snapshot"].items()}
             excluded = {bytes.fromhex(table) for table in stored["excluded"]}
+            self._switches.load(stored.get("switched_off", {}))
+            self._dropped_columns.load(stored.get("dropped_columns", {}))
         except (KeyError, TypeError, ValueError, AttributeError, MessageError) as error:
             raise CdcError(
                 Code.POSITION_FILE,
@@ -162,11 +180,32 @@ class NodeSchema:
 
     def current_tables(self) -> list[PublishedTable]:
         """The published tables that were on the node at the last read."""
-        return [table for table_id, table in self.published.items() if table_id in self._current]
+        switched_off = self._switches.tables
+        return [
+            table
+            for table_id, table in self.published.items()
+            if table_id in self._current and table_id not in switched_off
+        ]
+
+    def tables_at(self, segment: int, position: int) -> list[PublishedTable]:
+        """The published tables that a mutation at this place may be of, except dropped ones."""
+        return [
+            table
+            for table_id, table in self.published.items()
+            if table_id in self._current and self.is_published_at(table_id, segment, position)
+        ]
 
     def excluded_names(self) -> list[str]:
         """The names of the tables on the node that have `cdc = true` and that the settings exclude."""
         return sorted(self.tables[table_id].qualified_name for table_id in self.excluded & self._current)
+
+    def refusals(self) -> dict[str, str]:
+        """The tables on the node that have `cdc = true` and cannot be published, by name, with the reason."""
+        return {
+            self.tables[table_id].qualified_name: reason
+            for table_id, reason in self._refusals.items()
+            if table_id in self._current
+        }
 
     def forget_version(self) -> None:
         """Make the next refresh read the schema even if its version is unchanged."""
@@ -196,7 +235,9 @@ class NodeSchema:
         """Add what is on the node to what was."""
         self._current = set(current)
         for table_id, table in current.items():
-            self._log_cdc_change(self.tables.get(table_id), table)
+            before = self.tables.get(table_id)
+            self._follow_cdc(before, table)
+            self._dropped_columns.follow(before, table)
         tables = self.tables | current
         if tables == self.tables:
             return False
@@ -210,17 +251,36 @@ class NodeSchema:
         ]
         need_snapshot = {table_id.hex(): since for table_id, since in self._need_snapshot.items()}
         excluded = sorted(table_id.hex() for table_id in self.excluded)
-        state_files.write(self._file, {"tables": entries, "need_snapshot": need_snapshot, "excluded": excluded})
+        state_files.write(
+            self._file,
+            {
+                "tables": entries,
+                "need_snapshot": need_snapshot,
+                "excluded": excluded,
+                "switched_off": self._switches.to_json(),
+                "dropped_columns": self._dropped_columns.to_json(),
+            },
+        )
 
-    def _log_cdc_change(self, before: TableMetadata | None, table: TableMetadata) -> None:
+    def _follow_cdc(self, before: TableMetadata | None, table: TableMetadata) -> None:
         """Log what happens to a table's changes, and require a snapshot if some are missing."""
-        is_off = before is not None and not before.cdc
-        if table.cdc and not _is_publishable(table) and (before is None or is_off):
-            log.warning("table is not published", code=Code.TABLE_NOT_PUBLISHED.text, table=table.qualified_name)
-        elif is_off and table.cdc:
-            self._require_snapshot(table, table.altered_at)
-        elif before is not None and before.cdc and not table.cdc:
+        table_id, reason = table.id.bytes, refusal(table) if table.cdc else ""
+        was_published = before if before is not None and before.cdc and not refusal(before) else None
+        if reason and (was_published or before is None or not before.cdc):
+            log.warning(
+                "table is not published",
+                code=Code.TABLE_NOT_PUBLISHED.text,
+                table=table.qualified_name,
+                reason=reason,
+            )
+        elif was_published and not table.cdc:
+            if self._is_selected(table):
+                self._switches.switch_off(table_id, was_published.altered_at)
             log.warning("cdc was switched off", code=Code.TABLE_CDC_DISABLED.text, table=table.qualified_name)
+        elif before is not None and not was_published and table.cdc and not reason:
+            self._require_snapshot(table, table.altered_at)
+        if table.cdc:
+            self._switches.switch_on(table_id)
 
     def _require_snapshot(self, table: TableMetadata, since: int) -> None:
         self._need_snapshot[table.id.bytes] = since
@@ -234,10 +294,15 @@ class NodeSchema:
         self.filler_ids = {
             table_id for table_id, table in tables.items() if (table.keyspace, table.name) == self._filler
         }
+        reasons = {table_id: refusal(table) for table_id, table in tables.items() if table.cdc}
+        self._refusals = {table_id: reason for table_id, reason in reasons.items() if reason}
+        switched_off = self._switches.tables
         tracked = {
             table_id: table
             for table_id, table in tables.items()
-            if table.cdc and _is_publishable(table) and table_id not in self.filler_ids
+            if (table.cdc or table_id in switched_off)
+            and table_id not in self._refusals
+            and table_id not in self.filler_ids
         }
         self.excluded = {table_id for table_id, table in tracked.items() if not self._is_selected(table)}
         published = {
@@ -250,17 +315,14 @@ class NodeSchema:
             table_id: known if (known := self.published.get(table_id)) == table else table
             for table_id, table in published.items()
         }
+        self._readings = Readings(tables, self._dropped_columns.doubts(tables))
+        self._as_written = {}
         self.ignored = (tables.keys() | self._unseen_dropped) - self.published.keys() - self.filler_ids
 
 
 def _published(table: TableMetadata, needs_snapshot_since: int = 0) -> PublishedTable:
     digest = table_messages.digest(table_messages.canonical(table))
     return PublishedTable(table, table.id.bytes, digest, needs_snapshot_since)
-
-
-def _is_publishable(table: TableMetadata) -> bool:
-    """Views follow from their tables; Thrift's super column families do not follow CQL's rules."""
-    return not table.is_view and "super" not in table.flags
 
 
 def _dropped_columns_query(columns: Iterable[Mapping[str, Any]]) -> str:

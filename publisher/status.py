@@ -17,7 +17,8 @@ LEAST_SECONDS = 600.0  # a stop is safe if cdc_raw has room for at least this ti
 class Status(NamedTuple):
     """Sizes are in bytes, times in seconds.
 
-    `excluded_tables`: tables that the settings exclude; `excluded_updates`: updates of these tables. `lag_seconds`: age
+    `excluded_tables`: tables that the settings exclude; `excluded_updates`: updates of these tables. `refused_tables`:
+    tables with `cdc = true` that cannot be published, each with the reason. `lag_seconds`: age
     of the oldest durable log data that Kafka has not acknowledged; None before the first acknowledgement. `used` to
     `seconds_to_full`: see publisher.space.Space. `seconds_to_full_if_stopped`: without a publisher. `filler_rows`: the
     number of filler rows that were reached; `filler_rows_seconds`: the sum of their times from write to publishing;
@@ -36,6 +37,7 @@ class Status(NamedTuple):
     bytes: int = 0
     excluded_updates: int = 0
     excluded_tables: tuple[str, ...] = ()
+    refused_tables: tuple[str, ...] = ()
     in_flight: int = 0
     deliveries: int = 0
     delivery_seconds: float = 0.0
@@ -64,8 +66,8 @@ class Status(NamedTuple):
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Status:
         """From a publisher of this version; TypeError for another version."""
-        losses, excluded_tables = tuple(value.get("losses", ())), tuple(value.get("excluded_tables", ()))
-        return cls(**{**value, "losses": losses, "excluded_tables": excluded_tables})
+        lists = {name: tuple(value.get(name, ())) for name in ("losses", "excluded_tables", "refused_tables")}
+        return cls(**{**value, **lists})
 
 
 def metrics(status: Status) -> Iterator[Metric]:
@@ -117,6 +119,7 @@ def _gauges(status: Status) -> tuple[tuple[str, str, float | None], ...]:
             "Time until CDC writes are refused; absent: not in sight.",
             status.seconds_to_full,
         ),
+        ("refused_tables", "Tables with cdc = true that cannot be published.", len(status.refused_tables)),
         ("quarantined_mutations", "Mutations in quarantine: they could not be decoded.", status.quarantined),
         ("spool_segments", "Segments in the spool.", status.spool_segments),
         ("spool_bytes", "Bytes in the spool.", status.spool_bytes),
@@ -146,6 +149,8 @@ def text(status: Status) -> str:
 
 
 def _optional_lines(status: Status) -> Iterator[tuple[str, str]]:
+    for refused in status.refused_tables:
+        yield "refused", refused
     if status.log_latency_seconds is not None:
         yield "log", f"{as_time(status.log_latency_seconds)} from the last filler write to its publishing"
     if status.spool_max or status.spool_segments:

@@ -89,6 +89,7 @@ class StatusCollector:
             bytes=progress.bytes,
             excluded_updates=progress.excluded_updates,
             excluded_tables=tuple(node.schema.excluded_names()),
+            refused_tables=tuple(f"{name}: {reason}" for name, reason in node.schema.refusals().items()),
             in_flight=len(sender),
             deliveries=sender.acknowledged,
             delivery_seconds=sender.latency_seconds,
@@ -161,7 +162,12 @@ def segment_sizes(folder: Path, unflushed: Path | None, segment_size: int) -> di
 
 def unflushed_folder(node: Node, settings: NodeSettings) -> Path | None:
     """The commit log's folder for 3.11, which releases a segment when it is flushed; otherwise None."""
-    return settings.commitlog_directory if node.release.startswith("3.") else None
+    return settings.commitlog_directory if is_released_when_flushed(node) else None
+
+
+def is_released_when_flushed(node: Node) -> bool:
+    """True for 3.11: a segment comes to cdc_raw when it is full and flushed."""
+    return node.release.startswith("3.")
 
 
 def _seconds_since(clock: int) -> float | None:

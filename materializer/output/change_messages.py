@@ -82,7 +82,7 @@ def _log_skipped(change: RowChange, target: Target) -> None:
         topic=target.topic,
         file=change.source.file,
         position=change.source.position,
-        problem="The row's key has an empty or unreadable value, which cannot be the key of a message.",
+        problem="The row's key has a value that Avro lacks or that would be another row's key: it has no message key.",
         fix="Delete the row, or write it again under a key that consumers can read.",
     )
 

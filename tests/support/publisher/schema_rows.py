@@ -17,6 +17,7 @@ class SchemaRows:
         self.columns: list[dict[str, Any]] = []
         self.views: list[dict[str, Any]] = []
         self.dropped: list[dict[str, Any]] = []
+        self.types: list[dict[str, Any]] = []
         self.questions: list[str] = []
         self.changes_while_read = 0
         self.reads_without_columns = 0
@@ -49,6 +50,29 @@ class SchemaRows:
         self.tables[keyspace, name].update(settings)
         self.version = uuid4()
 
+    def add_column(self, keyspace: str, table: str, name: str, type_text: str, kind: str = "regular") -> None:
+        position, order = (0, "asc") if kind == "clustering" else (-1, "none")
+        self.columns.append(
+            {
+                "keyspace_name": keyspace,
+                "table_name": table,
+                "column_name": name,
+                "kind": kind,
+                "position": position,
+                "type": type_text,
+                "clustering_order": order,
+            }
+        )
+        self.version = uuid4()
+
+    def drop_column(self, keyspace: str, table: str, name: str, type_text: str, dropped_time: int) -> None:
+        """`type_text`: as Cassandra keeps it; `dropped_time` in ms."""
+        place = {"keyspace_name": keyspace, "table_name": table, "column_name": name}
+        self.columns = [row for row in self.columns if not place.items() <= row.items()]
+        self.dropped = [row for row in self.dropped if not place.items() <= row.items()]
+        self.dropped.append({**place, "kind": "regular", "type": type_text, "dropped_time": dropped_time})
+        self.version = uuid4()
+
     def make_view(self, keyspace: str, table: str) -> bytes:
         """A view of the table with the same columns and cdc."""
         of = self.tables[keyspace, table]
@@ -67,7 +91,7 @@ class SchemaRows:
         if query == VERSION_QUERY:
             return [{"schema_version": self.version}]
         if "writetime" in query:
-            found = self.tables.values() if "system_schema.tables" in query else ()
+            found = self.tables.values() if "system_schema.tables" in query else self._types(query)
             return [{**row, "altered_at": row.get("altered_at", 1)} for row in found]
         if "system_schema.tables" in query:
             rows = list(self.tables.values())
@@ -75,14 +99,17 @@ class SchemaRows:
                 self.changes_while_read -= 1
                 self.create("ks", f"t{len(self.tables)}", cdc=True)
             return rows
-        if "system_schema.columns" in query:
-            return self._columns()
-        if "system_schema.views" in query:
-            return self.views
+        rest = {"columns": self._columns(query), "types": self.types, "views": self.views}
+        for name, rows in rest.items():
+            if f"system_schema.{name}" in query:
+                return rows
         return self.dropped if "system_schema.dropped_columns" in query else []
 
-    def _columns(self) -> list[dict[str, Any]]:
-        if self.reads_without_columns:
+    def _types(self, query: str) -> list[dict[str, Any]]:
+        return self.types if "system_schema.types" in query else []
+
+    def _columns(self, query: str) -> list[dict[str, Any]]:
+        if self.reads_without_columns and "system_schema.columns" in query:
             self.reads_without_columns -= 1
             return []
         there = self.tables.keys() | {(row["keyspace_name"], row["view_name"]) for row in self.views}

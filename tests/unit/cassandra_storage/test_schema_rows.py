@@ -10,7 +10,7 @@ import pytest
 
 from cassandra_storage.errors import FormatError
 from cassandra_storage.marshal import ListType, NativeType, SetType, TupleType, UserType
-from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
+from cassandra_storage.schema import BINARY_NAMES, ColumnKind, ColumnMetadata, DroppedColumn, TableMetadata
 from cassandra_storage.schema_rows import in_order, tables_from_rows
 
 INT, TEXT = NativeType("int"), NativeType("text")
@@ -127,6 +127,15 @@ def test_a_compact_table_of_311() -> None:
     (table,) = tables_from_rows([{**TABLE, "flags": {"dense"}}], rows, [], []).values()
     assert table.regular_columns == (ColumnMetadata("value", NativeType("empty"), ColumnKind.REGULAR),)
     assert table.flags == {"dense"}
+
+
+def test_names_that_are_not_those_of_updates_are_marked() -> None:
+    """Thrift's comparator is an int: CQL shows its text, updates name the column by its bytes."""
+    key = column("key", "blob", "partition_key", 0)
+    for name_bytes, flags in ((b"\0\0\0\n", {BINARY_NAMES}), (b"10", set())):
+        rows = [key, {**column("10", "text", "static"), "column_name_bytes": name_bytes}]
+        (table,) = tables_from_rows([{**TABLE, "flags": set()}], rows, [], []).values()
+        assert table.flags == flags
 
 
 def test_a_table_whose_columns_are_not_there_yet() -> None:

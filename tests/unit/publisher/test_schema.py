@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
 
+from cassandra_storage.mutation import read_mutation
+from cassandra_storage.versions import VERSION_40, VERSION_3014
 from cdc_program.errors import CdcError, Code
 from publisher.schema import VERSION_QUERY, NodeSchema
+from tests.support.cassandra_storage.dropped_user_type import AGAIN, BEFORE, DROPPED_AT, insert
 from tests.support.publisher.schema_rows import SchemaRows
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+OLDER = DROPPED_AT - 1_000_000
 
 
 @pytest.fixture
@@ -114,8 +120,7 @@ def test_cdc_that_was_off_leaves_a_mark_which_a_restart_keeps(
     assert schema.published[table_id].needs_snapshot_since == 0
     node.alter("ks", "a", cdc=False)
     schema.refresh()
-    assert schema.published == {}
-    assert schema.ignored == {table_id}
+    assert schema.current_tables() == []
     node.alter("ks", "a", cdc=True, altered_at=1234)
     schema.refresh()
     assert schema.published[table_id].needs_snapshot_since == 1234
@@ -158,17 +163,84 @@ def test_when_a_table_was_altered_makes_it_another_but_not_its_digest(node: Sche
     assert (after.table.altered_at, after.digest) == (77, before.digest)
 
 
-def test_a_dropped_tuple_may_have_been_a_user_type(node: SchemaRows, schema: NodeSchema) -> None:
-    table_id = node.create("ks", "a", cdc=True)
-    schema.refresh()
-    assert schema.tables_before_drops() is None
-    node.dropped.append(
-        {"keyspace_name": "ks", "table_name": "a", "column_name": "u", "type": "frozen<tuple<int>>", "dropped_time": 5}
-    )
-    schema.forget_version()
-    schema.refresh()
-    known = schema.tables_before_drops()
-    assert known is not None
-    assert known.tables[table_id].dropped_columns["u"].column.is_complex
-    assert known.published[table_id].digest != schema.published[table_id].digest
-    assert known.tables[table_id].altered_at == 0
+class TestDroppedUserType:
+    """A column of a non-frozen user type that 3.11 drops, and shows as a frozen tuple from then on."""
+
+    @pytest.fixture
+    def table_id(self, node: SchemaRows) -> bytes:
+        node.types.append(
+            {"keyspace_name": "ks", "type_name": "pair", "field_names": ["x", "y"], "field_types": ["int", "text"]}
+        )
+        table_id = node.create("ks", "t", cdc=True)
+        node.add_column("ks", "t", "a", "int")
+        node.add_column("ks", "t", "v", "map<int, text>")
+        return table_id
+
+    def drop(self, node: SchemaRows, *, dropped_time: int = DROPPED_AT) -> None:
+        node.drop_column("ks", "t", "u", "frozen<tuple<int, text>>", dropped_time=dropped_time // 1000)
+
+    def cells(self, table_id: bytes) -> bytes:
+        return insert(replace(BEFORE, id=UUID(bytes=table_id)), (b"\0\0\0\1", b"y"), {1: "tea"}, timestamp=OLDER)
+
+    def frozen(self, table_id: bytes) -> bytes:
+        value = b"\0\0\0\4\0\0\0\1"
+        return insert(replace(AGAIN, id=UUID(bytes=table_id)), (), {1: "tea"}, value=value, timestamp=OLDER)
+
+    def columns(self, schema: NodeSchema, mutation: bytes) -> set[str]:
+        tables = schema.tables_for(mutation, VERSION_3014)
+        [update] = read_mutation(mutation, VERSION_3014, tables)
+        published = schema.published_as(update.table)
+        assert published is not None
+        assert published.table is update.table
+        [row] = update.rows
+        return set(row.columns)
+
+    @pytest.mark.parametrize("restarts", [False, True])
+    def test_a_publisher_that_knew_it_reads_cells(
+        self, node: SchemaRows, schema: NodeSchema, table_id: bytes, tmp_path: Path, *, restarts: bool
+    ) -> None:
+        node.add_column("ks", "t", "u", "pair")
+        schema.refresh()
+        before = self.cells(table_id)
+        self.drop(node)
+        if restarts:
+            schema = NodeSchema(tmp_path / "schema.json", node.run_query, ("cdc_filler", "filler"))
+            schema.load()
+        schema.refresh()
+        assert self.columns(schema, before) == {"a", "v"}
+        assert schema.tables_for(before, VERSION_3014)[table_id].altered_at == 0
+        again = NodeSchema(tmp_path / "schema.json", node.run_query, ("cdc_filler", "filler"))
+        again.load()
+        again.refresh()
+        assert schema.published[table_id].digest == again.published[table_id].digest
+
+    def test_after_adding_and_dropping_it_again_both_forms_are_read(
+        self, node: SchemaRows, schema: NodeSchema, table_id: bytes
+    ) -> None:
+        node.add_column("ks", "t", "u", "pair")
+        schema.refresh()
+        self.drop(node)
+        schema.refresh()
+        before = self.cells(table_id)
+        frozen = self.frozen(table_id)
+        node.add_column("ks", "t", "u", "frozen<pair>")
+        schema.refresh()
+        assert [self.columns(schema, each) for each in (before, frozen)] == [{"a", "v"}] * 2  # older than the drop
+        self.drop(node, dropped_time=DROPPED_AT + 1000)
+        schema.refresh()
+        assert [self.columns(schema, each) for each in (before, frozen)] == [{"a", "v"}] * 2
+
+    def test_a_frozen_column_is_not_in_doubt(self, node: SchemaRows, schema: NodeSchema, table_id: bytes) -> None:
+        node.add_column("ks", "t", "u", "frozen<pair>")
+        schema.refresh()
+        self.drop(node)
+        schema.refresh()
+        mutation = self.frozen(table_id)
+        assert schema.tables_for(mutation, VERSION_3014) is schema.tables
+
+    def test_what_was_not_known_is_tried(self, node: SchemaRows, schema: NodeSchema, table_id: bytes) -> None:
+        self.drop(node)
+        schema.refresh()
+        before = self.cells(table_id)
+        assert self.columns(schema, before) == {"a", "v"}
+        assert schema.tables_for(before, VERSION_40) is schema.tables  # 4.0 and later do not drop such a column

@@ -1,0 +1,97 @@
+"""Values of partition keys that have the Avro form of other bytes.
+
+Cassandra tells partitions apart by the bytes of their keys, also where its type takes two values for one: a boolean has
+255 forms of true, and a tuple may lack its last fields or have null there. One form of each is the key in Avro; the
+others cannot be represented. Clusterings are compared by their types, so that all forms are one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from cassandra_storage.marshal import (
+    CqlType,
+    ListType,
+    MapType,
+    NativeType,
+    SetType,
+    TupleType,
+    UserType,
+    VectorType,
+    elements,
+    fields,
+    fixed_length,
+    pairs,
+    vector_elements,
+)
+from cassandra_storage.vint import write_unsigned_vint
+
+Check: TypeAlias = Callable[[bytes], bool]
+
+_NULL = b"\xff\xff\xff\xff"
+
+
+def distinct_check(cql_type: CqlType) -> Check | None:  # noqa: PLR0911  one for each kind of type
+    """The function that is true for values that no others share their Avro form with; None if it is so for all values.
+
+    It raises FormatError for what is no value of the type.
+    """
+    match cql_type:
+        case NativeType("boolean"):
+            return lambda value: value in (b"", b"\x00", b"\x01")
+        case ListType(of, _) | SetType(of, _):
+            return _list_check(of)
+        case MapType(keys, values, _):
+            return _map_check(keys, values)
+        case TupleType(types):
+            return _tuple_check(types)
+        case UserType():
+            return _tuple_check(cql_type.field_types)
+        case VectorType():
+            return _vector_check(cql_type)
+    return None
+
+
+def _list_check(of: CqlType) -> Check | None:
+    check = distinct_check(of)
+    return None if check is None else lambda value: all(map(check, elements(value)))
+
+
+def _map_check(keys: CqlType, values: CqlType) -> Check | None:
+    of_key, of_value = distinct_check(keys), distinct_check(values)
+    if of_key is None and of_value is None:
+        return None
+
+    def check(value: bytes) -> bool:
+        return all((not of_key or of_key(key)) and (not of_value or of_value(each)) for key, each in pairs(value))
+
+    return check
+
+
+def _tuple_check(types: tuple[CqlType, ...]) -> Check:
+    """All fields must be there, and null be of the size -1."""
+    checks = tuple(map(distinct_check, types))
+
+    def check(value: bytes) -> bool:
+        split = fields(value, len(checks))
+        written = b"".join(_NULL if field is None else len(field).to_bytes(4, "big") + field for field in split)
+        return written == value and all(
+            each is None or field is None or each(field) for each, field in zip(checks, split, strict=True)
+        )
+
+    return check
+
+
+def _vector_check(cql_type: VectorType) -> Check | None:
+    of_element = distinct_check(cql_type.elements)
+    has_sizes = fixed_length(cql_type.elements) is None
+    if of_element is None and not has_sizes:
+        return None
+
+    def check(value: bytes) -> bool:
+        split = vector_elements(cql_type, value)
+        sized = (write_unsigned_vint(len(element)) + element for element in split)
+        return (not has_sizes or b"".join(sized) == value) and (of_element is None or all(map(of_element, split)))
+
+    return check

@@ -1,0 +1,126 @@
+"""Up to which place in the log a table is published whose `cdc` was switched off.
+
+The log holds the switch itself: the node writes each ALTER to it, as a mutation of system_schema. What was written
+before is published, also if it is read later. The switch may be in a segment without CDC data, which never reaches
+cdc_raw; so the newest segment at the time when the switch was first seen in the schema is the last one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cassandra_storage.commitlog import CommitLogPosition
+from cassandra_storage.errors import FormatError
+from cassandra_storage.mutation import first_table, read_mutation
+from cassandra_storage.rows import Cell
+from cassandra_storage.schema_keyspace import KEYSPACE, SCHEMA_TABLES, system_table_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Mapping
+
+_TABLES = system_table_id(KEYSPACE, "tables").bytes
+_LAST_POSITION = 2**31 - 1
+ANY_SEGMENT = 2**63 - 1  # above all ids
+_TRUE = b"\x01"
+
+
+class _End(NamedTuple):
+    """Updates before `position` are published; those from `last_segment` on are not, wherever the switch is. Switches
+    written at `after` (µs) or before are older ones.
+    """
+
+    position: CommitLogPosition
+    last_segment: int
+    after: int
+
+    @classmethod
+    def of_segment(cls, last_segment: int, after: int) -> _End:
+        return cls(CommitLogPosition(last_segment, _LAST_POSITION), last_segment, after)
+
+    def follow(self, switch: _Switch) -> _End:
+        if switch.written_at <= self.after:
+            return self
+        if switch.is_on:
+            return _End.of_segment(self.last_segment, switch.written_at)
+        return self._replace(position=min(self.position, switch.position))
+
+
+class _Switch(NamedTuple):
+    """A row of system_schema.tables in the log. `written_at`: its timestamp, µs."""
+
+    is_on: bool
+    written_at: int
+    position: CommitLogPosition
+
+
+class CdcSwitches:
+    """`newest_segment`: the id of the newest segment that the node has begun."""
+
+    def __init__(self, newest_segment: Callable[[], int]) -> None:
+        self._newest_segment = newest_segment
+        self._ends: dict[bytes, _End] = {}
+        self._read_early: dict[bytes, _Switch] = {}  # the last switch of a table whose cdc the schema shows as on
+
+    @property
+    def tables(self) -> frozenset[bytes]:
+        """The ids of the tables that were published, and whose cdc is off."""
+        return frozenset(self._ends)
+
+    def switch_off(self, table_id: bytes, on_at: int) -> None:
+        """The schema shows that the table's cdc is off. `on_at`: when it became what it was with cdc on, µs."""
+        end = _End.of_segment(self._newest_segment(), on_at)
+        early = self._read_early.pop(table_id, None)
+        self._ends[table_id] = end if early is None else end.follow(early)
+
+    def switch_on(self, table_id: bytes) -> None:
+        """The schema shows that the table's cdc is on."""
+        self._ends.pop(table_id, None)
+
+    def is_published_at(self, table_id: bytes, segment: int, position: int) -> bool:
+        """False if a mutation of a published table was written after its cdc was switched off."""
+        end = self._ends.get(table_id)
+        return end is None or (segment, position) < end.position
+
+    def follow_log(
+        self, mutation: bytes, messaging_version: int, position: CommitLogPosition, published: Container[bytes]
+    ) -> bool:
+        """Take note of the switches that a mutation of system_schema makes; True if an end has changed."""
+        if first_table(mutation) not in SCHEMA_TABLES:
+            return False
+        has_changed = False
+        for table_id, switch in _switches(mutation, messaging_version, position):
+            end = self._ends.get(table_id)
+            if end is None:
+                if table_id in published:
+                    self._read_early[table_id] = switch
+                continue
+            self._ends[table_id] = end.follow(switch)
+            has_changed = has_changed or self._ends[table_id] != end
+        return has_changed
+
+    def to_json(self) -> dict[str, list[int]]:
+        """By table id: segment and position of the end, the last segment, and the time of the switch on (µs)."""
+        return {table_id.hex(): [*end.position, end.last_segment, end.after] for table_id, end in self._ends.items()}
+
+    def load(self, stored: Mapping[str, Any]) -> None:
+        """From to_json's value. ValueError, AttributeError or TypeError if it is damaged."""
+        for table_id, (segment, position, last_segment, after) in stored.items():
+            end = CommitLogPosition(int(segment), int(position))
+            self._ends[bytes.fromhex(table_id)] = _End(end, int(last_segment), int(after))
+
+
+def _switches(mutation: bytes, messaging_version: int, position: CommitLogPosition) -> Iterator[tuple[bytes, _Switch]]:
+    """Each row of system_schema.tables with its table's id; nothing if the mutation cannot be read: a later Cassandra's
+    schema may have other columns, and the newest segment is the end then.
+    """
+    try:
+        updates = read_mutation(mutation, messaging_version, SCHEMA_TABLES)
+    except FormatError:
+        return
+    for update in updates:
+        if update.table.id.bytes != _TABLES:
+            continue
+        for row in update.rows:
+            table_id, cdc = row.columns.get("id"), row.columns.get("cdc")
+            if isinstance(table_id, Cell) and isinstance(cdc, Cell):
+                yield table_id.value, _Switch(cdc.value == _TRUE, cdc.timestamp, position)
