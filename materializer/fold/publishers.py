@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from statistics import median_low
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -62,6 +63,14 @@ class PublisherWatermarks:
         """The second up to which the logs of all publishers are folded, at most the clock's."""
         lowest = (watermark.clock_us // 1_000_000 for watermark in self._awaited().values())
         return min([self._clock.second, *lowest])
+
+    def clock_ms(self) -> int:
+        """The time (ms) that the clocks of most publishers' nodes have reached, as far as is known here; 0 without one.
+
+        One clock that is ahead of all others is not enough, unless it is the only one.
+        """
+        clocks = [max(watermark.clock_us, watermark.next_clock_us) for watermark in self._awaited().values()]
+        return median_low(clocks) // 1000 if clocks else 0
 
     def stalled_publishers(self) -> tuple[str, ...]:
         """The ids of the publishers that have sent nothing for too long. Nothing is purged while they do."""
