@@ -73,7 +73,12 @@ class PublisherWatermarks:
         return median_low(clocks) // 1000 if clocks else 0
 
     def stalled_publishers(self) -> tuple[str, ...]:
-        """The ids of the publishers that have sent nothing for too long. Nothing is purged while they do."""
+        """The ids of the publishers that have sent nothing for too long. Nothing is purged while they do.
+
+        None in the first chunk after the whole raw partition was quiet for so long: all publishers were.
+        """
+        if self._clock.has_advanced_by(self._settings.stalled_publisher_ms):
+            return ()
         since = self._clock.now_ms - self._settings.stalled_publisher_ms
         awaited = self._awaited().items()
         return tuple(str(UUID(bytes=host)) for host, watermark in awaited if watermark.heard_ms < since)
