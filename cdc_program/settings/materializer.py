@@ -87,8 +87,8 @@ class MaterializerSettings(Table):
     max_clock_ahead_hours: Annotated[
         float,
         Field(
-            description="A raw partition stops if its time, which the brokers set, is ahead of the worker's clock by "
-            "more than this (hours).",
+            description="A raw partition stops if its time, which the brokers set, is ahead of the worker's clock and "
+            "of most publishers' clocks by more than this (hours). How long it was quiet does not matter.",
             gt=0,
         ),
     ] = 1.0

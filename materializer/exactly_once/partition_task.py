@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +27,7 @@ from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
 from materializer.errors import advise_rebuild, raw_message_misplaced, raw_messages_skipped
 from materializer.exactly_once.chunks import ChunkSettings, chunks
+from materializer.exactly_once.clock_check import check_clock
 from materializer.exactly_once.committer import Committer
 from materializer.exactly_once.position import Position, check_topic
 from materializer.fault_points import FaultPoint, reach
@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 
 
 class TaskSettings(NamedTuple):
-    """chunk: how much is folded at a time. max_clock_ahead_ms: how far the raw partition's time may be ahead of this
-    host's clock.
-    """
+    """chunk: how much is folded at a time. max_clock_ahead_ms: how far the brokers' time may be ahead (check_clock)."""
 
     chunk: ChunkSettings
     max_clock_ahead_ms: float
@@ -110,13 +108,20 @@ class NotOwnerError(Exception):
 class PartitionTask:
     """What a process keeps open of a raw partition. After any exception it must be closed, and a new one opened."""
 
-    def __init__(self, raw_partition: RawPartition, resources: Resources, settings: TaskSettings) -> None:
-        """Step 1 has begun: `resources` holds the producer that fences older attempts."""
+    def __init__(
+        self,
+        raw_partition: RawPartition,
+        resources: Resources,
+        settings: TaskSettings,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Step 1 has begun: `resources` holds the producer that fences older attempts. wall_clock: in seconds."""
         reach(FaultPoint.AFTER_INIT)
         self._raw_partition = raw_partition
         self._resources = resources
         self._state = resources.state
         self._settings = settings
+        self._wall_clock = wall_clock
         self._committer = Committer(resources)
 
     def process(self, records: Iterable[RawRecord], processor: Processor) -> Report:
@@ -197,7 +202,7 @@ class PartitionTask:
         before = self._restore(position)
         result = processor.fold(self._state.local, records)
         reach(FaultPoint.AFTER_FOLD if not result.left else FaultPoint.AFTER_PART_FOLD)
-        check_clock(self._raw_partition, before, result.now_ms, self._settings.max_clock_ahead_ms)
+        check_clock(self._raw_partition, before, result, 1000 * self._wall_clock(), self._settings.max_clock_ahead_ms)
         offset = records[0].offset + len(records) - result.left
         if result.writes:
             messages = processor.messages(self._raw_partition, result)
@@ -227,34 +232,6 @@ def check_contiguous(raw_partition: RawPartition, chunk: Sequence[RawRecord]) ->
     if last - first + 1 != len(chunk):
         gap = next(a.offset for a, b in pairwise(chunk) if b.offset != a.offset + 1)
         raise raw_messages_skipped(raw_partition, gap + 1, chunk[gap - first + 1].offset)
-
-
-def check_clock(
-    raw_partition: RawPartition,
-    before: Head | None,
-    now_ms: int,
-    max_ahead_ms: float,
-    clock: Callable[[], float] = time.time,
-) -> None:
-    """CdcError(CLOCK_AHEAD) if the time has advanced to more than `max_ahead_ms` after `clock`, this host's (s).
-
-    The time may advance by any amount up to this host's clock: no message came for so long.
-    """
-    wall_ms = clock() * 1000
-    ahead_ms = now_ms - wall_ms
-    if ahead_ms > max_ahead_ms and (before is None or now_ms > before.now_ms):
-        raise CdcError(
-            Code.CLOCK_AHEAD,
-            f"The time of {raw_partition} would be {_utc(now_ms)}, {ahead_ms / 3_600_000:.1f} h ahead of this host's "
-            f"clock, {_utc(wall_ms)}. It comes from the raw messages' timestamps, which the brokers set.",
-            "Correct the clock that is wrong. The raw partition continues when this host's clock reaches that time; "
-            "continuing earlier would expire rows early. To accept it now, set a larger "
-            "materializer.max_clock_ahead_hours.",
-        )
-
-
-def _utc(time_ms: float) -> str:
-    return f"{datetime.fromtimestamp(time_ms // 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def check_placement(raw_partition: RawPartition, records: Iterable[RawRecord], count: int) -> None:

@@ -61,6 +61,7 @@ class ChunkFold(ABC):
             writes=self._overlay.writes,
             changes=self._incomplete.mark_changes(self._changes),
             now_ms=self._clock.now_ms,
+            publishers_ms=self._watermarks.clock_ms(),
             stalled_publishers=self._watermarks.stalled_publishers(),
             dead_letters=self._incomplete.dead_letters,
             left=0 if self._are_records_folded else len(self._records),

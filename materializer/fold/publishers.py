@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from statistics import median_low
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -63,8 +64,21 @@ class PublisherWatermarks:
         lowest = (watermark.clock_us // 1_000_000 for watermark in self._awaited().values())
         return min([self._clock.second, *lowest])
 
+    def clock_ms(self) -> int:
+        """The time (ms) that the clocks of most publishers' nodes have reached, as far as is known here; 0 without one.
+
+        One clock that is ahead of all others is not enough, unless it is the only one.
+        """
+        clocks = [max(watermark.clock_us, watermark.next_clock_us) for watermark in self._awaited().values()]
+        return median_low(clocks) // 1000 if clocks else 0
+
     def stalled_publishers(self) -> tuple[str, ...]:
-        """The ids of the publishers that have sent nothing for too long. Nothing is purged while they do."""
+        """The ids of the publishers that have sent nothing for too long. Nothing is purged while they do.
+
+        None in the first chunk after the whole raw partition was quiet for so long: all publishers were.
+        """
+        if self._clock.has_advanced_by(self._settings.stalled_publisher_ms):
+            return ()
         since = self._clock.now_ms - self._settings.stalled_publisher_ms
         awaited = self._awaited().items()
         return tuple(str(UUID(bytes=host)) for host, watermark in awaited if watermark.heard_ms < since)

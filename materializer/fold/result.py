@@ -12,7 +12,8 @@ from materializer.fold.gaps import DeadLetter
 class ChunkResult(NamedTuple):
     """writes: what the chunk writes to the state (None deletes a key); without writes there are no changes either, and
     nothing has to be committed. changes: the change events, in order. now_ms: the raw partition's new time.
-    stalled_publishers: the ids of publishers that have sent nothing for too long. dead_letters: messages for the
+    publishers_ms: as PublisherWatermarks.clock_ms. stalled_publishers: the ids of publishers that have sent nothing for
+    too long. dead_letters: messages for the
     dead-letter topic.
 
     left: how many records, from the end, are left for the next chunks. If it is all of them, part of the work before or
@@ -22,6 +23,7 @@ class ChunkResult(NamedTuple):
     writes: dict[bytes, bytes | None]
     changes: list[RowChange]
     now_ms: int
+    publishers_ms: int = 0
     stalled_publishers: tuple[str, ...] = ()
     dead_letters: Sequence[DeadLetter] = ()
     left: int = 0

@@ -81,7 +81,7 @@ def table_processor(plan: BatchPlan, raw_topic: str) -> TableProcessor:
 
 
 def fold_settings(settings: MaterializerSettings) -> FoldSettings:
-    """The fold's settings. It stores the time often enough for everything that is compared with the time."""
+    """The fold's settings. It stores the time often enough to tell a stalled publisher from a quiet raw partition."""
     stalled_ms = int(settings.stalled_publisher_seconds * 1000)
     return FoldSettings(
         reorder_ms=int(settings.reorder_seconds * 1000),

@@ -5,14 +5,15 @@ After a crash everything may be done again: what is folded twice changes nothing
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_program.errors import CdcError, Code
 from materializer.commands.reshard.redistribute import is_settled
+from materializer.exactly_once.clock_check import check_clock
 from materializer.exactly_once.committer import Committer
-from materializer.exactly_once.partition_task import check_clock
 from materializer.fault_points import ReshardPoint
 from materializer.job.wiring import open_resources, task_settings
 from materializer.records import RawPartition, RawRecord
@@ -64,7 +65,8 @@ class ReshardedPartition:
         changes = 0
         while found:
             result = processor.fold(self._state.local, [each.record for each in found])
-            check_clock(self._raw_partition, self._state.head, result.now_ms, self._settings.max_clock_ahead_ms)
+            clock_ms = 1000 * time.time()
+            check_clock(self._raw_partition, self._state.head, result, clock_ms, self._settings.max_clock_ahead_ms)
             if result.writes:
                 messages = self._messages(result, found, processor)
                 self.position = self._committer.commit_chunk(self.position, self.position.offset, result, messages)

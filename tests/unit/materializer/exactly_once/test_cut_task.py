@@ -18,28 +18,27 @@ from materializer.exactly_once.processor import Processor
 from materializer.exactly_once.resources import Resources
 from materializer.fault_points import Fault, FaultPoint, InjectedFaultError
 from materializer.fold.chunk import fold_chunk
-from materializer.records import Message, RawPartition, TopicShape
+from materializer.records import Message, TopicShape
 from materializer.store.checkpointed_state import CheckpointedState, StateSettings
 from materializer.store.checkpoints import CheckpointStore, RetentionSettings
 from materializer.store.object_store import ObjectStore
 from materializer.store.rocksdb import open_local_store
 from tests.support.materializer.brute_model import Write
 from tests.support.materializer.fold_checks import record
+from tests.support.materializer.memory_broker import PARTITION, MemoryBroker
 from tests.support.materializer.raw_builder import catalog_of, int_bytes
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD
 from tests.support.materializer.wide_partition import KEY, ROWS, bounded, insert, static
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from cdc_messages.changes import RowChange
-    from materializer.exactly_once.position import Position
     from materializer.fold.result import ChunkResult
     from materializer.records import RawRecord
     from materializer.rows.overlay import StateReader
 
-PARTITION = RawPartition("raw", 0)
 TASK = TaskSettings(ChunkSettings(1 << 20, 1000, 60.0), 1e12)
 STATE = StateSettings(4, RetentionSettings(3, 0), 60.0)
 POINTS = [
@@ -54,38 +53,6 @@ POINTS = [
     FaultPoint.AFTER_PART,
 ]
 MOST = 4
-
-
-class Broker:
-    """Transactions of one partition: what is committed, and the position that is committed with it."""
-
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-        self.position: Position | None = None
-        self.offsets: list[int] = []  # all that were committed
-        self._open: list[Message] = []
-        self._sent: Position | None = None
-
-    def begin(self) -> None:
-        self._open, self._sent = [], None
-
-    def send(self, message: Message) -> None:
-        self._open.append(message)
-
-    def send_position(self, position: Position) -> None:
-        self._sent = position
-
-    def commit(self) -> None:
-        assert self._sent is not None
-        self.messages += self._open
-        self.position = self._sent
-        self.offsets.append(self._sent.offset)
-
-    def abandon(self) -> None:
-        self._open, self._sent = [], None
-
-    def read(self, _partitions: Collection[RawPartition]) -> dict[RawPartition, Position | None]:
-        return {PARTITION: self.position}
 
 
 class CuttingProcessor(Processor):
@@ -109,7 +76,7 @@ def records() -> list[RawRecord]:
     return [record(FORWARD, write, BASE_S, offset) for offset, write in enumerate(writes)]
 
 
-def run(broker: Broker, folder: Path) -> None:
+def run(broker: MemoryBroker, folder: Path) -> None:
     """One attempt of a task over the whole raw partition."""
     checkpoints = CheckpointStore(ObjectStore(str(folder / "checkpoint")), "group", PARTITION)
     state = CheckpointedState(open_local_store(folder / "state"), checkpoints, STATE)
@@ -120,9 +87,9 @@ def run(broker: Broker, folder: Path) -> None:
         task.close()
 
 
-def run_until_done(folder: Path, fault: Fault | None, patch: pytest.MonkeyPatch) -> tuple[Broker, int]:
+def run_until_done(folder: Path, fault: Fault | None, patch: pytest.MonkeyPatch) -> tuple[MemoryBroker, int]:
     """What is committed in the end, and how often the fault was met."""
-    broker = Broker()
+    broker = MemoryBroker()
     patch.setattr(fault_points, "armed", fault)
     patch.setattr(fault_points, "reached", Counter())
     try:

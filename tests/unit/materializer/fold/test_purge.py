@@ -177,6 +177,36 @@ def test_a_stalled_publisher_holds_it_back_and_is_reported_until_it_returns() ->
     assert left(run) == []
 
 
+def test_eight_quiet_days_are_no_publishers_silence_and_purge_nothing_too_early() -> None:
+    run = Purging(fold_settings=RULES._replace(stalled_publisher_ms=30_000, keep_time_ms=15_000))
+    for host in (1, 2):
+        run.pass_to(BASE_S, host=host)
+    run.write(BASE_S, delete(BASE_S))
+    back = BASE_S + 8 * 24 * 3600
+
+    def heartbeat(second: int, host: int, clock: int) -> tuple[str, ...]:
+        return run.heartbeat(second * 1000, host=host, clock=clock * 1_000_000).stalled_publishers
+
+    assert heartbeat(back, 1, back) == ()
+    assert heartbeat(back + 10, 2, BASE_S) == ()  # it catches up
+    run.write(back + 11, insert(BASE_S), host=2)  # what the tombstone shadows
+    assert run.changes == []
+    assert left(run)
+    assert heartbeat(back + 20, 2, back + 20) == ()
+    assert left(run) == []
+
+
+def test_a_publisher_that_stays_away_after_quiet_days_is_reported() -> None:
+    run = Purging(fold_settings=RULES._replace(stalled_publisher_ms=30_000, keep_time_ms=15_000))
+    for host in (1, 2):
+        run.pass_to(BASE_S, host=host)
+    run.write(BASE_S, delete(BASE_S))
+    back = BASE_S + 8 * 24 * 3600
+    reports = [run.heartbeat((back + second) * 1000).stalled_publishers for second in (0, 10, 20)]
+    assert reports == [(), (str(UUID(bytes=bytes([2]) * 16)),), (str(UUID(bytes=bytes([2]) * 16)),)]
+    assert left(run)
+
+
 def test_a_publisher_that_lags_holds_it_back_though_it_is_heard() -> None:
     run = Purging()
     run.write(BASE_S, insert(BASE_S), delete(BASE_S))
