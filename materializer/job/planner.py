@@ -15,7 +15,7 @@ import structlog
 from cdc_messages.topics import table_of, tables_topic
 from cdc_program.errors import CdcError, Code
 from materializer.errors import trace_of, unexpected
-from materializer.exactly_once.position import check_offset, check_shape, check_topic
+from materializer.exactly_once.position import Position, check_offset, check_shape, check_topic
 from materializer.job.change_topics import ChangeTopics
 from materializer.job.in_background import InBackground
 from materializer.job.plan import BatchPlan, TopicPlan, list_raw_partitions
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from cdc_program.settings import Settings
-    from materializer.exactly_once.position import Position
     from materializer.job.change_topics import Registry
     from materializer.job.plan import TableSchema
     from materializer.records import RawPartition, TopicShape
@@ -75,9 +74,12 @@ class Planner:
         return BatchPlan(dict(self._plans), self._kafka, self._materializer, shapes)
 
     def retry(self, topics: Collection[str]) -> None:
-        """The next batch plans these raw topics again, with the settings that their topics have by then."""
+        """The next batch plans these raw topics again, with the settings, shapes and positions that they have by then:
+        after a reshard or a rebuild they fit each other again.
+        """
         for topic in topics:
             self.errors.pop(topic, None)
+            self._shapes.pop(topic, None)
         self._stale.update(topics)
 
     def check_settings(self) -> None:
@@ -160,9 +162,21 @@ class Planner:
         known = self._shapes.get(topic)
         if known is None:
             self._topics.check_raw_topic(topic)
+            self._check_positions_fit(topic, shape)
             self._shapes[topic] = shape
         else:
             check_shape(topic, known, shape)
+
+    def _check_positions_fit(self, topic: str, shape: TopicShape) -> None:
+        """CdcError if one raw partition's position is of another shape: then no raw partition of the topic may run. A
+        task would take a partition that was added, which has no position, for one of a new topic.
+        """
+        raw_partitions = list_raw_partitions({topic: shape})
+        with driver_errors(f"read the offsets of the group {self._materializer.group_id}"):
+            positions = self._positions.read_each(raw_partitions)
+        for raw_partition, position in positions.items():
+            if isinstance(position, Position):
+                check_topic(position, shape, raw_partition)
 
 
 def _check_position(

@@ -249,7 +249,7 @@ class _Checkpoint:
 
 
 def _without_expired_writes(changes: list[RowChange]) -> list[tuple[bytes, Clustering]]:
-    """The row of each change. The changes by a write that had expired count as one, or as none if the row is as before."""
+    """The row of each change. The changes by one expired write count once, or not if the row is as before."""
     shown: dict[tuple[bytes, Clustering], RowChange] = {}
     found = []
     for change in changes:
