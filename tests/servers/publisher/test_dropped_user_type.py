@@ -28,6 +28,7 @@ ROWS = 3000
 SEGMENT_MIB = 1
 SECONDS = 180.0
 COLUMNS = {"a", "v"}
+MOST_QUARANTINED = ROWS // 10
 
 
 @pytest.fixture
@@ -48,11 +49,11 @@ def make_table(client: CqlClient) -> None:
     client.execute("CREATE TABLE ks.t (k int PRIMARY KEY, a text, u addr, v map<int, text>) WITH cdc = true")
 
 
-def write(client: CqlClient, rng: random.Random, key: int, column_type: str) -> dict[bytes, bytes]:
+def write(client: CqlClient, rng: random.Random, key: int) -> dict[bytes, bytes]:
     """The map that the row has."""
     elements = {key: rng.choice(["tea", "cup", "x", "milk"]) for key in range(rng.randint(1, 3))}
     text = "".join(rng.choice("abcdefgh ") for _ in range(rng.randint(0, 8)))
-    value = {"addr": f"{{x: {rng.randint(0, 9)}, y: '{text}'}}", "blob": "0x0c0200"}[column_type]
+    value = f"{{x: {rng.randint(0, 9)}, y: '{text}'}}"
     literal = ", ".join(f"{key}: '{each}'" for key, each in elements.items())
     client.execute(f"INSERT INTO ks.t (k, a, u, v) VALUES ({key}, 'hello', {value}, {{{literal}}})")
     return {int_value(key): each.encode() for key, each in elements.items()}
@@ -93,10 +94,11 @@ def test_what_was_written_before_the_drop_is_read_rightly(
                 publisher.start()
             if start == "before, and stopped":
                 assert publisher.stop() == 0
-            written = {int_value(key): write(client, rng, key, "addr") for key in range(ROWS)}
+            written = {int_value(key): write(client, rng, key) for key in range(ROWS)}
             client.execute("ALTER TABLE ks.t DROP u")
-            with pytest.raises(CdcError, match="incompatible with previous type"):
-                client.execute("ALTER TABLE ks.t ADD u addr")
+            for refused in ("addr", "frozen<addr>"):
+                with pytest.raises(CdcError, match="incompatible with previous type"):
+                    client.execute(f"ALTER TABLE ks.t ADD u {refused}")
             hand_over(node, client)
             if start != "before":
                 publisher.start()
@@ -108,29 +110,28 @@ def test_what_was_written_before_the_drop_is_read_rightly(
             publisher.kill()
 
 
-@pytest.mark.parametrize("added", ["frozen<addr>", "frozen<tuple<int, text>>", "blob"])
-def test_the_column_that_was_added_again_is_frozen(
-    node: CassandraNode, publisher: PublisherProcess, sent: Callable[..., list[Sent]], added: str
+@pytest.mark.parametrize(("added", "value"), [("frozen<tuple<int, text>>", "({}, 'y')"), ("blob", "0x0c0200{:08x}")])
+def test_a_column_that_was_added_again_is_never_misread(
+    node: CassandraNode, publisher: PublisherProcess, sent: Callable[..., list[Sent]], added: str, value: str
 ) -> None:
-    """Both forms are in one log; what can be read in two ways is quarantined, and nothing is misread."""
+    """Both forms are in one log. What can be read in both ways is quarantined: few of them."""
     rng = random.Random(added)
-    value_type = "blob" if added == "blob" else "addr"
     with cql.connect([node.address], node.port) as client:
         make_table(client)
         try:
             publisher.start()
-            written = {int_value(key): write(client, rng, key, "addr") for key in range(ROWS)}
+            written = {int_value(key): write(client, rng, key) for key in range(ROWS)}
             client.execute("ALTER TABLE ks.t DROP u")
             client.execute(f"ALTER TABLE ks.t ADD u {added}")
-            again = range(ROWS, 2 * ROWS)
-            if added == "frozen<tuple<int, text>>":
-                for key in again:
-                    client.execute(f"INSERT INTO ks.t (k, a, u, v) VALUES ({key}, 'hello', ({key}, 'y'), {{1: 'tea'}})")
-                    written[int_value(key)] = {int_value(1): b"tea"}
-            else:
-                written |= {int_value(key): write(client, rng, key, value_type) for key in again}
+            for key in range(ROWS, 2 * ROWS):
+                literal = value.format(key)
+                client.execute(f"INSERT INTO ks.t (k, a, u, v) VALUES ({key}, 'hello', {literal}, {{1: 'tea'}})")
+                written[int_value(key)] = {int_value(1): b"tea"}
             hand_over(node, client)
-            found = contents(sent("ks", "t", lambda found: len(rows(found)) >= 2 * ROWS, SECONDS))
-            assert found == written
+            messages = sent("ks", "t", lambda found: len(rows(found)) >= 2 * ROWS, SECONDS)
+            quarantined = {each.key for each in messages if each.message.kind == "gap"}
+            found = contents([each for each in messages if each.message.kind != "gap"])
+            assert found == {key: elements for key, elements in written.items() if key not in quarantined}
+            assert len(quarantined) <= MOST_QUARANTINED
         finally:
             publisher.kill()
