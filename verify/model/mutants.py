@@ -1,7 +1,7 @@
 """The materializer with a defect seeded into it, in a real Spark job; CDC_MUTANT names it.
 
-The defects are the fold's (tests/support/materializer/mutants.py), as far as they show in what comes out, and the loss
-of a message, which the fold cannot have by itself.
+The defects are the fold's (tests/support/materializer/mutants.py), as far as they show in what comes out; those of what
+only this workload has; and the loss of a message, which the fold cannot have by itself.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from cdc_messages import tables
 from materializer.exactly_once.processor import Processor
+from materializer.fold.partition import PartitionFold
+from materializer.fold.partition_schema_change import PartitionSchemaChange
 from materializer.job.plan import BatchPlan
 from materializer.job.planner import Planner
-from tests.support.materializer.mutants import MUTANTS, seed
+from tests.support.materializer.mutants import MUTANTS, Mutant, seed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,6 +31,26 @@ if TYPE_CHECKING:
 
 VARIABLE = "CDC_MUTANT"
 SKIP = "every twentieth message of a task is skipped"
+REORDERING = "the reorder time is ignored"  # shows only with a reorder buffer
+# The log of a node knows nothing of UNSET: to take it for null is to take what a write leaves out for null.
+OWN = (
+    Mutant("what a write leaves out is null", PartitionFold.merge_row, "else (stored.row, update)", "else (update,)"),
+    Mutant(
+        "a recreated table forgets rows that expire",
+        PartitionSchemaChange.delete_rows,
+        "self._delete_row(key, stored, stays=stays)",
+        "stored.row.liveness.ttl or self._delete_row(key, stored, stays=stays)",
+    ),
+    Mutant(
+        "DROP USING TIMESTAMP is ignored",
+        tables.from_json,
+        'return replace(table, altered_at=int(message.get("altered_at_us", 0)))',
+        'at = int(message.get("altered_at_us", 0))\n'
+        "        dropped = table.dropped_columns.items()\n"
+        "        by_node = {name: each._replace(dropped_time=min(each.dropped_time, at)) for name, each in dropped}\n"
+        "        return replace(table, altered_at=at, dropped_columns=by_node)",
+    ),
+)
 NAMES = (
     SKIP,
     "every second intermediate change is dropped",
@@ -37,6 +60,9 @@ NAMES = (
     "a partition deletion keeps its statics",
     "reversed order is ignored",
     "expiry is not emitted",
+    "gc_grace is ignored",
+    REORDERING,
+    *(mutant.name for mutant in OWN),
 )
 
 
@@ -51,6 +77,7 @@ class MutantPlanner(Planner):
     """Plans whose processors have the defect."""
 
     def plan_batch(self) -> BatchPlan:
+        _seed(os.environ[VARIABLE])
         plan = super().plan_batch()
         return MutantPlan(plan.topics, plan.kafka, plan.materializer, plan.shapes, os.environ[VARIABLE])
 
@@ -62,10 +89,9 @@ class MutantPlan(BatchPlan):
     mutant: str = ""
 
     def processor(self, raw_topic: str) -> Processor:
-        if self.mutant == SKIP:
-            return SkippingProcessor(BatchPlan.processor(self, raw_topic))
         _seed(self.mutant)
-        return BatchPlan.processor(self, raw_topic)
+        processor = BatchPlan.processor(self, raw_topic)
+        return SkippingProcessor(processor) if self.mutant == SKIP else processor
 
 
 class SkippingProcessor(Processor):
@@ -97,5 +123,6 @@ class _Patch:
 @cache
 def _seed(name: str) -> None:
     """Once in a process."""
-    [mutant] = [mutant for mutant in MUTANTS if mutant.name == name]
-    seed(mutant, _Patch())  # type: ignore[arg-type]  # it has what is used
+    for mutant in (*MUTANTS, *OWN):
+        if mutant.name == name:
+            seed(mutant, _Patch())  # type: ignore[arg-type]  # it has what is used

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import click
 from rich.console import Console
 
 from cdc_program.cli import reported_errors
-from verify.model.__main__ import stack_for
+from verify.model.__main__ import EVENTS_SHARE, REORDER, REORDER_SECONDS, every_event, stack_for
 from verify.model.check import check
-from verify.model.mutants import NAMES, start_with
+from verify.model.mutants import NAMES, REORDERING, start_with
 
 
 @click.command()
@@ -26,8 +27,13 @@ def main(seed: int, statements: int, defects: tuple[str, ...]) -> None:
         job.stop()
         seeded = defects or NAMES
         for number, name in enumerate(seeded):
+            seconds = REORDER_SECONDS if name == REORDERING else 0.0
+            job.settings[REORDER] = seconds
             start_with(job, name)
-            result = check(run, seed, statements, f"mutant_{number}")
+            mutated = replace(run, reorder_seconds=seconds)
+            result = check(mutated, seed, statements, f"mutant_{number}")
+            if name == REORDERING:
+                result.problems += every_event(mutated, seed, statements // EVENTS_SHARE)
             job.stop()
             found = f"found: {len(result.problems)} problems" if result.problems else "NOT FOUND"
             console.print(f"{name}: {found} ({result.seconds:.0f} s)", highlight=False)
