@@ -6,7 +6,7 @@ import sys
 import time
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -17,14 +17,13 @@ from local_stack.clients.change_reader import ChangeReader
 from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.e2e.every_event import event_problems
-from verify.model.check import REPLICATED, SINGLE, Result, Run, check
+from verify.model.check import REPLICATED, SINGLE, Result, Run, check, programs_of
 from verify.model.duplicates import HINTS_FLUSH_SECONDS, check_duplicates
 from verify.model.push import SEGMENT_MIB, pusher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from local_stack.process.lifecycle import Restartable
     from local_stack.servers.programs import Setting
 
 # Each raw partition is a task of each batch: one a table is enough here. Purging is soon where gc_grace_seconds is too.
@@ -68,8 +67,7 @@ def stack_for(
         ):
             run = Run(client, schema_client, servers, version, REPLICATED if cluster else SINGLE)
             if not cluster:
-                programs: dict[str, Restartable[Any]] = {"publisher": stack.publishers[0], "kafka": stack.kafka}
-                run = replace(run, evolves=True, pause_seconds=PAUSE_SECONDS, programs=programs)
+                run = replace(run, evolves=True, pause_seconds=PAUSE_SECONDS, programs=programs_of(stack))
             if version == "3.11":
                 run = replace(run, push=pusher(client, stack.cassandra.nodes, run.replication))
             yield stack, run

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from local_stack.clients.change_reader import Change
+    from local_stack.servers.stack import Stack
     from verify.model.statement import Item, Resume, SchemaChange
     from verify.model.tables import Table
 
@@ -192,6 +193,11 @@ class Seed:
         """A line for each broken invariant, and the number of rows compared."""
         outcome = Outcome(self.run.client, self.keyspace, self.tables, self.history)
         return outcome.problems(), outcome.rows
+
+
+def programs_of(stack: Stack) -> dict[str, Restartable[Any]]:
+    """What stops for a while in a run on one node."""
+    return {"publisher": stack.publishers[0], "kafka": stack.kafka}
 
 
 def generator_of(run: Run, seed: int, tables: Sequence[Table], start_us: int | None = None) -> Generator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from local_stack.clients.compare import from_driver
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from verify.model.tables import Table
 
 PROTOCOL = 4
+_FORMER = re.compile(r"\w+\.(\w+)(?:-v\d+)? (?:.*, )?p=(\d+)\b")  # a row of a key that the table has no more
 
 
 class Place(NamedTuple):
@@ -39,7 +41,8 @@ class Places:
         for start, place in self._starts.items():
             if problem.startswith((f"{start},", f"{start})")):
                 return place
-        return None
+        former = _FORMER.match(problem)
+        return Place(former[1], int(former[2])) if former else None
 
 
 def plain_key(table: Table, columns: TableColumns, number: int) -> tuple[Plain, ...]:

@@ -77,7 +77,7 @@ class Writes:
         return cql("DELETE FROM $k.{}{} WHERE {}", table.name, using, table.partition_where)
 
     def row(self, table: Table) -> Cql:
-        return joined(" AND ", (table.partition_where, *(self._equal(one) for one in table.clustering)))
+        return joined(" AND ", (table.partition_where, *(self._equal(table, one) for one in table.clustering)))
 
     def list_element(self, table: Table) -> Cql:
         """By index, or by value: the node reads before it writes."""
@@ -190,34 +190,34 @@ class Writes:
     def _delete_range(self, table: Table) -> Cql:
         """Equal first columns, then a bound or two of the next; or of several columns at once."""
         fixed = self._pick.randrange(len(table.clustering))
-        where = [table.partition_where, *(self._equal(one) for one in table.clustering[:fixed])]
-        where += self._bounds(table.clustering[fixed:]) if self._pick.random() < 0.8 else []
+        where = [table.partition_where, *(self._equal(table, one) for one in table.clustering[:fixed])]
+        where += self._bounds(table, table.clustering[fixed:]) if self._pick.random() < 0.8 else []
         return cql("DELETE FROM $k.{}{} WHERE {}", table.name, self._using(table), joined(" AND ", where))
 
-    def _bounds(self, of: Sequence[Clustering]) -> list[Cql]:
+    def _bounds(self, table: Table, of: Sequence[Clustering]) -> list[Cql]:
         width = self._pick.randint(1, len(of))
         several = width > 1 and self._pick.random() < 0.6
         names = f"({', '.join(one.name for one in of[:width])})" if several else of[0].name
 
         def value() -> Cql | Value:
             if several:
-                return cql("({})", joined(", ", (self._key(one) for one in of[:width])))
-            return self._key(of[0])
+                return cql("({})", joined(", ", (self._key(table, one) for one in of[:width])))
+            return self._key(table, of[0])
 
         bounds = [BOUNDS] if self._pick.random() < 0.5 else [BOUNDS[:2], BOUNDS[2:]]
         return [cql("{} {} {}", names, self._pick.choice(one), value()) for one in bounds]
 
-    def _equal(self, one: Clustering) -> Cql:
-        return cql("{} = {}", one.name, self._key(one))
+    def _equal(self, table: Table, one: Clustering) -> Cql:
+        return cql("{} = {}", one.name, self._key(table, one))
 
-    def _key(self, one: Clustering) -> Value:
-        """One of few, so that rows meet; now and then the empty value."""
-        if one.kind.name in EMPTY and self._pick.random() < 0.02:
+    def _key(self, table: Table, one: Clustering) -> Value:
+        """One of few, so that rows meet; now and then the empty value, which compact tables refuse."""
+        if one.kind.name in EMPTY and not table.is_compact and self._pick.random() < 0.02:
             return EMPTY[one.kind.name]
         return one.kind.value(self._pick) if self._pick.random() < 0.8 else one.kind.numbered(self._pick.randrange(3))
 
     def _values(self, table: Table, more: Sequence[Value]) -> Cql:
-        return joined(", ", (*table.partition_terms, *(self._key(one) for one in table.clustering), *more))
+        return joined(", ", (*table.partition_terms, *(self._key(table, one) for one in table.clustering), *more))
 
     def _some(self, table: Table, least: int = 1) -> list[Column]:
         if table.must_have_value:

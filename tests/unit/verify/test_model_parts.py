@@ -373,6 +373,8 @@ def test_phases_keep_their_items_order() -> None:
         ("ks.plain (2,): in Cassandra, but not in Kafka", Place("plain", 2)),
         ("ks.keyed ('t3', 1, 5): row_sequence 4 follows 2", Place("keyed", 3)),
         ("ks.real ('nan', 1): row_sequence 4 follows 2", Place("real", 0)),
+        ("ks.keyed-v2 b=True, p=4, c=1: row_sequence 4 follows 2", Place("keyed", 4)),
+        ("ks.keyed k=4, c=1: row_sequence 4 follows 2", None),
         ("ks.off: no rows to compare", None),
         ("3 deletes, but 2 tombstones", None),
     ],
