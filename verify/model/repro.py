@@ -46,8 +46,7 @@ def main(seed: int, statements: int, version: str, defect: str | None, *, cluste
     console = Console(soft_wrap=True, highlight=False, markup=False)
     with reported_errors(), stack_for(version, cluster=cluster, console=console) as (stack, run):
         if defect:
-            stack.materializer.stop()
-            start_with(stack.materializer, defect)
+            start_with(stack, defect, REORDER_SECONDS if has_reordering(seed) else 0.0)
         ordered = with_reordering(stack, run, REORDER_SECONDS if has_reordering(seed) else 0.0)
         sys.exit(1 if reproduce(console, ordered, seed, statements) else 0)
 

@@ -2,14 +2,14 @@
 
 Statements first: each candidate goes to a partition of its own of one table, whose schema changes as the seed's did, so
 a round costs as much as one run. Then the changes of the schema: a candidate is a table of its own (delta debugging:
-Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input").
+Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input"). No program stops for a while in them: each
+candidate would take as long.
 """
 
 from __future__ import annotations
 
 import itertools
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_program.errors import CdcError
@@ -53,9 +53,7 @@ class Shrinker:
     """`count` statements of `seed` over `tables` were run; one partition diverged."""
 
     def __init__(self, run: Run, seed: int, count: int, tables: Sequence[Table], place: Place) -> None:
-        # What stops for a while is not tried: with it candidates would take minutes.
-        self._run = replace(run, programs={})
-        self._course_run = run
+        self._run = run
         self._seed = seed
         self._count = count
         self._place = place
@@ -63,7 +61,7 @@ class Shrinker:
         self.table = next(table for table in tables if table.name == place.table)
 
     def phases(self, start_us: int) -> Phases:
-        one = generator_of(self._course_run, self._seed, self._tables, start_us)
+        one = generator_of(self._run, self._seed, self._tables, start_us)
         first = [*self._mine(one.statements(self._count)), *self._mine(one.end_of_changes())]
         return Phases(first, [*self._mine(one.late_statements()), *self._mine(one.last_statements())])
 

@@ -214,7 +214,11 @@ class Writes:
         """One of few, so that rows meet; now and then the empty value, which compact tables refuse."""
         if one.kind.name in EMPTY and not table.is_compact and self._pick.random() < 0.02:
             return EMPTY[one.kind.name]
-        return one.kind.value(self._pick) if self._pick.random() < 0.8 else one.kind.numbered(self._pick.randrange(3))
+        value = one.kind.value(self._pick)
+        is_taken_for_a_set = one.kind.name == "map" and value.text == "{}"  # in a key Cassandra fails at this literal
+        if is_taken_for_a_set or self._pick.random() < 0.2:
+            return one.kind.numbered(self._pick.randrange(3))
+        return value
 
     def _values(self, table: Table, more: Sequence[Value]) -> Cql:
         return joined(", ", (*table.partition_terms, *(self._key(table, one) for one in table.clustering), *more))
