@@ -205,6 +205,7 @@ RECREATED = Table(
     static=(("st", TEXT),),
     regular=(("v", TEXT), ("s", set_of(TEXT))),
     evolution="recreated",
+    times="extreme",
     weight=3.0,
 )
 TYPED = Table(
