@@ -49,7 +49,7 @@ OWN = (
         'return replace(table, altered_at=int(message.get("altered_at_us", 0)))',
         'at = int(message.get("altered_at_us", 0))\n'
         "        dropped = table.dropped_columns.items()\n"
-        "        by_node = {name: each._replace(dropped_time=min(each.dropped_time, at)) for name, each in dropped}\n"
+        "        by_node = {name: replace(each, dropped_time=min(each.dropped_time, at)) for name, each in dropped}\n"
         "        return replace(table, altered_at=at, dropped_columns=by_node)",
     ),
 )

@@ -53,7 +53,9 @@ def not_found(console: Console, stack: Stack, run: Run, names: Sequence[str], se
 
 
 def problems_with(stack: Stack, run: Run, name: str, checked: tuple[int, int, str]) -> list[str]:
-    """What the check finds of `checked` (seed, statements, keyspace). Without an end it is found, too."""
+    """What the check finds of `checked` (seed, statements, keyspace). CdcError if the program has ended: that a defect
+    must not do.
+    """
     seed, statements, keyspace = checked
     seconds = REORDER_SECONDS if name == REORDERING else 0.0
     mutant = start_with(stack, name, seconds)
@@ -63,6 +65,7 @@ def problems_with(stack: Stack, run: Run, name: str, checked: tuple[int, int, st
         if name == REORDERING:
             problems += every_event(mutated, seed, statements // EVENTS_SHARE)
     except AssertionError as error:  # of what waits until all is out
+        mutant.check()
         problems = [str(error)]
     mutant.stop()
     return problems

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from cassandra.cqltypes import DoubleType, Int32Type, UTF8Type, lookup_casstype
 
+from cdc_messages import tables
+from tests.support.materializer.altered_table import without_b
 from tests.support.materializer.mutants import MUTANTS, Mutant
 from tests.support.materializer.mutants import seed as put_defect
 from verify.model.cql_text import cql
@@ -404,3 +407,11 @@ def test_each_defect_still_has_its_place(mutant: Mutant, monkeypatch: pytest.Mon
     before = cast("Any", mutant.function).__code__
     put_defect(mutant, monkeypatch)
     assert cast("Any", mutant.function).__code__ is not before
+
+
+def test_without_the_time_of_its_statement_a_drop_has_that_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    [mutant] = [each for each in OWN if each.name == "DROP USING TIMESTAMP is ignored"]
+    table = replace(without_b(2**62), altered_at=7)
+    put_defect(mutant, monkeypatch)
+    read = tables.from_json(tables.to_json(table))
+    assert [each.dropped_time for each in read.dropped_columns.values()] == [7]
