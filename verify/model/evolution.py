@@ -34,6 +34,7 @@ MOST_FIELDS = 6
 WINDOW = 60  # statements to other tables while a table's cdc is off
 WINDOW_WRITES = 4
 SHORT_TTL = 4
+SHARES = {"columns": 3.0, "recreated": 1.5, "types": 1.0, "cdc": 1.0}
 LEFT_ALONE = (DROPS_USER_TYPE[0],)  # never added again: 3.11 records another type of it
 
 
@@ -73,8 +74,8 @@ class Evolution:
         return not self._dropped[table.name]
 
     def change(self) -> Iterator[Item]:
-        name = self._pick.choice([name for name in self._changing if name not in self.closed])
-        table = self._tables[name]
+        tables = [self._tables[name] for name in self._changing if name not in self.closed]
+        table = self._pick.choices(tables, [SHARES[table.evolution] for table in tables])[0]
         kinds: dict[str, Callable[[Table], Iterator[Item]]] = {
             "columns": self._change_columns,
             "recreated": self._recreate,
@@ -155,12 +156,12 @@ class Evolution:
         if name in LEFT_ALONE:
             return self._times.now + 2 * FAR_AHEAD_US  # of its cells none may be newer
         chance, key = self._pick.random(), (table, name)
-        if chance < 0.12:
-            return self._times.now + FAR_AHEAD_US
-        if key not in self._last_drop and chance < 0.4:
-            return self._times.now - self._pick.randrange(LATE_US)
         before = self._last_drop.get(key)
-        return None if before is None or before <= self._times.now else before + FAR_AHEAD_US
+        if chance < 0.25 or (before is not None and before > self._times.now):
+            return max(self._times.now, before or 0) + FAR_AHEAD_US
+        if key not in self._last_drop and chance < 0.5:
+            return self._times.now - self._pick.randrange(LATE_US)
+        return None
 
     def _add_again(self, table: Table, dropped: Dropped) -> SchemaChange:
         self._dropped[table.name].remove(dropped)

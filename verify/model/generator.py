@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_LATE_US = 300 * STEP_US  # behind a deletion of what is purged soon
 DELETED = 40  # deletions to write something older than
 BOUND = 0.4  # of the statements have bound values
-CHANGES = 0.012  # of them change a schema, three times as many while a program stands still
+CHANGES = 0.015  # of them change a schema, three times as many while a program stands still
 PAUSE_STATEMENTS = 300
 PAUSES_SHARE = 0.0015
 PAUSES: tuple[Literal["publisher", "kafka"], ...] = ("publisher", "publisher", "kafka")
