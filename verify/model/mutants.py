@@ -39,9 +39,9 @@ OWN = (
     Mutant("what a write leaves out is null", PartitionFold.merge_row, "else (stored.row, update)", "else (update,)"),
     Mutant(
         "a recreated table forgets rows that expire",
-        PartitionSchemaChange.delete_rows,
-        "self._delete_row(key, stored, stays=stays)",
-        "stored.row.liveness.ttl or self._delete_row(key, stored, stays=stays)",
+        PartitionSchemaChange._delete_row,
+        "self._emit(stored",
+        "stored.row_sequence if stored.row.liveness.ttl else self._emit(stored",
     ),
     Mutant(
         "DROP USING TIMESTAMP is ignored",
