@@ -17,7 +17,7 @@ CHOICES = (
         "verify.model",
         "2-40",
         "Random statements through all programs, compared with SELECT *; 20 seeds of 5,000",
-        (*_SEED, ("SEEDS", "--seeds"), *_STACK),
+        (*_SEED, ("SEEDS", "--seeds"), *_STACK, ("PAUSE", "--pause")),
     ),
     Choice("repro", "verify.model.repro", "3", "A seed of model again, shrunk", (*_SEED, *_STACK, *_DEFECT)),
     Choice(

@@ -87,9 +87,13 @@ class ChangeReader:
         self._start = OFFSET_BEGINNING
 
     @classmethod
-    def of_keyspace(cls, servers: Servers, keyspace: str) -> Self:
+    def of_keyspace(cls, servers: Servers, keyspace: str, *, newest_schema: bool = False) -> Self:
         """Of the tables of one keyspace, from the beginning."""
-        return cls(servers.kafka, servers.registry, servers.topic_prefix, lambda of, _table: of == keyspace)
+
+        def wanted(of: str, _table: str) -> bool:
+            return of == keyspace
+
+        return cls(servers.kafka, servers.registry, servers.topic_prefix, wanted, newest_schema=newest_schema)
 
     def __enter__(self) -> Self:
         return self

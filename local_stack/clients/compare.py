@@ -44,7 +44,8 @@ def compare(client: CqlClient, history: History, tables: Iterable[tuple[str, str
     for keyspace, table in tables:
         name = f"{keyspace}.{table}"
         columns = client.columns(keyspace, table)
-        stored = {key_of(columns, row, from_driver): _stored_row(columns, row) for row in client.rows(keyspace, table)}
+        rows = (row for row in client.rows(keyspace, table) if not has_empty_key(columns, row))
+        stored: Rows = {key_of(columns, row, from_driver): _stored_row(columns, row) for row in rows}
         latest: Rows = {}
         for record, value in history.latest(name):
             key = key_of(columns, record, from_avro)
@@ -92,20 +93,43 @@ def _differences(stored: Rows, latest: Rows) -> Iterable[str]:
             yield f"{key}: " + "; ".join(told)
 
 
-def key_of(columns: TableColumns, row: dict[str, Any], plain: Callable[[Any, Any], Plain]) -> Plain:
-    """The identity of a row: 1.0 and 1.00 are one clustering, and each side may show either spelling."""
-    return tuple(_identity(columns.types[name], plain(columns.types[name], row[name])) for name in columns.key)
+def has_empty_key(columns: TableColumns, row: dict[str, Any]) -> bool:
+    """Whether the row's key holds an empty value of a type of which Avro has none: such a row has no messages."""
+    return any(columns.types[name].typename != EMPTY_TYPE and _holds_empty(row[name]) for name in columns.key)
+
+
+def key_of(columns: TableColumns, row: dict[str, Any], plain: Callable[[Any, Any], Plain]) -> tuple[Plain, ...]:
+    """The identity of a row: 1.0 and 1.00 are one clustering, and each side may show either spelling; they are two
+    partition keys, which Cassandra compares by their bytes.
+    """
+    names = ((columns.types[name], plain(columns.types[name], row[name])) for name in columns.key)
+    return tuple(
+        value if at < columns.partition_columns else _identity(kind, value) for at, (kind, value) in enumerate(names)
+    )
 
 
 def _identity(kind: Any, value: Any) -> Plain:  # noqa: ANN401 - the driver's type class, a plain value
-    """A decimal without the zeros at its end; anything else as it is."""
-    if kind.typename != "decimal" or value is None:
-        same: Plain = value
-        return same
-    sign, digits, exponent = value
-    while len(digits) > 1 and digits[-1] == 0:
-        digits, exponent = digits[:-1], exponent + 1
-    return (sign, digits, exponent) if any(digits) else 0
+    """A decimal, at whatever depth, without the zeros at its end; anything else as it is."""
+    if value is None:
+        return None
+    parts = kind.subtypes
+    if is_record(kind):
+        return tuple(_identity(part, item) for part, item in zip(parts, value, strict=True))
+    match kind.typename:
+        case "list":
+            same: Plain = tuple(_identity(parts[0], item) for item in value)
+        case "set":
+            same = frozenset(_identity(parts[0], item) for item in value)
+        case "map":
+            same = frozenset((_identity(parts[0], key), _identity(parts[1], item)) for key, item in value)
+        case "decimal":
+            sign, digits, exponent = value
+            while len(digits) > 1 and digits[-1] == 0:
+                digits, exponent = digits[:-1], exponent + 1
+            same = (sign, digits, exponent) if any(digits) else 0
+        case _:
+            same = value
+    return same
 
 
 def plain_row(columns: TableColumns, row: dict[str, Any], plain: Callable[[Any, Any], Plain]) -> dict[str, Plain]:

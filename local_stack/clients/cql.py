@@ -11,7 +11,7 @@ from cassandra import ConsistencyLevel, DriverException
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
 from cassandra.cqltypes import EMPTY, _CassandraType
 from cassandra.policies import WhiteListRoundRobinPolicy
-from cassandra.query import BatchStatement, BatchType, SimpleStatement, dict_factory
+from cassandra.query import BatchStatement, BatchType, BoundStatement, SimpleStatement, dict_factory
 
 from cdc_program.errors import CdcError, Code
 
@@ -32,10 +32,13 @@ TIMEOUT_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """Names of the primary key's columns, in its order, and the driver's type class of every column."""
+    """Names of the primary key's columns, in its order, the driver's type class of every column, and how many columns
+    the partition key has.
+    """
 
     key: tuple[str, ...]
     types: dict[str, Any]
+    partition_columns: int = 1
 
 
 class CqlClient:
@@ -62,6 +65,12 @@ class CqlClient:
 
     def prepare(self, statement: str) -> Any:  # noqa: ANN401 - the driver's PreparedStatement
         return self._session.prepare(statement)
+
+    def bind(self, prepared: Any, values: Sequence[object]) -> Any:  # noqa: ANN401 - the driver's statements
+        """What `prepare` gave with values that are serialized already; None for null, UNSET_VALUE for unset."""
+        bound = BoundStatement(prepared)
+        bound.values = list(values)
+        return bound
 
     def batch(self, prepared: Any, rows: Iterable[Sequence[object]]) -> Any:  # noqa: ANN401 - the driver's statements
         """One unlogged batch of what `prepare` gave with the values of each row."""
@@ -92,7 +101,8 @@ class CqlClient:
         answer = self._session.execute(f'SELECT * FROM "{keyspace}"."{table}" LIMIT 1')  # noqa: S608 - names, quoted
         types = dict(zip(answer.column_names, answer.column_types, strict=True))
         names = (row["column_name"] for row in keys)
-        return TableColumns(tuple(name for name in names if name in types), types)  # CQL hides some of compact tables
+        shown = tuple(name for name in names if name in types)  # CQL hides some of compact tables
+        return TableColumns(shown, types, sum(row["kind"] == "partition_key" for row in keys))
 
     def rows(self, keyspace: str, table: str) -> Iterator[Row]:
         """Every row, read at consistency ALL, page by page."""

@@ -61,17 +61,21 @@ def latency(change: Change) -> float:
     return change.seen - float(change.value["source"]["ts_us"]) / 1e6
 
 
-def chain_problems(changes: list[Change]) -> Iterator[str]:
+def chain_problems(changes: list[Change], *, may_be_purged: bool = False) -> Iterator[str]:
     """What is wrong in the changes of one key, in the order in which they came: gaps or repeats of `row_sequence`,
-    a `before` that is not the `after` of the change before it, an `op` that does not fit its images.
+    a `before` that is not the `after` of the change before it, an `op` that does not fit its images. After a deletion
+    that may have been purged, `row_sequence` may leave out numbers.
     """
     previous: Record | None = None
     for change in changes:
         value = change.value
         assert value is not None
         sequence = value["source"]["row_sequence"]
-        if previous is not None and sequence != previous["source"]["row_sequence"] + 1:
-            yield f"row_sequence {sequence} follows {previous['source']['row_sequence']}"
+        if previous is not None:
+            expected = previous["source"]["row_sequence"] + 1
+            can_be_higher = may_be_purged and previous["after"] is None
+            if sequence != expected and not (can_be_higher and sequence > expected):
+                yield f"row_sequence {sequence} follows {previous['source']['row_sequence']}"
         if not same(value["before"], previous["after"] if previous else None):
             yield f"before of row_sequence {sequence} is not the after of the change before it"
         if value["op"] != _operation(value):

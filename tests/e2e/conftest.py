@@ -12,6 +12,7 @@ from local_stack.clients.change_reader import ChangeReader
 from local_stack.demo import shop
 from local_stack.servers.cassandra import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from verify.model.__main__ import NO_SNAPSHOTS, TTL_IS_CAPPED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -47,8 +48,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     # This worker's own stack, not another worker's nor one that somebody runs beside the tests.
     os.environ["CDC_SERVERS"] = str(tmp_path_factory.mktemp("stack") / "servers.json")
-    views = {"materialized_views_enabled": True}  # refused by name, but there
-    options = CassandraOptions(commitlog_sync_period_ms=SYNC_PERIOD_MS, yaml=views)
+    yaml = {"materialized_views_enabled": True, **NO_SNAPSHOTS}  # views are refused by name, but there
+    options = CassandraOptions(commitlog_sync_period_ms=SYNC_PERIOD_MS, yaml=yaml, jvm_options=[TTL_IS_CAPPED])
     with Stack(options=options, settings=SETTINGS) as running:
         yield running
 

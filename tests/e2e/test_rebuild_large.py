@@ -31,9 +31,7 @@ from tests.support.e2e.publisher_status import read_status
 from verify.chaos.whole_path import Load
 from verify.model import duplicates
 from verify.model.check import EXPIRY_SECONDS, Run, Seed
-from verify.model.generator import Generator
 from verify.model.push import SEGMENT_MIB, pusher
-from verify.model.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,10 +125,6 @@ def watched(stack: Stack) -> Iterator[Counter[str]]:
         looking.result()
 
 
-def generator_of(one: Seed) -> Generator:
-    return Generator(one.seed, one.tables, int(time.time() * 1e6), has_ties=one.run.has_ties)
-
-
 def rebuild(node: CassandraNode, *more: str) -> float:
     """Seconds that it took. Raises CdcError(SERVER_FAILED) when it fails."""
     began = time.monotonic()
@@ -151,8 +145,8 @@ def test_no_write_is_refused_while_all_rows_are_rebuilt(version: str, tmp_path: 
         asides = [LinkedSegments(node, tmp_path / node.name) for node in nodes]
         for aside in asides:
             aside.start()
-        writer = Writer(run.client, KEYSPACE)
-        with watched(stack) as highest, Load(generator_of(one), writer):
+        writer = one.writer()
+        with watched(stack) as highest, Load(one.generator(), writer):
             began = time.monotonic()
             seconds = [rebuild(node) for node in nodes]
             for node in nodes:
@@ -202,7 +196,7 @@ def test_a_rebuild_that_fills_cdc_raw_fails_and_is_made_in_parts(version: str) -
         wait_until(lambda: is_accepted(run.client, accepted), "a write to be accepted again", SETTLE_SECONDS)
         for node in nodes:
             rebuild_in_parts(stack, node)
-        one.execute(list(generator_of(one).statements(STATEMENTS)))
+        one.execute(list(one.generator().statements(STATEMENTS)))
         duplicates.await_hints(stack)
         one.read_all_rows()
         one.settler.wait_until_settled(time.time(), SETTLE_SECONDS)

@@ -28,10 +28,8 @@ from verify.chaos.whole_path import Load
 from verify.model import duplicates
 from verify.model.__main__ import stack_for
 from verify.model.check import Seed
-from verify.model.generator import Generator
 from verify.model.push import SEGMENT_MIB
-from verify.model.tables import TABLES
-from verify.model.writer import Writer
+from verify.model.shapes import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -102,8 +100,7 @@ def test_publishers_go_on_through_a_rolling_upgrade(version: str) -> None:
             cql.connect([node.address for node in nodes], stack.cassandra.port) as client,
             Seed(replace(run, client=client), SEED, "rolling", ROLLING_TABLES) as one,
         ):
-            writer = Writer(client, one.keyspace, RETRIES)
-            generator = Generator(one.seed, one.tables, int(time.time() * 1e6), has_ties=run.has_ties)
+            writer, generator = one.writer(RETRIES), one.generator()
             with Load(generator, writer):
                 begun = roll(nodes, PATHS[version], console)
                 time.sleep(LOAD_SECONDS)

@@ -25,8 +25,6 @@ from verify.chaos.whole_path import Load
 from verify.model import duplicates
 from verify.model.__main__ import stack_for
 from verify.model.check import Seed
-from verify.model.generator import Generator
-from verify.model.writer import Writer
 from verify.oracle.commitlog_oracle import CommitLogOracle
 
 if TYPE_CHECKING:
@@ -102,8 +100,7 @@ def write_and_hurt(stack: Stack, one: Seed, console: Console) -> None:
         lambda: kill_kafka(stack),
     ]
     pick.shuffle(faults)
-    generator = Generator(one.seed, one.tables, int(time.time() * 1e6), has_ties=one.run.has_ties)
-    writer = Writer(one.run.client, one.keyspace, RETRIES)
+    generator, writer = one.generator(), one.writer(RETRIES)
     with Load(generator, writer):
         for fault in faults:
             time.sleep(pick.uniform(*QUIET_SECONDS))

@@ -16,14 +16,13 @@ from tests.support.e2e.evolution import KEYSPACE, Table
 from tests.support.e2e.workload import Workload
 from verify.model import duplicates
 from verify.model.check import Run, Seed
-from verify.model.generator import Generator
-from verify.model.writer import Writer
+from verify.model.statement import Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from local_stack.servers.programs import Setting
-    from verify.model.generator import Statement
+    from verify.model.statement import Item
 
 pytestmark = [
     pytest.mark.servers,
@@ -67,8 +66,7 @@ def test_what_comes_again_makes_no_message(pair: tuple[Stack, Run]) -> None:
     stack, run = pair
     first, second = stack.cassandra.nodes
     with Seed(run, 7, "again") as one:
-        generator = Generator(one.seed, one.tables, int(time.time() * 1e6), has_ties=run.has_ties)
-        writer = Writer(run.client, one.keyspace)
+        generator, writer = one.generator(), one.writer()
         writer.write_statements(generator.statements(STATEMENTS // 3))
         second.stop()
         writer.write_statements(for_one_node(generator.statements(STATEMENTS // 3)))
@@ -95,9 +93,9 @@ def test_what_comes_again_makes_no_message(pair: tuple[Stack, Run]) -> None:
         assert compared > 100
 
 
-def for_one_node(statements: Iterable[Statement]) -> Iterator[Statement]:
+def for_one_node(items: Iterable[Item]) -> Iterator[Statement]:
     """Those for which one of the two is enough: no conditional ones, and no batches with a batch log."""
-    return (each for each in statements if not each.is_serial and each.batch != "")
+    return (each for each in items if isinstance(each, Statement) and not each.is_serial and each.batch != "")
 
 
 def test_nodes_and_publishers_learn_of_a_changed_table_at_different_moments(pair: tuple[Stack, Run]) -> None:

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Self
 from cdc_program.errors import CdcError, Code
 from verify.chaos.faults import Hurter, Strike, strikes
 from verify.model.check import Run, Seed
-from verify.model.generator import Generator
-from verify.model.tables import TABLES
-from verify.model.writer import Writer
+from verify.model.shapes import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
 
     from local_stack.servers.stack import Stack
     from materializer.fault_points import FaultPoint
+    from verify.model.generator import Generator
+    from verify.model.writer import Writer
 
 # Inserts, updates, deletions of rows, ranges and partitions, statics, TTLs, counters.
 CHAOS_TABLES = tuple(table for table in TABLES if table.name in {"plain", "wide", "lives", "hits"})
@@ -102,7 +102,7 @@ def chaos_run(
     supervisor = Supervisor(stack, hurter)
     with Seed(run, seed, f"chaos_{seed}_{int(time.time())}", CHAOS_TABLES) as one, supervisor.watching():
         try:
-            result.statements = _load_and_hurt(run, one, planned, hurter, supervisor, say)
+            result.statements = _load_and_hurt(one, planned, hurter, supervisor, say)
             one.read_all_rows()
             one.catch_up()
             result.problems, result.rows = one.problems()
@@ -116,7 +116,6 @@ def chaos_run(
 
 
 def _load_and_hurt(
-    run: Run,
     one: Seed,
     planned: list[Strike],
     hurter: Hurter,
@@ -124,8 +123,7 @@ def _load_and_hurt(
     say: Callable[[Strike], None],
 ) -> int:
     """Statements go on until all faults have struck; how many were sent."""
-    writer = Writer(run.client, one.keyspace)
-    generator = Generator(one.seed, one.tables, int(time.time() * 1e6))
+    writer, generator = one.writer(), one.generator()
     with Load(generator, writer):
         _strike_all(planned, hurter, supervisor, say)
     one.settler.wait_until_settled(time.time())

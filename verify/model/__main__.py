@@ -17,7 +17,7 @@ from local_stack.clients.change_reader import ChangeReader
 from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.e2e.every_event import event_problems
-from verify.model.check import REPLICATED, SINGLE, Result, Run, check
+from verify.model.check import REPLICATED, SINGLE, Result, Run, check, programs_of
 from verify.model.duplicates import HINTS_FLUSH_SECONDS, check_duplicates
 from verify.model.push import SEGMENT_MIB, pusher
 
@@ -26,12 +26,19 @@ if TYPE_CHECKING:
 
     from local_stack.servers.programs import Setting
 
-# Each raw partition is a task of each batch: one a table is enough here.
-SETTINGS = {"publisher.heartbeat_seconds": 2.0, "kafka.raw_partitions": 1}
+# Each raw partition is a task of each batch: one a table is enough here. Purging is soon where gc_grace_seconds is too.
+SETTINGS = {"publisher.heartbeat_seconds": 2.0, "kafka.raw_partitions": 1, "materializer.purge_margin_seconds": 1}
 RING_DELAY_MS = 20_000  # a node that starts gives up if its peers have not answered by then, on a busy machine too
 CLUSTER = {"main": 1, CDC_DATACENTER: 2}
 SHOWN = 30
 EVENTS_SHARE = 5  # of the statements, so many fewer go to the check of every event
+REORDER_EVERY = 3  # seeds of which one has the reorder buffer on
+REORDER_SECONDS = 3.0
+REORDER = "materializer.reorder_seconds"
+PAUSE_SECONDS = 8.0  # longer than the short TTLs
+VIEWS = {"3.11": "enable_materialized_views", "4.0": "enable_materialized_views"}
+NO_SNAPSHOTS = {"auto_snapshot": False}  # of each table that is dropped: they make DROP KEYSPACE take half a minute
+TTL_IS_CAPPED = "-Dcassandra.expiration_date_overflow_policy=CAP_NOWARN"  # where 2038 is the end, by default refused
 
 
 @contextmanager
@@ -41,8 +48,11 @@ def stack_for(
     """A stack that is up, and what a seed's run needs of it; clients speak to a node without CDC if there is one."""
     options = options_of(version)
     if cluster:
-        yaml = {"hints_flush_period_in_ms": HINTS_FLUSH_SECONDS * 1000}
-        options = replace(options, yaml=yaml, jvm_options=[f"-Dcassandra.ring_delay_ms={RING_DELAY_MS}"])
+        options = replace(
+            options,
+            yaml={**options.yaml, "hints_flush_period_in_ms": HINTS_FLUSH_SECONDS * 1000},
+            jvm_options=[*options.jvm_options, f"-Dcassandra.ring_delay_ms={RING_DELAY_MS}"],
+        )
     with Stack(
         version=version,
         datacenters=CLUSTER if cluster else None,
@@ -57,13 +67,19 @@ def stack_for(
             cql.connect(servers.cassandra_hosts, servers.cassandra_port) as schema_client,
         ):
             run = Run(client, schema_client, servers, version, REPLICATED if cluster else SINGLE)
+            if not cluster:
+                run = replace(run, evolves=True, pause_seconds=PAUSE_SECONDS, programs=programs_of(stack))
             if version == "3.11":
                 run = replace(run, push=pusher(client, stack.cassandra.nodes, run.replication))
             yield stack, run
 
 
 def options_of(version: str) -> CassandraOptions:
-    options = CassandraOptions(commitlog_sync_period_ms=SYNC_PERIOD_MS)
+    options = CassandraOptions(
+        commitlog_sync_period_ms=SYNC_PERIOD_MS,
+        yaml={VIEWS.get(version, "materialized_views_enabled"): True, **NO_SNAPSHOTS},
+        jvm_options=[TTL_IS_CAPPED],
+    )
     return replace(options, commitlog_segment_mib=SEGMENT_MIB) if version == "3.11" else options
 
 
@@ -78,9 +94,11 @@ def show(console: Console, result: Result) -> None:
         console.print(f"  {line}", style="red", highlight=False, markup=False, soft_wrap=True)
 
 
-def run_seeds(console: Console, run: Run, seeds: range, statements: int) -> list[Result]:
+def run_seeds(console: Console, stack: Stack, run: Run, seeds: range, statements: int) -> list[Result]:
+    """Those with the reorder buffer last: the job is started again with it once."""
     results = []
-    for seed in seeds:
+    for seed in sorted(seeds, key=has_reordering):
+        run = with_reordering(stack, run, REORDER_SECONDS if has_reordering(seed) else 0.0)
         results.append(check(run, seed, statements))
         if len(run.servers.cassandra_hosts) == 1 and run.version != "3.11":
             results[-1].problems += every_event(run, seed, statements // EVENTS_SHARE)
@@ -88,11 +106,24 @@ def run_seeds(console: Console, run: Run, seeds: range, statements: int) -> list
     return results
 
 
+def has_reordering(seed: int) -> bool:
+    return seed % REORDER_EVERY == 0
+
+
+def with_reordering(stack: Stack, run: Run, seconds: float) -> Run:
+    """The run on a job with so long a reorder buffer."""
+    if run.reorder_seconds != seconds:
+        stack.materializer.settings[REORDER] = seconds
+        stack.materializer.restart()
+    return replace(run, reorder_seconds=seconds)
+
+
 def every_event(run: Run, seed: int, count: int) -> list[str]:
-    """So many statements with rising timestamps: on one node each of them comes out."""
+    """So many statements with rising timestamps: on one node each of them comes out, in their order."""
     keyspace = f"events_{seed}"
     with ChangeReader.of_keyspace(run.servers, keyspace) as reader:
-        problems = event_problems(run.client, reader, keyspace, seed, count)
+        is_in_order = not run.reorder_seconds  # what comes in another order is put in order
+        problems = event_problems(run.client, reader, keyspace, seed, count, is_in_order=is_in_order)
     run.client.execute(f"DROP KEYSPACE {keyspace}")
     return problems
 
@@ -103,12 +134,14 @@ def every_event(run: Run, seed: int, count: int) -> list[str]:
 @click.option("--statements", default=5000, show_default=True, help="Statements of each.")
 @click.option("--version", default="5.0", show_default=True, help="Cassandra's.")
 @click.option("--cluster", is_flag=True, help="Two datacenters, the one with CDC of two nodes that hold all twice.")
-def main(seed: int, seeds: int, statements: int, version: str, *, cluster: bool) -> None:
+@click.option("--pause", default=PAUSE_SECONDS, show_default=True, help="Seconds for which programs stand still.")
+def main(seed: int, seeds: int, statements: int, version: str, pause: float, *, cluster: bool) -> None:
     """Compare what comes out of random statements with SELECT *; exit status 1 if anything differs."""
     console = Console(soft_wrap=True)
     start = time.monotonic()
     with reported_errors(), stack_for(version, cluster=cluster, console=console) as (stack, run):
-        results = run_seeds(console, run, range(seed, seed + seeds), statements)
+        paused = replace(run, pause_seconds=pause if run.programs else 0.0)
+        results = run_seeds(console, stack, paused, range(seed, seed + seeds), statements)
         if cluster:
             results.append(check_duplicates(stack, run, seed + seeds, statements, console.print))
             show(console, results[-1])

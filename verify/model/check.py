@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from local_stack.clients.change_reader import ChangeReader
-from local_stack.clients.compare import compare
+from local_stack.clients.compare import from_avro, key_of
 from local_stack.clients.cql import CqlClient
 from local_stack.clients.history import History
+from local_stack.process.lifecycle import Restartable
 from local_stack.servers.addresses import Servers
-from verify.model.generator import LONGEST_TTL, Generator
+from verify.model.generator import Course, Generator
+from verify.model.outcome import Outcome
+from verify.model.place import Places, plain_key
 from verify.model.raw_log import RawLog
 from verify.model.settle import Settler
-from verify.model.tables import schema, tables_of
+from verify.model.shapes import schema, steady_tables, tables_of
+from verify.model.statement import Pause
+from verify.model.times import LONGEST_TTL
 from verify.model.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from verify.model.generator import Statement
+    from local_stack.clients.change_reader import Change
+    from local_stack.servers.stack import Stack
+    from verify.model.statement import Item, Resume, SchemaChange
     from verify.model.tables import Table
 
 SINGLE = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
@@ -34,7 +41,8 @@ EXPIRY_SECONDS = LONGEST_TTL + 1.5
 class Run:
     """What a seed's run needs of the stack that serves it; `push` as Settler's.
 
-    `schema_client` speaks to a node with CDC: one without loses a table's `cdc = true` (SchemaKeyspace).
+    `schema_client` speaks to a node with CDC: one without loses a table's `cdc = true` (SchemaKeyspace). The schema
+    changes while it is written to if it `evolves`, and the `programs` (publisher, kafka) stop for `pause_seconds`.
     """
 
     client: CqlClient
@@ -44,11 +52,20 @@ class Run:
     replication: str
     reorder_seconds: float = 0.0
     push: Callable[[], None] = lambda: None
+    evolves: bool = False
+    pause_seconds: float = 0.0
+    programs: Mapping[str, Restartable[Any]] = field(default_factory=dict)
 
     @property
     def has_ties(self) -> bool:
         """3.11 breaks ties of what expires and what does not by the clock, 4.0 no longer (CASSANDRA-14592)."""
         return self.version != "3.11"
+
+    def course(self) -> Course:
+        return Course(self.version, evolves=self.evolves, pause_seconds=self.pause_seconds)
+
+    def tables(self, seed: int) -> tuple[Table, ...]:
+        return tables_of(self.version, seed) if self.evolves else steady_tables(self.version, seed)
 
 
 @dataclass(slots=True)
@@ -72,12 +89,14 @@ class Seed:
         self.run = run
         self.seed = seed
         self.keyspace = keyspace
-        self.tables = tuple(tables or tables_of(run.version))
         self.history = History()
+        self.first_tables = tuple(tables or run.tables(seed))
+        self._tables = {table.name: table for table in self.first_tables}  # as they are now
+        self._stopped_at = 0.0
         self.raw = RawLog(run.servers, keyspace, [table.name for table in self.tables if table.is_cdc])
-        self._reader = ChangeReader.of_keyspace(run.servers, keyspace)
+        self._reader = ChangeReader.of_keyspace(run.servers, keyspace, newest_schema=True)
         hosts = len(run.servers.cassandra_hosts)
-        self.settler = Settler(run.client, keyspace, self.tables, self.raw, hosts, run.push)
+        self.settler = Settler(run.client, keyspace, self._tables, self.raw, hosts, run.push)
 
     def __enter__(self) -> Self:
         for statement in schema(self.tables, self.run.replication):
@@ -88,23 +107,50 @@ class Seed:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        for program in self.run.programs.values():
+            program.resume()
         self.raw.close()
         self._reader.close()
         if kind is None:
             self.run.schema_client.execute(f"DROP KEYSPACE {self.keyspace}")
 
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """As they are now."""
+        return tuple(self._tables.values())
+
+    def generator(self, start_us: int | None = None) -> Generator:
+        return generator_of(self.run, self.seed, self.first_tables, start_us)
+
+    def writer(self, retries: int = 0) -> Writer:
+        return Writer(self.run.client, self.keyspace, retries, change_schema=self._change_schema, disturb=self._disturb)
+
     def write(self, count: int) -> int:
         """How many statements were sent."""
-        generator = Generator(self.seed, self.tables, int(time.time() * 1e6), has_ties=self.run.has_ties)
-        writer = Writer(self.run.client, self.keyspace)
+        generator, writer = self.generator(), self.writer()
         writer.write_statements(generator.statements(count))
+        writer.write_statements(generator.end_of_changes())
         self.settler.wait_until_settled(time.time())
         writer.write_statements(generator.late_statements())
         writer.write_statements(generator.last_statements())
         return writer.sent
 
-    def execute(self, statements: Sequence[Statement]) -> None:
-        Writer(self.run.client, self.keyspace).write_statements(statements)
+    def execute(self, items: Sequence[Item]) -> None:
+        self.writer().write_statements(items)
+
+    def _change_schema(self, change: SchemaChange) -> None:
+        for text in change.texts:
+            self.run.schema_client.execute(text.replace("$k", self.keyspace))
+        self._tables |= {table.name: table for table in change.after}
+
+    def _disturb(self, item: Pause | Resume) -> None:
+        program = self.run.programs[item.program]
+        if isinstance(item, Pause):
+            program.pause()
+            self._stopped_at = time.monotonic()
+            return
+        time.sleep(max(0.0, self._stopped_at + item.seconds - time.monotonic()))
+        program.resume()
 
     def read_all_rows(self) -> None:
         """At consistency ALL, which repairs."""
@@ -118,6 +164,22 @@ class Seed:
         self.settler.wait_until_settled(after + self.run.reorder_seconds)
         self.history.add(self._reader.read_all())
 
+    def places(self, partitions: int = 0) -> Places:
+        client = self.run.client
+        return Places(
+            self.keyspace,
+            [(table, client.columns(self.keyspace, table.name)) for table in self.tables if table.is_cdc],
+            partitions,
+        )
+
+    def is_marker(self, change: Change) -> bool:
+        """Whether the change is of a row by which the settler sees that all is out."""
+        table = self._tables[change.table]
+        columns = self.run.client.columns(self.keyspace, table.name)
+        key = key_of(columns, change.key, from_avro)
+        marked = (plain_key(table, columns, number) for number in self.settler.marked[table.name])
+        return any(key[: len(start)] == start for start in marked)
+
     def expiries(self) -> int:
         """How many changes no write has made."""
         return sum(
@@ -129,21 +191,18 @@ class Seed:
 
     def problems(self) -> tuple[list[str], int]:
         """A line for each broken invariant, and the number of rows compared."""
-        names = [(self.keyspace, table.name) for table in self.tables if table.is_cdc]
-        result = compare(self.run.client, self.history, names)
-        problems = [*result.differences, *self.history.problems(), *counted(self.history)]
-        problems += [f"{name}: no rows to compare" for name, count in result.tables.items() if not count]
-        return problems, result.rows
+        outcome = Outcome(self.run.client, self.keyspace, self.tables, self.history)
+        return outcome.problems(), outcome.rows
 
 
-def counted(history: History) -> list[str]:
-    """A delete is followed by one tombstone, and every kind of change has come."""
-    values = [change.value for changes in history.changes.values() for change in changes if change.value]
-    deletes = sum(value["op"] == "d" for value in values)
-    found = [] if deletes == history.tombstones else [f"{deletes} deletes, but {history.tombstones} tombstones"]
-    if {"c", "u", "d"} != {value["op"] for value in values}:
-        found.append("not every operation has come")
-    return found
+def programs_of(stack: Stack) -> dict[str, Restartable[Any]]:
+    """What stops for a while in a run on one node."""
+    return {"publisher": stack.publishers[0], "kafka": stack.kafka}
+
+
+def generator_of(run: Run, seed: int, tables: Sequence[Table], start_us: int | None = None) -> Generator:
+    start = int(time.time() * 1e6) if start_us is None else start_us
+    return Generator(seed, tables, start, has_ties=run.has_ties, course=run.course())
 
 
 def check(

@@ -18,9 +18,6 @@ from confluent_kafka import Producer
 from cdc_messages import wire
 from cdc_messages.raw import decode, encode
 from verify.model.check import Result, Seed
-from verify.model.generator import Generator
-from verify.model.settle import FIRST_MARKER
-from verify.model.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,8 +61,7 @@ def check_duplicates(stack: Stack, run: Run, seed: int, statements: int, report:
 def write_with_a_node_down(stack: Stack, one: Seed, statements: int) -> int:
     """The first half with all nodes, the second without one of them."""
     node = stack.cassandra.cdc_nodes[1]
-    generator = Generator(one.seed, one.tables, int(time.time() * 1e6), has_ties=one.run.has_ties)
-    writer = Writer(one.run.client, one.keyspace)
+    generator, writer = one.generator(), one.writer()
     writer.write_statements(generator.statements(statements // 2))
     node.stop()
     writer.write_statements(generator.statements(statements - statements // 2))
@@ -95,7 +91,7 @@ def unexpected(one: Seed, again: Callable[[], object]) -> list[str]:
     return [
         f"{name} {changes[-1].key}"
         for (name, key), changes in one.history.changes.items()
-        if len(changes) != known.get((name, key), 0) and changes[-1].key["p"] < FIRST_MARKER
+        if len(changes) != known.get((name, key), 0) and not one.is_marker(changes[-1])
     ]
 
 

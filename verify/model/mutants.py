@@ -1,7 +1,7 @@
-"""The materializer with a defect seeded into it, in a real Spark job; CDC_MUTANT names it.
+"""Programs with a defect seeded into them: the materializer in a real Spark job, or the publisher. CDC_MUTANT names it.
 
-The defects are the fold's (tests/support/materializer/mutants.py), as far as they show in what comes out, and the loss
-of a message, which the fold cannot have by itself.
+The defects are the fold's (tests/support/materializer/mutants.py), as far as they show in what comes out; those of what
+only this workload has; and the loss of a message, which the fold cannot have by itself.
 """
 
 from __future__ import annotations
@@ -11,16 +11,21 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from cdc_messages import tables
 from materializer.exactly_once.processor import Processor
+from materializer.fold.partition import PartitionFold
+from materializer.fold.partition_schema_change import PartitionSchemaChange
 from materializer.job.plan import BatchPlan
 from materializer.job.planner import Planner
-from tests.support.materializer.mutants import MUTANTS, seed
+from publisher.schema import NodeSchema
+from tests.support.materializer.mutants import MUTANTS, Mutant, seed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from cdc_messages.changes import RowChange
     from local_stack.servers.programs import Program
+    from local_stack.servers.stack import Stack
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
     from materializer.records import Message, RawPartition, RawRecord
@@ -28,6 +33,33 @@ if TYPE_CHECKING:
 
 VARIABLE = "CDC_MUTANT"
 SKIP = "every twentieth message of a task is skipped"
+REORDERING = "the reorder time is ignored"  # shows only with a reorder buffer
+# The log of a node knows nothing of UNSET: to take it for null is to take what a write leaves out for null.
+OWN = (
+    Mutant("what a write leaves out is null", PartitionFold.merge_row, "else (stored.row, update)", "else (update,)"),
+    Mutant(
+        "a recreated table forgets rows that expire",
+        PartitionSchemaChange._delete_row,
+        "self._emit(stored",
+        "stored.row_sequence if stored.row.liveness.ttl else self._emit(stored",
+    ),
+    Mutant(
+        "DROP USING TIMESTAMP is ignored",
+        tables.from_json,
+        'return replace(table, altered_at=int(message.get("altered_at_us", 0)))',
+        'at = int(message.get("altered_at_us", 0))\n'
+        "        dropped = table.dropped_columns.items()\n"
+        "        by_node = {name: replace(each, dropped_time=min(each.dropped_time, at)) for name, each in dropped}\n"
+        "        return replace(table, altered_at=at, dropped_columns=by_node)",
+    ),
+)
+# 3.11 alone drops columns of a non-frozen user type, and remembers them as tuples.
+IN_PUBLISHER = (
+    Mutant(
+        "the newer type of a dropped column is taken", NodeSchema.tables_before_drops, "if not restored:", "if True:"
+    ),
+)
+PUBLISHERS = frozenset(mutant.name for mutant in IN_PUBLISHER)
 NAMES = (
     SKIP,
     "every second intermediate change is dropped",
@@ -37,20 +69,36 @@ NAMES = (
     "a partition deletion keeps its statics",
     "reversed order is ignored",
     "expiry is not emitted",
+    "gc_grace is ignored",
+    REORDERING,
+    *(mutant.name for mutant in (*OWN, *IN_PUBLISHER)),
 )
 
 
-def start_with(job: Program, name: str) -> None:
-    """Start the job, which is stopped, with the defect."""
-    job.arguments = ("-m", "verify.model.mutant_job", "run")
-    job.environment[VARIABLE] = name
-    job.start()
+def version_for(name: str) -> str:
+    """The version of Cassandra on which the defect shows."""
+    return "3.11" if name in PUBLISHERS else "5.0"
+
+
+def start_with(stack: Stack, name: str, reorder_seconds: float = 0.0) -> Program:
+    """Start the program that has the defect; the one that is returned."""
+    program, module = stack.materializer, "verify.model.mutant_job"
+    if name in PUBLISHERS:
+        program, module = stack.publishers[0], "verify.model.mutant_publisher"
+    else:
+        program.settings["materializer.reorder_seconds"] = reorder_seconds
+    program.stop()
+    program.arguments = ("-m", module, "run")
+    program.environment[VARIABLE] = name
+    program.start()
+    return program
 
 
 class MutantPlanner(Planner):
     """Plans whose processors have the defect."""
 
     def plan_batch(self) -> BatchPlan:
+        seed_once(os.environ[VARIABLE])
         plan = super().plan_batch()
         return MutantPlan(plan.topics, plan.kafka, plan.materializer, plan.shapes, os.environ[VARIABLE])
 
@@ -62,10 +110,9 @@ class MutantPlan(BatchPlan):
     mutant: str = ""
 
     def processor(self, raw_topic: str) -> Processor:
-        if self.mutant == SKIP:
-            return SkippingProcessor(BatchPlan.processor(self, raw_topic))
-        _seed(self.mutant)
-        return BatchPlan.processor(self, raw_topic)
+        seed_once(self.mutant)
+        processor = BatchPlan.processor(self, raw_topic)
+        return SkippingProcessor(processor) if self.mutant == SKIP else processor
 
 
 class SkippingProcessor(Processor):
@@ -95,7 +142,8 @@ class _Patch:
 
 
 @cache
-def _seed(name: str) -> None:
+def seed_once(name: str) -> None:
     """Once in a process."""
-    [mutant] = [mutant for mutant in MUTANTS if mutant.name == name]
-    seed(mutant, _Patch())  # type: ignore[arg-type]  # it has what is used
+    for mutant in (*MUTANTS, *OWN, *IN_PUBLISHER):
+        if mutant.name == name:
+            seed(mutant, _Patch())  # type: ignore[arg-type]  # it has what is used

@@ -1,16 +1,25 @@
-"""`make verify WHAT=mutants`: a seed through the whole path with each defect in the Spark job; each must be found."""
+"""`make verify WHAT=mutants`: a seed through the whole path with each defect in its program; each must be found."""
 
 from __future__ import annotations
 
 import sys
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 
 from cdc_program.cli import reported_errors
-from verify.model.__main__ import stack_for
+from verify.model.__main__ import EVENTS_SHARE, REORDER_SECONDS, every_event, stack_for
 from verify.model.check import check
-from verify.model.mutants import NAMES, start_with
+from verify.model.mutants import NAMES, REORDERING, start_with, version_for
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from local_stack.servers.stack import Stack
+    from verify.model.check import Run
 
 
 @click.command()
@@ -20,22 +29,46 @@ from verify.model.mutants import NAMES, start_with
 def main(seed: int, statements: int, defects: tuple[str, ...]) -> None:
     """Exit status 1 if a defect goes unnoticed."""
     console = Console(soft_wrap=True)
-    missed = []
-    with reported_errors(), stack_for("5.0", cluster=False, console=console) as (stack, run):
-        job = stack.materializer
-        job.stop()
-        seeded = defects or NAMES
-        for number, name in enumerate(seeded):
-            start_with(job, name)
-            result = check(run, seed, statements, f"mutant_{number}")
-            job.stop()
-            found = f"found: {len(result.problems)} problems" if result.problems else "NOT FOUND"
-            console.print(f"{name}: {found} ({result.seconds:.0f} s)", highlight=False)
-            for line in result.problems[:1]:
-                console.print(f"  {line}", style="dim", highlight=False, markup=False)
-            missed += [] if result.problems else [name]
+    seeded, missed = defects or NAMES, []
+    with reported_errors():
+        for version in sorted({version_for(name) for name in seeded}, reverse=True):
+            with stack_for(version, cluster=False, console=console) as (stack, run):
+                names = [name for name in seeded if version_for(name) == version]
+                missed += not_found(console, stack, run, names, seed, statements)
     console.print(f"{len(seeded)} defects, not found: {missed or 'none'}", style="bold red" if missed else "bold green")
     sys.exit(1 if missed else 0)
+
+
+def not_found(console: Console, stack: Stack, run: Run, names: Sequence[str], seed: int, statements: int) -> list[str]:
+    missed = []
+    for number, name in enumerate(names):
+        start = time.monotonic()
+        problems = problems_with(stack, run, name, (seed, statements, f"mutant_{number}"))
+        found = f"found: {len(problems)} problems" if problems else "NOT FOUND"
+        console.print(f"{name}: {found} ({time.monotonic() - start:.0f} s)", highlight=False)
+        for line in problems[:1]:
+            console.print(f"  {line}", style="dim", highlight=False, markup=False)
+        missed += [] if problems else [name]
+    return missed
+
+
+def problems_with(stack: Stack, run: Run, name: str, checked: tuple[int, int, str]) -> list[str]:
+    """What the check finds of `checked` (seed, statements, keyspace). CdcError if the program has ended: that a defect
+    must not do.
+    """
+    seed, statements, keyspace = checked
+    seconds = REORDER_SECONDS if name == REORDERING else 0.0
+    mutant = start_with(stack, name, seconds)
+    mutated = replace(run, reorder_seconds=seconds)
+    try:
+        problems = check(mutated, seed, statements, keyspace).problems
+        if name == REORDERING:
+            problems += every_event(mutated, seed, statements // EVENTS_SHARE)
+    except AssertionError as error:  # of what waits until all is out
+        mutant.check()
+        problems = [str(error)]
+    mutant.stop()
+    return problems
 
 
 if __name__ == "__main__":

@@ -17,21 +17,22 @@ from cdc_messages.topics import tables_topic
 from cdc_program.cli import reported_errors
 from cdc_program.settings import KafkaSettings
 from materializer.kafka import TopicReader
-from verify.model.__main__ import stack_for
+from verify.model.__main__ import REORDER_SECONDS, has_reordering, stack_for, with_reordering
 from verify.model.check import Seed
 from verify.model.mutants import NAMES, start_with
-from verify.model.place import Place, place_of
+from verify.model.shapes import schema
 from verify.model.shrink import Shrinker
-from verify.model.tables import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from cassandra_storage.schema import TableMetadata
     from cdc_messages.raw import RawMessage
     from materializer.records import RawRecord
     from verify.model.check import Run
-    from verify.model.generator import Statement
+    from verify.model.place import Place
+    from verify.model.shrink import Phases
+    from verify.model.tables import Table
 
 
 @click.command()
@@ -45,9 +46,9 @@ def main(seed: int, statements: int, version: str, defect: str | None, *, cluste
     console = Console(soft_wrap=True, highlight=False, markup=False)
     with reported_errors(), stack_for(version, cluster=cluster, console=console) as (stack, run):
         if defect:
-            stack.materializer.stop()
-            start_with(stack.materializer, defect)
-        sys.exit(1 if reproduce(console, run, seed, statements) else 0)
+            start_with(stack, defect, REORDER_SECONDS if has_reordering(seed) else 0.0)
+        ordered = with_reordering(stack, run, REORDER_SECONDS if has_reordering(seed) else 0.0)
+        sys.exit(1 if reproduce(console, ordered, seed, statements) else 0)
 
 
 def reproduce(console: Console, run: Run, seed: int, statements: int) -> bool:
@@ -57,16 +58,17 @@ def reproduce(console: Console, run: Run, seed: int, statements: int) -> bool:
         one.read_all_rows()
         one.catch_up()
         problems, _ = one.problems()
-        places = [place for problem in problems if (place := place_of(problem))]
+        where = one.places()
+        places = [place for problem in problems if (place := where.of(problem))]
         console.print(f"{len(problems)} problems in {len(set(places))} partitions")
         if not places:
             for problem in problems:
                 console.print(problem)
             return bool(problems)
         place = min(set(places), key=lambda each: sum(1 for _ in raw_of(one, each)))
-        shrinker = Shrinker(run, seed, statements, one.tables, place)
+        shrinker = Shrinker(run, seed, statements, one.first_tables, place)
         shrunk = shrinker.shrink(console.print)
-        print_script(console, run, one, place, shrunk or shrinker.phases(0))
+        print_script(console, run, shrinker.table, place, shrunk or shrinker.phases(0))
         if shrunk is None:
             console.print("-- Run again alone, these do not differ: it takes what ran beside them.")
         console.print(f"\n-- The raw messages of partition {place.partition}, as the seed wrote it:")
@@ -75,31 +77,28 @@ def reproduce(console: Console, run: Run, seed: int, statements: int) -> bool:
             console.print(raw_text(record, message, tables))
         console.print("\n-- What differs:")
         for problem in problems:
-            if place_of(problem) == place:
+            if where.of(problem) == place:
                 console.print(problem)
     return True
 
 
 def raw_of(one: Seed, place: Place) -> list[tuple[RawRecord, RawMessage]]:
+    """Of a table that was created again only what its newest key shows."""
     [table] = [table for table in one.tables if table.name == place.table]
     return list(one.raw.of_key(table.name, table.partition_key(place.partition)))
 
 
-def print_script(
-    console: Console, run: Run, one: Seed, place: Place, phases: tuple[Sequence[Statement], Sequence[Statement]]
-) -> None:
+def print_script(console: Console, run: Run, table: Table, place: Place, phases: Phases) -> None:
     """CQL to run by hand, in a keyspace `repro`."""
-    first, then = phases
-    [table] = [table for table in one.tables if table.name == place.table]
-    console.print(f"\n-- {len(first) + len(then)} statements of {place.table}, partition {place.partition}:")
+    console.print(f"\n-- {sum(map(len, phases))} statements of {place.table}, partition {place.partition}:")
     for text in schema((table,), run.replication):
         console.print(text.replace("$k", "repro") + ";")
-    for statement in first:
-        console.print(statement.cql("repro") + ";")
-    if then:
+    for item in phases.first:
+        console.print(item.script("repro"))
+    if phases.then:
         console.print("-- When the changes of these have come out:")
-    for statement in then:
-        console.print(statement.cql("repro") + ";")
+    for item in phases.then:
+        console.print(item.script("repro"))
 
 
 def schemas(run: Run) -> dict[bytes, TableMetadata]:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_messages.raw import decode
 from cdc_messages.topics import partition_for
-from verify.model.kinds import POOLS
+from verify.model.cql_text import Cql, cql, joined
 from verify.model.raw_log import Place
+from verify.model.statement import Part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from local_stack.clients.cql import CqlClient
     from verify.model.raw_log import RawLog
@@ -36,7 +38,7 @@ class Marker(NamedTuple):
 
 
 class Settler:
-    """For the tables of one keyspace whose writes come from `hosts` nodes.
+    """For the tables of one keyspace, as they are now, whose writes come from `hosts` nodes.
 
     `push` makes the nodes hand over what they have in their logs, where they would wait.
     """
@@ -45,7 +47,7 @@ class Settler:
         self,
         client: CqlClient,
         keyspace: str,
-        tables: Sequence[Table],
+        tables: Mapping[str, Table],
         raw: RawLog,
         hosts: int,
         push: Callable[[], None] = lambda: None,
@@ -53,10 +55,11 @@ class Settler:
         self._client = client
         self._push = push
         self._keyspace = keyspace
-        self._tables = [table for table in tables if table.is_cdc]
+        self._tables = tables
         self._raw = raw
         self._hosts = hosts
         self._first = FIRST_MARKER
+        self.marked: dict[str, list[int]] = defaultdict(list)  # the partitions with such rows, by table
 
     def wait_until_settled(self, quiet_after: float, seconds: float = SETTLE_SECONDS) -> None:
         """Returns when all written before now, and all that had expired by `quiet_after` (time.time()), is out; which
@@ -72,11 +75,10 @@ class Settler:
             time.sleep(0.2)
 
     def _mark(self) -> Iterator[Marker]:
-        for table in self._tables:
+        for table in [table for table in self._tables.values() if table.is_cdc]:
             for number, place in self._numbers(table):
-                self._client.execute_at_all(
-                    marker_statement(table).replace("$k", self._keyspace).replace("$p", str(number))
-                )
+                self._client.execute_at_all(Part(table, number, marker_cql(table)).literal(self._keyspace))
+                self.marked[table.name].append(number)
                 yield Marker(place, table.partition_key(number))
         self._first += MARKERS_A_TIME
 
@@ -127,11 +129,14 @@ def missing(seen: dict[Marker, set[bytes]], hosts: int) -> list[Place]:
     return [marker.place for marker, of in seen.items() if len(of) < hosts]
 
 
-def marker_statement(table: Table) -> str:
-    """A row that stays; `$k` and `$p` stand for keyspace and partition."""
+def marker_cql(table: Table) -> Cql:
+    """A row that stays."""
     if table.is_counter:
         [name, *_] = [name for name, _ in table.regular]
-        where = [table.partition_where, *(f"{one.name} = {POOLS[one.kind.name][0]}" for one in table.clustering)]
-        return f"UPDATE $k.{table.name} SET {name} = {name} + 1 WHERE {' AND '.join(where)}"
-    values = [table.partition_values, *(POOLS[one.kind.name][0] for one in table.clustering)]
-    return f"INSERT INTO $k.{table.name} ({table.key_names}) VALUES ({', '.join(values)}) USING TTL 0"
+        where = [table.partition_where, *(cql("{} = {}", one.name, one.kind.numbered(1)) for one in table.clustering)]
+        return cql("UPDATE $k.{} SET {} = {} + 1 WHERE {}", table.name, name, name, joined(" AND ", where))
+    columns = table.regular[:1] if table.is_compact else ()
+    values = [one.kind.numbered(1) for one in table.clustering] + [kind.numbered(1) for _, kind in columns]
+    names = ", ".join([*table.row_names, *(name for name, _ in columns)])
+    listed = joined(", ", (*table.partition_terms, *values))
+    return cql("INSERT INTO $k.{} ({}) VALUES ({}) USING TTL 0", table.name, names, listed)

@@ -1,18 +1,20 @@
-"""The fewest statements of one partition that still diverge, found by running many candidates side by side.
+"""The fewest items of one partition that still diverge, found by running many candidates side by side.
 
-Each candidate goes to a partition of its own of the same table, so a round costs as much as one run (delta debugging:
-Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input").
+Statements first: each candidate goes to a partition of its own of one table, whose schema changes as the seed's did, so
+a round costs as much as one run. Then the changes of the schema: a candidate is a table of its own (delta debugging:
+Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input"). No program stops for a while in them: each
+candidate would take as long.
 """
 
 from __future__ import annotations
 
 import itertools
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from verify.model.check import EXPIRY_SECONDS, Seed
-from verify.model.generator import Generator, Part, Statement
-from verify.model.place import place_of
+from cdc_program.errors import CdcError
+from verify.model.check import EXPIRY_SECONDS, Seed, generator_of
+from verify.model.statement import Item, SchemaChange, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,6 +30,25 @@ _keyspaces = itertools.count()
 Indices = tuple[int, ...]
 
 
+class Phases(NamedTuple):
+    """What a seed writes to a partition, with the changes of its table, and what it writes there once that is out."""
+
+    first: list[Item]
+    then: list[Item]
+
+    def chosen(self, kept: Iterable[int]) -> Phases:
+        """The items of both, counted through, that are kept."""
+        left = set(kept)
+        numbered = list(enumerate((*self.first, *self.then)))
+        of = len(self.first)
+        return Phases(
+            [item for at, item in numbered[:of] if at in left], [item for at, item in numbered[of:] if at in left]
+        )
+
+    def indices(self, kind: type[Item]) -> Indices:
+        return tuple(at for at, item in enumerate((*self.first, *self.then)) if isinstance(item, kind))
+
+
 class Shrinker:
     """`count` statements of `seed` over `tables` were run; one partition diverged."""
 
@@ -35,45 +56,82 @@ class Shrinker:
         self._run = run
         self._seed = seed
         self._count = count
-        self._tables = tables
         self._place = place
-        self._table = next(table for table in tables if table.name == place.table)
+        self._tables = tables
+        self.table = next(table for table in tables if table.name == place.table)
 
-    def phases(self, start_us: int) -> tuple[list[Statement], list[Statement]]:
-        """What the seed writes to the partition, and what it writes there once that has come out."""
-        generator = Generator(self._seed, self._tables, start_us, has_ties=self._run.has_ties)
-        first = list(self._mine(generator.statements(self._count)))
-        return first, [*self._mine(generator.late_statements()), *self._mine(generator.last_statements())]
+    def phases(self, start_us: int) -> Phases:
+        one = generator_of(self._run, self._seed, self._tables, start_us)
+        first = [*self._mine(one.statements(self._count)), *self._mine(one.end_of_changes())]
+        return Phases(first, [*self._mine(one.late_statements()), *self._mine(one.last_statements())])
 
-    def shrink(self, report: Callable[[str], None]) -> tuple[list[Statement], list[Statement]] | None:
-        """The fewest statements found, by phases; None if the partition's own do not diverge when run again."""
-        kept = smallest(tuple(range(sum(map(len, self.phases(0))))), self._diverging, report)
-        return None if kept is None else chosen(self.phases(int(time.time() * 1e6)), kept)
+    def shrink(self, report: Callable[[str], None]) -> Phases | None:
+        """The fewest items found; None if the partition's own do not diverge when run again."""
+        phases = self.phases(0)
+        changes = phases.indices(SchemaChange)
+        kept = smallest(
+            phases.indices(Statement), lambda candidates: self._diverging_partitions(candidates, changes), report
+        )
+        if kept is None:
+            return None
+        if changes:
+            found = smallest(changes, lambda candidates: self._diverging_tables(candidates, kept), report)
+            changes = changes if found is None else found
+        return self.phases(int(time.time() * 1e6)).chosen((*kept, *changes))
 
-    def _mine(self, statements: Iterable[Statement]) -> Iterator[Statement]:
-        return (mine for one in statements if (mine := one.only(*self._place)) is not None)
+    def _mine(self, items: Iterable[Item]) -> Iterator[Item]:
+        for item in items:
+            if isinstance(item, Statement):
+                mine = item.only(*self._place)
+                if mine is not None:
+                    yield mine
+            elif isinstance(item, SchemaChange) and self._place.table in item.tables():
+                yield item
 
-    def _diverging(self, candidates: Sequence[Indices]) -> list[Indices]:
+    def _diverging_partitions(self, candidates: Sequence[Indices], changes: Indices) -> list[Indices]:
+        """All in one table; between two of its changes come the statements of all candidates."""
         phases = self.phases(int(time.time() * 1e6))
-        with Seed(self._run, self._seed, f"shrink_{next(_keyspaces)}_{int(time.time())}", [self._table]) as one:
-            sent = [chosen(phases, kept) for kept in candidates]
-            first, then = (
-                [moved(each, at) for at, kept in enumerate(part) for each in kept] for part in zip(*sent, strict=True)
-            )
-            one.execute(first)
-            if then:
-                one.settler.wait_until_settled(time.time())
-                one.execute(then)
-            one.catch_up(time.time() + EXPIRY_SECONDS)
-            places = [place_of(problem) for problem in one.problems()[0]]
-        numbers = {place.partition for place in places if place is not None}
+        parts = [
+            [mine for at, item in enumerate(part, start) for mine in self._for_all(item, at, candidates, changes)]
+            for start, part in ((0, phases.first), (len(phases.first), phases.then))
+        ]
+        with self._seed_of(self.table) as one:
+            problems = self._problems(one, Phases(*parts))
+            places = one.places(len(candidates))
+            numbers = {place.partition for line in problems if (place := places.of(line)) is not None}
         return [candidates[number] for number in sorted(numbers) if number < len(candidates)]
 
+    @staticmethod
+    def _for_all(item: Item, at: int, candidates: Sequence[Indices], changes: Indices) -> Iterator[Item]:
+        if isinstance(item, Statement):
+            yield from (item.moved(number) for number, kept in enumerate(candidates) if at in kept)
+        elif at in changes:
+            yield item
 
-def chosen(phases: tuple[list[Statement], list[Statement]], kept: Indices) -> tuple[list[Statement], list[Statement]]:
-    """The statements of both phases, counted through, that are kept."""
-    first, then = phases
-    return [first[at] for at in kept if at < len(first)], [then[at - len(first)] for at in kept if at >= len(first)]
+    def _diverging_tables(self, candidates: Sequence[Indices], kept: Indices) -> list[Indices]:
+        """Each alone; one whose statements Cassandra refuses does not count."""
+        return [candidate for candidate in dict.fromkeys(candidates) if self._diverges((*kept, *candidate))]
+
+    def _diverges(self, kept: Indices) -> bool:
+        with self._seed_of(self.table) as one:
+            try:
+                problems = self._problems(one, self.phases(int(time.time() * 1e6)).chosen(kept))
+            except (CdcError, RuntimeError):
+                return False
+            places = one.places()
+            return any(places.of(line) == self._place for line in problems)
+
+    def _seed_of(self, table: Table) -> Seed:
+        return Seed(self._run, self._seed, f"shrink_{next(_keyspaces)}_{int(time.time())}", [table])
+
+    @staticmethod
+    def _problems(one: Seed, phases: Phases) -> list[str]:
+        one.execute(phases.first)
+        if phases.then:
+            one.settler.wait_until_settled(time.time())
+            one.execute(phases.then)
+        one.catch_up(time.time() + EXPIRY_SECONDS)
+        return one.problems()[0]
 
 
 def smallest(
@@ -89,7 +147,7 @@ def smallest(
         found = diverging(complements(kept, pieces))
         if found:
             kept, pieces = min(found, key=len), max(pieces - 1, 2)
-            report(f"{len(kept)} statements left")
+            report(f"{len(kept)} left")
         elif pieces >= len(kept):
             break
         else:
@@ -101,8 +159,3 @@ def complements(kept: Indices, parts: int) -> list[Indices]:
     """`kept` without each of `parts` pieces of it."""
     size = -(-len(kept) // parts)
     return [kept[:at] + kept[at + size :] for at in range(0, len(kept), size)]
-
-
-def moved(statement: Statement, partition: int) -> Statement:
-    """The statement for another partition."""
-    return statement._replace(parts=tuple(Part(part.table, partition, part.text) for part in statement.parts))

@@ -1,19 +1,24 @@
-"""The tables of a random workload, declared: one for each shape that a merge can go wrong in."""
+"""A table of a random workload: what CREATE TABLE says, and the values of its partitions' keys."""
 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from verify.model.kinds import Kind, frozen, list_of, map_of, native, set_of, tuple_of, user, vector_of
+from verify.model.cql_text import Cql, KeyPart, cql, joined
+from verify.model.kinds import BLOB, INT, Kind
+from verify.model.values import Value
 
-INT, TEXT, BLOB, DOUBLE = native("int"), native("text"), native("blob"), native("double")
-PAIR = user("pair", x=INT, y=TEXT)
-NESTED = user("nested", pairs=frozen(list_of(frozen(PAIR))), d=native("decimal"))
-TYPES = (PAIR, NESTED)
-SECOND_KEY = "k"  # value of the second partition key column where there is one
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
-Column = tuple[str, Kind]
+Column: TypeAlias = tuple[str, Kind]
+NUMBER: Column = ("p", INT)
+EMPTY_BLOB = Value("0x", b"")
+
+Evolution: TypeAlias = Literal["", "columns", "recreated", "types", "cdc"]
+Times: TypeAlias = Literal["", "rising", "extreme"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +30,11 @@ class Clustering:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Partitions are numbered: `p int` is the partition key, with `q text` after it if `is_composite`.
+    """Partitions are numbered: each number has a partition key of its own.
 
-    `partitions` is how many the workload writes to, `weight` how often it takes this table.
+    `partitions` is how many the workload writes to, `weight` how often it takes this table. `evolution` is what happens
+    to its schema while it is written to, `times` which timestamps its writes have; `beside` are statements after CREATE
+    TABLE, of indexes and views.
     """
 
     name: str
@@ -35,150 +42,96 @@ class Table:
     clustering: tuple[Clustering, ...] = ()
     static: tuple[Column, ...] = ()
     regular: tuple[Column, ...] = ()
-    is_composite: bool = False
+    key: tuple[Column, ...] = (NUMBER,)
     is_counter: bool = False
     is_cdc: bool = True
+    is_compact: bool = False
     default_ttl: int = 0
+    gc_grace: int | None = None
+    evolution: Evolution = ""
+    times: Times = ""
+    beside: tuple[str, ...] = ()
     weight: float = 1.0
 
     @property
-    def key_names(self) -> str:
-        return ", ".join(("p", *("q" for _ in range(self.is_composite)), *(one.name for one in self.clustering)))
+    def key_names(self) -> list[str]:
+        return [name for name, _ in self.key]
 
     @property
-    def partition_where(self) -> str:
-        """`$p` stands for the partition's number."""
-        return f"p = $p AND q = '{SECOND_KEY}'" if self.is_composite else "p = $p"
+    def row_names(self) -> list[str]:
+        return [*self.key_names, *(one.name for one in self.clustering)]
 
     @property
-    def partition_values(self) -> str:
-        return f"$p, '{SECOND_KEY}'" if self.is_composite else "$p"
+    def partition_where(self) -> Cql:
+        return joined(" AND ", (cql("{} = {}", name, KeyPart(at)) for at, name in enumerate(self.key_names)))
+
+    @property
+    def partition_terms(self) -> list[KeyPart]:
+        return [KeyPart(at) for at in range(len(self.key))]
+
+    @property
+    def must_have_value(self) -> bool:
+        """Whether CQL refuses a row without a value: a compact table of one column beside the clustering."""
+        return self.is_compact and bool(self.clustering and self.regular)
+
+    @property
+    def least_columns(self) -> int:
+        """How many columns an INSERT names at least beside the key's."""
+        return int(self.is_compact and bool(self.regular))
+
+    @property
+    def has_ranges(self) -> bool:
+        """Whether CQL deletes ranges of rows; of compact tables only whole prefixes."""
+        return bool(self.clustering) and not self.is_compact
+
+    def key_values(self, number: int) -> list[Value]:
+        """In a key of several columns a blob is empty now and then: alone it must not be."""
+        can_be_empty = len(self.key) > 1 and number % 4 == 0
+        return [EMPTY_BLOB if can_be_empty and kind == BLOB else kind.numbered(number) for _, kind in self.key]
 
     def partition_key(self, number: int) -> bytes:
-        """The serialized partition key (org.apache.cassandra.db.marshal.CompositeType where it is of two columns)."""
-        key = struct.pack(">i", number)
-        if not self.is_composite:
-            return key
-        parts = (key, SECOND_KEY.encode())
-        return b"".join(struct.pack(">H", len(part)) + part + b"\0" for part in parts)
+        """The serialized partition key (CompositeType where it is of several columns)."""
+        parts = [value.bytes for value in self.key_values(number)]
+        return parts[0] if len(parts) == 1 else b"".join(struct.pack(">H", len(part)) + part + b"\0" for part in parts)
 
     def create(self) -> str:
         """CREATE TABLE; `$k` stands for the keyspace."""
-        columns = ["p int", *(["q text"] if self.is_composite else [])]
+        columns = [f"{name} {kind.cql}" for name, kind in self.key]
         columns += [f"{one.name} {one.kind.cql}" for one in self.clustering]
         columns += [f"{name} {kind.cql} static" for name, kind in self.static]
         columns += [f"{name} {kind.cql}" for name, kind in self.regular]
-        key = "(p, q)" if self.is_composite else "p"
-        key = ", ".join((key, *(one.name for one in self.clustering)))
+        key = ", ".join((f"({', '.join(self.key_names)})", *(one.name for one in self.clustering)))
         return f"CREATE TABLE $k.{self.name} ({', '.join(columns)}, PRIMARY KEY ({key})) WITH {self._options()}"
 
     def _options(self) -> str:
-        options = [f"cdc = {str(self.is_cdc).lower()}"]
+        options = ["COMPACT STORAGE"] if self.is_compact else []
+        options.append(f"cdc = {str(self.is_cdc).lower()}")
         if self.clustering:
             orders = ", ".join(f"{one.name} {one.order}" for one in self.clustering)
             options.append(f"CLUSTERING ORDER BY ({orders})")
         if self.default_ttl:
             options.append(f"default_time_to_live = {self.default_ttl}")
+        if self.gc_grace is not None:
+            options.append(f"gc_grace_seconds = {self.gc_grace}")
         return " AND ".join(options)
 
+    def user_types(self) -> set[str]:
+        return {name for kind in self.kinds() for name in kind.user_types()}
 
-TABLES = (
-    Table(
-        "plain",
-        40,
-        regular=(("a", TEXT), ("b", native("bigint")), ("c", DOUBLE), ("d", native("boolean")), ("e", INT)),
-    ),
-    Table(
-        "wide",
-        6,
-        clustering=(Clustering("c1", INT, "DESC"), Clustering("c2", TEXT), Clustering("c3", DOUBLE, "DESC")),
-        static=(("st", TEXT), ("sm", set_of(INT)), ("su", PAIR)),
-        regular=(("v", TEXT), ("n", INT)),
-        weight=2.0,
-    ),
-    Table(
-        "many",
-        8,
-        clustering=(Clustering("c", INT),),
-        regular=(
-            ("s", set_of(TEXT)),
-            ("m", map_of(INT, TEXT)),
-            ("l", list_of(INT)),
-            ("u", PAIR),
-            ("mu", map_of(TEXT, frozen(PAIR))),
-            ("fs", frozen(set_of(INT))),
-            ("fu", frozen(NESTED)),
-        ),
-        weight=2.0,
-    ),
-    Table(
-        "lives",
-        8,
-        clustering=(Clustering("c", INT),),
-        static=(("st", TEXT),),
-        regular=(("v", TEXT), ("m", map_of(TEXT, INT)), ("s", frozen(set_of(INT)))),
-        default_ttl=7,
-    ),
-    Table(
-        "keys",
-        4,
-        clustering=(Clustering("d", native("decimal")), Clustering("i", native("varint"), "DESC")),
-        regular=(("v", native("decimal")), ("w", native("varint"))),
-    ),
-    Table(
-        "odd",
-        6,
-        clustering=(Clustering("b", BLOB), Clustering("t", TEXT, "DESC")),
-        regular=(
-            ("tu", tuple_of(INT, TEXT, frozen(tuple_of(DOUBLE, BLOB)))),
-            ("du", native("duration")),
-            ("bl", BLOB),
-            ("fm", frozen(map_of(TEXT, frozen(list_of(frozen(PAIR)))))),
-            ("inet", native("inet")),
-            ("day", native("date")),
-            ("at", native("time")),
-            ("ts", native("timestamp")),
-            ("id", native("uuid")),
-            ("tid", native("timeuuid")),
-            ("ti", native("tinyint")),
-            ("si", native("smallint")),
-            ("fl", native("float")),
-            ("asci", native("ascii")),
-            ("bo", native("boolean")),
-        ),
-        is_composite=True,
-    ),
-    Table(
-        "hot", 1, clustering=(Clustering("c", INT, "DESC"), Clustering("d", BLOB)), regular=(("v", TEXT), ("n", INT))
-    ),
-    Table("bare", 5, clustering=(Clustering("c", native("timeuuid"), "DESC"), Clustering("d", TEXT)), weight=0.5),
-    Table(
-        "hits",
-        5,
-        clustering=(Clustering("c", INT),),
-        static=(("total", native("counter")),),
-        regular=(("n", native("counter")), ("k", native("counter"))),
-        is_counter=True,
-        weight=0.5,
-    ),
-    Table("off", 5, clustering=(Clustering("c", INT),), regular=(("v", TEXT),), is_cdc=False, weight=0.1),
-)
-VECTORS = Table("vectors", 5, regular=(("v", vector_of(native("float"))), ("n", INT)), weight=0.3)
+    def kinds(self) -> Iterable[Kind]:
+        yield from (kind for _, kind in (*self.key, *self.static, *self.regular))
+        yield from (one.kind for one in self.clustering)
 
+    def with_user_type(self, changed: Kind) -> Table:
+        """The table after ALTER TYPE."""
 
-def tables_of(version: str) -> tuple[Table, ...]:
-    """What this version of Cassandra can have: vectors since 5.0."""
-    return (*TABLES, VECTORS) if version == "5.0" else TABLES
+        def columns(of: Sequence[Column]) -> tuple[Column, ...]:
+            return tuple((name, kind.with_user_type(changed)) for name, kind in of)
 
-
-def schema(tables: tuple[Table, ...], replication: str) -> list[str]:
-    """The statements that make a keyspace (`$k`) and these tables in it."""
-    types = []
-    for one in TYPES:
-        fields = ", ".join(f"{name} {part.cql}" for name, part in zip(one.fields, one.parts, strict=True))
-        types.append(f"CREATE TYPE $k.{one.user_type} ({fields})")
-    return [
-        f"CREATE KEYSPACE $k WITH replication = {replication}",
-        *types,
-        *(table.create() for table in tables),
-    ]
+        return replace(
+            self,
+            key=columns(self.key),
+            clustering=tuple(replace(one, kind=one.kind.with_user_type(changed)) for one in self.clustering),
+            static=columns(self.static),
+            regular=columns(self.regular),
+        )

@@ -19,12 +19,15 @@ QUIET_SECONDS = 3.0
 MOST_SECONDS = 240.0
 
 
-def event_problems(client: CqlClient, reader: ChangeReader, keyspace: str, seed: int, count: int) -> list[str]:
+def event_problems(
+    client: CqlClient, reader: ChangeReader, keyspace: str, seed: int, count: int, *, is_in_order: bool = True
+) -> list[str]:
     """A line for each key whose changes are not the model's, and for each broken chain or row that SELECT contradicts.
 
     `reader` follows the keyspace, which is made here.
     """
-    return problems_of(Workload(client, keyspace, seed, timestamp=int(time.time() * 1e6)), reader, count)
+    start = int(time.time() * 1e6)
+    return problems_of(Workload(client, keyspace, seed, timestamp=start, is_in_order=is_in_order), reader, count)
 
 
 def problems_of(workload: Workload, reader: ChangeReader, count: int) -> list[str]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from verify.model.kinds import native, set_of
-from verify.model.tables import DOUBLE, INT, TEXT, Clustering, Table
+from verify.model.kinds import DOUBLE, INT, TEXT, native, set_of
+from verify.model.tables import Clustering, Table
 from verify.model.writer import Writer
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from local_stack.clients.change_reader import Change
-from local_stack.clients.compare import compare, from_avro, from_driver, key_of, plain_row
+from local_stack.clients.compare import compare, from_avro, from_driver, has_empty_key, key_of, plain_row
 from local_stack.clients.cql import EMPTY, TableColumns
 from local_stack.clients.history import History
 
@@ -81,9 +81,9 @@ def test_an_empty_value_is_not_null() -> None:
     assert differences(afters(), [ROWS[0], ROWS[1] | {"tags": [(EMPTY,)]}], empty=["after.tags"]) == []
 
 
-def test_a_key_has_one_spelling_and_its_value_does_not_count() -> None:
+def test_a_clustering_has_one_spelling_and_its_value_does_not_count() -> None:
     kinds = {"id": kind("decimal")}
-    columns = TableColumns(("id",), kinds)
+    columns = TableColumns(("id",), kinds, partition_columns=0)
     one, other = {"id": Decimal("1.00")}, {"id": {"unscaled": b"\x01", "scale": 0}}
     assert key_of(columns, one, from_driver) == key_of(columns, other, from_avro)
     assert key_of(columns, one, from_driver) != key_of(columns, {"id": Decimal("1.01")}, from_driver)
@@ -128,3 +128,36 @@ IDENTIFIER = UUID("12345678-1234-5678-1234-567812345678")
 def test_both_sides_of_a_type_meet_in_one_form(of: Any, driver: object, avro: object, other: object) -> None:  # noqa: ANN401
     assert from_driver(of, driver) == from_avro(of, avro)
     assert from_driver(of, driver) != from_avro(of, other)
+
+
+def test_partition_keys_are_compared_by_their_spelling() -> None:
+    """Cassandra compares them by their bytes: 1.0 and 1.00 are two partitions."""
+    columns = TableColumns(("id", "c"), {"id": kind("decimal"), "c": kind("decimal")}, partition_columns=1)
+
+    def key(partition: str, clustering: str) -> object:
+        return key_of(columns, {"id": Decimal(partition), "c": Decimal(clustering)}, from_driver)
+
+    assert key("1.0", "1") != key("1.00", "1")
+    assert key("1.0", "1") == key("1.0", "1.00")
+
+
+def test_a_clustering_has_one_spelling_at_whatever_depth() -> None:
+    decimal = kind("decimal")
+    for of, one, other in (
+        (kind("list", decimal), [Decimal("1.0")], [Decimal(1)]),
+        (kind("set", decimal), {Decimal("1.0")}, {Decimal(1)}),
+        (kind("map", TEXT, decimal), {"a": Decimal("1.0")}, {"a": Decimal(1)}),
+        (kind("tuple", INT, decimal, cassname="TupleType"), (1, Decimal("1.0")), (1, Decimal("1.000"))),
+        (kind("pair", decimal, TEXT, cassname="UserType"), (Decimal("0.0"), None), (Decimal(0), None)),
+    ):
+        columns = TableColumns(("c",), {"c": of}, partition_columns=0)
+        assert key_of(columns, {"c": one}, from_driver) == key_of(columns, {"c": other}, from_driver), of.typename
+
+
+def test_a_row_whose_key_avro_cannot_say_must_not_be_in_kafka() -> None:
+    rows: list[dict[str, Any]] = [*ROWS, {"id": EMPTY, "a": "x", "tags": None}]
+    columns = FakeClient(rows).columns("ks", "t")
+    assert [has_empty_key(columns, row) for row in rows] == [False, False, True]
+    history = History()
+    result = compare(cast("CqlClient", FakeClient(rows[2:])), history, [("ks", "t")])
+    assert (result.rows, result.differences) == (0, [])

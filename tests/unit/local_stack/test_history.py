@@ -53,6 +53,17 @@ def test_a_wrong_image_or_operation_is_found(replaced: dict[str, Any]) -> None:
     assert list(chain_problems([change(0), change(1, **replaced), change(2)]))
 
 
+def test_numbers_are_left_out_only_after_a_deletion_that_was_purged() -> None:
+    """The third change of the chain deletes the row."""
+    jump = {"source": {"row_sequence": 9, "ts_us": 0}}
+    again = [*chain()[:3], change(3, **jump)]
+    assert list(chain_problems(again))
+    assert list(chain_problems(again, may_be_purged=True)) == []
+    assert list(chain_problems([change(0), change(1, **jump)], may_be_purged=True))
+    back = {"source": {"row_sequence": 2, "ts_us": 0}}
+    assert list(chain_problems([*chain()[:3], change(3, **back)], may_be_purged=True))
+
+
 def test_a_first_change_that_has_a_before_is_found() -> None:
     assert list(chain_problems([change(1)]))
 
