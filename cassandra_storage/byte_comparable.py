@@ -24,6 +24,7 @@ from cassandra_storage.marshal import (
     TupleType,
     UserType,
     VectorType,
+    all_types,
     elements,
     fields,
     pairs,
@@ -122,6 +123,20 @@ def path_encoder(type_: CqlType) -> Callable[[bytes], bytes]:
 def path_key(type_: CqlType, path: bytes) -> bytes:
     """path_encoder(type_)(path)."""
     return path_encoder(type_)(path)
+
+
+def has_order(type_: CqlType) -> bool:
+    """Whether the order of the type's values is known."""
+    return all(_is_known(each) for each in all_types(type_))
+
+
+def _is_known(type_: CqlType) -> bool:
+    match type_:
+        case NativeType(name):
+            return name in NATIVE_ENCODERS
+        case CustomType(class_name):
+            return class_name == LEXICAL_UUID_TYPE
+    return True
 
 
 def value_encoder(type_: CqlType) -> ByteEncoder:  # noqa: PLR0911  one for each kind of type

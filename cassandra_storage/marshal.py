@@ -114,6 +114,12 @@ _FIXED_LENGTHS = {
 
 def user_types(type_: CqlType) -> Iterator[UserType]:
     """The user types that a type is made of, itself included."""
+    return (each for each in all_types(type_) if isinstance(each, UserType))
+
+
+def all_types(type_: CqlType) -> Iterator[CqlType]:
+    """The types that a type is made of, itself first."""
+    yield type_
     inner: tuple[CqlType, ...] = ()
     match type_:
         case ListType(of, _) | SetType(of, _) | VectorType(of, _):
@@ -123,10 +129,9 @@ def user_types(type_: CqlType) -> Iterator[UserType]:
         case TupleType(types):
             inner = types
         case UserType():
-            yield type_
             inner = type_.field_types
     for each in inner:
-        yield from user_types(each)
+        yield from all_types(each)
 
 
 def fixed_length(type_: CqlType) -> int | None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cassandra_storage.byte_comparable import path_encoder, value_encoder
+from cassandra_storage.byte_comparable import has_order
 from cassandra_storage.cql_types import type_text
-from cassandra_storage.errors import FormatError
+from cassandra_storage.marshal import MapType, SetType
 from cassandra_storage.schema import BINARY_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cassandra_storage.marshal import CqlType
     from cassandra_storage.schema import ColumnMetadata, TableMetadata
 
@@ -25,21 +23,20 @@ def refusal(table: TableMetadata) -> str:
     if BINARY_NAMES in table.flags:
         return "It is a table that Thrift made, and the names of its columns are not text."
     for column in table.clustering:
-        if not _is_ordered(value_encoder, column.type):
+        if not has_order(column.type):
             return _without_order("clustering column", column)
     for column in table.static_columns + table.regular_columns:
-        if column.is_complex and not _is_ordered(path_encoder, column.type):
+        if not all(has_order(paths) for paths in _path_types(column.type)):
             return _without_order("column", column)
     return ""
 
 
-def _is_ordered(encoder: Callable[[CqlType], object], column_type: CqlType) -> bool:
-    """The materializer stores rows and elements in the order of Cassandra's comparator."""
-    try:
-        encoder(column_type)
-    except FormatError:
-        return False
-    return True
+def _path_types(column_type: CqlType) -> tuple[CqlType, ...]:
+    """The types of the cell paths: the materializer stores rows and elements in the order of Cassandra's comparator."""
+    match column_type:
+        case MapType(of, _, is_multi_cell) | SetType(of, is_multi_cell) if is_multi_cell:
+            return (of,)
+    return ()
 
 
 def _without_order(kind: str, column: ColumnMetadata) -> str:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from cassandra_storage.readings import Readings
 from cdc_messages import tables
 from materializer.exactly_once.processor import Processor
 from materializer.fold.partition import PartitionFold
 from materializer.fold.partition_schema_change import PartitionSchemaChange
 from materializer.job.plan import BatchPlan
 from materializer.job.planner import Planner
-from publisher.schema import NodeSchema
 from tests.support.materializer.mutants import MUTANTS, Mutant, seed
 
 if TYPE_CHECKING:
@@ -56,7 +56,10 @@ OWN = (
 # 3.11 alone drops columns of a non-frozen user type, and remembers them as tuples.
 IN_PUBLISHER = (
     Mutant(
-        "the newer type of a dropped column is taken", NodeSchema.tables_before_drops, "if not restored:", "if True:"
+        "the newer type of a dropped column is taken",
+        Readings.concern,
+        "return any(table_id in mutation for table_id in self._doubts)",
+        "return False",
     ),
 )
 PUBLISHERS = frozenset(mutant.name for mutant in IN_PUBLISHER)
