@@ -5,8 +5,9 @@ This is the one module of local_stack that imports confluent_kafka.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 Record: TypeAlias = dict[str, Any]
 Wanted: TypeAlias = Callable[[str, str], bool]
+ColumnNames: TypeAlias = Callable[[str, str], Collection[str]]
 
 LOOK_FOR_TOPICS_SECONDS = 0.5
 BATCH = 1000
@@ -48,7 +50,9 @@ class ChangeReader:
     """Follows the change topics of the tables that `wanted(keyspace, table)` accepts, those made later too.
 
     Reads committed messages only, from the beginning or (`new_only`) from the end of the topics that are there at the
-    start. With `newest_schema` each message is read into the schema that its topic has now, as Avro resolves them.
+    start. With `newest_schema` each message is read into the newest version of its topic's schema, as Avro resolves
+    them; with `columns`, into the newest one that has these columns of the table. A registry does not give a schema a
+    second version: of a table whose dropped columns were added again the newest version may be one without them.
     Commits nothing. Raises KafkaException and SerializationError.
     """
 
@@ -61,7 +65,9 @@ class ChangeReader:
         *,
         new_only: bool = False,
         newest_schema: bool = False,
+        columns: ColumnNames | None = None,
     ) -> None:
+        self._columns = columns
         self._prefix = prefix
         self._wanted = wanted
         self._assigned: set[str] = set()
@@ -80,20 +86,20 @@ class ChangeReader:
                 "allow.auto.create.topics": False,
             }
         )
-        self._decode = AvroDeserializer(
-            SchemaRegistryClient({"url": registry_url}), conf={"use.latest.version": newest_schema}
-        )
+        self._registry = SchemaRegistryClient({"url": registry_url})
+        self._decode = AvroDeserializer(self._registry, conf={"use.latest.version": newest_schema})
+        self._value_decoders: dict[str, AvroDeserializer] = {}
         self._look_for_topics()
         self._start = OFFSET_BEGINNING
 
     @classmethod
-    def of_keyspace(cls, servers: Servers, keyspace: str, *, newest_schema: bool = False) -> Self:
+    def of_keyspace(cls, servers: Servers, keyspace: str, columns: ColumnNames | None = None) -> Self:
         """Of the tables of one keyspace, from the beginning."""
 
         def wanted(of: str, _table: str) -> bool:
             return of == keyspace
 
-        return cls(servers.kafka, servers.registry, servers.topic_prefix, wanted, newest_schema=newest_schema)
+        return cls(servers.kafka, servers.registry, servers.topic_prefix, wanted, columns=columns)
 
     def __enter__(self) -> Self:
         return self
@@ -121,6 +127,7 @@ class ChangeReader:
     def read_all(self) -> list[Change]:
         """All that is committed by now and has not been read; waits until it has come."""
         self._next_look = 0.0
+        self._value_decoders.clear()
         self._look_for_topics()
         ends = {
             (one.topic, one.partition): self._consumer.get_watermark_offsets(one, timeout=10)[1]
@@ -175,8 +182,33 @@ class ChangeReader:
         assert offset is not None
         [(keyspace, table)] = self._names(topic)
         key: Any = self._decode(message.key(), SerializationContext(topic, MessageField.KEY))
-        value: Any = self._decode(message.value(), SerializationContext(topic, MessageField.VALUE))
+        value: Any = self._value_decoder(topic)(message.value(), SerializationContext(topic, MessageField.VALUE))
         return Change(keyspace, table, partition, offset, key, value, seen)
+
+    def _value_decoder(self, topic: str) -> AvroDeserializer:
+        if self._columns is None:
+            return self._decode
+        if topic not in self._value_decoders:
+            [(keyspace, table)] = self._names(topic)
+            schema = self._find_schema(f"{topic}-value", set(self._columns(keyspace, table)))
+            self._value_decoders[topic] = AvroDeserializer(self._registry, schema)
+        decoder: AvroDeserializer = self._value_decoders[topic]
+        return decoder
+
+    def _find_schema(self, subject: str, names: set[str]) -> str:
+        """The newest version whose rows have these fields, else the newest one."""
+        schemas = [
+            self._registry.get_version(subject, version).schema.schema_str or ""
+            for version in self._registry.get_versions(subject)
+        ]
+        return next((each for each in reversed(schemas) if _row_fields(each) == names), schemas[-1])
+
+
+def _row_fields(schema: str) -> set[str]:
+    """The names in the record of an envelope's first image."""
+    types = (field["type"] for field in json.loads(schema)["fields"] if field["name"] in ("before", "after"))
+    records = (each for found in types for each in found if isinstance(each, dict))
+    return {field["name"] for field in next(records)["fields"]}
 
 
 def _is_good(message: Message) -> bool:

@@ -94,7 +94,9 @@ class Seed:
         self._tables = {table.name: table for table in self.first_tables}  # as they are now
         self._stopped_at = 0.0
         self.raw = RawLog(run.servers, keyspace, [table.name for table in self.tables if table.is_cdc])
-        self._reader = ChangeReader.of_keyspace(run.servers, keyspace, newest_schema=True)
+        self._reader = ChangeReader.of_keyspace(
+            run.servers, keyspace, lambda _, table: run.client.columns(keyspace, table).types
+        )
         hosts = len(run.servers.cassandra_hosts)
         self.settler = Settler(run.client, keyspace, self._tables, self.raw, hosts, run.push)
 
