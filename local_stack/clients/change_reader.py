@@ -87,7 +87,7 @@ class ChangeReader:
             }
         )
         self._registry = SchemaRegistryClient({"url": registry_url})
-        self._decode = AvroDeserializer(self._registry, conf={"use.latest.version": newest_schema})
+        self._decode: AvroDeserializer = AvroDeserializer(self._registry, conf={"use.latest.version": newest_schema})
         self._value_decoders: dict[str, AvroDeserializer] = {}
         self._look_for_topics()
         self._start = OFFSET_BEGINNING

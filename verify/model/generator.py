@@ -181,12 +181,17 @@ class Generator:
         return Statement((Part(table, partition, self._writes.insert_at(table, at)),))
 
     def _batch(self) -> Statement:
-        """Over some tables and partitions; or of many writes to one partition, which make one mutation."""
+        """Over some tables and partitions; or of many writes to one partition, which make one mutation.
+
+        A mutation of several tables is quarantined if the publisher has never seen one of them: tables that come and go
+        have batches of their own.
+        """
         tables = self._writable()
         if self._writes.is_bound:
             tables = [table for table in tables if self._can_be_bound(table)]
         if self._pick.random() < 0.5:
-            parts = [self._part(self._pick.choice(tables)) for _ in range(self._pick.randint(2, 5))]
+            lasting = [table for table in tables if table.evolution != "recreated"]
+            parts = [self._part(self._pick.choice(lasting)) for _ in range(self._pick.randint(2, 5))]
         else:
             first = self._part(self._pick.choice(tables))
             parts = [first, *(self._part(first.table, first.partition) for _ in range(self._pick.randint(2, 8)))]
