@@ -49,8 +49,8 @@ OWN = (
         'return replace(table, altered_at=int(message.get("altered_at_us", 0)))',
         'at = int(message.get("altered_at_us", 0))\n'
         "        dropped = table.dropped_columns.items()\n"
-        "        by_node = {name: replace(each, dropped_time=min(each.dropped_time, at)) for name, each in dropped}\n"
-        "        return replace(table, altered_at=at, dropped_columns=by_node)",
+        "        known = {name: each if each.dropped_time <= at else replace(each, dropped_time=0) for name, each in dropped}\n"
+        "        return replace(table, altered_at=at, dropped_columns=known)",
     ),
 )
 # 3.11 alone drops columns of a non-frozen user type, and remembers them as tuples.
