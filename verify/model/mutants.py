@@ -49,7 +49,7 @@ OWN = (
         'return replace(table, altered_at=int(message.get("altered_at_us", 0)))',
         'at = int(message.get("altered_at_us", 0))\n'
         "        dropped = table.dropped_columns.items()\n"
-        "        known = {name: each if each.dropped_time <= at else replace(each, dropped_time=0) for name, each in dropped}\n"
+        "        known = {n: one if one.dropped_time <= at else replace(one, dropped_time=0) for n, one in dropped}\n"
         "        return replace(table, altered_at=at, dropped_columns=known)",
     ),
 )
