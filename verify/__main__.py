@@ -23,8 +23,8 @@ CHOICES = (
     Choice(
         "mutants",
         "verify.model.mutate",
-        "10",
-        "Defects seeded into the Spark job: model must find each",
+        "45",
+        "Defects seeded into the programs: model must find each",
         (*_SEED, *_DEFECT),
     ),
     Choice(

@@ -37,6 +37,8 @@ REORDER_SECONDS = 3.0
 REORDER = "materializer.reorder_seconds"
 PAUSE_SECONDS = 8.0  # longer than the short TTLs
 VIEWS = {"3.11": "enable_materialized_views", "4.0": "enable_materialized_views"}
+# ms; a busy machine answers later than the default 2 s, and a write that is sent again may be applied twice.
+PATIENCE = {f"{name}_timeout_in_ms": 15_000 for name in ("write_request", "counter_write_request", "cas_contention")}
 NO_SNAPSHOTS = {"auto_snapshot": False}  # of each table that is dropped: they make DROP KEYSPACE take half a minute
 TTL_IS_CAPPED = "-Dcassandra.expiration_date_overflow_policy=CAP_NOWARN"  # where 2038 is the end, by default refused
 
@@ -77,7 +79,7 @@ def stack_for(
 def options_of(version: str) -> CassandraOptions:
     options = CassandraOptions(
         commitlog_sync_period_ms=SYNC_PERIOD_MS,
-        yaml={VIEWS.get(version, "materialized_views_enabled"): True, **NO_SNAPSHOTS},
+        yaml={VIEWS.get(version, "materialized_views_enabled"): True, **NO_SNAPSHOTS, **PATIENCE},
         jvm_options=[TTL_IS_CAPPED],
     )
     return replace(options, commitlog_segment_mib=SEGMENT_MIB) if version == "3.11" else options

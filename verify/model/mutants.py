@@ -49,8 +49,8 @@ OWN = (
         'return replace(table, altered_at=int(message.get("altered_at_us", 0)))',
         'at = int(message.get("altered_at_us", 0))\n'
         "        dropped = table.dropped_columns.items()\n"
-        "        by_node = {name: replace(each, dropped_time=min(each.dropped_time, at)) for name, each in dropped}\n"
-        "        return replace(table, altered_at=at, dropped_columns=by_node)",
+        "        known = {n: one if one.dropped_time <= at else replace(one, dropped_time=0) for n, one in dropped}\n"
+        "        return replace(table, altered_at=at, dropped_columns=known)",
     ),
 )
 # 3.11 alone drops columns of a non-frozen user type, and remembers them as tuples.

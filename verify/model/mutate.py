@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--seed", default=1, show_default=True, help="The seed.")
-@click.option("--statements", default=1500, show_default=True, help="Its statements.")
+@click.option("--statements", default=3000, show_default=True, help="Its statements.")
 @click.option("--defect", "defects", multiple=True, type=click.Choice(NAMES), help="Only this one; again for more.")
 def main(seed: int, statements: int, defects: tuple[str, ...]) -> None:
     """Exit status 1 if a defect goes unnoticed."""
