@@ -40,10 +40,12 @@ class Planner:
     errors: the error of each raw topic that cannot be planned. It is not planned again before `retry`.
     patience: how many seconds a batch waits for the plans of new tables and schemas. A registry or a broker that
     hangs delays only these tables.
+    must_fit: whether a topic is planned only if all its positions are of its shape. A reshard makes them so.
     """
 
-    def __init__(self, settings: Settings, registry: Registry, patience: float = 1.0) -> None:
+    def __init__(self, settings: Settings, registry: Registry, patience: float = 1.0, *, must_fit: bool = True) -> None:
         self.errors: dict[str, CdcError] = {}
+        self._must_fit = must_fit
         self._kafka = settings.kafka
         self._materializer = settings.materializer
         self._prefix = settings.kafka.topic_prefix
@@ -162,7 +164,8 @@ class Planner:
         known = self._shapes.get(topic)
         if known is None:
             self._topics.check_raw_topic(topic)
-            self._check_positions_fit(topic, shape)
+            if self._must_fit:
+                self._check_positions_fit(topic, shape)
             self._shapes[topic] = shape
         else:
             check_shape(topic, known, shape)

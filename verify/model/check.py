@@ -95,7 +95,7 @@ class Seed:
         self._stopped_at = 0.0
         self.raw = RawLog(run.servers, keyspace, [table.name for table in self.tables if table.is_cdc])
         self._reader = ChangeReader.of_keyspace(
-            run.servers, keyspace, lambda _, table: run.client.columns(keyspace, table).types
+            run.servers, keyspace, lambda _, name: run.client.columns(keyspace, name.partition("-")[0]).types
         )
         hosts = len(run.servers.cassandra_hosts)
         self.settler = Settler(run.client, keyspace, self._tables, self.raw, hosts, run.push)

@@ -176,10 +176,7 @@ class Evolution:
     # Tables that are made again.
 
     def _recreate(self, table: Table) -> Iterator[Item]:
-        """Just after a row that will expire, most times; sometimes only what the table holds goes."""
-        if self._pick.random() < 0.2:
-            yield SchemaChange((f"TRUNCATE $k.{table.name}",), (table,))
-            return
+        """Just after a row that will expire, most times."""
         if self._pick.random() < 0.6:
             self._writes.is_bound = False
             using = cql(" USING TIMESTAMP {} AND TTL {}", timestamp(self._times.next()), integer(SHORT_TTL))

@@ -29,7 +29,7 @@ def reshard_state(settings: Settings, table: str, *, dry_run: bool) -> None:
             click.echo(line)
         return
     with RegistryClient(settings.registry) as registry:
-        planner = Planner(settings, registry, _PATIENCE_SECONDS)
+        planner = Planner(settings, registry, _PATIENCE_SECONDS, must_fit=False)
         plan = planner.plan_batch()
     if topic.name in planner.errors:
         raise planner.errors[topic.name]

@@ -139,7 +139,7 @@ class Run:
         return found
 
     def reshard(self) -> list[str]:
-        plan = PatientPlanner(self.job.settings, self.job.registry).plan_batch()
+        plan = PatientPlanner(self.job.settings, self.job.registry, must_fit=False).plan_batch()
         said: list[str] = []
         with command_errors("reshard"):
             Reshard(plan, self.topic, said.append).reshard_topic()

@@ -38,8 +38,8 @@ RAW_PARTITIONS = 2
 class PatientPlanner(Planner):
     """Goes on when a broker is not yet ready with a topic just made, as the job does. It raises a topic's error."""
 
-    def __init__(self, settings: Settings, registry: Registry) -> None:
-        super().__init__(settings, registry, patience=60.0)
+    def __init__(self, settings: Settings, registry: Registry, *, must_fit: bool = True) -> None:
+        super().__init__(settings, registry, patience=60.0, must_fit=must_fit)
 
     def plan_batch(self) -> BatchPlan:
         plan = self._plan_patiently()

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.dropped_columns import as_if_not_dropped, cell_by_cell
+from cassandra_storage.dropped_columns import as_if_not_dropped, cell_by_cell, without_dropped
 from cassandra_storage.errors import FormatError
+from cassandra_storage.marshal import NativeType
 from cassandra_storage.partition_update import read_partition_update
-from cassandra_storage.rows import Cell
+from cassandra_storage.rows import Cell, Row
+from cassandra_storage.schema import ColumnKind, ColumnMetadata, DroppedColumn
 from cassandra_storage.versions import VERSION_3014
 from tests.support.cassandra_storage.dropped_user_type import AFTER, AGAIN, BEFORE, NEWER, insert
 
@@ -41,3 +43,10 @@ def test_all_cells_are_read_as_if_nothing_was_dropped() -> None:
 
 def test_a_column_that_was_added_again_stays_as_it_is() -> None:
     assert as_if_not_dropped(AGAIN) == replace(AGAIN, dropped_columns={})
+
+
+def test_a_drop_ends_what_is_as_old_as_it() -> None:
+    column = ColumnMetadata("a", NativeType("text"), ColumnKind.REGULAR)
+    table = replace(AFTER, regular_columns=(), dropped_columns={"a": DroppedColumn(column, 5)})
+    for timestamp, left in ((4, {}), (5, {}), (6, {"a": Cell(6, b"x")})):
+        assert without_dropped(Row((), {"a": Cell(timestamp, b"x")}), table).columns == left

@@ -111,7 +111,6 @@ def test_a_later_start_shifts_timestamps_and_nothing_else() -> None:
         (("ALTER TYPE", "ADD"), 3),
         (("ALTER TYPE", "RENAME"), 3),
         (("DROP TABLE ks.again", "CREATE TABLE ks.again"), 5),
-        (("TRUNCATE",), 1),
         (("WITH cdc = false",), 5),
         (("WITH cdc = true",), 5),
         (("SIGSTOP to publisher",), 1),

@@ -291,7 +291,7 @@ def test_a_changelog_that_takes_longer_than_the_transaction_has_changes_nothing(
     with monkeypatch.context() as slow:
         slow.setattr(CheckpointStore, "write_changelog", hang)
         slow.setattr(wiring, "_UPLOAD_SHARE", share)
-        problem = "CDC-071 .* longer than 2 s" if share < 1 else Code.TRANSACTION_TIMEOUT.text
+        problem = "CDC-071 .* longer than 2 s" if share < 1 else Code.TRANSACTION_EXPIRED.text
         with pytest.raises((CdcError, TimeoutError), match=problem):
             setup.run(transaction_timeout_seconds=2)
         assert setup.counts() == before

@@ -26,6 +26,7 @@ def check(history: History) -> None:
     check_history(history)
 
 
+@pytest.mark.exhaustive  # some take a thousand histories
 @pytest.mark.parametrize("mutant", SCHEMA_MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
 def test_a_seeded_defect_is_found(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
