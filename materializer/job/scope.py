@@ -32,7 +32,7 @@ class Pauses(NamedTuple):
         if self.at_once and failures == 1:
             return 0.0
         doublings = failures - 1 - self.at_once
-        return self.longest if self.first * 2.0 ** min(doublings, 64) > self.longest else self.first * 2.0**doublings
+        return min(self.longest, self.first * 2.0 ** min(doublings, 64))  # no float is beyond 2^1023
 
 
 _SOON = Pauses(1.0, 10.0)  # waiting helps: a server comes back
