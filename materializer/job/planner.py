@@ -23,13 +23,15 @@ from materializer.job.table_schemas import TableSchemas
 from materializer.kafka import GroupPositions, TopicReader, Topics, driver_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
     from concurrent.futures import Future
 
     from cdc_program.settings import Settings
     from materializer.job.change_topics import Registry
     from materializer.job.plan import TableSchema
     from materializer.records import RawPartition, TopicShape
+
+    Positions = Mapping[RawPartition, Position | CdcError | None]
 
 _logger = structlog.get_logger(__name__)
 
@@ -95,11 +97,10 @@ class Planner:
         """
         shapes = self._describe_topics()
         raw_partitions = list_raw_partitions(shapes)
-        with driver_errors(f"read the offsets of the group {self._materializer.group_id}"):
-            positions = self._positions.read_each(raw_partitions)
+        positions = self._read_positions(raw_partitions)
         bounds = self._topics.bounds(raw_partitions)
         for topic, shape in shapes.items():  # it must not change from now on
-            self._guard(topic, partial(self._check_shape, topic, shape))
+            self._guard(topic, partial(self._check_shape, topic, shape, positions))
         errors: dict[RawPartition, CdcError] = {}
         for raw_partition, position in positions.items():
             try:
@@ -160,26 +161,31 @@ class Planner:
         known = self._plans.get(topic)
         return known is not None and known.schemas == self._table_schemas.for_table(table_of(topic))
 
-    def _check_shape(self, topic: str, shape: TopicShape) -> None:
+    def _check_shape(self, topic: str, shape: TopicShape, positions: Positions | None = None) -> None:
+        """`positions`: of its raw partitions, if they have been read."""
         known = self._shapes.get(topic)
         if known is None:
             self._topics.check_raw_topic(topic)
             if self._must_fit:
-                self._check_positions_fit(topic, shape)
+                raw_partitions = list_raw_partitions({topic: shape})
+                _check_positions_fit(raw_partitions, positions or self._read_positions(raw_partitions), shape)
             self._shapes[topic] = shape
         else:
             check_shape(topic, known, shape)
 
-    def _check_positions_fit(self, topic: str, shape: TopicShape) -> None:
-        """CdcError if one raw partition's position is of another shape: then no raw partition of the topic may run. A
-        task would take a partition that was added, which has no position, for one of a new topic.
-        """
-        raw_partitions = list_raw_partitions({topic: shape})
+    def _read_positions(self, raw_partitions: list[RawPartition]) -> Positions:
         with driver_errors(f"read the offsets of the group {self._materializer.group_id}"):
-            positions = self._positions.read_each(raw_partitions)
-        for raw_partition, position in positions.items():
-            if isinstance(position, Position):
-                check_topic(position, shape, raw_partition)
+            return self._positions.read_each(raw_partitions)
+
+
+def _check_positions_fit(raw_partitions: list[RawPartition], positions: Positions, shape: TopicShape) -> None:
+    """CdcError if one raw partition of a topic has a position of another shape: then none of them may run. A task
+    would take a partition that was added, which has no position, for one of a new topic.
+    """
+    for raw_partition in raw_partitions:
+        position = positions[raw_partition]
+        if isinstance(position, Position):
+            check_topic(position, shape, raw_partition)
 
 
 def _check_position(
