@@ -13,7 +13,7 @@ from cassandra_storage.deletion import LIVE, NO_DELETION_TIME, NO_TIMESTAMP, Del
 from cassandra_storage.errors import FormatError, UnknownColumnError
 from cassandra_storage.marshal import NativeType, fixed_length
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
-from cassandra_storage.versions import VERSION_50, MessagingFormat, messaging_format
+from cassandra_storage.versions import NO_DELETION_TIMES, VERSION_50, MessagingFormat, messaging_format
 from cassandra_storage.vint import (
     SIZES,
     read_int,
@@ -319,14 +319,14 @@ def write_local_deletion_time(local_deletion_time: int, header: SerializationHea
 
 
 def read_deletion_time(buf: bytes, pos: int, header: SerializationHeader) -> tuple[DeletionTime, int]:
-    """SerializationHeader.readDeletionTime. What deletes nothing is LIVE, whatever its local deletion time.
+    """SerializationHeader.readDeletionTime.
 
     DeletionTime.build takes what is negative for invalid in every version, though 5.0's writer makes it of times that
     are 2^31 s and more after the least of their update, and of all after 2038 if the least is too.
     """
     timestamp, pos = read_timestamp(buf, pos, header.stats)
     value, pos = read_deletion_delta(buf, pos, header)
-    if timestamp == NO_TIMESTAMP:
+    if timestamp == NO_TIMESTAMP and (value < 0 or value in NO_DELETION_TIMES):  # 5.0's mark is read as -1
         return LIVE, pos
     if value == header.format.no_deletion_time:
         return DeletionTime(timestamp, NO_DELETION_TIME), pos

@@ -51,6 +51,7 @@ class CommitLogFormat:
 
 _INT_MAX = 2**31 - 1  # Cell.NO_DELETION_TIME before 5.0
 _UNSIGNED_INT_MAX = 2**32 - 1  # Cell.NO_DELETION_TIME_UNSIGNED_INTEGER
+NO_DELETION_TIMES = frozenset((_INT_MAX, _UNSIGNED_INT_MAX))  # as any version writes it
 
 _MESSAGING = {
     form.version: form

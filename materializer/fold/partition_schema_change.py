@@ -48,7 +48,7 @@ class PartitionSchemaChange:
         self._partition_key = continuation.partition_key
         self._second = continuation.now
         self._now = NowInSeconds(continuation.now, continuation.now)
-        self._gone = DeletionTime(NO_TIMESTAMP + 1, continuation.now)
+        self._gone = DeletionTime(NO_TIMESTAMP, continuation.now)  # deletes nothing; its second starts gc_grace
         self._source = Source(new.table.altered_at, _NO_HOST, "", 0, "schema")
         # Of one table both codecs read the same rows, and rows are written under the new schema.
         codec = new.codec if old.id.table_id == new.id.table_id else old.codec

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.deletion import DeletionTime, LivenessInfo
+from cassandra_storage.deletion import NO_TIMESTAMP, DeletionTime, LivenessInfo
 from cassandra_storage.marshal import NativeType
 from cassandra_storage.rows import Cell, Row
 from cdc_messages.tables import canonical, digest
@@ -203,6 +203,29 @@ def test_deletions_of_the_former_table_are_forgotten() -> None:
     run.chunk(row(1, 1, 1, a="a"), record(1, "partition_deletion", DeletionTime(BASE_US + 100, BASE_US // 10**6)))
     run.catalog = catalog_of_both(TABLE, ANEW)
     assert summary(run.chunk(of_table(row(9, 1, 1, a="b"), ANEW))) == [("c", 1, None, {"a": b"b"})]
+
+
+LEAST = NO_TIMESTAMP + 1 - BASE_US  # the least timestamp that CQL takes
+
+
+def test_a_recreated_table_takes_writes_of_the_least_timestamp() -> None:
+    run = Run()
+    run.chunk(row(1, 1, 1, a="a"), static(2, 2, "st"))
+    run.catalog = catalog_of_both(TABLE, ANEW)
+    run.chunk(of_table(HEARTBEAT, ANEW))
+    writes = (row(LEAST, 1, 1, a="least"), static(LEAST, 2, "least"))
+    assert summary(run.chunk(*(of_table(write, ANEW) for write in writes))) == [
+        ("c", 1, None, {"a": b"least"}),
+        ("c", 2, None, {"st": b"least"}),
+    ]
+
+
+def test_a_row_that_a_drop_emptied_takes_a_write_of_the_least_timestamp() -> None:
+    run = Run()
+    run.chunk(row(1, 1, 1, is_insert=False, b="b"))
+    run.catalog = catalog_of(TABLE, without_b(5))
+    run.chunk(HEARTBEAT)
+    assert summary(run.chunk(row(LEAST, 1, 1, a="least"))) == [("c", 1, None, {"a": b"least"})]
 
 
 def test_another_topic_gets_all_rows_and_the_former_one_their_ends() -> None:
