@@ -50,9 +50,9 @@ class ChangeReader:
     """Follows the change topics of the tables that `wanted(keyspace, table)` accepts, those made later too.
 
     Reads committed messages only, from the beginning or (`new_only`) from the end of the topics that are there at the
-    start. With `newest_schema` each message is read into the newest version of its topic's schema, as Avro resolves
-    them; with `columns`, into the newest one that has these columns of the table. A registry does not give a schema a
-    second version: of a table whose dropped columns were added again the newest version may be one without them.
+    start. With `columns` each message is read into the newest version of its topic's schema that has these columns of
+    the table, as Avro resolves them; without, by the schema that it was written with. A registry gives a schema one
+    version only: the newest version may lack dropped columns that were added again.
     Commits nothing. Raises KafkaException and SerializationError.
     """
 
@@ -64,7 +64,6 @@ class ChangeReader:
         wanted: Wanted,
         *,
         new_only: bool = False,
-        newest_schema: bool = False,
         columns: ColumnNames | None = None,
     ) -> None:
         self._columns = columns
@@ -87,7 +86,7 @@ class ChangeReader:
             }
         )
         self._registry = SchemaRegistryClient({"url": registry_url})
-        self._decode: AvroDeserializer = AvroDeserializer(self._registry, conf={"use.latest.version": newest_schema})
+        self._decode: AvroDeserializer = AvroDeserializer(self._registry)
         self._value_decoders: dict[str, AvroDeserializer] = {}
         self._look_for_topics()
         self._start = OFFSET_BEGINNING

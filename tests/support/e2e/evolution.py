@@ -15,7 +15,7 @@ from local_stack.servers.addresses import Servers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from local_stack.clients.change_reader import Record
+    from local_stack.clients.change_reader import ColumnNames, Record
 
 KEYSPACE = "evolution"
 PARTITIONS = range(6)  # some in each raw partition
@@ -56,7 +56,7 @@ class Table:
     def wait(self, is_enough: Callable[[list[Change]], bool]) -> list[Change]:
         """The changes that come from now on until they are enough."""
         if self._reader is None:
-            self._reader = self.read(newest_schema=False)
+            self._reader = self.read()
         deadline = time.monotonic() + MOST_SECONDS
         found: list[Change] = []
         while not is_enough(found):
@@ -66,21 +66,21 @@ class Table:
         self.changes += found
         return found
 
-    def read(self, *, newest_schema: bool) -> ChangeReader:
+    def read(self, columns: ColumnNames | None = None) -> ChangeReader:
         """A reader of all versions of the table's change topic."""
         return ChangeReader(
             self.servers.kafka,
             self.servers.registry,
             self.servers.topic_prefix,
             lambda keyspace, table: keyspace == KEYSPACE and table.partition("-")[0] == self.name,
-            newest_schema=newest_schema,
+            columns=columns,
         )
 
     def check(self, topic: str | None = None) -> None:
         """Read the topic again by its newest schema: chains hold, and the latest of each key is what SELECT shows."""
         count = len(self.changes)
         history = History()
-        with self.read(newest_schema=True) as reader:
+        with self.read(lambda keyspace, _: self.client.columns(keyspace, self.name).types) as reader:
             deadline = time.monotonic() + MOST_SECONDS
             while count > 0 and time.monotonic() < deadline:
                 found = reader.poll(0.2)
