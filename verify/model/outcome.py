@@ -55,6 +55,8 @@ class Outcome:
     def _chains(self) -> Iterator[str]:
         columns = {table.name: self._client.columns(self._keyspace, table.name) for table in self._tables}
         purged = {table.name for table in self._tables if table.gc_grace is not None}
+        topics = {changes[0].table for changes in self._history.changes.values()}
+        purged |= {base_of(topic) for topic in topics if topic != base_of(topic)}  # they have had other keys
         for (topic, _), changes in self._history.changes.items():
             name = base_of(changes[0].table)
             for problem in chain_problems(changes, may_be_purged=name in purged):
