@@ -74,13 +74,20 @@ def test_a_broken_chain_names_the_row_as_the_comparison_does() -> None:
     ]
 
 
-def test_numbers_may_be_left_out_where_rows_are_purged_soon() -> None:
+def test_numbers_may_be_left_out_where_rows_are_purged_soon_or_have_been_in_another_topic() -> None:
     key = {"p": 1}
-    gone = change("again-v2", key, 3, None, 3, 50)
-    back = [gone, tombstone("again-v2", key), change("again-v2", key, None, 3, 9, 60)]
-    assert problems(*FORMER, *CURRENT, *back)
+    row = [
+        change("again", key, None, 2, 1, 30),
+        change("again", key, 2, 4, 2, 35),
+        change("again", key, 4, None, 3, 40),
+        tombstone("again", key),
+        change("again", key, None, 3, 9, 60),
+    ]
+    assert problems(*row) == ["ks.again (1,): row_sequence 9 follows 3"]
     purged = Table("again", 3, regular=(("v", INT),), gc_grace=20)
-    assert problems(*FORMER, *CURRENT, *back, table=purged) == []
+    assert problems(*row, table=purged) == []
+    away = [change("again-v2", {"k": "a"}, None, 3, 3, 50), change("again-v2", {"k": "a"}, 3, None, 4, 55)]
+    assert problems(*row[:4], *away, tombstone("again-v2", {"k": "a"}), row[4]) == []
 
 
 def test_a_missing_tombstone_and_a_missing_operation_are_problems() -> None:
