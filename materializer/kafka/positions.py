@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
@@ -13,7 +14,7 @@ from materializer.kafka.clients import QUICK, TIMEOUT, kafka_error
 from materializer.records import RawPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from cdc_program.settings import KafkaSettings
 
@@ -23,29 +24,46 @@ class GroupPositions:
 
     stable: wait for open transactions, those of a killed task until their timeout; otherwise reads return what was
     committed before them. A task reads after its producer has ended the raw partition's transactions: it does not wait.
+    After a failure a new client asks (docs/decisions/0018).
     """
 
     def __init__(self, settings: KafkaSettings, group: str, *, stable: bool = True) -> None:
-        self.consumer = Consumer(
-            {
-                **client_config(settings),
-                **QUICK,
-                "group.id": group,
-                "isolation.level": "read_committed" if stable else "read_uncommitted",
-                "enable.auto.commit": False,
-            }
-        )
+        self._settings = settings
+        self._group = group
+        self._isolation = "read_committed" if stable else "read_uncommitted"
+        self.consumer = self._new_consumer()
 
     def read(self, partitions: Collection[RawPartition]) -> dict[RawPartition, Position | None]:
         """The position of each raw partition, None if nothing is committed.
 
         KafkaException, or CdcError (STATE_MISMATCH, STATE_FORMAT) for one that the materializer has not committed.
         """
-        return dict(_position_of(each) for each in _committed(self.consumer, partitions))
+        with self._renewed_after_failure():
+            return dict(_position_of(each) for each in _committed(self.consumer, partitions))
 
     def read_each(self, partitions: Collection[RawPartition]) -> dict[RawPartition, Position | CdcError | None]:
         """As `read`, with the error of each raw partition that has one. KafkaException if the group cannot be read."""
-        return read_each_position(self.consumer, partitions)
+        with self._renewed_after_failure():
+            return read_each_position(self.consumer, partitions)
+
+    @contextmanager
+    def _renewed_after_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException:
+            self.consumer = self._new_consumer()
+            raise
+
+    def _new_consumer(self) -> Consumer:
+        return Consumer(
+            {
+                **client_config(self._settings),
+                **QUICK,
+                "group.id": self._group,
+                "isolation.level": self._isolation,
+                "enable.auto.commit": False,
+            }
+        )
 
 
 def read_each_position(

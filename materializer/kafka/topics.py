@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -16,7 +17,7 @@ from materializer.kafka.unread import Retention
 from materializer.records import RawPartition, TopicShape
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from concurrent.futures import Future
 
     from cdc_program.settings import KafkaSettings
@@ -25,7 +26,11 @@ _DEAD_LETTER_BYTES = (64 << 20) + 100_000  # the largest message that materializ
 
 
 class Topics:
-    """An admin client. CdcError (KAFKA_UNREACHABLE, KAFKA_REFUSED)."""
+    """An admin client. CdcError (KAFKA_UNREACHABLE, KAFKA_REFUSED).
+
+    After a failure a new client asks (docs/decisions/0018): one that a waking broker has told of no controller waits
+    for one until its next look at the metadata, which is minutes away.
+    """
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
@@ -33,7 +38,7 @@ class Topics:
 
     def partition_counts(self) -> dict[str, int]:
         """The number of partitions of each topic."""
-        with driver_errors("list the topics"):
+        with self._errors("list the topics"):
             topics = self._admin.list_topics(timeout=self._settings.connect_timeout_seconds).topics
             return {name: len(topic.partitions) for name, topic in topics.items() if topic.error is None}
 
@@ -49,9 +54,12 @@ class Topics:
         """As `shapes`, with the error of each topic that has one."""
         if not topics:
             return {}
-        with driver_errors("describe the raw topics"):
-            described = self._admin.describe_topics(TopicCollection(list(topics)))
-        return {name: _shape_of(name, answer) for name, answer in described.items()}
+        with self._errors("describe the raw topics"):
+            described = self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=TIMEOUT)
+        found = {name: _shape_of(name, answer) for name, answer in described.items()}
+        if any(isinstance(shape, CdcError) and shape.code is Code.KAFKA_UNREACHABLE for shape in found.values()):
+            self._admin = _client(self._settings)
+        return found
 
     def matching(self, pattern: str) -> list[str]:
         """The topics whose names match a regular expression."""
@@ -83,7 +91,7 @@ class Topics:
 
     def check_transaction_timeout(self, seconds: float) -> None:
         """CdcError(TRANSACTION_TIMEOUT) if the brokers allow less. Without the right to ask, the tasks find out."""
-        with driver_errors("list the brokers"):
+        with self._errors("list the brokers"):
             brokers = self._admin.list_topics(timeout=self._settings.connect_timeout_seconds).brokers
         resource = ConfigResource(ResourceType.BROKER, str(next(iter(brokers))))
         try:
@@ -125,7 +133,7 @@ class Topics:
             return counts[topic]
         _check_name(topic, counts)
         new = NewTopic(topic, partitions, self._settings.replication_factor, config=config)
-        with driver_errors(f"create the topic {topic}"):
+        with self._errors(f"create the topic {topic}"):
             try:
                 _answer_of(self._admin.create_topics([new])[topic])
             except KafkaException as error:
@@ -135,9 +143,20 @@ class Topics:
 
     def _settings_of(self, topic: str) -> dict[str, Any]:
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        with driver_errors(f"read the settings of {topic}"):
+        with self._errors(f"read the settings of {topic}"):
             found: dict[str, Any] = _answer_of(self._admin.describe_configs([resource])[resource])
         return found
+
+    @contextmanager
+    def _errors(self, doing: str) -> Iterator[None]:
+        """As driver_errors."""
+        try:
+            with driver_errors(doing):
+                yield
+        except CdcError as error:
+            if error.code is Code.KAFKA_UNREACHABLE:
+                self._admin = _client(self._settings)
+            raise
 
     def _wait_for(self, topic: str) -> int:
         deadline = time.monotonic() + TIMEOUT
