@@ -39,7 +39,7 @@ class Conditions:
 
     def _of_row(self, table: Table) -> list[Cql]:
         choices = [self._writes.inserted_if_absent(table)]
-        if not table.must_have_value:
+        if not table.must_have_value and not table.is_static_compact:
             choices.append(cql("DELETE FROM $k.{} WHERE {} IF EXISTS", table.name, self._writes.row(table)))
         return choices + [self._update(table, column, self._writes.row(table)) for column in scalars(table.regular)[:1]]
 

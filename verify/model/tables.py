@@ -75,6 +75,11 @@ class Table:
         return self.is_compact and bool(self.clustering and self.regular)
 
     @property
+    def is_static_compact(self) -> bool:
+        """A compact table without clustering columns: 4.0 and 4.1 refuse a conditional DELETE of its rows."""
+        return self.is_compact and not self.clustering
+
+    @property
     def least_columns(self) -> int:
         """How many columns an INSERT names at least beside the key's."""
         return int(self.is_compact and bool(self.regular))

@@ -192,7 +192,9 @@ class Writes:
         fixed = self._pick.randrange(len(table.clustering))
         where = [table.partition_where, *(self._equal(table, one) for one in table.clustering[:fixed])]
         where += self._bounds(table, table.clustering[fixed:]) if self._pick.random() < 0.8 else []
-        return cql("DELETE FROM $k.{}{} WHERE {}", table.name, self._using(table), joined(" AND ", where))
+        is_whole = len(where) == 1
+        using = self._using(table, can_be_extreme=self._can_delete_extremely or not is_whole)
+        return cql("DELETE FROM $k.{}{} WHERE {}", table.name, using, joined(" AND ", where))
 
     def _bounds(self, table: Table, of: Sequence[Clustering]) -> list[Cql]:
         width = self._pick.randint(1, len(of))
@@ -235,8 +237,8 @@ class Writes:
         """A value that is written; one that is there where CQL wants it."""
         return kind.value(self._pick) if table.must_have_value else self._written(kind)
 
-    def _using(self, table: Table, *, can_expire: bool = False) -> Cql:
-        return self._times.using(table, can_expire=can_expire, is_bound=self.is_bound)
+    def _using(self, table: Table, *, can_expire: bool = False, can_be_extreme: bool = True) -> Cql:
+        return self._times.using(table, can_expire=can_expire, can_be_extreme=can_be_extreme, is_bound=self.is_bound)
 
 
 def _sample(pick: random.Random, columns: Sequence[Column], least: int = 1) -> list[Column]:
