@@ -167,6 +167,21 @@ class PollLoop:
             self._fail(raw_partition, problem)
         for raw_partition in read.lost - read.errors.keys():
             self._explain_loss(raw_partition)
+        self._renew_stuck_reader()
+
+    def _renew_stuck_reader(self) -> None:
+        """A consumer whose broker was frozen may read nothing any more: then a new one reads on."""
+        silent = self._reader.silent()
+        if not silent:
+            return
+        try:
+            bounds = self._topics.bounds(silent)
+            stuck = self._reader.renew_if_stuck({each: end for each, (_, end) in bounds.items()})
+        except CdcError as error:
+            _logger.warning("silent raw partitions not looked at", code=error.code.text, problem=error.problem)
+            return
+        if stuck:
+            _logger.warning("consumer replaced: it did not read what is there", raw_partitions=[*map(str, stuck)])
 
     def _explain_loss(self, raw_partition: RawPartition) -> None:
         """Its next message is gone; or it was there again by the time of this look, and is read again."""

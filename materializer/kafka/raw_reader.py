@@ -27,6 +27,7 @@ _MEMORY = {
     "fetch.max.bytes": 8_388_608,
     "fetch.queue.backoff.ms": 20,
 }
+SILENT_SECONDS = 30.0  # three times as long as publishers' heartbeats are apart
 _MIN_BYTES = 65_536  # of a fetch response before its wait is over: a trickle of messages is not fetched one by one
 
 
@@ -55,19 +56,27 @@ class RawReader:
     """
 
     def __init__(self, settings: KafkaSettings, group: str, wait_ms: int) -> None:
+        self._settings = settings
         self._group = group
+        self._wait_ms = wait_ms
         self._names: dict[tuple[str, int], RawPartition] = {}
-        self._consumer = Consumer(
+        self._next: dict[RawPartition, int] = {}  # offsets
+        self._heard: dict[RawPartition, float] = {}  # when the last message came
+        self._behind: dict[RawPartition, int] = {}  # those that were behind at the last look, and their next offsets
+        self._consumer = self._new_consumer()
+
+    def _new_consumer(self) -> Consumer:
+        return Consumer(
             {
-                **client_config(settings),
+                **client_config(self._settings),
                 **QUICK,
                 **_MEMORY,
-                "group.id": group,
+                "group.id": self._group,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
                 "isolation.level": "read_uncommitted",  # so that an open transaction does not delay reading positions
                 "fetch.min.bytes": _MIN_BYTES,
-                "fetch.wait.max.ms": wait_ms,
+                "fetch.wait.max.ms": self._wait_ms,
             }
         )
 
@@ -90,10 +99,17 @@ class RawReader:
             with driver_errors("read the raw topics"):
                 self._consumer.incremental_assign([TopicPartition(*each, at) for each, at in offsets.items()])
             self._names |= {(each.topic, each.partition): each for each in offsets}
+            self._next |= offsets
+            self._heard |= dict.fromkeys(offsets, time.monotonic())
 
     def remove(self, partitions: Iterable[RawPartition]) -> None:
         """Stop reading these raw partitions."""
-        gone = [TopicPartition(*each) for each in partitions if self._names.pop((each.topic, each.partition), None)]
+        gone = []
+        for each in partitions:
+            if self._names.pop((each.topic, each.partition), None):
+                gone.append(TopicPartition(*each))
+                del self._next[each], self._heard[each]
+                self._behind.pop(each, None)
         if gone:
             with driver_errors("read the raw topics"):
                 self._consumer.incremental_unassign(gone)
@@ -116,7 +132,36 @@ class RawReader:
             count += len(messages)
             if len(messages) < asked:
                 break
+        now = time.monotonic()
+        if count >= budget.messages or size >= budget.bytes:  # more may wait, of any raw partition
+            self._heard = dict.fromkeys(self._heard, now)
+        for partition, records in read.records.items():
+            self._next[partition] = records[-1].offset + 1
+            self._heard[partition] = now
         return read
+
+    def silent(self) -> list[RawPartition]:
+        """The raw partitions of which no message has come for SILENT_SECONDS, each once in that time."""
+        now = time.monotonic()
+        found = [each for each, since in self._heard.items() if now - since >= SILENT_SECONDS]
+        self._heard |= dict.fromkeys(found, now)
+        return found
+
+    def renew_if_stuck(self, ends: Mapping[RawPartition, int]) -> list[RawPartition]:
+        """Read on with a new consumer if this one does not give what is there (docs/decisions/0018).
+
+        ends: the next offset of silent raw partitions. Those that were behind at two looks, and nothing came between.
+        """
+        behind = {each: self._next[each] for each, end in ends.items() if end > self._next[each]}
+        stuck = [each for each, at in behind.items() if self._behind.get(each) == at]
+        self._behind = {each: at for each, at in self._behind.items() if each not in ends} | behind
+        if stuck:
+            self._consumer.close()
+            self._consumer = self._new_consumer()
+            self._behind = {}
+            with driver_errors("read the raw topics"):
+                self._consumer.incremental_assign([TopicPartition(*each, at) for each, at in self._next.items()])
+        return stuck
 
     def _add_message(self, message: Message, read: Read) -> int:
         partition = self._names.get((message.topic() or "", message.partition() or 0))

@@ -36,6 +36,15 @@ class FakeReader:
         self.foreign: dict[RawPartition, CdcError] = {}
         self.lost: set[RawPartition] = set()
         self.whole: CdcError | None = None
+        self.quiet: list[RawPartition] = []
+        self.ends: list[Mapping[RawPartition, int]] = []
+
+    def silent(self) -> list[RawPartition]:
+        return self.quiet
+
+    def renew_if_stuck(self, ends: Mapping[RawPartition, int]) -> list[RawPartition]:
+        self.ends.append(ends)
+        return []
 
     def positions(self, partitions: Collection[RawPartition]) -> dict[RawPartition, Position | CdcError | None]:
         return {each: self.foreign.get(each, Position(10, "v", 1)) for each in partitions}
@@ -64,9 +73,15 @@ class FakeReader:
 class FakeTopics:
     def __init__(self) -> None:
         self.shapes: dict[str, TopicShape | CdcError] = dict.fromkeys(TOPICS, SHAPE)
+        self.unreachable: CdcError | None = None
 
     def each_shape(self, topics: Collection[str]) -> dict[str, TopicShape | CdcError]:
         return {topic: self.shapes[topic] for topic in topics}
+
+    def bounds(self, partitions: Sequence[RawPartition]) -> dict[RawPartition, tuple[int, int]]:
+        if self.unreachable is not None:
+            raise self.unreachable
+        return dict.fromkeys(partitions, (0, 7))
 
 
 class FakeOpenPartitions:
@@ -134,6 +149,18 @@ def test_an_error_of_one_fold(scene: Scene) -> None:
     assert result.offsets == (10, 11)
     scene.open.broken.clear()
     assert scene.run(A, B, C)[B].error is None  # from its committed position on
+
+
+def test_silent_raw_partitions_are_looked_at_and_stop_nothing(scene: Scene) -> None:
+    scene.run()
+    assert scene.reader.ends == []
+    scene.reader.quiet = [B]
+    for unreachable in (None, error(Code.KAFKA_UNREACHABLE)):
+        scene.topics.unreachable = unreachable
+        results = scene.run()
+        assert results.keys() == {A, B, C}
+        assert not [result.error for result in results.values() if result.error is not None]
+        assert scene.reader.ends[-1] == {B: 7}
 
 
 def read_bad_byte() -> None:

@@ -10,13 +10,14 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPa
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings
-from materializer.kafka import GroupPositions, Topics, positions, topics
+from materializer.kafka import GroupPositions, RawReader, ReadBudget, Topics, positions, raw_reader, topics
 from materializer.records import RawPartition, TopicShape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 TOPIC = "cdc.raw.shop.orders"
+BUDGET = ReadBudget(100, 1_000_000)
 TIMED_OUT, NOT_ALLOWED = KafkaError._TIMED_OUT, KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 
@@ -115,3 +116,104 @@ def test_positions_are_asked_of_a_new_consumer_after_a_failure(monkeypatch: pyte
     assert group.read([raw_partition]) == {raw_partition: None}
     assert group.read_each([raw_partition]) == {raw_partition: None}
     assert len(made) == 2
+
+
+class FakeMessage(NamedTuple):
+    at: int
+
+    def topic(self) -> str:
+        return TOPIC
+
+    def partition(self) -> int:
+        return 0
+
+    def error(self) -> None:
+        return None
+
+    def offset(self) -> int:
+        return self.at
+
+    def key(self) -> bytes:
+        return b"k"
+
+    def value(self) -> bytes:
+        return b"v"
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 1
+
+
+class Consumers:
+    """Consumers of one raw partition; the first one gives nothing."""
+
+    def __init__(self) -> None:
+        self.assigned: list[list[int]] = []
+
+    def __call__(self, _properties: object) -> FakeRawConsumer:
+        self.assigned.append([])
+        return FakeRawConsumer(self.assigned[-1], is_stuck=len(self.assigned) == 1)
+
+
+class FakeRawConsumer:
+    def __init__(self, assigned: list[int], *, is_stuck: bool) -> None:
+        self.assigned = assigned
+        self.is_stuck = is_stuck
+
+    def incremental_assign(self, partitions: list[TopicPartition]) -> None:
+        self.assigned += [each.offset for each in partitions]
+
+    def incremental_unassign(self, _partitions: list[TopicPartition]) -> None: ...
+
+    def consume(self, _most: int, _seconds: float) -> list[FakeMessage]:
+        given, self.assigned[:] = [] if self.is_stuck else [FakeMessage(each) for each in self.assigned], []
+        return given
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that have passed."""
+    now = [0.0]
+    monkeypatch.setattr("materializer.kafka.raw_reader.time.monotonic", lambda: now[0])
+    return now
+
+
+def test_a_consumer_that_does_not_give_what_is_there_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
+    made = Consumers()
+    monkeypatch.setattr(raw_reader, "Consumer", made)
+    raw_partition = RawPartition(TOPIC, 0)
+    reader = RawReader(KafkaSettings(), "g", 50)
+    reader.add({raw_partition: 5})
+    ends = {raw_partition: 6}
+    for clock[0], silent, stuck in ((29, [], []), (30, [raw_partition], []), (60, [raw_partition], [raw_partition])):
+        assert not reader.read(BUDGET, 0).records
+        assert reader.silent() == silent
+        assert reader.renew_if_stuck(ends if silent else {}) == stuck
+    [record] = reader.read(BUDGET, 0).records[raw_partition]
+    assert record.offset == 5
+    clock[0] = 120
+    assert reader.silent() == [raw_partition]
+    assert [reader.renew_if_stuck(ends), reader.renew_if_stuck(ends)] == [[], []], "it has read all that is there"
+    assert len(made.assigned) == 2
+
+
+def test_a_raw_partition_that_was_behind_and_is_read_again_is_not_stuck(
+    monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
+    made = Consumers()
+    made(None)  # the next one gives messages
+    monkeypatch.setattr(raw_reader, "Consumer", made)
+    raw_partition = RawPartition(TOPIC, 0)
+    reader = RawReader(KafkaSettings(), "g", 50)
+    reader.add({raw_partition: 5})
+    clock[0] = 40
+    assert reader.silent() == [raw_partition]
+    assert reader.renew_if_stuck({raw_partition: 7}) == []
+    assert reader.read(BUDGET, 0).records
+    assert reader.renew_if_stuck({raw_partition: 7}) == []
+    reader.remove([raw_partition])
+    clock[0] = 400
+    assert reader.silent() == []
