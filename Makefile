@@ -29,13 +29,14 @@ help: ## Show this help
 	@echo "  PYTEST_ARGS more arguments for pytest (make test PYTEST_ARGS='-k merge')"
 	@echo "  WORKERS     tests at a time (default: 2); 0: one after the other, with their output"
 	@echo "  SERVERS     local or containers: how tests start Cassandra and Kafka (default: local)"
+	@echo "  CDC_NATIVE  0: run on the Python code alone, without the compiled core"
 	@echo "  VERSION     Cassandra's version; oracle takes several, separated by commas (default: model 5.0, oracle all)"
 	@echo "  The names in brackets after a verify or bench program are its variables."
 
 preflight: ## Check this machine: what is missing, and the command that fixes it; 1 s
 	@$(PYTHON) -m local_stack.install.preflight
 
-install: ## Install Python packages, Java and the servers' jars into .local (demo and test do it too); 3 min
+install: ## Install Python packages, Java and jars into .local, compile the core (demo and test do it too); 1 min
 	@$(PYTHON) -m local_stack.install.bootstrap
 
 demo: install ## Run a story, a load and a comparison on a real Cassandra, Kafka and Spark; 2 min
@@ -80,7 +81,7 @@ format: install ## Format the code and fix what ruff can
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-dist: install ## Build into dist/: a compiled wheel, archives with their own Python, and the archive for Spark's executors; 10 min
+dist: install ## Build into dist/: wheels (x86-64, arm64), archives with their own Python, one for Spark's executors; 10 min
 	@$(PY) -m tools.distribution
 	@$(PY) -m materializer archive dist/materializer.tar.gz
 
@@ -89,4 +90,4 @@ clean: ## Remove what running leaves (.run and caches); what is installed stays
 	find . -path ./.local -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 distclean: clean ## Remove what was installed too (.local)
-	rm -rf .local *.egg-info
+	rm -rf .local *.egg-info cdc_native/*.so cdc_native/.compiled.json

@@ -36,6 +36,9 @@ CDC_KAFKA__TOPIC_PREFIX=shop cassandra-publisher run --set publisher.heartbeat_s
   variable to the flag: other users of the machine can see flags.
 - `config check` validates all settings. `config show` prints each value with its origin, secrets masked (`--json` for
   programs, `--all` for the tables of the other programs).
+
+One variable is no setting: with `CDC_NATIVE=0` in its environment a program runs on the Python code alone, without the
+compiled core ([CDC-007](runbook.md#cdc-007-program-not-compiled)). The materializer passes it on to Spark's workers.
 """
 
 

@@ -19,7 +19,7 @@ import structlog
 from prometheus_client import CollectorRegistry, Gauge, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import make_wsgi_app
 
-from cdc_program.compiled import is_compiled
+import cdc_native
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Operations:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
-        Gauge("cdc_compiled", "1 where the hot modules are compiled", registry=self.registry).set(is_compiled())
+        Gauge("cdc_compiled", "1 where the native core is in use", registry=self.registry).set(cdc_native.is_enabled())
         self._metrics = make_wsgi_app(self.registry)
         self._address = address
         self._asked_port = port

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from cdc_program.compiled import is_compiled
+import cdc_native
 from cdc_program.errors import Code
 from cdc_program.node_sizes import node_sizes
 from publisher.cdc_raw import list_cdc_segments
@@ -40,7 +40,7 @@ class StatusCollector:
         self._sender = sender
         self._alerts = SpaceAlerts()
         self._node = node_side.loss_watch.node
-        self._status = Status(str(self._node.host_id), self._node.cluster, self._node.release, is_compiled())
+        self._status = Status(str(self._node.host_id), self._node.cluster, self._node.release, cdc_native.is_enabled())
         self._sizes = node_sizes(node_side.loss_watch.live_settings, settings)
         self._space = SpaceWatch(self._sizes.cdc_total, self._sizes.segment)
         if self._sizes.is_default:

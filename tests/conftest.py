@@ -9,7 +9,7 @@ from importlib.metadata import version
 import pytest
 from hypothesis import HealthCheck, settings
 
-from cdc_program.compiled import is_compiled
+import cdc_native
 from local_stack.java.jars import KAFKA
 from local_stack.java.runtime import installed_jre, pypi_is_forced, system_java
 from local_stack.servers.cassandra_versions import VERSIONS
@@ -43,10 +43,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_report_header() -> list[str]:
     java = (None if pypi_is_forced() else system_java(17)[0]) or installed_jre(17)
     servers = "containers" if os.environ.get("SERVERS") == "containers" else "child processes"
+    core = "in use" if cdc_native.is_enabled() else "off (CDC_NATIVE=0)" if cdc_native.is_compiled() else "not compiled"
     return [
         (
             f"servers: Cassandra {VERSIONS['5.0'].release}, Kafka {KAFKA.name.partition('-')[2]} ({servers}), "
             f"Spark {version('pyspark')}, {java.describe() if java else 'Java 17 from PyPI, not installed yet'}"
         ),
-        f"python: {platform.python_version()}, cassandra_storage {'compiled' if is_compiled() else 'in plain Python'}",
+        f"python: {platform.python_version()}, native core {core}",
     ]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 OWN = "cassandra-cdc-materializer"
-OWN_PACKAGES = ("cassandra_storage", "cdc_messages", "cdc_program", "materializer")
+OWN_PACKAGES = ("cassandra_storage", "cdc_messages", "cdc_native", "cdc_program", "materializer")
 _THIS = "materializer/job/spark_archive.py"
 _OF_SPARK = frozenset({"pyspark"})
 _COMPRESSION = 4  # 9, the default, takes five times the CPU for 4 % less

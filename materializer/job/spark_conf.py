@@ -18,12 +18,14 @@ _JAVA = 17
 
 
 def session_options(settings: MaterializerSettings) -> dict[str, str]:
-    """CdcError if Java is missing. Under spark-submit, only the name, cores and progress options are set."""
+    """CdcError if Java is missing. Under spark-submit, only what needs no JVM of its own is set."""
     options = {
         "spark.app.name": settings.group_id,
         "spark.executor.cores": "1",  # so a raw partition stays in one process, which keeps its state open
         "spark.ui.showConsoleProgress": "false",
     }
+    if "CDC_NATIVE" in os.environ:  # of the workers too: they fold
+        options["spark.executorEnv.CDC_NATIVE"] = os.environ["CDC_NATIVE"]
     if is_submitted():
         return options
     check_java()

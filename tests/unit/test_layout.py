@@ -18,6 +18,7 @@ PROGRAMS = (
     "cassandra_files",
     "cassandra_commitlog",
     "cdc_messages",
+    "cdc_native",
     "cdc_program",
     "publisher",
     "filler",

@@ -1,9 +1,10 @@
-"""What `make dist` makes: programs that need no Python and no network; modules that are compiled and do the same."""
+"""What `make dist` makes: programs that need no Python and no network; a wheel that does what the checkout does."""
 
 from __future__ import annotations
 
 import gzip
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -93,21 +94,23 @@ def test_a_publisher_sends_what_is_written(
     assert "CDC-007" not in publisher.log()
 
 
-def test_compiled_modules_do_the_same(made: Path, tmp_path: Path) -> None:
-    """The tests of the formats, the messages and the fold, but for those that change the code of what they test."""
-    [wheel] = made.glob("*.whl")
+@pytest.mark.parametrize("is_enabled", [True, False], ids=["core", "plain"])
+def test_the_wheel_does_the_same(made: Path, tmp_path: Path, is_enabled: bool) -> None:  # noqa: FBT001  the parameter
+    """The tests of the formats, the messages and the fold, with its core and without."""
+    [wheel] = made.glob(f"*{platform.machine()}.whl")
     with zipfile.ZipFile(wheel) as packed:
         packed.extractall(tmp_path)  # noqa: S202  our own, made a moment ago
     for folder in ("tests", "docs", "local_stack", "tools", "verify"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / file, tmp_path)
-    packages = ("cassandra_storage", "cdc_messages", "cassandra_commitlog", "materializer")
+    packages = ("cassandra_storage", "cdc_messages", "cdc_native", "cassandra_commitlog", "materializer")
     tests = [f"tests/unit/{package}" for package in packages]
     command = [sys.executable, "-m", "pytest", "-m", "not servers", "-x", *tests, "-k", "not mutant"]
     environment = {name: value for name, value in os.environ.items() if name != "CDC_EXHAUSTIVE"}  # as many as each run
+    environment |= {"CDC_NATIVE": str(int(is_enabled)), "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=1500
     )
     assert done.returncode == 0, done.stdout[-5000:]
-    assert "cassandra_storage compiled" in done.stdout
+    assert f"native core {'in use' if is_enabled else 'off'}" in done.stdout

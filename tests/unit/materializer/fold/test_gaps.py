@@ -18,7 +18,6 @@ from cassandra_storage.unfiltered import write_row
 from cdc_messages import wire
 from cdc_messages.errors import MessageError
 from cdc_messages.raw import RawMessage, decode, encode
-from cdc_program.compiled import is_compiled
 from cdc_program.errors import CdcError, Code
 from materializer.fold import row_updates
 from materializer.fold.chunk import fold_chunk
@@ -227,7 +226,6 @@ def test_copies_are_put_aside_once() -> None:
     assert (again.dead_letters, again.writes) == ([], {})
 
 
-@pytest.mark.skipif(is_compiled(), reason="in a compiled module no function can be replaced")
 def test_once_it_can_be_read_it_is_folded_and_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
     folded = FoldRun(WRITER)
     folded.chunk(row(1))

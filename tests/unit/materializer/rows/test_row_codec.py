@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from cassandra_storage.rows import Cell, Row
-from cdc_program.compiled import is_compiled
 from materializer.rows.keys import ROWS_SECTION, partition_prefix
 from materializer.rows.overlay import Overlay, StoredRow
 from materializer.rows.row_codec import RowCodec
@@ -19,7 +18,6 @@ def stored_row(text: bytes, sequence: int) -> StoredRow:
     return StoredRow(Row((int_bytes(1),), {"a": Cell(5, text)}), sequence)
 
 
-@pytest.mark.skipif(is_compiled(), reason="in a compiled module no function can be replaced")
 def test_a_row_is_encoded_once_however_often_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     overlay = Overlay(MemoryState())
     codec, encoded = RowCodec(overlay, CATALOG, TABLE.id.bytes), []
