@@ -1,9 +1,10 @@
-"""Makes what is installed on machines without a network: `python -m tools.distribution` (make dist).
+"""Makes what is installed on machines without a compiler: `python -m tools.distribution` (make dist).
 
-Into `dist/`: a wheel whose hot modules are compiled, for this Python and system, and for each program that runs beside
-Cassandra or by itself an archive that brings its Python along (PyInstaller). An archive needs a glibc at least as new
-as this machine's: make it on the oldest system that is to run it. The materializer runs where Spark does, which has a
-Python: it is the wheel, or `cassandra-materializer archive` for the executors.
+Into `dist/`: a wheel with the compiled core for this Python on Linux x86-64 and one on arm64, and for each program that
+runs beside Cassandra or by itself an archive for this machine that brings its Python along (PyInstaller). zig compiles
+the wheels for each processor's baseline and glibc 2.17, older than what the packages beside them need. An archive needs
+a glibc at least as new as this machine's: make it on the oldest system that is to run it. The materializer runs where
+Spark does, which has a Python: it is the wheel, or `cassandra-materializer archive` for the executors.
 """
 
 from __future__ import annotations
@@ -15,16 +16,12 @@ import sys
 import tarfile
 import tempfile
 import tomllib
-import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import click
 
 from local_stack.process.paths import local_folder, project_root
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ROOT = project_root()
 OUT = ROOT / "dist"
@@ -34,8 +31,10 @@ PROGRAMS = {
     "cassandra-commitlog": "commitlog",
     "cassandra-schematizer": "schematizer",
 }
+MACHINES = ("x86_64", "aarch64")
+GLIBC = "2.17"  # of 2014, the oldest that manylinux wheels are tried with
 # Imported by names that no analysis sees: the driver's event loops, the server's protocols, the database's dialects.
-SHARED = ("cassandra_storage", "cassandra_files", "cdc_messages", "cdc_program")
+SHARED = ("cassandra_storage", "cassandra_files", "cdc_messages", "cdc_native", "cdc_program")
 HIDDEN = ("cassandra", "uvicorn", "sqlalchemy.dialects")
 
 
@@ -52,11 +51,12 @@ def main() -> int:
     project = read_project()
     OUT.mkdir(exist_ok=True)
     python = make_environment(project)
-    wheel = make_wheel(python)
-    click.echo(wheel.relative_to(ROOT))
-    install(python, wheel)
+    wheels = {machine: make_wheel(python, machine) for machine in MACHINES}
+    for wheel in wheels.values():
+        click.echo(wheel.relative_to(ROOT))
+    install(python, wheels[platform.machine()])
     for program in PROGRAMS:
-        click.echo(make_archive(python, program, project, compiled_parts(wheel)).relative_to(ROOT))
+        click.echo(make_archive(python, program, project).relative_to(ROOT))
     return 0
 
 
@@ -73,15 +73,14 @@ def make_environment(project: Project) -> Path:
     python = environment / "bin" / "python"
     if not python.exists():
         run_command(sys.executable, "-m", "venv", str(environment))
-    # mypy follows the imports of what it compiles: the libraries must be there.
     run_command(str(python), "-m", "pip", "install", "--quiet", *project.tools)
     return python
 
 
-def make_wheel(python: Path) -> Path:
-    """Compiled in a folder of its own: the tree stays as it is."""
+def make_wheel(python: Path, machine: str) -> Path:
+    """For Linux on this kind of machine, compiled in a folder of its own: the tree stays as it is."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "CDC_COMPILED": "1", "PATH": f"{python.parent}:{os.environ['PATH']}"}
+        environment = {**os.environ, "CDC_BUILD_TARGET": f"{machine}-linux-gnu.{GLIBC}"}
         build = ("pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", folder)
         run_command(str(python), "-m", *build, str(_source(Path(folder))), environment=environment)
         [made] = Path(folder).glob("*.whl")
@@ -110,18 +109,12 @@ def install(python: Path, wheel: Path) -> None:
     run_command(str(python), "-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", str(wheel))
 
 
-def compiled_parts(wheel: Path) -> list[str]:
-    """The modules beside the packages that hold mypyc's code: the compiled ones import them where no analysis looks."""
-    with zipfile.ZipFile(wheel) as packed:
-        return [name.partition(".")[0] for name in packed.namelist() if "/" not in name]
-
-
-def make_archive(python: Path, program: str, project: Project, parts: Sequence[str]) -> Path:
+def make_archive(python: Path, program: str, project: Project) -> Path:
     """`PROGRAM-VERSION-SYSTEM-MACHINE.tar.gz` with one folder, in which `PROGRAM` is to be run."""
     module, function = project.entries[program].split(":")
     name = f"{program}-{project.version}"
     with tempfile.TemporaryDirectory() as folder:
-        # For --version: where it asks for the metadata is compiled, and no analysis sees it.
+        # For --version, which asks for the metadata where no analysis sees it.
         options = [*_options(program, module.partition(".")[0], Path(folder)), "--copy-metadata", project.name]
         script = Path(folder) / f"{program}.py"
         script.write_text(f"from {module} import {function}\n\n{function}()\n", encoding="ascii")
@@ -130,7 +123,6 @@ def make_archive(python: Path, program: str, project: Project, parts: Sequence[s
             "-m",
             "PyInstaller",
             *options,
-            *_hidden(parts),
             str(script),
             folder=Path(folder),
         )
@@ -148,12 +140,8 @@ def _options(program: str, main_package: str, folder: Path) -> list[str]:
     return ["--onedir", "--noconfirm", "--log-level", "ERROR", "--name", program, *work, *hidden, *own]
 
 
-def _hidden(modules: Sequence[str]) -> list[str]:
-    return [option for module in modules for option in ("--hidden-import", module)]
-
-
 def run_command(*command: str, environment: dict[str, str] | None = None, folder: Path | None = None) -> None:
-    """PYTHONPATH may lead to a tree, whose plain modules would be packed instead of the wheel's compiled ones."""
+    """PYTHONPATH may lead to a tree, whose plain modules would be packed instead of the wheel's."""
     kept = {name: value for name, value in (environment or os.environ).items() if name != "PYTHONPATH"}
     subprocess.run(command, check=True, env=kept, cwd=folder)
 

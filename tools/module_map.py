@@ -15,6 +15,7 @@ PACKAGES = (
     "cassandra_storage",
     "cassandra_files",
     "cdc_messages",
+    "cdc_native",
     "cdc_program",
     "publisher",
     "filler",

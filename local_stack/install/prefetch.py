@@ -1,6 +1,6 @@
 """Brings what the servers need ahead of time: `python -m local_stack.install.prefetch [--versions 5.0,4.1]`.
 
-Nothing is brought twice; what a start still lacks it brings itself.
+Nothing is brought twice, and nothing that the demo does not need: what a start still lacks it brings itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from cdc_program.errors import CdcError
-from local_stack.java.jars import KAFKA, S3PROXY, install
+from local_stack.java.jars import KAFKA, install
 from local_stack.java.runtime import find_java
 from local_stack.servers.cassandra_versions import VERSIONS
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from local_stack.java.jars import JarSet
 
 JAVA = 17  # Kafka and Spark
-AT_ONCE = 3  # downloads: each waits for the network most of the time
+DEMO = ("5.0",)  # Cassandra's lines
 
 
 def needed_jars(versions: Sequence[str]) -> list[JarSet]:
-    """The sets for these Cassandra lines, Kafka, Spark and S3."""
-    return list(dict.fromkeys([*(VERSIONS[line].jars for line in versions), KAFKA, S3PROXY]))
+    """The sets for these Cassandra lines and Kafka; Spark's come with PySpark."""
+    return list(dict.fromkeys([*(VERSIONS[line].jars for line in versions), KAFKA]))
 
 
 def needed_java(versions: Sequence[str]) -> list[int]:
@@ -39,7 +39,7 @@ def needed_java(versions: Sequence[str]) -> list[int]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("local_stack.install.prefetch", description=__doc__)
     parser.add_argument(
-        "--versions", default="5.0", help=f"Cassandra lines, by commas: {', '.join(VERSIONS)} (default 5.0)"
+        "--versions", default=",".join(DEMO), help=f"Cassandra lines, by commas: {', '.join(VERSIONS)} (default 5.0)"
     )
     chosen = parser.parse_args(arguments).versions.split(",")
     for line in chosen:
@@ -54,14 +54,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def bring(versions: Sequence[str]) -> None:
-    """Install the Java runtimes, then the jars side by side. Raises CdcError."""
+    """Install the Java runtimes and the jars. Raises CdcError."""
     started = time.monotonic()
     for major in needed_java(versions):
         print_progress(f"Java {major}: {find_java(major, print_progress).describe()}")
-    missing = [jars for jars in needed_jars(versions) if not jars.is_complete()]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(lambda jars: install(jars, print_progress), missing))
+    bring_jars(versions)
     print_progress(f"Java and jars are there ({time.monotonic() - started:.0f} s).")
+
+
+def bring_jars(versions: Sequence[str]) -> None:
+    """Install the jars, the sets side by side. Raises CdcError."""
+    sets = needed_jars(versions)
+    with ThreadPoolExecutor(len(sets)) as pool:
+        list(pool.map(lambda jars: install(jars, print_progress), sets))
 
 
 _speaking = threading.Lock()

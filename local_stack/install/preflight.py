@@ -13,6 +13,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import sysconfig
 
 OK, NOTE, MISSING = "ok", "note", "MISSING"
 PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
@@ -23,6 +24,7 @@ JRE_DOWNLOAD_MB, JRE_FOLDER_MB = 38, 60
 MEMORY_MB = 3500  # Cassandra 0.9 GB, Kafka 0.5, Spark's driver and two executors 1.5
 LITTLE_MEMORY_MB = 2500
 JAVA = 17
+ZIG_MB = 100  # downloaded; 410 unpacked
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     del arguments
     found = [python_version(), python_parts(), system()]
     if all(kind != MISSING for kind, _ in found):
-        found += [java(), memory(), *downloads_and_disk(), loopback()]
+        found += [compiler(), java(), memory(), *downloads_and_disk(), loopback()]
     lines = [f"{kind:<8}{text}" for kind, text in found]
     vital = sum(kind == MISSING for kind, _ in found)
     if vital:
@@ -68,6 +70,21 @@ def system() -> tuple[str, str]:
             "several Cassandra nodes on macOS need more loopback addresses: sudo ifconfig lo0 alias 127.0.0.2"
         )
     return MISSING, f"{name} {machine} is not supported. Use Linux (or WSL 2 on Windows: wsl --install)"
+
+
+def compiler() -> tuple[str, str]:
+    """Of the native core: without one the programs run on the Python code alone."""
+    header = os.path.join(sysconfig.get_path("include"), "Python.h")  # noqa: PTH118 - as any Python 3 can
+    version = ".".join(map(str, sys.version_info[:2]))
+    if not os.path.exists(header):  # noqa: PTH110 - as above
+        return NOTE, (
+            f"Python's headers are missing ({header}): the native core is not compiled, and programs take several "
+            f"times the CPU (CDC-007). Debian/Ubuntu: apt-get install python{version}-dev"
+        )
+    name = next((name for name in ("cc", "gcc", "clang") if shutil.which(name)), None)
+    if name:
+        return OK, f"a C compiler ({name}) for the native core"
+    return NOTE, f"no C compiler: one from PyPI (ziglang, {ZIG_MB} MB) will be installed into .local"
 
 
 def java() -> tuple[str, str]:

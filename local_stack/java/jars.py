@@ -1,34 +1,49 @@
-"""Resolves Maven coordinates into `.local/jars/<name>` by the Ivy that PySpark ships; Maven is not needed.
+"""Brings the servers' jars into `.local/jars/<name>`: those that the lock file of a set names, each checked by SHA-256.
 
-A folder appears whole or not at all: Ivy fills one beside it, which is marked complete and renamed. `CDC_IVY_SETTINGS`
-names an ivysettings.xml for networks that have a mirror of their own.
+The jars of a version never change, so nothing is resolved here: `python -m tools.jar_locks` has done it. The Ivy that
+PySpark ships downloads them, several processes at a time. A folder appears whole or not at all: jars come into one
+beside it, which is marked complete and renamed. `CDC_IVY_SETTINGS` names an ivysettings.xml for networks that have a
+mirror of their own.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import hashlib
 import os
-import re
 import shutil
-import subprocess
-import sys
+import threading
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 from cdc_program.errors import CdcError, Code
-from local_stack.java.runtime import MARKER, Java, find_java, installed_jre, system_java
+from local_stack.java.ivy import Ivy
+from local_stack.java.runtime import MARKER
 from local_stack.process.locks import locked
 from local_stack.process.paths import local_folder
 
 Report = Callable[[str], None]
 
-PROGRESS_SECONDS = 5.0  # between two lines of progress where no terminal rewrites one
-PATTERN = "[artifact]-[revision](-[classifier]).[ext]"
-IVY_JAVA = (17, 11)  # any of these runs Ivy
-SHOWN_ERROR_LINES = 12
+LOCKS = Path(__file__).parent / "locks"
+PROCESSES = 4  # Ivy downloads one file after the other
+PROGRESS_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """A line of a lock file: its coordinate (`group:artifact:version` or `group:artifact:version:classifier`),
+    SHA-256 in hexadecimal, and size in bytes.
+    """
+
+    coordinate: str
+    sha256: str
+    size: int
+
+    @property
+    def file_name(self) -> str:
+        return "-".join(self.coordinate.split(":")[1:]) + ".jar"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +53,14 @@ class JarSet:
     name: str
     coordinates: tuple[str, ...]
     excludes: tuple[str, ...] = ()
-    download_mb: int = field(default=0, compare=False)  # measured, for the preflight
 
     @property
     def folder(self) -> Path:
         return local_folder() / "jars" / self.name
+
+    @property
+    def lock_file(self) -> Path:
+        return LOCKS / f"{self.name}.txt"
 
     @property
     def identity(self) -> str:
@@ -53,19 +71,29 @@ class JarSet:
         marker = self.folder / MARKER
         return marker.exists() and marker.read_text() == self.identity
 
+    def jars(self) -> list[Jar]:
+        """What its lock file names: lines of SHA-256, size and coordinate. Raises CdcError(STACK_MISSING)."""
+        try:
+            lines = self.lock_file.read_text(encoding="ascii").splitlines()
+        except FileNotFoundError as error:
+            raise CdcError(
+                Code.STACK_MISSING, f"There is no lock file {self.lock_file}.", "Run: python -m tools.jar_locks"
+            ) from error
+        fields = [line.split() for line in lines if not line.startswith("#")]
+        return [Jar(coordinate, sha256, int(size)) for sha256, size, coordinate in fields]
 
-KAFKA = JarSet(
-    "kafka-4.1.0",
-    ("org.apache.kafka:kafka_2.13:4.1.0", "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"),
-    download_mb=45,
-)
-S3PROXY = JarSet("s3proxy-2.6.0", ("org.gaul:s3proxy:2.6.0",), download_mb=39)
+    @property
+    def download_mb(self) -> int:
+        return round(sum(jar.size for jar in self.jars()) / 1e6)
+
+
+KAFKA = JarSet("kafka-4.1.0", ("org.apache.kafka:kafka_2.13:4.1.0", "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"))
+S3PROXY = JarSet("s3proxy-2.6.0", ("org.gaul:s3proxy:2.6.0",))
 KAFKA_TOOLS = JarSet(  # kafka-consumer-groups and the like
     "kafka-tools-4.1.0",
     ("org.apache.kafka:kafka-tools:4.1.0", "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"),
-    download_mb=42,
 )
-ECJ = JarSet("ecj-3.40.0", ("org.eclipse.jdt:ecj:3.40.0",), download_mb=4)  # a Java compiler that is a plain jar
+ECJ = JarSet("ecj-3.40.0", ("org.eclipse.jdt:ecj:3.40.0",))  # a Java compiler that is a plain jar
 
 
 def class_path(jars: JarSet, *folders: Path) -> str:
@@ -74,133 +102,89 @@ def class_path(jars: JarSet, *folders: Path) -> str:
 
 
 def install(jars: JarSet, report: Report = print) -> Path:
-    """The set's folder, complete: resolved and downloaded unless it is there. Raises CdcError(STACK_MISSING)."""
+    """The set's folder, complete: downloaded unless it is there. Raises CdcError(STACK_MISSING)."""
     if jars.is_complete():
         return jars.folder
     with locked(jars.folder):
         if not jars.is_complete():
-            _resolve(jars, report)
+            _bring(jars, report)
     return jars.folder
 
 
-def _resolve(jars: JarSet, report: Report) -> None:
+def _bring(jars: JarSet, report: Report) -> None:
+    """What an earlier try has brought is checked again and kept."""
     fresh = jars.folder.with_name(f"{jars.name}.partial")
-    cache = local_folder() / "ivy" / jars.name  # stays after a failure: the next try goes on from there
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
-    cache.mkdir(parents=True, exist_ok=True)
-    description = cache / "ivy.xml"
-    description.write_text(_ivy_xml(jars))
-    report(f"{jars.name}: resolving {', '.join(jars.coordinates)}")
+    fresh.mkdir(parents=True, exist_ok=True)
+    wanted = jars.jars()
+    missing = [jar for jar in wanted if not _is_there(jar, fresh)]
     started = time.monotonic()
-    _run_ivy(jars, description, cache, fresh, report)
+    report(f"{jars.name}: {_amount(missing)} from Maven Central")
+    progress = _Progress(jars.name, len(missing), report)
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        shares = [share for number in range(PROCESSES) if (share := missing[number::PROCESSES])]
+        list(pool.map(lambda share: _download(jars, share, fresh, progress), shares))
+    for jar in wanted:
+        _check(jar, fresh, jars.lock_file)
     (fresh / MARKER).write_text(jars.identity)
     shutil.rmtree(jars.folder, ignore_errors=True)
     fresh.rename(jars.folder)
-    shutil.rmtree(cache)
-    report(f"{jars.name}: {_amount(jars.folder)} in {time.monotonic() - started:.0f} s")
+    report(f"{jars.name}: {_amount(wanted)} in {time.monotonic() - started:.0f} s")
 
 
-def _run_ivy(jars: JarSet, description: Path, cache: Path, target: Path, report: Report) -> None:
-    java = _any_java(report)
-    command = [str(java.executable), *java.trust_options(), f"-Divy.default.ivy.user.dir={cache / 'user'}"]
-    command += ["-jar", str(ivy_jar()), "-cache", str(cache), "-ivy", str(description), "-confs", "default"]
-    command += ["-retrieve", f"{target}/{PATTERN}"]
-    if os.environ.get("CDC_IVY_SETTINGS"):
-        command += ["-settings", os.environ["CDC_IVY_SETTINGS"]]
-    lines: list[str] = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy:
-        assert ivy.stdout is not None
-        progress = _Progress(jars, report)
-        for line in ivy.stdout:
-            lines.append(line.rstrip())
-            progress.see(line)
-        progress.end()
-    if ivy.returncode or not any(target.glob("*.jar")):
+def _download(jars: JarSet, share: list[Jar], folder: Path, progress: _Progress) -> None:
+    """Into `folder`. Raises CdcError(STACK_MISSING)."""
+    failed = Ivy(progress.report).retrieve([jar.coordinate for jar in share], folder, progress.count)
+    if failed:
         raise CdcError(
             Code.STACK_MISSING,
-            f"The jars of {jars.name} could not be brought:\n{_what_failed(lines)}\n",
+            f"The jars of {jars.name} could not be brought:\n{failed}\n",
             "Check the network and run it again (it goes on where it stopped); with a mirror of your own, name an "
             "ivysettings.xml in CDC_IVY_SETTINGS.",
         )
 
 
-def ivy_jar() -> Path:
-    """The Ivy among PySpark's jars."""
-    spec = importlib.util.find_spec("pyspark")
-    for folder in (spec and spec.submodule_search_locations) or []:
-        for jar in sorted(Path(folder, "jars").glob("ivy-*.jar")):
-            return jar
+def _check(jar: Jar, folder: Path, lock_file: Path) -> None:
+    """Raises CdcError(STACK_MISSING) for a hash that is not the lock's, and removes the file."""
+    file = folder / jar.file_name
+    if _is_there(jar, folder):
+        return
+    found = _sha256(file)
+    file.unlink()
     raise CdcError(
         Code.STACK_MISSING,
-        "PySpark, whose Ivy resolves the servers' jars, is not installed.",
-        "Run: pip install 'cassandra-cdc-materializer[dev]'",
+        f"{jar.coordinate} is not what {lock_file} expects: its SHA-256 is {found}, expected is {jar.sha256}.",
+        "Try again; if it stays so, what lies between here and Maven Central changes files: do not use it.",
     )
 
 
-def _any_java(report: Report) -> Java:
-    for major in IVY_JAVA:
-        found = installed_jre(major) or system_java(major)[0]
-        if found:
-            return found
-    return find_java(IVY_JAVA[0], report)
+def _is_there(jar: Jar, folder: Path) -> bool:
+    file = folder / jar.file_name
+    return file.exists() and _sha256(file) == jar.sha256
 
 
-def _ivy_xml(jars: JarSet) -> str:
-    return "\n".join(
-        [
-            '<ivy-module version="2.0">',
-            '  <info organisation="local" module="stack"/>',
-            '  <configurations><conf name="default"/></configurations>',
-            "  <dependencies>",
-            *(f"    <dependency {_attributes(one)} conf='default->default'/>" for one in jars.coordinates),
-            *(f"    <exclude {_attributes(one)}/>" for one in jars.excludes),
-            "  </dependencies>",
-            "</ivy-module>",
-        ]
-    )
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
-def _attributes(coordinate: str) -> str:
-    parts = coordinate.split(":")
-    names = ("org", "name", "rev") if len(parts) == len(("org", "name", "rev")) else ("org", "module")
-    return " ".join(f"{name}={quoteattr(part)}" for name, part in zip(names, parts, strict=True))
-
-
-def _what_failed(lines: Iterable[str]) -> str:
-    """The lines in which Ivy says what went wrong, else its last ones."""
-    kept = [line for line in lines if line.strip() and "====" not in line]
-    told = [line for line in kept if re.search(r"not found|error|exception|FAILED", line, re.IGNORECASE)]
-    return "\n".join((told or kept)[-SHOWN_ERROR_LINES:])
-
-
-def _amount(folder: Path) -> str:
-    sizes = [jar.stat().st_size for jar in folder.glob("*.jar")]
-    return f"{len(sizes)} jars, {sum(sizes) / 1e6:.0f} MB"
+def _amount(jars: list[Jar]) -> str:
+    return f"{len(jars)} jars, {sum(jar.size for jar in jars) / 1e6:.0f} MB"
 
 
 class _Progress:
-    """Counts Ivy's downloads: one line that is rewritten on a terminal, else a line now and then."""
+    """A line now and then; several threads count."""
 
-    def __init__(self, jars: JarSet, report: Report) -> None:
-        self._name = jars.name
-        self._report = report
-        self._rewrites = report is print and sys.stdout.isatty()
-        self._count = 0
+    def __init__(self, name: str, wanted: int, report: Report) -> None:
+        self.report = report
+        self._name = name
+        self._wanted = wanted
+        self._done = 0
         self._last = time.monotonic()
+        self._lock = threading.Lock()
 
-    def see(self, line: str) -> None:
-        if "[SUCCESSFUL ]" not in line:
-            return
-        self._count += 1
-        text = f"{self._name}: {self._count} jars downloaded"
-        if self._rewrites:
-            sys.stdout.write(f"\r{text}")
-            sys.stdout.flush()
-        elif time.monotonic() - self._last >= PROGRESS_SECONDS:
-            self._last = time.monotonic()
-            self._report(text)
-
-    def end(self) -> None:
-        if self._rewrites and self._count:
-            sys.stdout.write("\n")
+    def count(self) -> None:
+        with self._lock:
+            self._done += 1
+            if time.monotonic() - self._last >= PROGRESS_SECONDS:
+                self._last = time.monotonic()
+                self.report(f"{self._name}: {self._done} of {self._wanted} jars")

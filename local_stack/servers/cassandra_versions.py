@@ -88,28 +88,24 @@ class CassandraVersion:
         return exports + [f"--add-opens={one}{ALL_UNNAMED}" for one in OPENS[self.java]]
 
 
-def _jars(release: str, *more: str, download_mb: int) -> JarSet:
-    return JarSet(
-        f"cassandra-{release}", (f"org.apache.cassandra:cassandra-all:{release}", *more), download_mb=download_mb
-    )
+def _jars(release: str, *more: str) -> JarSet:
+    return JarSet(f"cassandra-{release}", (f"org.apache.cassandra:cassandra-all:{release}", *more))
 
 
 VERSIONS: Mapping[str, CassandraVersion] = {
     version.line: version
     for version in (
-        CassandraVersion("5.0", "5.0.8", 17, _jars("5.0.8", download_mb=63)),
+        CassandraVersion("5.0", "5.0.8", 17, _jars("5.0.8")),
         # Commit log version 8 and messaging version 13, where plain 5.0 writes what 4.x could read.
-        CassandraVersion(
-            "5.0-NONE", "5.0.8", 17, _jars("5.0.8", download_mb=63), yaml={"storage_compatibility_mode": "NONE"}
-        ),
-        CassandraVersion("4.1", "4.1.10", 11, _jars("4.1.10", download_mb=53)),
-        CassandraVersion("4.0", "4.0.19", 11, _jars("4.0.19", download_mb=50), old_spellings=True),
+        CassandraVersion("5.0-NONE", "5.0.8", 17, _jars("5.0.8"), yaml={"storage_compatibility_mode": "NONE"}),
+        CassandraVersion("4.1", "4.1.10", 11, _jars("4.1.10")),
+        CassandraVersion("4.0", "4.0.19", 11, _jars("4.0.19"), old_spellings=True),
         CassandraVersion(
             "3.11",
             "3.11.19",
             11,
             # The daemon's class refers to Thrift's, which cassandra-all names only as optional.
-            _jars("3.11.19", "org.apache.cassandra:cassandra-thrift:3.11.19", download_mb=30),
+            _jars("3.11.19", "org.apache.cassandra:cassandra-thrift:3.11.19"),
             old_spellings=True,
             seed_has_port=False,
             tool_class="ClientTool",

@@ -1,20 +1,25 @@
-"""A Java that suits is taken, others are passed over saying why; jars appear whole or not at all."""
+"""A Java that suits is taken, others are passed over saying why; jars are those of the locks, whole or not at all."""
 
 from __future__ import annotations
 
 import ssl
 import subprocess
+import threading
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
 
 from cdc_program.errors import CdcError, Code
-from local_stack.java import jars, runtime
-from local_stack.java.jars import JarSet
+from local_stack.java import ivy, jars, runtime
+from local_stack.java.jars import Jar, JarSet
 from local_stack.java.trust_store import PASSWORD, write_trust_store
 from local_stack.servers.cassandra_versions import VERSIONS
+from tools import jar_locks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -88,36 +93,132 @@ def test_the_trust_store_is_read_by_java(tmp_path: Path) -> None:
 
 
 JARS = JarSet("some-1.0", ("some.group:some:1.0",))
+CONTENT = {"some.group:some:1.0": b"a jar", "other.group:native:2.0:linux-x86_64": b"another jar"}
+PATHS = {
+    "/some/group/some/1.0/some-1.0.jar": b"a jar",
+    "/other/group/native/2.0/native-2.0-linux-x86_64.jar": b"another jar",
+}
 
 
-def test_jars_that_fail_half_way_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class Repository:
+    """A Maven repository of a few files, which counts the jars that are asked of it."""
+
+    def __init__(self) -> None:
+        self.files = dict(PATHS)
+        self.asked: list[str] = []
+        repository = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_HEAD(self) -> None:
+                content = repository.files.get(self.path)
+                if content is None:
+                    self.send_error(404)
+                    return
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+
+            def do_GET(self) -> None:
+                if self.path.endswith(".jar"):
+                    repository.asked.append(self.path)
+                self.do_HEAD()
+                self.wfile.write(repository.files.get(self.path, b""))
+
+            def log_message(self, *_: object) -> None:
+                """Nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def settings(self) -> str:
+        """An ivysettings.xml that names it."""
+        root = f'root="http://127.0.0.1:{self.server.server_port}/"'
+        return ivy.SETTINGS.replace('m2compatible="true"', f'm2compatible="true" {root}')
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
+    """It has the jars of JARS' lock file, and everything is installed into a folder of the test's."""
     monkeypatch.setenv("CDC_PROJECT", str(tmp_path))
+    monkeypatch.setattr(jars, "LOCKS", tmp_path)
+    locked = [Jar(name, sha256(content).hexdigest(), len(content)) for name, content in CONTENT.items()]
+    JARS.lock_file.write_text(jar_locks.lock(JARS, locked))
+    made = Repository()
+    settings = tmp_path / "ivysettings.xml"
+    settings.write_text(made.settings())
+    monkeypatch.setenv("CDC_IVY_SETTINGS", str(settings))
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
 
-    def half(_jars: JarSet, _description: Path, _cache: Path, target: Path, _report: object) -> None:
-        (target / "some-1.0.jar").write_text("")
-        raise CdcError(Code.STACK_MISSING, "no network", "")
 
-    monkeypatch.setattr(jars, "_run_ivy", half)
-    with pytest.raises(CdcError):
-        jars.install(JARS, lambda _: None)
-    assert not JARS.is_complete()
-    assert not JARS.folder.exists()
-
-
-def test_jars_are_brought_once_and_again_when_they_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CDC_PROJECT", str(tmp_path))
-    brought: list[str] = []
-
-    def whole(one: JarSet, description: Path, _cache: Path, target: Path, _report: object) -> None:
-        brought.append(description.read_text())
-        (target / f"{one.name}.jar").write_text("")
-
-    monkeypatch.setattr(jars, "_run_ivy", whole)
+def test_jars_are_brought_once_and_again_when_they_change(repository: Repository) -> None:
     for one in (JARS, JARS, JarSet(JARS.name, JARS.coordinates, ("other.group:other",))):
-        assert (jars.install(one, lambda _: None) / f"{JARS.name}.jar").exists()
-    assert len(brought) == 2
-    assert '<dependency org="some.group" name="some" rev="1.0"' in brought[0]
-    assert '<exclude org="other.group" module="other"/>' in brought[1]
+        folder = jars.install(one, lambda _: None)
+        assert {file.name: file.read_bytes() for file in folder.glob("*.jar")} == {
+            "some-1.0.jar": b"a jar",
+            "native-2.0-linux-x86_64.jar": b"another jar",
+        }
+    assert sorted(repository.asked) == sorted([*PATHS, *PATHS])
+
+
+def test_a_jar_with_another_hash_is_an_error_that_names_it(repository: Repository) -> None:
+    [path, other] = PATHS
+    repository.files[path] = b"a bad jar"
+    with pytest.raises(CdcError) as caught:
+        jars.install(JARS, lambda _: None)
+    assert caught.value.code is Code.STACK_MISSING
+    for named in (
+        "some.group:some:1.0",
+        str(JARS.lock_file),
+        sha256(b"a bad jar").hexdigest(),
+        sha256(b"a jar").hexdigest(),
+    ):
+        assert named in caught.value.problem
+    assert not JARS.folder.exists()
+    repository.files = dict(PATHS)  # what was right is kept
+    jars.install(JARS, lambda _: None)
+    assert repository.asked.count(path) == 2
+    assert repository.asked.count(other) == 1
+    assert JARS.is_complete()
+
+
+def test_a_file_that_an_earlier_try_left_is_checked(repository: Repository) -> None:
+    partial = JARS.folder.with_name(f"{JARS.name}.partial")
+    partial.mkdir(parents=True)
+    (partial / "some-1.0.jar").write_bytes(b"half a j")
+    (partial / "native-2.0-linux-x86_64.jar").write_bytes(b"another jar")
+    assert (jars.install(JARS, lambda _: None) / "some-1.0.jar").read_bytes() == b"a jar"
+    assert len(repository.asked) == 1
+
+
+def test_what_is_nowhere_is_an_error_that_names_it(repository: Repository) -> None:
+    del repository.files[next(iter(PATHS))]
+    with pytest.raises(CdcError) as caught:
+        jars.install(JARS, lambda _: None)
+    assert "some.group#some;1.0" in caught.value.problem
+    assert "not found" in caught.value.problem
+    assert not JARS.is_complete()
+
+
+@pytest.mark.parametrize("one", jar_locks.SETS, ids=lambda one: one.name)
+def test_each_set_has_a_lock_of_its_own_coordinates(one: JarSet) -> None:
+    text = one.lock_file.read_text()
+    locked = one.jars()
+    assert text == jar_locks.lock(one, locked)
+    assert set(one.coordinates) <= {jar.coordinate for jar in locked}
+    assert len({jar.file_name for jar in locked}) == len(locked)
+    assert all(len(jar.sha256) == 64 and jar.size > 0 for jar in locked)
+
+
+def test_every_lock_file_belongs_to_a_set() -> None:
+    assert sorted(path.stem for path in jars.LOCKS.iterdir()) == sorted(one.name for one in jar_locks.SETS)
+
+
+def test_ivy_is_asked_for_a_sets_coordinates() -> None:
+    description = ivy.resolution_xml(JARS.coordinates, ("other.group:other",))
+    assert '<dependency org="some.group" name="some" rev="1.0"' in description
+    assert '<exclude org="other.group" module="other"/>' in description
 
 
 def test_settings_are_spelled_as_the_version_wants_them() -> None:
