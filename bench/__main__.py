@@ -28,6 +28,7 @@ CHOICES = (
         "A publisher's memory over 2,000,000 mutations, Kafka stopped half-way",
         _MORE,
     ),
+    Choice("publisher", "bench.publisher", "30", "The publisher beside Debezium and Cassandra's reader", _MORE),
     Choice("raw-forms", "bench.raw_forms", "1", "Forms of a raw message that were compared: bytes and CPU"),
 )
 
