@@ -29,6 +29,7 @@ CHOICES = (
         _MORE,
     ),
     Choice("publisher", "bench.publisher", "30", "The publisher beside Debezium and Cassandra's reader", _MORE),
+    Choice("materializer", "bench.materializer", "40", "The whole Spark job beside Spark's own passthrough", _MORE),
     Choice("raw-forms", "bench.raw_forms", "1", "Forms of a raw message that were compared: bytes and CPU"),
 )
 

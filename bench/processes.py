@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import psutil
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
 SAMPLE_SECONDS = 0.25
@@ -51,19 +52,28 @@ class ProcessTree:
         self._sample()
         return Usage(sum(self._cpu.values()), self._peak)
 
+    def by_kind(self, kind_of: Callable[[psutil.Process], str]) -> dict[str, float]:
+        """The CPU seconds of all processes that run now, by kind."""
+        found: dict[str, float] = {}
+        for process in self._running():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                kind = kind_of(process)
+                found[kind] = found.get(kind, 0.0) + sum(process.cpu_times()[:2])
+        return found
+
     def _run(self) -> None:
         while not self._over.wait(SAMPLE_SECONDS):
             self._sample()
 
     def _sample(self) -> None:
         total = 0
-        for process in self._processes():
+        for process in self._running():
             with contextlib.suppress(psutil.NoSuchProcess):
                 self._cpu[process.pid, process.create_time()] = sum(process.cpu_times()[:2])
                 total += process.memory_full_info().pss
         self._peak = max(self._peak, total)
 
-    def _processes(self) -> list[psutil.Process]:
+    def _running(self) -> list[psutil.Process]:
         try:
             return [self._root, *self._root.children(recursive=True)]
         except psutil.NoSuchProcess:

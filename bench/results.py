@@ -27,14 +27,14 @@ def medians(rounds: Sequence[Mapping[str, float]]) -> Figures:
 
 
 def report(name: str, title: str, rows: Mapping[str, Figures], facts: Mapping[str, Any]) -> None:
-    """Print one line for each row, and write all to bench/results/NAME.json. `facts`: what was measured, and how."""
-    columns = list(dict.fromkeys(column for figures in rows.values() for column in figures))
-    table = Table(title=title)
-    table.add_column("")
-    for column in columns:
-        table.add_column(column, justify="right")
-    for row, figures in rows.items():
-        table.add_row(row, *(f"{figures[column]:,.1f}" if column in figures else "" for column in columns))
+    """Print a column for each of `rows`, and write all to bench/results/NAME.json. `facts`: what was measured, and
+    how.
+    """
+    table = Table("", title=title)
+    for row in rows:
+        table.add_column(row, justify="right")
+    for figure in dict.fromkeys(figure for figures in rows.values() for figure in figures):
+        table.add_row(figure, *(f"{each[figure]:,.1f}" if figure in each else "" for each in rows.values()))
     Console().print(table)
     FOLDER.mkdir(exist_ok=True)
     content = {"measured_at": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine(), **facts}
