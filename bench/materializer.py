@@ -1,0 +1,207 @@
+"""`make bench NAME=materializer`: the whole Spark job beside Spark's own passthrough from Kafka to Kafka.
+
+The job first does a few raw messages, so that all its processes are up. What is measured runs from there, while the
+rest is sent at once, until its changes are committed: CPU of all processes of the job (JVMs and Python), by their kind.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from bench.processes import MB, ProcessTree, wait_until_idle
+from bench.raw_load import LOADS, PREFIX, Load, make_messages, make_topics, send
+from bench.results import Figures, medians, report
+from cdc_program.settings import KafkaSettings
+from local_stack.java.jars import JarSet, install
+from local_stack.process.network import LOCALHOST, free_ports
+from local_stack.servers import programs
+from local_stack.servers.kafka import KafkaBroker
+from local_stack.servers.spark_cluster import spark_home
+from materializer.kafka import GroupPositions
+from materializer.records import RawPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import psutil
+
+    from local_stack.servers.programs import Program
+
+MASTER = "local-cluster[2,1,1024]"
+PARTITIONS = 4
+POLL_SECONDS = 0.5
+MOST_SECONDS = 3600.0
+WARM_UP = 1000
+CONNECTOR = JarSet("spark-kafka-4.0.1", ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.1",))
+
+
+class Run(NamedTuple):
+    """The raw messages of one load, the Kafka that they are sent to, and where files go."""
+
+    kafka: KafkaBroker
+    folder: Path
+    load: Load
+    messages: list[tuple[bytes, bytes]]
+
+
+@click.command()
+@click.option("--updates", default=1_000_000, show_default=True, help="Raw messages of each load.")
+@click.option("--rounds", default=3, show_default=True, help="The figures are medians.")
+@click.option("--load", "loads", multiple=True, type=click.Choice(list(LOADS)), help="Only these.")
+@click.option("--passthrough/--no-passthrough", default=True, show_default=True)
+def main(updates: int, rounds: int, loads: tuple[str, ...], passthrough: bool) -> None:  # noqa: FBT001 - a flag
+    """Measure CPU, rate and memory of the materializer's job."""
+    figures: dict[str, list[Figures]] = {}
+    for number in range(rounds):
+        for name in loads or LOADS:
+            with tempfile.TemporaryDirectory(prefix="bench-materializer-") as folder, KafkaBroker() as kafka:
+                run = Run(kafka, Path(folder), LOADS[name], make_messages(LOADS[name], updates))
+                make_topics(kafka.bootstrap_servers, run.load, PARTITIONS)
+                _note(figures, name, number, measure_job(run))
+                if passthrough and name == next(iter(loads or LOADS)):
+                    _note(figures, "passthrough", number, measure_passthrough(run))
+    rows = {name: medians(each) for name, each in figures.items()}
+    facts = {"updates": updates, "rounds": rounds, "spark_master": MASTER, "all_rounds": figures}
+    report("materializer", f"{updates:,} raw messages, medians of {rounds}", rows, facts)
+
+
+def _note(figures: dict[str, list[Figures]], name: str, number: int, found: Figures) -> None:
+    figures.setdefault(name, []).append(found)
+    click.echo(f"round {number + 1}, {name}: " + ", ".join(f"{key} {value:,.1f}" for key, value in found.items()))
+
+
+def measure_job(run: Run) -> Figures:
+    registry = programs.schematizer(run.folder / "registry", free_ports(1)[0])
+    registry.start()
+    settings: dict[str, programs.Setting] = {
+        "kafka.bootstrap_servers": run.kafka.bootstrap_servers,
+        "kafka.topic_prefix": PREFIX,
+        "registry.url": f"http://{LOCALHOST}:{registry.settings['schematizer.port']}",
+        "materializer.spark_master": MASTER,
+    }
+    job = programs.materializer(run.folder, settings)
+    wait_until_idle()
+    try:
+        job.start()
+        return _watch(job, run, run.load.raw_topic, _committed(run))
+    finally:
+        job.stop()
+        registry.stop()
+
+
+def measure_passthrough(run: Run) -> Figures:
+    source, target = "passthrough-in", "passthrough-out"
+    admin = AdminClient({"bootstrap.servers": run.kafka.bootstrap_servers})
+    for future in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in (source, target)]).values():
+        future.result(60)
+    program = _passthrough(run, source, target)
+    wait_until_idle()
+    try:
+        program.start()
+        return _watch(program, run, source, _end_of(run.kafka, target))
+    finally:
+        program.kill()
+
+
+def _passthrough(run: Run, source: str, target: str) -> Program:
+    jars = ",".join(str(jar) for jar in sorted(install(CONNECTOR).glob("*.jar")))
+    submit = [str(spark_home() / "bin" / "spark-submit"), "--master", MASTER, "--jars", jars]
+    submit += ["--conf", "spark.ui.enabled=false", "--conf", f"spark.driver.host={LOCALHOST}"]
+    script = Path(__file__).with_name("passthrough.py")
+    arguments = (str(script), run.kafka.bootstrap_servers, source, target, str(run.folder / "passthrough"))
+    return _Submitted(submit, arguments, run.folder)
+
+
+class _Submitted(programs.Program):
+    """A Python file run by spark-submit."""
+
+    def __init__(self, submit: list[str], arguments: tuple[str, ...], folder: Path) -> None:
+        super().__init__(
+            "passthrough",
+            arguments,
+            folder=folder,
+            settings={},
+            environment=programs.spark_environment(folder),
+            start_seconds=programs.SPARK_START_SECONDS,
+            is_ready=lambda program: "ready" in program.output().splitlines(),
+        )
+        self._submit = submit
+
+    def command(self) -> list[str]:
+        return [*self._submit, *self.arguments]
+
+
+def _watch(job: Program, run: Run, topic: str, done: Callable[[], int]) -> Figures:
+    """The figures of a job for all messages but the first ones, which warm it up."""
+    bootstrap, updates = run.kafka.bootstrap_servers, len(run.messages) - WARM_UP
+    send(bootstrap, topic, run.messages[:WARM_UP])
+    _wait(job, done, WARM_UP)
+    with ProcessTree(job.pid) as tree:
+        before, kinds_before = tree.usage(), tree.by_kind(kind_of)
+        started = time.monotonic()
+        send(bootstrap, topic, run.messages[WARM_UP:])
+        _wait(job, done, len(run.messages))
+        seconds = time.monotonic() - started
+        usage, kinds = tree.usage(), tree.by_kind(kind_of)
+    millions = updates / 1e6
+    by_kind = {f"cpu {kind}": (used - kinds_before.get(kind, 0.0)) / millions for kind, used in sorted(kinds.items())}
+    return {
+        "cpu_s_per_million": (usage.cpu_seconds - before.cpu_seconds) / millions,
+        "rows_per_second": updates / seconds,
+        "peak_rss_mb": usage.peak_bytes / MB,
+        "cpu_s_before": before.cpu_seconds,
+        **by_kind,
+    }
+
+
+def _wait(job: Program, done: Callable[[], int], wanted: int) -> None:
+    deadline = time.monotonic() + MOST_SECONDS
+    while (count := done()) < wanted:
+        job.check()
+        if time.monotonic() > deadline:
+            raise click.ClickException(f"{count:,} of {wanted:,} messages after {MOST_SECONDS:.0f} s")
+        time.sleep(POLL_SECONDS)
+
+
+def kind_of(process: psutil.Process) -> str:
+    """Which part of a Spark job a process is."""
+    line = " ".join(process.cmdline())
+    if "CoarseGrainedExecutorBackend" in line:
+        return "executors"
+    if "pyspark.daemon" in line:
+        return "workers"
+    return "driver's JVM" if "java" in process.name() else "driver"
+
+
+def _committed(run: Run) -> Callable[[], int]:
+    """A function that counts the raw messages before the job's committed positions."""
+    positions = GroupPositions(
+        KafkaSettings(bootstrap_servers=run.kafka.bootstrap_servers), "cassandra-materializer", stable=False
+    )
+    partitions = [RawPartition(run.load.raw_topic, each) for each in range(PARTITIONS)]
+    return lambda: sum(at.offset if at else 0 for at in positions.read(partitions).values())
+
+
+def _end_of(kafka: KafkaBroker, topic: str) -> Callable[[], int]:
+    """A function that counts the messages of a topic."""
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "bench"})
+    partitions = [TopicPartition(topic, each) for each in range(PARTITIONS)]
+
+    def count() -> int:
+        try:
+            return sum(consumer.get_watermark_offsets(each, timeout=30)[1] for each in partitions)
+        except KafkaException as error:
+            raise click.ClickException(f"Kafka does not say where {topic} ends: {error}") from error
+
+    return count
+
+
+if __name__ == "__main__":
+    main()
