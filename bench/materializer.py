@@ -15,11 +15,12 @@ import click
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from bench.jars import SPARK_KAFKA
 from bench.processes import MB, ProcessTree, wait_until_idle
 from bench.raw_load import LOADS, PREFIX, Load, make_messages, make_topics, send
 from bench.results import Figures, medians, report
 from cdc_program.settings import KafkaSettings
-from local_stack.java.jars import JarSet, install
+from local_stack.java.jars import install
 from local_stack.process.network import LOCALHOST, free_ports
 from local_stack.servers import programs
 from local_stack.servers.kafka import KafkaBroker
@@ -39,7 +40,6 @@ PARTITIONS = 4
 POLL_SECONDS = 0.5
 MOST_SECONDS = 3600.0
 WARM_UP = 1000
-CONNECTOR = JarSet("spark-kafka-4.0.1", ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.1",))
 
 
 class Run(NamedTuple):
@@ -111,7 +111,7 @@ def measure_passthrough(run: Run) -> Figures:
 
 
 def _passthrough(run: Run, source: str, target: str) -> Program:
-    jars = ",".join(str(jar) for jar in sorted(install(CONNECTOR).glob("*.jar")))
+    jars = ",".join(str(jar) for jar in sorted(install(SPARK_KAFKA).glob("*.jar")))
     submit = [str(spark_home() / "bin" / "spark-submit"), "--master", MASTER, "--jars", jars]
     submit += ["--conf", "spark.ui.enabled=false", "--conf", f"spark.driver.host={LOCALHOST}"]
     script = Path(__file__).with_name("passthrough.py")

@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from bench.jars import DEBEZIUM
 from local_stack.java.compiler import compile_java
-from local_stack.java.jars import JarSet, class_path, install
+from local_stack.java.jars import class_path, install
 from local_stack.process.network import free_ports
 from local_stack.process.processes import ChildProcess
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
     from local_stack.servers.cassandra import CassandraNode
 
-DEBEZIUM = JarSet(
-    "debezium-cassandra-5-3.4.1", ("io.debezium:debezium-connector-cassandra-5:3.4.1.Final:jar-with-dependencies",)
-)
 SOURCE = Path(__file__).with_name("java") / "ReadSegments.java"
 HEAP = ("-Xms256m", "-Xmx1g", "-XX:+UseG1GC")
 LOGBACK = """<configuration>

@@ -90,26 +90,26 @@ def ivy_jar() -> Path:
 
 def jars_xml(coordinates: Iterable[str]) -> str:
     """Ivy's description of single jars, `group:artifact:version` or `group:artifact:version:classifier`."""
-    lines = []
-    for coordinate in coordinates:
-        group, artifact, version, *classifier = coordinate.split(":")
-        more = f" e:classifier={quoteattr(classifier[0])}" if classifier else ""
-        lines += [
-            f"    <dependency {_attributes(f'{group}:{artifact}:{version}')} transitive='false' conf='default->*'>",
-            f"      <artifact name={quoteattr(artifact)} type='jar' ext='jar'{more}/>",
-            "    </dependency>",
-        ]
-    return _module(lines)
+    return _module([line for coordinate in coordinates for line in _single_jar(coordinate)])
+
+
+def _single_jar(coordinate: str) -> list[str]:
+    group, artifact, version, *classifier = coordinate.split(":")
+    more = f" e:classifier={quoteattr(classifier[0])}" if classifier else ""
+    return [
+        f"    <dependency {_attributes(f'{group}:{artifact}:{version}')} transitive='false' conf='default->*'>",
+        f"      <artifact name={quoteattr(artifact)} type='jar' ext='jar'{more}/>",
+        "    </dependency>",
+    ]
 
 
 def resolution_xml(coordinates: Iterable[str], excludes: Iterable[str]) -> str:
-    """Ivy's description of jars with all that they need."""
-    return _module(
-        [
-            *(f"    <dependency {_attributes(one)} conf='default->default'/>" for one in coordinates),
-            *(f"    <exclude {_attributes(one)}/>" for one in excludes),
-        ]
-    )
+    """Ivy's description of jars with all that they need; a jar with a classifier needs nothing."""
+    lines: list[str] = []
+    for one in coordinates:
+        is_single = one.count(":") > 2
+        lines += _single_jar(one) if is_single else [f"    <dependency {_attributes(one)} conf='default->default'/>"]
+    return _module([*lines, *(f"    <exclude {_attributes(one)}/>" for one in excludes)])
 
 
 def _module(dependencies: Iterable[str]) -> str:
