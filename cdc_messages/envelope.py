@@ -43,6 +43,20 @@ class _Column(NamedTuple):
     is_distinct: Check | None
 
 
+class MessageLayout(NamedTuple):
+    """What is the same in all messages of a ChangeEncoder: the wire format's headers, `source` up to `ts_ms` and from
+    `snapshot` to `table`, and the names of fields by column. is_clustering_nullable: it is null in the row of a
+    partition that has only statics.
+    """
+
+    key_header: bytes
+    value_header: bytes
+    source_start: bytes
+    source_table: bytes
+    is_clustering_nullable: bool
+    names: dict[str, str]
+
+
 class _UnrepresentableFields(NamedTuple):
     """The names (as encoded strings) of fields that are null because Avro cannot represent their value: it is empty, or
     not a value of its type, which Cassandra sometimes accepts (docs/formats/messages.md).
@@ -116,6 +130,17 @@ class ChangeEncoder:
         self._source_table = b"".join(map(encode_string, ("false", cluster, table.keyspace, table.name)))
         self._file: tuple[bytes, str] = (b"", "")
         self._source_file = b""
+
+    @property
+    def layout(self) -> MessageLayout:
+        return MessageLayout(
+            self._key_header,
+            self._value_header,
+            self._source_start,
+            self._source_table,
+            any(column.is_nullable for column in self._key_columns),
+            {column.cql_name: column.name for column in self._columns},
+        )
 
     def encode(
         self, change: RowChange, ts_ms: int | None = None, *, without_before: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from cassandra_storage.deletion import LIVE, DeletionTime, RangeTombstone
 from cassandra_storage.rows import Row
@@ -27,6 +27,9 @@ class TopicShape(NamedTuple):
     topic_id: str
 
 
+# cdc_messages.changes.RowChange or, where the native core has written the message, cdc_native.fold.EncodedChange.
+Change: TypeAlias = Any
+
 # A write's order key: its largest write timestamp, then its place in a commit log (host, segment, position, index).
 Order: TypeAlias = tuple[int, bytes, int, int, int]
 
@@ -46,6 +49,10 @@ class Arrival(NamedTuple):
     record: RawRecord
     message: RawMessage
     arrival_ms: int
+
+    @property
+    def table_id(self) -> bytes:
+        return self.message.table_id
 
 
 class RowUpdate(NamedTuple):

@@ -52,8 +52,9 @@ class Report(NamedTuple):
     """What a task did: it folded the offsets [first, end), in so many messages, chunks and seconds.
 
     `stalled_publishers`: ids of publishers that have sent nothing for too long. `dead_letters`: how many messages were
-    dead-lettered. `read`, `written`: bytes from and to the checkpoint location. `versions`: how many versions of the
-    state were stored. `next_timer_ms`: as Processor.next_timer_ms.
+    dead-lettered. `native`: how many messages the native core has folded. `read`, `written`: bytes from and to the
+    checkpoint location. `versions`: how many versions of the state were stored. `next_timer_ms`: as
+    Processor.next_timer_ms.
     """
 
     first: int
@@ -68,6 +69,7 @@ class Report(NamedTuple):
     written: int = 0
     versions: int = 0
     next_timer_ms: int | None = None
+    native: int = 0
 
     def with_chunk(self, first: int, end: int, result: ChunkResult) -> Report:
         """With one more chunk, or part of one."""
@@ -80,6 +82,7 @@ class Report(NamedTuple):
             stalled_publishers=result.stalled_publishers,
             dead_letters=self.dead_letters + sum(letter.value is not None for letter in result.dead_letters),
             versions=self.versions + bool(result.writes),
+            native=self.native + result.native,
         )
 
     def and_then(self, later: Report) -> Report:
@@ -95,6 +98,7 @@ class Report(NamedTuple):
             read=self.read + later.read,
             written=self.written + later.written,
             versions=self.versions + later.versions,
+            native=self.native + later.native,
         )
 
 

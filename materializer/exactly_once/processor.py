@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cdc_messages.changes import RowChange
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
-    from materializer.records import Message, RawPartition, RawRecord, TopicShape
+    from materializer.records import Change, Message, RawPartition, RawRecord, TopicShape
     from materializer.rows.overlay import StateReader
 
 
@@ -28,7 +27,7 @@ class Processor(ABC):
         """Fold a chunk of raw messages, or its first part. The state is only read."""
 
     @abstractmethod
-    def change_messages(self, changes: Iterable[RowChange]) -> Iterator[Message]:
+    def change_messages(self, changes: Iterable[Change]) -> Iterator[Message]:
         """The messages that publish these changes."""
 
     def dead_letter_messages(self, _raw_partition: RawPartition, _letters: Iterable[DeadLetter]) -> Iterator[Message]:

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from materializer.fold.chunk_fold import ChunkFold
+from materializer.fold.native_fold import in_order
 from materializer.fold.part import Part
 from materializer.fold.reorder import ReorderBuffer, release_in_write_order
 from materializer.fold.row_updates import read_row_updates
@@ -21,6 +22,7 @@ from materializer.rows.settings import DEFAULT_FOLD_SETTINGS, FoldSettings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cdc_native.updates import PlainUpdate
     from materializer.fold.clock import RunClock
     from materializer.fold.result import ChunkResult
     from materializer.fold.table import TableFold
@@ -58,6 +60,36 @@ class WholeChunk(ChunkFold):
 
     def _fold_updates(self, table: TableFold, run: TableRun, clock: RunClock) -> None:
         table.load_expiring()
+        if not self._fold_natively(table, run, clock):
+            self._fold_in_python(table, run, clock)
+        table.expire_rest()
+
+    def _fold_natively(self, table: TableFold, run: TableRun, clock: RunClock) -> bool:
+        """Fold with the native core, and in Python what it leaves; False if it must take nothing: nothing is done."""
+        if self._plan is None or len(run.arrivals) < len(self._arrivals) or not self._is_buffer_empty():
+            return False
+        native = table.open_native(self._plan, self._incomplete.partitions)
+        if native is None:
+            return False
+        updates = native.updates(run.arrivals, self._catalog, self._incomplete.dead_letter)
+        in_order(updates, clock)
+        self._incomplete.resolve(updates)
+        native.prefetch(updates, table.expiring_keys())
+        native.fold(updates, table, self._to_python)
+        self._native_count = native.count
+        return True
+
+    def _is_buffer_empty(self) -> bool:
+        return ReorderBuffer(self._overlay, self._catalog, self._incomplete.dead_letter).is_empty
+
+    def _to_python(self, update: PlainUpdate) -> RowUpdate:
+        """The update as the Python code folds it."""
+        found: RowUpdate | None = update.python
+        if found is None:
+            [found] = read_row_updates([update], self._catalog, self._incomplete.dead_letter)
+        return found
+
+    def _fold_in_python(self, table: TableFold, run: TableRun, clock: RunClock) -> None:
         arrived = read_row_updates(run.arrivals, self._catalog, self._incomplete.dead_letter)
         buffer = ReorderBuffer(self._overlay, self._catalog, self._incomplete.dead_letter)
         updates = release_in_write_order(buffer, clock, arrived, self.budget)
@@ -65,7 +97,6 @@ class WholeChunk(ChunkFold):
         table.prefetch(update for _, update in updates)
         for (second, *_), mutation in groupby(updates, key=_mutation):
             table.apply_mutation([update for _, update in mutation], second)
-        table.expire_rest()
 
 
 def _mutation(timed: tuple[int, RowUpdate]) -> tuple[int, bytes, tuple[object, ...]]:

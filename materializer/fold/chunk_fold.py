@@ -5,8 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from cdc_messages.changes import RowChange
 from materializer.fold.clock import Clock
 from materializer.fold.gaps import IncompletePartitions
+from materializer.fold.native_fold import decode_plain, publishers_of
 from materializer.fold.publishers import PublisherWatermarks
 from materializer.fold.reorder import clear_reorder_buffer
 from materializer.fold.result import ChunkResult
@@ -20,10 +22,10 @@ from materializer.rows.overlay import Overlay
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdc_messages.changes import RowChange
+    from cdc_native.plan import Plan
     from materializer.fold.clock import RunClock
     from materializer.fold.table_runs import TableRun
-    from materializer.records import RawRecord
+    from materializer.records import Change, RawRecord
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import StateReader
     from materializer.rows.settings import FoldSettings
@@ -36,6 +38,8 @@ class ChunkFold(ABC):
     budget ends: WholeChunk gives up the chunk, Part stores what it has done.
     """
 
+    _may_be_native = True
+
     def __init__(
         self, reader: StateReader, records: Sequence[RawRecord], catalog: TableCatalog, settings: FoldSettings
     ) -> None:
@@ -47,8 +51,11 @@ class ChunkFold(ABC):
         self._clock = Clock(self._overlay, records, settings.reorder_ms)
         self._watermarks = PublisherWatermarks(self._overlay, self._clock, settings)
         self._incomplete = IncompletePartitions(self._overlay, settings.max_dead_letters)
-        self._arrivals = decode_records(records, self._clock.arrival_times_ms, self._incomplete)
-        self._changes: list[RowChange] = []
+        self._plan = self._native_plan()
+        times = self._clock.arrival_times_ms
+        self._arrivals = decode_records(records, times, self._incomplete, decode_plain(self._plan, records, times))
+        self._changes: list[Change] = []
+        self._native_count = 0
         self._table: TableFold | None = None
         self._are_records_folded = False
         self._purge_waits_until: int | None = None
@@ -59,17 +66,33 @@ class ChunkFold(ABC):
         self._store_times()
         return ChunkResult(
             writes=self._overlay.writes,
-            changes=self._incomplete.mark_changes(self._changes),
+            changes=self._incomplete.mark_changes(self._finished_changes()),
             now_ms=self._clock.now_ms,
             publishers_ms=self._watermarks.clock_ms(),
             stalled_publishers=self._watermarks.stalled_publishers(),
             dead_letters=self._incomplete.dead_letters,
             left=0 if self._are_records_folded else len(self._records),
+            native=self._native_count,
         )
 
     @abstractmethod
     def _fold_updates(self, table: TableFold, run: TableRun, clock: RunClock) -> None:
         """Fold what leaves the reorder buffer, what expires and what the messages of one table write, in its time."""
+
+    def _native_plan(self) -> Plan | None:
+        """The native core's plan of the table that the state is of; None if the Python code must fold everything."""
+        if not self._may_be_native or self._settings.reorder_ms:
+            return None
+        table_id = shown_table_id(self._overlay) or next(reversed(list(self._catalog.newest)), None)
+        if table_id is None or (table_id, self._catalog.newest.get(table_id, b"")) not in self._catalog.schemas:
+            return None
+        return self._catalog.native_plan(table_id)
+
+    def _finished_changes(self) -> list[Change]:
+        """The changes: where there is no encoder of their messages, as RowChanges."""
+        if self._plan is None or self._plan.has_messages:
+            return self._changes
+        return [change if isinstance(change, RowChange) else change.row_change() for change in self._changes]
 
     def _fold_tables(self) -> None:
         runs = split_by_table(shown_table_id(self._overlay), self._arrivals, self._catalog)
@@ -95,7 +118,7 @@ class ChunkFold(ABC):
     def _finish_records(self) -> None:
         """All updates of the records are folded or buffered."""
         self._are_records_folded = True
-        for arrival in self._arrivals:
+        for arrival in publishers_of(self._arrivals):
             self._watermarks.observe_arrival(arrival)
 
     def _store_times(self) -> None:

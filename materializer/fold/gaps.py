@@ -18,9 +18,9 @@ from materializer.rows.keys import INCOMPLETE, INCOMPLETE_END
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cdc_messages.changes import RowChange
     from cdc_messages.raw import RawMessage
-    from materializer.records import RawRecord, RowUpdate, UnreadableError
+    from cdc_native.updates import PlainUpdate
+    from materializer.records import Change, RawRecord, RowUpdate, UnreadableError
     from materializer.rows.overlay import Overlay
 
 _VALUE = struct.Struct(">BBqq")
@@ -76,7 +76,12 @@ class IncompletePartitions:
             if (record.key, place) not in self._kinds:
                 self._put((record.key, place), _GAP, record)
 
-    def resolve(self, updates: Iterable[RowUpdate]) -> None:
+    @property
+    def partitions(self) -> set[bytes]:
+        """The keys of all Cassandra partitions that had a gap at any time of this chunk."""
+        return self._partitions
+
+    def resolve(self, updates: Iterable[RowUpdate | PlainUpdate]) -> None:
         """Delete the gaps that these updates fill."""
         if not self._kinds:
             return
@@ -95,7 +100,7 @@ class IncompletePartitions:
             self._remove((key, place), -1, 0)
         self._partitions.clear()
 
-    def mark_changes(self, changes: list[RowChange]) -> list[RowChange]:
+    def mark_changes(self, changes: list[Change]) -> list[Change]:
         """The changes, marked as incomplete if their Cassandra partition had a gap at any time of this chunk."""
         if not self._partitions:
             return changes

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 class Part(ChunkFold):
     """One part. The record is left in its result until the last part."""
 
+    _may_be_native = False
+
     def __init__(self, reader: StateReader, record: RawRecord, catalog: TableCatalog, settings: FoldSettings) -> None:
         super().__init__(reader, [record], catalog, settings)
         self._reached_ms = self._clock.start_ms

@@ -9,6 +9,7 @@ from cassandra_storage.clustering import Clustering, ClusteringBound
 from cassandra_storage.deletion import RowDeletion
 from cassandra_storage.merge import RowMerger
 from cdc_messages.changes import RowChange, Source, change_op
+from materializer.records import Change
 from materializer.rows.budget import Budget, BudgetSpentError, row_size
 from materializer.rows.catalog import SchemaId
 from materializer.rows.continuation import FanOut, FanOutContinuation, store_continuation
@@ -18,7 +19,7 @@ from materializer.rows.keys import RANGES_SECTION, ROWS_END, ROWS_SECTION
 from materializer.rows.overlay import Overlay, StoredRow
 from materializer.rows.partition_state import SequenceFloor
 from materializer.rows.ranges import DeletedRange
-from materializer.rows.row_codec import RowCodec, value_size
+from materializer.rows.row_codec import RowCodec
 from materializer.rows.row_image import RowImager
 from materializer.rows.timers import Timers
 
@@ -38,7 +39,7 @@ class TableTools(NamedTuple):
     """What the fold of any Cassandra partition of one table uses; it adds its changes to `changes`."""
 
     overlay: Overlay
-    changes: list[RowChange]
+    changes: list[Change]
     budget: Budget
     codec: RowCodec
     merger: RowMerger
@@ -87,8 +88,8 @@ class PartitionFold:
         clustering_key = self._tools.clustering_key(update.clustering)
         key = self._state.prefix + ROWS_SECTION + clustering_key
         value = self._tools.overlay.get_row(key)
-        self._spend(value)
         stored = None if value is None else self._tools.codec.decode(value, is_static=False)
+        self._spend(stored)
         rows = (update,) if stored is None else (stored.row, update)
         active = self._active_deletion(clustering_key)
         merged = self._tools.merger.merge(rows, active)
@@ -108,8 +109,8 @@ class PartitionFold:
         for key, parts in writes:
             value = self._tools.overlay.get_row(key)
             if value is not None:
-                self._spend(value)
                 stored = self._tools.codec.decode(value, is_static=False)
+                self._spend(stored)
                 self._replace_row(key, stored, parts.hidden(stored.row, self._now.after, until), None)
         self._finish()
 
@@ -188,8 +189,8 @@ class PartitionFold:
         self._statics_after = self._static_columns(self._state.static, self._now.after)
         self._statics_size = max(self._statics_size, row_size(merged))
 
-    def _spend(self, value: RowValue | None) -> None:
-        size = 0 if value is None else value_size(value)
+    def _spend(self, stored: StoredRow | None) -> None:
+        size = 0 if stored is None else row_size(stored.row)
         self._tools.budget.spend(size + self._statics_size)
 
     def _fan_out(self, fan_out: FanOut, at: bytes) -> None:
@@ -246,8 +247,8 @@ class PartitionFold:
 
     def _update_row(self, key: bytes, value: RowValue, deletion: DeletionTime | None) -> None:
         """Apply a deletion, and the static columns of afterwards, to a row."""
-        self._spend(value)
         stored = self._tools.codec.decode(value, is_static=False)
+        self._spend(stored)
         merged = stored.row if deletion is None else self._tools.merger.merge((stored.row,), deletion)
         self._replace_row(key, stored, merged, deletion)
 

@@ -10,14 +10,13 @@ from cassandra_storage.errors import FormatError
 from cassandra_storage.rows import Row
 from cdc_messages.changes import RowChange, Source
 from materializer.fold.schema_version import change_steps
-from materializer.rows.budget import BudgetSpentError
+from materializer.rows.budget import BudgetSpentError, row_size
 from materializer.rows.continuation import store_continuation
 from materializer.rows.expiry import NowInSeconds, deletion_second
 from materializer.rows.keys import RANGES_SECTION, ROWS_END, ROWS_SECTION
 from materializer.rows.overlay import StoredRow
 from materializer.rows.partition_state import PartitionFacts, PartitionState
 from materializer.rows.range_tombstones import decode_range
-from materializer.rows.row_codec import value_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -91,7 +90,7 @@ class PartitionSchemaChange:
             if budget.is_spent:
                 store_continuation(overlay, self._continuation._replace(at=key[len(prefix) :]))
                 raise BudgetSpentError
-            budget.spend(value_size(value))
+            budget.spend(len(value) if isinstance(value, bytes) else row_size(value.row))
             yield key, value
 
     def _alter_row(self, key: bytes, stored: StoredRow, statics: Mapping[str, ColumnImage]) -> None:

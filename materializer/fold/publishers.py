@@ -12,7 +12,7 @@ from materializer.rows.keys import PUBLISHER, PUBLISHER_END
 
 if TYPE_CHECKING:
     from materializer.fold.clock import Clock
-    from materializer.records import Arrival
+    from materializer.fold.native_fold import AnyArrival
     from materializer.rows.overlay import Overlay
     from materializer.rows.settings import FoldSettings
 
@@ -44,7 +44,7 @@ class PublisherWatermarks:
         self._stored = stored
         self._watermarks = {host: self._advance(watermark) for host, watermark in stored.items()}
 
-    def observe_arrival(self, arrival: Arrival) -> None:
+    def observe_arrival(self, arrival: AnyArrival) -> None:
         """Raise the watermark of the publisher of a message."""
         _, message, arrival_ms = arrival
         watermark = self._watermarks.get(message.host_id)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cassandra_storage.deletion import LIVE
+from materializer.rows.budget import row_size
 from materializer.rows.expiry import NowInSeconds, deletion_second, purged
 from materializer.rows.keys import FACTS_SECTION, RANGES_SECTION, STATIC_SECTION, split_data_key
 from materializer.rows.overlay import StoredRow
 from materializer.rows.partition_state import PartitionFacts
-from materializer.rows.row_codec import value_size
 
 if TYPE_CHECKING:
     from cassandra_storage.deletion import DeletionTime
@@ -75,8 +75,8 @@ class PartitionPurge:
         value = self._tools.overlay.get_row(key)
         if value is None:
             return
-        self._tools.budget.spend(value_size(value))
         stored = self._tools.codec.decode(value, is_static=False)
+        self._tools.budget.spend(row_size(stored.row))
         row = purged(stored.row, self._before, self._now)
         if row.is_empty:
             self._tools.floor.raise_to(stored.row_sequence)

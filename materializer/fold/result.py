@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cdc_messages.changes import RowChange
 from materializer.fold.gaps import DeadLetter
+from materializer.records import Change
 
 
 class ChunkResult(NamedTuple):
     """writes: what the chunk writes to the state (None deletes a key); without writes there are no changes either, and
-    nothing has to be committed. changes: the change events, in order. now_ms: the raw partition's new time.
-    publishers_ms: as PublisherWatermarks.clock_ms. stalled_publishers: the ids of publishers that have sent nothing for
-    too long. dead_letters: messages for the
-    dead-letter topic.
+    nothing has to be committed. changes: the change events, in order; with encoders in the catalog some of them are
+    EncodedChanges. now_ms: the raw partition's new time. publishers_ms: as PublisherWatermarks.clock_ms.
+    stalled_publishers: the ids of publishers that have sent nothing for too long. dead_letters: messages for the
+    dead-letter topic. native: how many updates the native core has folded.
 
     left: how many records, from the end, are left for the next chunks. If it is all of them, part of the work before or
     of the first one is done.
     """
 
     writes: dict[bytes, bytes | None]
-    changes: list[RowChange]
+    changes: list[Change]
     now_ms: int
     publishers_ms: int = 0
     stalled_publishers: tuple[str, ...] = ()
     dead_letters: Sequence[DeadLetter] = ()
     left: int = 0
+    native: int = 0

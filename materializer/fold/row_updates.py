@@ -25,19 +25,27 @@ if TYPE_CHECKING:
     from cassandra_storage.partition import PartitionUpdate
     from cassandra_storage.rows import Row
     from cassandra_storage.schema import TableMetadata
+    from cdc_native.updates import PlainUpdate
     from materializer.fold.gaps import IncompletePartitions
+    from materializer.fold.native_fold import AnyArrival
     from materializer.rows.catalog import TableCatalog
 
 
 def decode_records(
-    records: Iterable[RawRecord], arrival_times_ms: Sequence[int], incomplete: IncompletePartitions
-) -> list[Arrival]:
+    records: Iterable[RawRecord],
+    arrival_times_ms: Sequence[int],
+    incomplete: IncompletePartitions,
+    decoded: Sequence[PlainUpdate | None],
+) -> list[AnyArrival]:
     """The records with their messages. Gap messages and unreadable records go to `incomplete` instead.
 
-    CdcError(STATE_FORMAT) for the message of a newer publisher.
+    decoded: what the native core has decoded of them. CdcError(STATE_FORMAT) for the message of a newer publisher.
     """
-    arrivals = []
-    for record, arrival_ms in zip(records, arrival_times_ms, strict=True):
+    arrivals: list[AnyArrival] = []
+    for record, arrival_ms, update in zip(records, arrival_times_ms, decoded, strict=True):
+        if update is not None:
+            arrivals.append(update)
+            continue
         try:
             message = decode_record(record)
         except UnreadableError as error:
@@ -65,7 +73,7 @@ def decode_record(record: RawRecord) -> RawMessage:
 
 
 def read_row_updates(
-    arrivals: Iterable[Arrival], catalog: TableCatalog, on_unreadable: OnUnreadable
+    arrivals: Iterable[AnyArrival], catalog: TableCatalog, on_unreadable: OnUnreadable
 ) -> list[RowUpdate]:
     """The updates in the messages, in their order; heartbeats have none."""
     updates = []

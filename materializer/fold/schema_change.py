@@ -62,6 +62,11 @@ class SchemaChange:
         self._shown = self._with_target(self._stored or [ShownFrom(b"", tools.schema)])
         self._store_shown()
 
+    @property
+    def is_done(self) -> bool:
+        """Whether all rows are shown under the target."""
+        return len(self._shown) == 1
+
     def migrate_partition(self, partition_key: bytes, now: int) -> None:
         """Bring one Cassandra partition to the target, as seen at the second `now`, before it is written to."""
         prefix = partition_prefix(partition_key)

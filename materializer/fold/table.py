@@ -6,12 +6,14 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.merge import RowMerger
-from cdc_messages.changes import RowChange, Source
+from cdc_messages.changes import Source
 from materializer.fold.clock import RunClock
+from materializer.fold.native_fold import NativeFold
 from materializer.fold.net_changes import net_changes
 from materializer.fold.partition import Event, PartitionFold, TableTools
 from materializer.fold.purge import PartitionPurge
 from materializer.fold.schema_change import SchemaChange
+from materializer.records import Change
 from materializer.rows.budget import Budget, BudgetSpentError
 from materializer.rows.catalog import SchemaId, row_columns
 from materializer.rows.continuation import SchemaContinuation, delete_continuation
@@ -26,7 +28,10 @@ from materializer.rows.timers import Timers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from collections.abc import Set as AbstractSet
 
+    from cassandra_storage.deletion import DeletionTime
+    from cdc_native.plan import Plan
     from materializer.fold.publishers import PublisherWatermarks
     from materializer.records import RowUpdate
     from materializer.rows.catalog import TableCatalog
@@ -45,7 +50,7 @@ class ChunkContext(NamedTuple):
     overlay: Overlay
     clock: RunClock
     budget: Budget
-    changes: list[RowChange]
+    changes: list[Change]
 
 
 class TableFold:
@@ -76,6 +81,16 @@ class TableFold:
         )
         self._schema_change = SchemaChange(self._tools, catalog)
         self._partitions: dict[bytes, PartitionState] = {}
+        self._native: NativeFold | None = None
+
+    def open_native(self, plan: Plan | None, python_only: AbstractSet[bytes]) -> NativeFold | None:
+        """Let the native core fold plain rows; None if the Python code must fold all rows of the table now.
+
+        python_only: as in NativeFold.
+        """
+        if plan is not None and plan.digest == self._tools.schema.digest and self._schema_change.is_done:
+            self._native = NativeFold(plan, self._tools, self._partitions, self._table, python_only)
+        return self._native
 
     def load_expiring(self) -> None:
         """Load the timers of everything that expires by the end of the chunk, for `apply_mutation` and `expire_rest`.
@@ -94,14 +109,16 @@ class TableFold:
                 keys.add(prefix + ROWS_SECTION + self._tools.clustering_key(update.row.clustering))
         self._overlay.prefetch(keys)
 
-    def apply_mutation(self, mutation: Sequence[RowUpdate], second: int) -> None:
+    def apply_mutation(self, mutation: Sequence[RowUpdate], second: int, *, is_begun: bool = False) -> None:
         """Merge a mutation's updates of one Cassandra partition at a second, and emit their net changes.
 
-        Before that, the partition follows a changed schema, and what expires in it by then is emitted.
+        Before that, the partition follows a changed schema, and what expires in it by then is emitted. is_begun: that
+        is done, and maybe some other updates of the mutation are merged.
         """
-        self._budget.check()
         partition_key = mutation[0].partition_key
-        self._expire_until(partition_key, second)
+        if not is_begun:
+            self._budget.check()
+            self.expire_until(partition_key, second)
         state = self._state(partition_key, second)
         changes, start = self._changes, len(self._changes)
         expired: list[ExpiredWrite] = []
@@ -163,7 +180,15 @@ class TableFold:
     def expire_rest(self) -> None:
         """Emit whatever expires by the end of the chunk and is not emitted yet."""
         for partition_key in self._timers.expiring_partitions():
-            self._expire_until(partition_key, self._clock.second)
+            self.expire_until(partition_key, self._clock.second)
+
+    def expiring_keys(self) -> list[bytes]:
+        """The data keys of what expires by the end of the chunk, by the stored timers."""
+        return self._timers.loaded_until(self._clock.second)
+
+    def ranged_deletion(self, partition_key: bytes, second: int, clustering_key: bytes) -> DeletionTime:
+        """The deletion of the range tombstone that covers a row; LIVE if there is none."""
+        return self._state(partition_key, second).ranged_deletion(clustering_key)
 
     def expire_at(self, second: int) -> None:
         """Emit what expires at a second in any Cassandra partition, after everything that expires before it."""
@@ -216,15 +241,21 @@ class TableFold:
 
     def encode_rows(self) -> None:
         """The last step: encode the changed rows, each once."""
+        if self._native is not None and self._native.has_written:
+            self._tools.codec.store_newest_number()
         self._tools.codec.encode_rows()
 
-    def _expire_until(self, partition_key: bytes, until: int) -> None:
+    def expire_until(self, partition_key: bytes, until: int) -> None:
         """Emit what expires in a Cassandra partition, second by second."""
         for second, data_keys in self._timers.pop_expired(partition_key, until):
             self._budget.check()
             self._expire_keys(partition_key, second, data_keys)
 
     def _expire_keys(self, partition_key: bytes, second: int, data_keys: Sequence[bytes]) -> None:
+        if self._native is not None:
+            data_keys = self._native.expire_rows(self, partition_key, second, data_keys)
+            if not data_keys:
+                return
         event = Event(partition_key, _expiry_source(second), NowInSeconds(second - 1, second))
         self._partition_fold(event).expire_rows(data_keys)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from materializer.records import Arrival
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from materializer.fold.native_fold import AnyArrival  # noqa: TC004 - of a NamedTuple
     from materializer.rows.catalog import TableCatalog
 
 
@@ -16,18 +15,18 @@ class TableRun(NamedTuple):
     """Consecutive messages of one table; `is_recreated`: the table replaces the one before it."""
 
     table_id: bytes
-    arrivals: list[Arrival]
+    arrivals: list[AnyArrival]
     is_recreated: bool = False
 
 
-def split_by_table(current: bytes | None, arrivals: Sequence[Arrival], catalog: TableCatalog) -> list[TableRun]:
+def split_by_table(current: bytes | None, arrivals: Sequence[AnyArrival], catalog: TableCatalog) -> list[TableRun]:
     """The messages of the table that the state is of, then those of each table that replaced it under its name.
 
     A table's messages that come after the first one of its successor are left out: the drop has deleted their rows.
     """
     runs = [] if current is None else [TableRun(current, [])]
     for arrival in arrivals:
-        table_id = arrival.message.table_id
+        table_id = arrival.table_id
         if not runs or table_id != runs[-1].table_id:
             catalog.newest_of(table_id)  # CdcError for an unknown table, so that its schema is waited for
             if runs and not catalog.is_newer(table_id, runs[-1].table_id):

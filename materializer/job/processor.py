@@ -23,12 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cassandra_storage.schema import TableMetadata
-    from cdc_messages.changes import RowChange
     from cdc_program.settings import KafkaSettings, MaterializerSettings
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
     from materializer.job.plan import BatchPlan, TableSchema, TopicPlan
-    from materializer.records import Message, RawPartition, RawRecord
+    from materializer.records import Change, Message, RawPartition, RawRecord
     from materializer.rows.overlay import StateReader
 
 _ROWS_TO_MESSAGES = 4  # bytes of rows that a chunk may read for each byte of raw messages that it may have
@@ -54,7 +53,7 @@ class TableProcessor(Processor):
     def fold(self, state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
         return fold_chunk(state, records, self._catalog, self._rules)
 
-    def change_messages(self, changes: Iterable[RowChange]) -> Iterator[Message]:
+    def change_messages(self, changes: Iterable[Change]) -> Iterator[Message]:
         return self._changes.messages(changes)
 
     def dead_letter_messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:
@@ -95,14 +94,18 @@ def fold_settings(settings: MaterializerSettings) -> FoldSettings:
     )
 
 
-def table_catalog(schemas: Sequence[TableSchema], topics: Mapping[bytes, str]) -> TableCatalog:
-    """The catalog of one table. `schemas`: from the oldest to the newest; `topics`: change topics by schema digest."""
+def table_catalog(
+    schemas: Sequence[TableSchema], topics: Mapping[bytes, str], encoders: Mapping[bytes, ChangeEncoder] | None = None
+) -> TableCatalog:
+    """The catalog of one table. `schemas`: from the oldest to the newest; `topics`: change topics by schema digest.
+    encoders: as in TableCatalog.
+    """
     newest: dict[bytes, bytes] = {}
     for schema in schemas:
         newest.pop(schema.table_id, None)
         newest[schema.table_id] = schema.digest
     tables = {(each.table_id, each.digest): _table(each.json) for each in schemas}
-    return TableCatalog(tables, newest, topics)
+    return TableCatalog(tables, newest, topics, encoders or {})
 
 
 @lru_cache(maxsize=1024)
@@ -114,14 +117,16 @@ def _table_processor(
     large: LargeMessages,
 ) -> TableProcessor:
     targets: dict[bytes, Target] = {}
+    encoders: dict[bytes, ChangeEncoder] = {}
     for schema, change_topic in zip(plan.schemas, plan.change_topics, strict=True):
         if change_topic is not None:
             shown, cluster = as_selected(_table(schema.json)), cluster_name(schema.json)
             encoder = ChangeEncoder(shown, prefix, change_topic.key_schema_id, change_topic.value_schema_id, cluster)
+            encoders[schema.digest] = encoder
             targets[schema.digest] = Target(change_topic.name, change_topic.partitions, encoder)
     return TableProcessor(
         TopicShape(plan.raw_partitions, plan.topic_id),
-        table_catalog(plan.schemas, {digest: target.topic for digest, target in targets.items()}),
+        table_catalog(plan.schemas, {digest: target.topic for digest, target in targets.items()}, encoders),
         rules,
         ChangeWriter(targets, tombstones=tombstones, large=large),
         large.dead_letters,

@@ -53,6 +53,7 @@ class JobStatus:
         for result in results:
             if result.report is not None:
                 self._counts["messages"] += result.report.messages
+                self._counts["native"] += result.report.native
                 self._counts["changes"] += result.report.changes
                 self._counts["dead_letters"] += result.report.dead_letters
                 for host in result.report.stalled_publishers:
@@ -85,6 +86,7 @@ class JobStatus:
             (
                 ("batches", "Batches run.", self._counts["batches"]),
                 ("messages", "Raw messages folded.", self._counts["messages"]),
+                ("native_messages", "Raw messages folded by the native core.", self._counts["native"]),
                 ("changes", "Changes published.", self._counts["changes"]),
                 ("dead_letters", "Raw messages dead-lettered.", self._counts["dead_letters"]),
             ),

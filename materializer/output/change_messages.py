@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from time import time_ns
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import structlog
 
+from cdc_messages.avro_binary import encode_long
+from cdc_messages.changes import RowChange
 from cdc_messages.errors import MessageError
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
-from materializer.records import Message
+from materializer.records import Change, Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from cdc_messages.changes import RowChange
+    from cdc_native.fold import EncodedChange
     from materializer.output.large_messages import LargeMessages
 
 _logger = structlog.get_logger(__name__)
@@ -47,11 +50,15 @@ class ChangeWriter:
         self._tombstones = tombstones
         self._large = large
 
-    def messages(self, changes: Iterable[RowChange]) -> Iterator[Message]:
+    def messages(self, changes: Iterable[Change]) -> Iterator[Message]:
         """A message for each change, and a tombstone after each deletion if the settings say so."""
         known: dict[tuple[bytes, int], int] = {}
+        made = encode_long(time_ns() // 1_000_000)
         for change in changes:
             target = self._targets[change.schema]
+            if not isinstance(change, RowChange):  # its message lacks only the time at which it is made
+                yield from self._encoded(change, change.value + made, target)
+                continue
             place = (change.partition_key, target.partitions)
             partition = known.get(place)
             if partition is None:
@@ -65,6 +72,13 @@ class ChangeWriter:
             yield message if self._large.fits(message) else self._replace(message, change, target)
             if self._tombstones and change.op == "d":
                 yield Message(target.topic, partition, key, None)
+
+    def _encoded(self, change: EncodedChange, value: bytes, target: Target) -> Iterator[Message]:
+        partition = change.partition(target.partitions)
+        message = Message(target.topic, partition, change.key, value)
+        yield message if self._large.fits(message) else self._replace(message, change.row_change(), target)
+        if self._tombstones and change.op == "d":
+            yield Message(target.topic, partition, change.key, None)
 
     def _replace(self, message: Message, change: RowChange, target: Target) -> Message:
         def shorter() -> bytes:

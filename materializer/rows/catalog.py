@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder, path_encoder
 from cassandra_storage.clustering import Clustering, ClusteringBound
 from cassandra_storage.schema import ColumnMetadata, TableMetadata
+from cdc_messages.envelope import ChangeEncoder
 from cdc_program.errors import CdcError, Code
+from materializer.rows.native_plan import build_plan
+
+if TYPE_CHECKING:
+    from cdc_native.plan import Plan  # noqa: TC004 - it may not be compiled
 
 
 class SchemaId(NamedTuple):
@@ -41,13 +46,16 @@ class TableCatalog:
     """Every schema in the tables topic; the driver gives it to the tasks with each batch.
 
     `schemas` by (table id, digest). `newest`: the digest of each table id's newest schema, with the table ids in the
-    order in which their tables were created. `topics`: the change topic of each digest whose changes can be published.
+    order in which their tables were created. `topics`: the change topic of each digest whose changes can be published,
+    and `encoders` the encoder of its messages: with one, the native core writes the messages of a digest as it folds.
     """
 
     schemas: Mapping[tuple[bytes, bytes], TableMetadata]
     newest: Mapping[bytes, bytes]
     topics: Mapping[bytes, str] = field(default_factory=dict)
+    encoders: Mapping[bytes, ChangeEncoder] = field(default_factory=dict, repr=False, compare=False)
     _encoders: dict[bytes, KeyEncoders] = field(default_factory=dict, repr=False, compare=False)
+    _plans: dict[bytes, Plan | None] = field(default_factory=dict, repr=False, compare=False)
 
     def schema(self, table_id: bytes, digest: bytes) -> TableMetadata:
         """CdcError(SCHEMA_UNKNOWN) if the tables topic does not have it."""
@@ -71,6 +79,13 @@ class TableCatalog:
                 {name: path_encoder(each.type) for name, each in row_columns(table).items() if each.is_complex},
             )
         return found
+
+    def native_plan(self, table_id: bytes) -> Plan | None:
+        """The native core's plan of a table's newest schema; None if the Python code must fold all its rows."""
+        digest, table = self.newest_of(table_id)
+        if digest not in self._plans:
+            self._plans[digest] = build_plan(SchemaId(table_id, digest), table, self.encoders.get(digest))
+        return self._plans[digest]
 
     def newest_of(self, table_id: bytes) -> tuple[bytes, TableMetadata]:
         """The digest and the schema with which changes of this table are published."""

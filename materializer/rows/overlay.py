@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import bisect
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from cassandra_storage.rows import Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+_MANY = 100  # new keys are sorted together with the others, fewer are inserted
 
 
 class StateReader(Protocol):
@@ -46,12 +48,15 @@ class Overlay:
     `scan`.
     """
 
-    __slots__ = ("_fetched", "_in_order", "_reader", "_writes")
+    __slots__ = ("_fetched", "_in_order", "_new_keys", "_reader", "_writes")
 
     def __init__(self, reader: StateReader) -> None:
         self._reader = reader
         self._fetched: dict[bytes, bytes | None] = {}
-        self._in_order: list[bytes] | None = None  # the keys of `_writes`, once there was a scan
+        self._in_order: list[
+            bytes
+        ] = []  # the keys of `_writes` but `_new_keys`, which are put in order by the next scan
+        self._new_keys: list[bytes] = []
         self._writes: dict[bytes, RowValue | None] = {}
 
     @property
@@ -62,6 +67,14 @@ class Overlay:
     def writes(self) -> dict[bytes, bytes | None]:
         """The chunk's writes (None deletes), once its rows are encoded."""
         return {key: _stored(value) for key, value in self._writes.items()}
+
+    def shared(
+        self,
+    ) -> tuple[dict[bytes, Any], dict[bytes, bytes | None], list[bytes], Callable[[bytes], bytes | None]]:
+        """What the native core reads and writes: the writes, what was read, the keys that are new among the writes, and
+        the function that reads a key of the committed state.
+        """
+        return self._writes, self._fetched, self._new_keys, self._reader.get
 
     def changed_rows(self) -> list[tuple[bytes, StoredRow]]:
         """The rows that are not encoded yet."""
@@ -88,8 +101,8 @@ class Overlay:
 
     def put_row(self, key: bytes, value: RowValue | None) -> None:
         """As `put`, for the key of a regular row."""
-        if self._in_order is not None and key not in self._writes:
-            bisect.insort(self._in_order, key)
+        if key not in self._writes:
+            self._new_keys.append(key)
         self._writes[key] = value
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -125,9 +138,17 @@ class Overlay:
         return committed
 
     def _written_between(self, start: bytes, end: bytes) -> list[bytes]:
-        if self._in_order is None:
-            self._in_order = sorted(self._writes)
+        self._order_new_keys()
         return self._in_order[bisect.bisect_left(self._in_order, start) : bisect.bisect_left(self._in_order, end)]
+
+    def _order_new_keys(self) -> None:
+        if len(self._new_keys) > _MANY:
+            self._in_order += self._new_keys
+            self._in_order.sort()
+        else:
+            for key in self._new_keys:
+                bisect.insort(self._in_order, key)
+        self._new_keys.clear()
 
     def _written(self, key: bytes) -> Iterator[tuple[bytes, RowValue]]:
         value = self._writes[key]

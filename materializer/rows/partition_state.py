@@ -70,8 +70,8 @@ class PartitionState:
         self._codec = codec
         self._timers = timers
         self.prefix = partition_prefix(partition_key)
-        facts = overlay.get(self.prefix + FACTS_SECTION)
-        self.facts = PartitionFacts() if facts is None else decode_facts(facts)
+        self.facts: PartitionFacts
+        self.reload_facts()
         self.static_key = self.prefix + STATIC_SECTION
         static = overlay.get(self.static_key)
         self.static = None if static is None else codec.decode(static, is_static=True).row
@@ -89,6 +89,11 @@ class PartitionState:
         self._timers.update_purge_timer(key, deletion_second(self.facts.deletion), deletion_second(facts.deletion))
         self._overlay.put(key, None if facts == _NO_FACTS else encode_facts(facts))
         self.facts = facts
+
+    def reload_facts(self) -> None:
+        """After the native core has changed them."""
+        facts = self._overlay.get(self.prefix + FACTS_SECTION)
+        self.facts = PartitionFacts() if facts is None else decode_facts(facts)
 
     def put_static(self, row: Row | None, now: NowInSeconds) -> None:
         """Replace the static row; an empty one is deleted."""

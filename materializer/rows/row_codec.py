@@ -15,7 +15,6 @@ from cassandra_storage.schema_rows import in_order
 from cassandra_storage.unfiltered import read_row, write_row
 from cassandra_storage.vint import read_unsigned_vint, write_unsigned_vint
 from cdc_program.errors import CdcError, Code
-from materializer.rows.budget import row_size
 from materializer.rows.format_version import VERSION_BYTE, check_version
 from materializer.rows.keys import schema_key
 from materializer.rows.overlay import StoredRow
@@ -23,6 +22,7 @@ from materializer.rows.overlay import StoredRow
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cassandra_storage.header import Columns
     from cassandra_storage.schema import TableMetadata
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import Overlay, RowValue
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class RowCodec:
     """Encodes and decodes the rows of one table in one chunk of one raw partition."""
 
-    __slots__ = ("_catalog", "_headers", "_newest", "_number", "_overlay", "_table_id")
+    __slots__ = ("_catalog", "_headers", "_is_number_stored", "_newest", "_number", "_overlay", "_table_id")
 
     def __init__(self, overlay: Overlay, catalog: TableCatalog, table_id: bytes) -> None:
         self._overlay = overlay
@@ -40,10 +40,16 @@ class RowCodec:
         self._headers: dict[int, SerializationHeader] = {}
         self._newest, _ = catalog.newest_of(table_id)
         self._number: int | None = None
+        self._is_number_stored = False
 
     def encode(self, stored: StoredRow, *, is_static: bool) -> bytes:
         """CdcError(SCHEMA_UNKNOWN) if the row does not fit the newest schema, which then is not the newest."""
-        number = self._newest_number()
+        self.store_newest_number()
+        return self.encode_unstored(stored, is_static=is_static)
+
+    def encode_unstored(self, stored: StoredRow, *, is_static: bool = False) -> bytes:
+        """As `encode`, before `store_newest_number`."""
+        number = self.newest_number()
         try:
             row = write_row(stored.row, self._header(number), is_static=is_static)
         except FormatError as error:
@@ -79,24 +85,38 @@ class RowCodec:
     def _header(self, number: int) -> SerializationHeader:
         header = self._headers.get(number)
         if header is None:
-            digest = self._overlay.get(schema_key(number))
+            digest = self._newest if number == self._number else self._stored_digest(number)
             assert digest is not None, f"state refers to schema {number}, which it does not hold"
-            header = SerializationHeader.of_table(
-                with_dropped_columns(self._catalog.schema(self._table_id, digest[1:]))
-            )
+            header = SerializationHeader.of_table(with_dropped_columns(self._catalog.schema(self._table_id, digest)))
             self._headers[number] = header
         return header
 
-    def _newest_number(self) -> int:
-        """The number of the newest schema, which is assigned when it is first used."""
+    def _stored_digest(self, number: int) -> bytes | None:
+        stored = self._overlay.get(schema_key(number))
+        return None if stored is None else stored[1:]
+
+    def columns(self, number: int, *, is_static: bool) -> Columns | None:
+        """The columns of the rows that refer to their schema by a number; None if the state does not hold it."""
+        if number != self._number and self._stored_digest(number) is None:
+            return None
+        header = self._header(number)
+        return header.static_columns if is_static else header.regular_columns
+
+    def newest_number(self) -> int:
+        """The number of the newest schema; it is assigned with `store_newest_number`."""
         if self._number is None:
             number = 0
             while (stored := self._overlay.get(schema_key(number))) is not None and stored[1:] != self._newest:
                 number += 1
-            if stored is None:
-                self._overlay.put(schema_key(number), VERSION_BYTE + self._newest)
+            self._is_number_stored = stored is not None
             self._number = number
         return self._number
+
+    def store_newest_number(self) -> None:
+        number = self.newest_number()
+        if not self._is_number_stored:
+            self._overlay.put(schema_key(number), VERSION_BYTE + self._newest)
+            self._is_number_stored = True
 
 
 def renumbered(value: bytes, numbers: Mapping[int, int]) -> bytes:
@@ -105,11 +125,6 @@ def renumbered(value: bytes, numbers: Mapping[int, int]) -> bytes:
     _, start = read_unsigned_vint(value, 1)
     number, end = read_unsigned_vint(value, start)
     return value[:start] + write_unsigned_vint(numbers[number]) + value[end:]
-
-
-def value_size(value: RowValue) -> int:
-    """About how many bytes a row has."""
-    return row_size(value.row) if isinstance(value, StoredRow) else len(value)
 
 
 def with_dropped_columns(table: TableMetadata) -> TableMetadata:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from heapq import heappop, heappush
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from materializer.rows.budget import BudgetSpentError
 from materializer.rows.keys import EXPIRY, PURGE, split_data_key, split_timer_key, timer_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from materializer.rows.budget import Budget
     from materializer.rows.expiry import RowTimers
@@ -30,7 +29,7 @@ class Timers:
     def __init__(self, overlay: Overlay) -> None:
         self._overlay = overlay
         self._loaded_until = -1
-        self._expiring: defaultdict[bytes, list[tuple[int, bytes]]] = defaultdict(list)
+        self._expiring: dict[bytes, list[tuple[int, bytes]]] = {}
 
     def load_expiring(self, first: int, last: int, budget: Budget) -> None:
         """Load the expiry timers of the seconds `first` to `last`; BudgetSpentError if they are too many.
@@ -43,6 +42,16 @@ class Timers:
             if number >= budget.rows:
                 raise BudgetSpentError
             self._push(*split_timer_key(key))
+
+    def shared(self) -> tuple[dict[bytes, list[tuple[int, bytes]]], int, Callable[[int, bytes], None]]:
+        """What the native core needs: the loaded expiry timers by partition key, the second up to which they are
+        loaded, and the function that adds one.
+        """
+        return self._expiring, self._loaded_until, self._push
+
+    def loaded_until(self, second: int) -> list[bytes]:
+        """The data keys of all loaded timers up to a second."""
+        return [key for expiring in self._expiring.values() for at, key in expiring if at <= second]
 
     def update_timers(self, key: bytes, before: RowTimers, after: RowTimers) -> None:
         """Replace the timers of the row or static row at `key`."""
@@ -102,7 +111,7 @@ class Timers:
         return None if first is None else split_timer_key(first[0])[0]
 
     def _push(self, second: int, key: bytes) -> None:
-        heappush(self._expiring[split_data_key(key)[0]], (second, key))
+        heappush(self._expiring.setdefault(split_data_key(key)[0], []), (second, key))
 
     def _replace(self, kind: bytes, key: bytes, before: int | None, after: int | None) -> None:
         if before is not None:

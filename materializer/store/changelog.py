@@ -18,6 +18,10 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from materializer.errors import check_format
+from materializer.rows.native_plan import IS_NATIVE
+
+if IS_NATIVE:
+    from cdc_native.changelog import encode_body as _native_body
 
 FORMAT_VERSION = 1  # of the state's layout too
 _MAGIC = b"CDCL"
@@ -81,17 +85,22 @@ def encode(changelog: Changelog) -> bytes:
             "previous_offset": changelog.previous_offset,
         }
     ).encode()
+    body = _native_body(header, changelog.writes) if IS_NATIVE else encode_body(header, changelog.writes)
+    compressed: bytes = pa.compress(body, codec="zstd", asbytes=True)
+    content = _BODY_INFO.pack(FORMAT_VERSION, len(body)) + compressed
+    return _MAGIC + _digest(content) + content
+
+
+def encode_body(header: bytes, writes: Mapping[bytes, bytes | None]) -> bytes:
+    """Header and writes, before compression."""
     parts = [struct.pack(">I", len(header)), header]
     pack = _WRITE.pack
-    for key, value in changelog.writes.items():
+    for key, value in writes.items():
         if value is None:
             parts += (pack(len(key), -1), key)
         else:
             parts += (pack(len(key), len(value)), key, value)
-    body = b"".join(parts)
-    compressed: bytes = pa.compress(body, codec="zstd", asbytes=True)
-    content = _BODY_INFO.pack(FORMAT_VERSION, len(body)) + compressed
-    return _MAGIC + _digest(content) + content
+    return b"".join(parts)
 
 
 def decode(data: bytes) -> Changelog:

@@ -63,7 +63,7 @@ MUTANTS = [
     Mutant(
         "every second intermediate change is dropped",
         ChunkFold.fold,
-        "self._incomplete.mark_changes(self._changes)",
+        "self._incomplete.mark_changes(self._finished_changes())",
         "[each for n, each in enumerate(self._changes, 1) if n % 2 or n == len(self._changes)]",
     ),
     Mutant("a task's last message is skipped", chunks.chunks, "if chunk:\n        yield chunk", "yield chunk[:-1]"),
@@ -139,7 +139,7 @@ MUTANTS = [
     ),
     Mutant("a batch is folded at its end", reorder._with_seconds, "update.arrival_ms)", "clock.clock_ms)"),
     Mutant(
-        "expiry comes after the writes", TableFold.apply_mutation, "self._expire_until(partition_key, second)", "pass"
+        "expiry comes after the writes", TableFold.apply_mutation, "self.expire_until(partition_key, second)", "pass"
     ),
     # Order and the reorder buffer.
     Mutant(

@@ -21,6 +21,7 @@ from cdc_messages.raw import RawMessage, decode, encode
 from cdc_program.errors import CdcError, Code
 from materializer.fold import row_updates
 from materializer.fold.chunk import fold_chunk
+from materializer.fold.chunk_fold import ChunkFold
 from materializer.fold.gaps import dead_letter_id
 from materializer.records import RawRecord
 from materializer.rows.keys import INCOMPLETE
@@ -236,6 +237,7 @@ def test_once_it_can_be_read_it_is_folded_and_resolved(monkeypatch: pytest.Monke
 
     with monkeypatch.context() as build:
         build.setattr(row_updates, "decode", older)
+        build.setattr(ChunkFold, "_may_be_native", False)
         (dead,) = folded.chunk(late).dead_letters
     assert marks(folded) == 1
     result = folded.chunk(late._replace(offset=2), row(3, offset=3))

@@ -1,0 +1,3 @@
+from collections.abc import Mapping
+
+def encode_body(header: bytes, writes: Mapping[bytes, bytes | None]) -> bytes: ...

@@ -1,0 +1,53 @@
+# cython: language_level=3
+"""Change messages written from rows in C structs: the twin of materializer.rows.row_image and cdc_messages.envelope."""
+from libc.stdint cimport int64_t, uint64_t
+
+from cdc_native.buffers cimport Bytes, Writer
+from cdc_native.plan cimport Plan
+from cdc_native.rows cimport Row
+
+
+# What SELECT shows at the second `now`: a regular row, or NULL for the row of a partition that has only statics; with
+# the static row as of `static_now`, or NULL.
+cdef struct Image:
+    const Row* row
+    int64_t now
+    const Row* static_row
+    int64_t static_now
+
+
+# The origin of a change, as cdc_messages.changes.Source.
+cdef struct Source:
+    int64_t timestamp
+    Bytes host
+    Bytes file
+    int64_t file_size
+    int64_t position
+    Bytes cause
+    int64_t cause_size
+
+
+cdef bint is_there(Plan plan, const Row* row, int64_t now) noexcept
+cdef bint has_statics(Plan plan, const Row* static_row, int64_t now) noexcept
+cdef bint show_the_same(Plan plan, const Row* left, int64_t left_now, const Row* right, int64_t right_now) noexcept
+cdef bint write_key(Writer* w, Plan plan, bytes partition_key, const Row* row) noexcept
+
+
+cdef class MessageWriter:
+    cdef Writer key, value, empty, unreadable
+    cdef int64_t empty_count, unreadable_count
+    cdef bint write(
+        self,
+        Plan plan,
+        bytes partition_key,
+        const Row* key_row,
+        const Image* before,
+        const Image* after,
+        uint64_t row_sequence,
+        const Source* source,
+    ) except -1
+    cdef bint _write_image(self, Plan plan, const Image* image, int which, size_t key_start) except -1
+    cdef int _add_name(self, bytes name, bint is_empty) except -1
+    cdef int _write_source(self, Plan plan, const Source* source, uint64_t row_sequence) except -1
+    cdef bytes take_key(self)
+    cdef bytes take_value(self)

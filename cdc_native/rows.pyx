@@ -1,0 +1,475 @@
+# cython: language_level=3
+"""Serialized rows (org.apache.cassandra.db.rows.UnfilteredSerializer, Cell.Serializer) read into structs, and written.
+
+The twin of cassandra_storage.unfiltered, cells and header. Readers refuse whatever they do not take; the Python code
+then reads the row, or finds what is wrong with it.
+"""
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, realloc
+
+from cdc_native.buffers cimport (
+    Cursor,
+    Writer,
+    read_byte,
+    read_int,
+    read_unsigned_vint,
+    take,
+    write_byte,
+    write_bytes,
+    write_unsigned_vint,
+)
+from cdc_native.keys cimport compare_paths, is_path
+
+cdef enum:
+    _END = 0x01
+    _MARKER = 0x02
+    _HAS_TIMESTAMP = 0x04
+    _HAS_TTL = 0x08
+    _HAS_DELETION = 0x10
+    _HAS_ALL_COLUMNS = 0x20
+    _HAS_COMPLEX_DELETION = 0x40
+    _EXTENSION = 0x80
+    _IS_STATIC = 0x01  # of the byte of the extension
+
+cdef enum:
+    _CELL_BYTES = 10  # as in materializer.rows.budget
+
+cdef enum:
+    _IS_DELETED = 0x01
+    _IS_EXPIRING = 0x02
+    _HAS_EMPTY_VALUE = 0x04
+    _USE_ROW_TIMESTAMP = 0x08
+    _USE_ROW_TTL = 0x10
+
+cdef int64_t _TIMESTAMP_EPOCH = 1_442_880_000_000_000
+cdef int64_t _LOCAL_EPOCH = 1_442_880_000
+cdef int64_t _INVALID = 4_294_967_294
+cdef int64_t _UINT32 = 4_294_967_295
+
+
+cdef void clear_row(Row* row) noexcept nogil:
+    row.liveness.timestamp, row.liveness.ttl, row.liveness.expires = NO_TIMESTAMP, 0, NO_DELETION_TIME
+    row.deletion.marked, row.deletion.local = NO_TIMESTAMP, NO_DELETION_TIME
+    row.present = 0
+    row.used = 0
+
+
+cdef void free_row(Row* row) noexcept nogil:
+    free(row.cells)
+    row.cells = NULL
+    row.used = row.capacity = 0
+
+
+cdef Cell* add_cell(Row* row) noexcept nogil:
+    """One more cell, uninitialized; NULL without memory. Moves the row's cells."""
+    cdef size_t capacity
+    cdef void* data
+    if row.used == row.capacity:
+        capacity = 2 * row.capacity if row.capacity else 64
+        if capacity > (<size_t>-1) // sizeof(Cell):
+            return NULL
+        data = realloc(row.cells, capacity * sizeof(Cell))
+        if data == NULL:
+            return NULL
+        row.cells = <Cell*>data
+        row.capacity = capacity
+    row.used += 1
+    return &row.cells[row.used - 1]
+
+
+cdef bint read_stats(Cursor* c, Header* header) noexcept nogil:
+    """EncodingStats.Serializer.deserialize."""
+    header.min_timestamp = <int64_t>(read_unsigned_vint(c) + <uint64_t>_TIMESTAMP_EPOCH)
+    if header.min_timestamp == NO_TIMESTAMP:
+        header.min_timestamp = _TIMESTAMP_EPOCH
+    header.min_local = <int32_t>(read_int(c) + _LOCAL_EPOCH)
+    header.min_ttl = read_int(c)
+    return not c.is_bad
+
+
+cdef void set_stored_stats(Header* header) noexcept nogil:
+    """Those of rows in the state: of version 5.0, without statistics."""
+    header.min_timestamp, header.min_local, header.min_ttl = _TIMESTAMP_EPOCH, _LOCAL_EPOCH, 0
+    set_version(header, 13)
+
+
+cdef bint set_version(Header* header, int64_t version) noexcept nogil:
+    """A messaging version; False if it is not a known one."""
+    header.is_unsigned = version == 13
+    header.no_deletion_time = _UINT32 if header.is_unsigned else 0x7FFFFFFF
+    return 11 <= version <= 13
+
+
+cdef inline int64_t _read_timestamp(Cursor* c, const Header* header) noexcept nogil:
+    return <int64_t>(read_unsigned_vint(c) + <uint64_t>header.min_timestamp)
+
+
+cdef inline int64_t _read_ttl(Cursor* c, const Header* header) noexcept nogil:
+    cdef int64_t ttl = <int32_t>(read_int(c) + header.min_ttl)
+    if ttl < 0:
+        c.is_bad = True
+    return ttl
+
+
+cdef inline int64_t _read_local(Cursor* c, const Header* header) noexcept nogil:
+    return read_int(c) + header.min_local
+
+
+cdef inline int64_t _decode_local(int64_t value, int64_t ttl, const Header* header) noexcept nogil:
+    """Cell.decodeLocalDeletionTime."""
+    if value < 0:
+        if not header.is_unsigned:
+            return _INVALID
+        value &= _UINT32
+        return NO_DELETION_TIME if value == header.no_deletion_time else value
+    return value if value >= ttl or ttl == 0x7FFFFFFF else _INVALID
+
+
+cdef void _read_deletion(Cursor* c, const Header* header, Deletion* deletion) noexcept nogil:
+    cdef int64_t marked = _read_timestamp(c, header), local = _read_local(c, header)
+    if marked == NO_TIMESTAMP and (local < 0 or local == 0x7FFFFFFF or local == _UINT32):
+        local = NO_DELETION_TIME
+    elif local == header.no_deletion_time:
+        local = NO_DELETION_TIME
+    elif local < 0:
+        local = _INVALID
+    deletion.marked, deletion.local = marked, local
+
+
+cdef void _read_value(Cursor* c, int64_t length, Value* value) noexcept nogil:
+    value.size = read_unsigned_vint(c) if length < 0 else <uint64_t>length
+    value.at = take(c, value.size)
+    value.is_null = False
+
+
+cdef void _read_clustering(Cursor* c, const Shape* shape, Row* row) noexcept nogil:
+    """Fewer than 32 columns share one header of two bits each: bit 0 empty, bit 1 null."""
+    cdef uint64_t header = read_unsigned_vint(c) if shape.clusterings else 0
+    cdef int i
+    for i in range(shape.clusterings):
+        if header & 3:
+            row.values[i].at, row.values[i].size, row.values[i].is_null = c.at, 0, header & 2
+        else:
+            _read_value(c, shape.clustering_lengths[i], &row.values[i])
+        header >>= 2
+
+
+cdef void _read_cell(
+    Cursor* c, const Header* header, const Liveness* liveness, int64_t length, bint is_complex, Cell* cell
+) noexcept nogil:
+    cdef uint8_t flags = read_byte(c)
+    cdef Value value
+    cell.timestamp = liveness.timestamp if flags & _USE_ROW_TIMESTAMP else _read_timestamp(c, header)
+    cell.local, cell.ttl = NO_DELETION_TIME, 0
+    if flags & _USE_ROW_TTL:
+        cell.local, cell.ttl = liveness.expires, liveness.ttl
+    elif flags & (_IS_DELETED | _IS_EXPIRING):
+        cell.local = _read_local(c, header)
+        if flags & _IS_EXPIRING:
+            cell.ttl = _read_ttl(c, header)
+        cell.local = _decode_local(cell.local, cell.ttl, header)
+    value.at, value.size = NULL, 0
+    if is_complex:
+        _read_value(c, -1, &value)
+    cell.path, cell.path_size = value.at, value.size
+    value.at, value.size = c.at, 0
+    if not flags & _HAS_EMPTY_VALUE:
+        _read_value(c, length, &value)
+    cell.value, cell.value_size = value.at, value.size
+
+
+cdef bint _read_complex(
+    Cursor* c, const Shape* shape, const Header* header, int place, bint has_deletion, Row* row
+) noexcept nogil:
+    """False if this is the Python code's: paths that are not in their order, or whose order is not known here."""
+    cdef int at = header.columns.places[place]
+    cdef Column* column = &row.columns[at]
+    cdef bint has_drop = header.columns.drops >> place & 1
+    cdef int64_t dropped = header.columns.dropped[place], count, i
+    cdef Cell* cell
+    column.deletion.marked, column.deletion.local = NO_TIMESTAMP, NO_DELETION_TIME
+    if has_deletion:
+        _read_deletion(c, header, &column.deletion)
+        if has_drop and column.deletion.marked <= dropped:
+            column.deletion.marked, column.deletion.local = NO_TIMESTAMP, NO_DELETION_TIME
+    count = read_int(c)
+    if c.is_bad or count < 0 or count > c.end - c.at:  # a cell has one byte at least
+        return False
+    column.first = row.used
+    for i in range(count):
+        cell = add_cell(row)
+        if cell == NULL:
+            return False
+        _read_cell(c, header, &row.liveness, shape.lengths[at], True, cell)
+        if c.is_bad or not is_path(&shape.paths[at], cell.path, cell.path_size):
+            return False
+        if has_drop and cell.timestamp <= dropped:
+            row.used -= 1
+        elif row.used > column.first + 1 and compare_paths(
+            &shape.paths[at], (cell - 1).path, (cell - 1).path_size, cell.path, cell.path_size
+        ) >= 0:
+            return False
+    column.count = row.used - column.first
+    if column.count or not is_no_deletion(&column.deletion):
+        row.present |= <uint64_t>1 << at
+    return True
+
+
+cdef bint read_row(Cursor* c, const Shape* shape, const Header* header, Row* row) noexcept nogil:
+    """One row, up to the cursor's new place; False if it is the Python code's, or damaged."""
+    cdef uint8_t flags = read_byte(c)
+    cdef uint64_t missing = 0
+    cdef int place, at
+    cdef Cell* cell
+    cdef const Columns* columns = header.columns
+    clear_row(row)
+    if shape.is_static:
+        if flags & (_END | _MARKER | _EXTENSION) != _EXTENSION or read_byte(c) != _IS_STATIC:
+            return False
+    elif flags & (_END | _MARKER | _EXTENSION):
+        return False
+    _read_clustering(c, shape, row)
+    if flags & _HAS_TIMESTAMP:
+        row.liveness.timestamp = _read_timestamp(c, header)
+        if flags & _HAS_TTL:
+            row.liveness.ttl = _read_ttl(c, header)
+            row.liveness.expires = _decode_local(_read_local(c, header), row.liveness.ttl, header)
+            if row.liveness.ttl == 0:
+                row.liveness.expires = NO_DELETION_TIME
+        if row.liveness.timestamp == NO_TIMESTAMP:
+            return False
+    if flags & _HAS_DELETION:
+        _read_deletion(c, header, &row.deletion)
+    if not flags & _HAS_ALL_COLUMNS:
+        missing = read_unsigned_vint(c)
+        if missing >> columns.count:
+            return False
+    for place in range(columns.count):
+        if missing >> place & 1:
+            continue
+        at = columns.places[place]
+        if shape.is_complex[at]:
+            if not _read_complex(c, shape, header, place, flags & _HAS_COMPLEX_DELETION, row):
+                return False
+            continue
+        cell = &row.columns[at].cell
+        _read_cell(c, header, &row.liveness, shape.lengths[at], False, cell)
+        if not (columns.drops >> place & 1 and cell.timestamp <= columns.dropped[place]):
+            row.present |= <uint64_t>1 << at
+    return not c.is_bad
+
+
+cdef inline void _write_timestamp(Writer* w, int64_t timestamp) noexcept nogil:
+    write_unsigned_vint(w, <uint64_t>timestamp - <uint64_t>_TIMESTAMP_EPOCH)
+
+
+cdef inline void _write_int(Writer* w, int64_t value) noexcept nogil:
+    """VIntCoding.writeUnsignedVInt32: the lower 32 bits, sign-extended."""
+    write_unsigned_vint(w, <uint64_t><int64_t><int32_t>value)
+
+
+cdef inline void _write_local(Writer* w, int64_t local) noexcept nogil:
+    _write_int(w, (_UINT32 if local == NO_DELETION_TIME else local) - _LOCAL_EPOCH)
+
+
+cdef inline void _write_deletion(Writer* w, const Deletion* deletion) noexcept nogil:
+    _write_timestamp(w, deletion.marked)
+    _write_local(w, deletion.local)
+
+
+cdef void _write_cell(Writer* w, const Cell* cell, const Liveness* liveness, int64_t length, bint is_complex) noexcept nogil:
+    cdef uint8_t flags = 0 if cell.value_size else _HAS_EMPTY_VALUE
+    if cell.ttl != 0:
+        flags |= _IS_EXPIRING
+        if cell.ttl == liveness.ttl and cell.local == liveness.expires:
+            flags |= _USE_ROW_TTL
+    elif cell.local != NO_DELETION_TIME:
+        flags |= _IS_DELETED
+    if liveness.timestamp != NO_TIMESTAMP and cell.timestamp == liveness.timestamp:
+        flags |= _USE_ROW_TIMESTAMP
+    write_byte(w, flags)
+    if not flags & _USE_ROW_TIMESTAMP:
+        _write_timestamp(w, cell.timestamp)
+    if flags & (_IS_DELETED | _IS_EXPIRING) and not flags & _USE_ROW_TTL:
+        _write_local(w, cell.local)
+        if cell.ttl != 0:
+            _write_int(w, cell.ttl)
+    if is_complex:
+        write_unsigned_vint(w, cell.path_size)
+        write_bytes(w, cell.path, cell.path_size)
+    if cell.value_size:
+        if length < 0:
+            write_unsigned_vint(w, cell.value_size)
+        write_bytes(w, cell.value, cell.value_size)
+
+
+cdef void _write_clustering(Writer* w, const Shape* shape, const Row* row) noexcept nogil:
+    cdef uint64_t header = 0
+    cdef int i
+    if not shape.clusterings:
+        return
+    for i in range(shape.clusterings):
+        if row.values[i].is_null:
+            header |= <uint64_t>2 << 2 * i
+        elif row.values[i].size == 0:
+            header |= <uint64_t>1 << 2 * i
+    write_unsigned_vint(w, header)
+    for i in range(shape.clusterings):
+        if row.values[i].size and not row.values[i].is_null:
+            if shape.clustering_lengths[i] < 0:
+                write_unsigned_vint(w, row.values[i].size)
+            write_bytes(w, row.values[i].at, row.values[i].size)
+
+
+cdef void write_row(Writer* w, const Shape* shape, const Row* row) noexcept nogil:
+    """A regular row as the state stores it: under a header of all the shape's columns, without statistics."""
+    cdef uint8_t flags = 0
+    cdef uint64_t all_columns = (<uint64_t>1 << shape.count) - 1
+    cdef const Column* column
+    cdef int at
+    cdef size_t i
+    if row.liveness.timestamp != NO_TIMESTAMP:
+        flags |= _HAS_TIMESTAMP
+        if row.liveness.ttl:
+            flags |= _HAS_TTL
+    if not is_no_deletion(&row.deletion):
+        flags |= _HAS_DELETION
+    for at in range(shape.count):
+        if is_present(row, at) and shape.is_complex[at] and not is_no_deletion(&row.columns[at].deletion):
+            flags |= _HAS_COMPLEX_DELETION
+    if row.present == all_columns:
+        flags |= _HAS_ALL_COLUMNS
+    write_byte(w, flags)
+    _write_clustering(w, shape, row)
+    if flags & _HAS_TIMESTAMP:
+        _write_timestamp(w, row.liveness.timestamp)
+    if flags & _HAS_TTL:
+        _write_int(w, row.liveness.ttl)
+        _write_local(w, row.liveness.expires)
+    if flags & _HAS_DELETION:
+        _write_deletion(w, &row.deletion)
+    if not flags & _HAS_ALL_COLUMNS:
+        write_unsigned_vint(w, all_columns & ~row.present)
+    for at in range(shape.count):
+        if not is_present(row, at):
+            continue
+        column = &row.columns[at]
+        if not shape.is_complex[at]:
+            _write_cell(w, &column.cell, &row.liveness, shape.lengths[at], False)
+            continue
+        if flags & _HAS_COMPLEX_DELETION:
+            _write_deletion(w, &column.deletion)
+        write_unsigned_vint(w, column.count)
+        for i in range(column.first, column.first + column.count):
+            _write_cell(w, &row.cells[i], &row.liveness, shape.lengths[at], True)
+
+
+cdef int64_t largest_timestamp(const Shape* shape, const Row* row) noexcept nogil:
+    cdef int64_t largest = max(row.liveness.timestamp, row.deletion.marked)
+    cdef const Column* column
+    cdef int at
+    cdef size_t i
+    for at in range(shape.count):
+        if not is_present(row, at):
+            continue
+        column = &row.columns[at]
+        if not shape.is_complex[at]:
+            largest = max(largest, column.cell.timestamp)
+            continue
+        largest = max(largest, column.deletion.marked)
+        for i in range(column.first, column.first + column.count):
+            largest = max(largest, row.cells[i].timestamp)
+    return largest
+
+
+cdef int64_t first_end(const Shape* shape, const Row* row) noexcept nogil:
+    """The first second at which something of the row expires or has expired; NO_DELETION_TIME for none."""
+    cdef int64_t first = NO_DELETION_TIME
+    cdef const Column* column
+    cdef int at
+    cdef size_t i
+    if row.liveness.ttl:
+        first = row.liveness.expires
+    for at in range(shape.count):
+        if not is_present(row, at):
+            continue
+        column = &row.columns[at]
+        if not shape.is_complex[at]:
+            if column.cell.ttl:
+                first = min(first, column.cell.local)
+            continue
+        for i in range(column.first, column.first + column.count):
+            if row.cells[i].ttl:
+                first = min(first, row.cells[i].local)
+    return first
+
+
+cdef int64_t row_size(const Shape* shape, const Row* row) noexcept nogil:
+    """As materializer.rows.budget.row_size."""
+    cdef uint64_t size = 0
+    cdef const Column* column
+    cdef int at
+    cdef size_t i
+    for at in range(shape.count):
+        if not is_present(row, at):
+            continue
+        column = &row.columns[at]
+        if not shape.is_complex[at]:
+            size += _CELL_BYTES + column.cell.value_size
+            continue
+        for i in range(column.first, column.first + column.count):
+            size += _CELL_BYTES + row.cells[i].value_size + row.cells[i].path_size
+    return <int64_t>size
+
+
+cdef inline int64_t _purge_second(int64_t timestamp, int64_t local) noexcept nogil:
+    """materializer.rows.expiry.purge_second: the timestamp's second, rounded up, or the local one if later."""
+    cdef int64_t second = 0
+    if timestamp > 0:
+        second = timestamp // 1_000_000 + (timestamp % 1_000_000 != 0)
+    return max(second, local, 0)
+
+
+cdef inline void _add(int64_t* least, int64_t second) noexcept nogil:
+    if least[0] < 0 or second < least[0]:
+        least[0] = second
+
+
+cdef inline void _add_deletion(RowTimers* timers, const Deletion* deletion) noexcept nogil:
+    if not is_no_deletion(deletion):
+        _add(&timers.dead_since, _purge_second(deletion.marked, deletion.local))
+
+
+cdef inline void _add_cell_timer(RowTimers* timers, const Cell* cell, int64_t now) noexcept nogil:
+    if cell.local == NO_DELETION_TIME:
+        return
+    if is_live(cell, now):
+        _add(&timers.expires, cell.local)
+    else:
+        _add(&timers.dead_since, _purge_second(cell.timestamp, cell.local))
+
+
+cdef RowTimers row_timers(const Shape* shape, const Row* row, int64_t now) noexcept nogil:
+    """materializer.rows.expiry.row_timers."""
+    cdef RowTimers timers
+    cdef const Column* column
+    cdef int at
+    cdef size_t i
+    timers.expires = timers.dead_since = -1
+    _add_deletion(&timers, &row.deletion)
+    if row.liveness.ttl:
+        if is_row_live(&row.liveness, now):
+            _add(&timers.expires, row.liveness.expires)
+        else:
+            _add(&timers.dead_since, _purge_second(row.liveness.timestamp, row.liveness.expires))
+    for at in range(shape.count):
+        if not is_present(row, at):
+            continue
+        column = &row.columns[at]
+        if not shape.is_complex[at]:
+            _add_cell_timer(&timers, &column.cell, now)
+            continue
+        _add_deletion(&timers, &column.deletion)
+        for i in range(column.first, column.first + column.count):
+            _add_cell_timer(&timers, &row.cells[i], now)
+    return timers

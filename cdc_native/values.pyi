@@ -1,0 +1,3 @@
+from typing import Any
+
+def encode(form: tuple[Any, ...], value: bytes) -> bytes | int: ...

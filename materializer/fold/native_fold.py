@@ -1,0 +1,191 @@
+"""The native core's part of a table's fold: plain rows. See docs/decisions/0027.
+
+The Python code folds what the core leaves. Both work on the same overlay, timers, budget and changes, so it makes no
+difference which of them folds a mutation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cdc_messages.changes import RowChange, Source
+from materializer.fold.row_updates import decode_record, read_row_updates
+from materializer.rows.catalog import row_columns
+from materializer.rows.keys import ROWS_SECTION, partition_prefix, split_data_key
+from materializer.rows.native_plan import IS_NATIVE, column_entries
+from materializer.rows.row_codec import RowCodec, with_dropped_columns
+from materializer.rows.row_image import RowImager
+
+if IS_NATIVE:
+    from cdc_native.fold import Fold
+    from cdc_native.updates import PlainUpdate, decode, in_write_order, mutation_end, of_new_hosts, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from cassandra_storage.schema import TableMetadata
+    from cdc_messages.changes import RowImage
+    from cdc_native.fold import EncodedChange
+    from cdc_native.plan import Plan
+    from materializer.fold.clock import RunClock
+    from materializer.fold.partition import TableTools
+    from materializer.fold.row_updates import OnUnreadable
+    from materializer.fold.table import TableFold
+    from materializer.records import Arrival, RawRecord, RowUpdate
+    from materializer.rows.catalog import TableCatalog
+    from materializer.rows.partition_state import PartitionState
+
+    AnyArrival = Arrival | PlainUpdate
+
+_ALL: bytes = b""  # the partition key of a gap of every Cassandra partition
+
+
+def decode_plain(
+    plan: Plan | None, records: Sequence[RawRecord], arrival_times_ms: Sequence[int]
+) -> Sequence[PlainUpdate | None]:
+    """The records' updates, as far as the core takes them; None for the others."""
+    if plan is None:
+        return [None] * len(records)
+    return decode(plan, list(records), list(arrival_times_ms), decode_record)
+
+
+def publishers_of(arrivals: list[AnyArrival]) -> list[AnyArrival]:
+    """The arrivals that may tell something new of a publisher."""
+    return of_new_hosts(arrivals) if IS_NATIVE else arrivals
+
+
+class ChangeDecoder(NamedTuple):
+    """Makes a RowChange of a change that the core has encoded, by the rows that it has kept."""
+
+    codec: RowCodec
+    imager: RowImager
+
+    def row_change(self, change: EncodedChange) -> RowChange:
+        before, after, clustering = None, None, None
+        statics: RowImage = {}
+        if change.static is not None:
+            static = self.codec.decode(change.static, is_static=True).row
+            statics = self.imager.columns(static, change.before_second)
+        if change.is_alone:
+            before, after = (None, statics) if change.op == "c" else (statics, None)
+        else:
+            if change.before is not None:
+                row = self.codec.decode(change.before, is_static=False).row
+                before = self._with(statics, self.imager.image(row, change.before_second))
+            assert change.after is not None
+            row = self.codec.decode(change.after, is_static=False).row
+            after = self._with(statics, self.imager.image(row, change.after_second))
+            clustering = row.clustering
+        source = Source(*change.source)
+        return RowChange(
+            change.partition_key, clustering, change.op, before, after, change.row_sequence, source, change.schema
+        )
+
+    def _with(self, statics: RowImage, columns: RowImage | None) -> RowImage | None:
+        return {**statics, **columns} if columns is not None else None
+
+
+class NativeFold:
+    """Folds the plain rows of one table's part of a chunk; `count` is how many updates the core has folded.
+
+    python_only: the keys of Cassandra partitions that the Python code must fold: their changes have a mark. The empty
+    key stands for all.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        tools: TableTools,
+        states: dict[bytes, PartitionState],
+        table: TableMetadata,
+        python_only: AbstractSet[bytes],
+    ) -> None:
+        self.count = 0
+        self._codec = tools.codec
+        self._overlay = tools.overlay
+        self._clustering_key = tools.clustering_key
+        self._python_only = python_only
+        stored = with_dropped_columns(table)
+        self._has_statics = bool(stored.static_columns)
+        columns = row_columns(table)
+        self._places = {
+            True: {each.name: columns[each.name] for each in stored.static_columns},
+            False: {each.name: columns[each.name] for each in stored.regular_columns},
+        }
+        self._fold = Fold(
+            plan,
+            overlay=tools.overlay.shared(),
+            timers=tools.timers.shared(),
+            states=states,
+            changes=tools.changes,
+            budget=tools.budget,
+            floor=tools.floor.value,
+            number=tools.codec.newest_number(),
+            read_columns=self._read_columns,
+            encode=tools.codec.encode_unstored,
+            convert=ChangeDecoder(tools.codec, tools.imager).row_change,
+        )
+
+    def updates(
+        self, arrivals: Sequence[AnyArrival], catalog: TableCatalog, on_unreadable: OnUnreadable
+    ) -> list[PlainUpdate]:
+        """The updates in the messages, in their order: the core's, and those of the Python code."""
+        updates: list[PlainUpdate] = []
+        for arrival in arrivals:
+            if isinstance(arrival, PlainUpdate):
+                updates.append(arrival)
+                continue
+            found = read_row_updates([arrival], catalog, on_unreadable)
+            updates.extend(wrap(update, self._row_key(update)) for update in found)
+        return updates
+
+    def prefetch(self, updates: list[PlainUpdate], expiring: Collection[bytes]) -> None:
+        """Read at once, in order, what the updates and the rows that expire will read."""
+        keys = self._fold.prefetch_keys(updates, self._has_statics)
+        keys.update(key for key in expiring if split_data_key(key)[1] == ROWS_SECTION)
+        self._overlay.prefetch(keys)
+
+    def fold(self, updates: list[PlainUpdate], table: TableFold, to_python: Callable[[PlainUpdate], RowUpdate]) -> None:
+        """Fold updates in write order; BudgetSpentError as TableFold.apply_mutation."""
+        python_only: AbstractSet[bytes] = self._python_only
+        if _ALL in python_only:
+            python_only = {each.partition_key for each in updates}
+        at = 0
+        while at < len(updates):
+            first, at = at, self._fold.fold(updates, at, python_only, table)
+            self.count += at - first
+            if at < len(updates):
+                end = mutation_end(updates, at)
+                mutation = [to_python(update) for update in updates[at:end]]
+                table.apply_mutation(mutation, updates[at].second, is_begun=self._fold.is_begun)
+                at = end
+
+    def expire_rows(
+        self, table: TableFold, partition_key: bytes, second: int, data_keys: Sequence[bytes]
+    ) -> list[bytes]:
+        """Emit what expires at a second in the rows at some keys; the keys that are left to the Python code."""
+        keys = sorted(data_keys)
+        static_key = any(split_data_key(key)[1] != ROWS_SECTION for key in keys)
+        if static_key or _ALL in self._python_only or partition_key in self._python_only:
+            return keys
+        return keys[self._fold.expire_rows(partition_key, second, keys, table) :]
+
+    @property
+    def has_written(self) -> bool:
+        """Whether the chunk's writes hold a row that the core has encoded."""
+        return any(self._overlay.get_row(key) is not None for key in self._fold.written)
+
+    def _row_key(self, update: RowUpdate) -> bytes | None:
+        if update.row is None:
+            return None
+        return partition_prefix(update.partition_key) + ROWS_SECTION + self._clustering_key(update.row.clustering)
+
+    def _read_columns(self, number: int, is_static: bool) -> list[tuple[int, int | None]] | None:  # noqa: FBT001 - the core's
+        columns = self._codec.columns(number, is_static=is_static)
+        return None if columns is None else column_entries(columns, self._places[is_static])
+
+
+def in_order(updates: list[PlainUpdate], clock: RunClock) -> None:
+    """Put updates into write order, and give each its second."""
+    in_write_order(updates, clock.start_ms, clock.clock_ms)

@@ -1,0 +1,234 @@
+"""The native core's plan of a table: what it must know to fold the table's plain rows (docs/decisions/0027).
+
+The core is used if it is compiled and not turned off by CDC_NATIVE=0.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from cassandra_storage.deletion import NO_TIMESTAMP
+from cassandra_storage.header import SerializationHeader, table_codec
+from cassandra_storage.marshal import (
+    CqlType,
+    CustomType,
+    ListType,
+    MapType,
+    NativeType,
+    SetType,
+    TupleType,
+    UserType,
+    VectorType,
+    all_types,
+    fixed_length,
+)
+from cdc_messages.avro_binary import encode_string
+from cdc_messages.distinct_keys import distinct_check
+from materializer.rows.row_codec import with_dropped_columns
+
+try:
+    from cdc_native.plan import Plan
+
+    IS_NATIVE = os.environ.get("CDC_NATIVE") != "0"
+except ImportError:
+    IS_NATIVE = False
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cassandra_storage.header import Columns
+    from cassandra_storage.schema import ColumnMetadata, TableMetadata
+    from cdc_messages.envelope import ChangeEncoder
+    from cdc_native.plan import KeyForm, TypeForm
+    from materializer.rows.catalog import SchemaId
+
+MOST_COLUMNS = 63
+MOST_KEY_COLUMNS = 16
+_MOST_TYPES = 900  # of all columns and what is in them
+
+# How the core orders native types: the kind of their keys, and the bytes of a value.
+KEY_TYPES: dict[str, tuple[str, int]] = {
+    "ascii": ("escaped", 0),
+    "bigint": ("bigint", 8),
+    "blob": ("escaped", 0),
+    "boolean": ("boolean", 1),
+    "date": ("fixed", 4),
+    "double": ("floating", 8),
+    "duration": ("escaped", 0),
+    "float": ("floating", 4),
+    "inet": ("escaped", 0),
+    "int": ("signed", 4),
+    "smallint": ("signed", 2),
+    "text": ("escaped", 0),
+    "time": ("fixed", 8),
+    "timestamp": ("signed", 8),
+    "timeuuid": ("timeuuid", 16),
+    "tinyint": ("signed", 1),
+    "uuid": ("uuid", 16),
+}
+_UNKNOWN: KeyForm = ("unknown", 0, False)
+
+_VALUES: dict[str, tuple[str, int]] = {
+    "ascii": ("ascii", 0),
+    "bigint": ("integer", 8),
+    "blob": ("bytes", 0),
+    "boolean": ("boolean", 1),
+    "date": ("date", 4),
+    "decimal": ("decimal", 0),
+    "double": ("floating", 8),
+    "duration": ("duration", 0),
+    "empty": ("bytes", 0),
+    "float": ("floating", 4),
+    "inet": ("inet", 0),
+    "int": ("integer", 4),
+    "smallint": ("integer", 2),
+    "text": ("text", 0),
+    "time": ("integer", 8),
+    "timestamp": ("integer", 8),
+    "timeuuid": ("uuid", 16),
+    "tinyint": ("integer", 1),
+    "uuid": ("uuid", 16),
+    "varint": ("varint", 0),
+}
+
+
+def build_plan(schema: SchemaId, table: TableMetadata, encoder: ChangeEncoder | None) -> Plan | None:
+    """The plan of a table under its newest schema; None if the Python code must fold all its rows.
+
+    encoder: of its change messages; without one the core makes no messages.
+    """
+    stored = with_dropped_columns(table)
+    if not IS_NATIVE or not _is_plain(stored):
+        return None
+    header = SerializationHeader.of_table(stored)
+    clustering = [
+        (length, (*_key(column.type), column.is_reversed), type_form(column.type))
+        for column, length in zip(table.clustering, table_codec(table).clustering_lengths, strict=True)
+    ]
+    layout = None if encoder is None else encoder.layout
+    return Plan(
+        schema.table_id,
+        schema.digest,
+        _columns(stored.regular_columns, header.regular_columns),
+        _columns(stored.static_columns, header.static_columns),
+        clustering,
+        [type_form(column.type) for column in table.partition_key],
+        _fields(table, stored, {} if layout is None else layout.names),
+        None if layout is None else layout[:-1],
+    )
+
+
+def _is_plain(table: TableMetadata) -> bool:
+    columns = table.partition_key + table.clustering + 2 * table.static_columns + 2 * table.regular_columns
+    return (
+        not table.is_counter
+        and not table.is_compact
+        and not table.is_static_compact
+        and max(len(table.regular_columns), len(table.static_columns)) <= MOST_COLUMNS
+        and max(len(table.partition_key), len(table.clustering)) <= MOST_KEY_COLUMNS
+        and all(_key(column.type) != _UNKNOWN[:2] for column in table.clustering)
+        and not any(distinct_check(column.type) for column in table.partition_key)
+        and sum(1 for column in columns for _ in all_types(column.type)) <= _MOST_TYPES
+    )
+
+
+def column_entries(columns: Columns, places: dict[str, ColumnMetadata]) -> list[tuple[int, int | None]] | None:
+    """The columns of a stored row's header as places in the plan, with the time up to which cells of them are dropped;
+    None if the plan has one of them differently. places: the plan's columns of the kind, by name and in order.
+    """
+    order = list(places)
+    entries = []
+    for layout in columns.layouts:
+        column = places.get(layout.name)
+        length = None if column is None else fixed_length(column.type)
+        if column is None or column.is_complex != layout.is_complex or layout.is_counter:
+            return None
+        if layout.length != (-1 if length is None else length):
+            return None
+        entries.append((order.index(layout.name), _dropped(layout.dropped_time)))
+    return entries
+
+
+def _dropped(time: int) -> int | None:
+    return None if time < NO_TIMESTAMP else time
+
+
+def _columns(columns: Sequence[ColumnMetadata], header: Columns) -> list[tuple[bytes, int, KeyForm | None, int | None]]:
+    return [
+        (
+            layout.raw,
+            layout.length,
+            path_form(column.type) if column.is_complex else None,
+            _dropped(layout.dropped_time),
+        )
+        for column, layout in zip(columns, header.layouts, strict=True)
+    ]
+
+
+def _fields(
+    table: TableMetadata, stored: TableMetadata, names: dict[str, str]
+) -> list[tuple[bool, int, TypeForm, int | None, bytes, bytes]]:
+    """What messages show: the columns that the table has, static ones first."""
+    fields = []
+    for is_static, shown, places in (
+        (True, table.static_columns, stored.static_columns),
+        (False, table.regular_columns, stored.regular_columns),
+    ):
+        order = [column.name for column in places]
+        for column in shown:
+            dropped = table.dropped_columns.get(column.name)
+            name = names.get(column.name, "")
+            fields.append(
+                (
+                    is_static,
+                    order.index(column.name),
+                    type_form(column.type),
+                    None if dropped is None else dropped.dropped_time,
+                    encode_string(f"before.{name}"),
+                    encode_string(f"after.{name}"),
+                )
+            )
+    return fields
+
+
+def _key(type_: CqlType) -> tuple[str, int]:
+    return KEY_TYPES.get(type_.name, _UNKNOWN[:2]) if isinstance(type_, NativeType) else _UNKNOWN[:2]
+
+
+def path_form(type_: CqlType) -> KeyForm:
+    """How the core orders the paths of a multi-cell column's cells (cassandra_storage.byte_comparable.path_encoder)."""
+    match type_:
+        case MapType(keys, _, _):
+            return (*_key(keys), False)
+        case SetType(of, _):
+            return (*_key(of), False)
+        case ListType():
+            return ("timeuuid", 16, False)
+        case UserType():
+            return ("field", len(type_.field_names), False)
+    return _UNKNOWN
+
+
+def type_form(type_: CqlType) -> TypeForm:  # noqa: PLR0911  one for each kind of type
+    """How the core writes the type's values (cdc_messages.avro_types, avro_values)."""
+    match type_:
+        case NativeType(name):
+            return (*_VALUES[name], 0, ())
+        case ListType(of, is_multi_cell):
+            return ("list_cells", 1, 0, (type_form(of),)) if is_multi_cell else ("list", 0, 0, (type_form(of),))
+        case SetType(of, is_multi_cell):
+            return ("set_cells", 2, 0, (type_form(of),)) if is_multi_cell else ("list", 0, 0, (type_form(of),))
+        case MapType(keys, values, is_multi_cell):
+            pair = (type_form(keys), type_form(values))
+            return ("map_cells", 3, 0, pair) if is_multi_cell else ("map", 0, 0, pair)
+        case TupleType(types):
+            return ("tuple", 0, 0, tuple(map(type_form, types)))
+        case UserType():
+            inner = tuple(map(type_form, type_.field_types))
+            return ("field_cells", len(inner), 1, inner) if type_.is_multi_cell else ("tuple", 0, 0, inner)
+        case VectorType(of, dimension):
+            length = fixed_length(of)
+            return ("vector", dimension, -1 if length is None else length, (type_form(of),))
+        case CustomType():
+            return ("bytes", 0, 0, ())

@@ -1,0 +1,103 @@
+"""Every chunk folded by the Python code alone and with the native core: all that comes out must be the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cassandra_storage.compact_tables import as_selected
+from cdc_messages.avro_binary import encode_long
+from cdc_messages.envelope import ChangeEncoder
+from cdc_messages.tables import canonical, digest
+from materializer.fold import chunk as chunk_module
+from materializer.fold.chunk_fold import ChunkFold
+from materializer.rows.settings import DEFAULT_FOLD_SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cassandra_storage.schema import TableMetadata
+    from cdc_messages.changes import RowChange
+    from materializer.fold.result import ChunkResult
+    from materializer.records import RawRecord
+    from materializer.rows.catalog import TableCatalog
+    from materializer.rows.overlay import StateReader
+    from materializer.rows.settings import FoldSettings
+
+TS_MS = 1_760_000_000_123
+_fold_chunk = chunk_module.fold_chunk
+_ENCODERS: dict[bytes, ChangeEncoder] = {}
+
+
+class Counts:
+    """How many records were folded, and how many of them by the core."""
+
+    def __init__(self) -> None:
+        self.records = self.native = 0
+
+
+def fold_both(
+    reader: StateReader,
+    records: Sequence[RawRecord],
+    catalog: TableCatalog,
+    settings: FoldSettings = DEFAULT_FOLD_SETTINGS,
+    *,
+    counts: Counts | None = None,
+) -> ChunkResult:
+    """As fold_chunk, which it is put in place of; AssertionError where the two folds differ."""
+    encoders = {key[1]: encoder_of(table) for key, table in catalog.schemas.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ChunkFold, "_may_be_native", False)
+        expected = _outcome(reader, records, catalog, settings)
+    found = _outcome(reader, records, catalog, settings)
+    encoded = _outcome(reader, records, replace(catalog, encoders=encoders, _plans={}), settings)
+    for other in (found, encoded):
+        if isinstance(expected, Exception) or isinstance(other, Exception):
+            assert repr(other) == repr(expected)
+            continue
+        assert other.writes == expected.writes
+        assert other._replace(changes=[], native=0) == expected._replace(changes=[])
+        assert row_changes(other) == expected.changes
+    if isinstance(expected, Exception):
+        raise expected
+    assert not isinstance(encoded, Exception)
+    check_messages(encoded, encoders)
+    if counts is not None:
+        counts.records += len(records) - expected.left
+        counts.native += encoded.native
+    return expected
+
+
+def row_changes(result: ChunkResult) -> list[RowChange]:
+    return [change.row_change() if hasattr(change, "row_change") else change for change in result.changes]
+
+
+def check_messages(result: ChunkResult, encoders: dict[bytes, ChangeEncoder]) -> None:
+    """The core's messages are those of the encoder."""
+    for change in result.changes:
+        if hasattr(change, "row_change"):
+            row_change = change.row_change()
+            message = change.key, change.value + encode_long(TS_MS)
+            assert message == encoders[row_change.schema].encode(row_change, TS_MS)
+            assert (change.op, change.row_sequence) == (row_change.op, row_change.row_sequence)
+
+
+def encoder_of(table: TableMetadata) -> ChangeEncoder:
+    key = digest(canonical(table))
+    if key not in _ENCODERS:
+        _ENCODERS[key] = ChangeEncoder(as_selected(table), "cdc", 1, 2, "cluster")
+    return _ENCODERS[key]
+
+
+def _outcome(
+    reader: StateReader, records: Sequence[RawRecord], catalog: TableCatalog, settings: FoldSettings
+) -> ChunkResult | Exception:
+    try:
+        return _fold_chunk(reader, records, catalog, settings)
+    except Exception as error:  # noqa: BLE001 - both folds must raise the same
+        return error
+
+
+__all__ = ["Counts", "check_messages", "encoder_of", "fold_both", "row_changes"]

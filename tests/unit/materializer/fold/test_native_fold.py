@@ -1,0 +1,111 @@
+"""The native core's fold against the Python code's, byte for byte, in all histories that other tests make."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from materializer.fold import schema_change
+from materializer.rows.native_plan import IS_NATIVE
+from tests.support.materializer import fold_run
+from tests.support.materializer.both_folds import Counts, fold_both
+from tests.support.materializer.fold_checks import EXAMPLES, check_batches, check_order_independence, check_step_by_step
+from tests.support.materializer.history import raw_partitions
+from tests.support.materializer.history.run import check_history
+from tests.support.materializer.history.steps import History, histories
+from tests.support.materializer.plain_messages import check_damaged_messages, check_plain_messages
+from tests.support.materializer.table_writes import WRITERS
+from tests.unit.materializer.fold import test_any_message, test_expired_write, test_purge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.materializer.raw_builder import TableWriter
+
+pytestmark = pytest.mark.skipif(not IS_NATIVE, reason="the native core is not compiled, or turned off")
+
+TABLES = pytest.mark.parametrize("writer", WRITERS, ids=["forward", "reversed", "mixed", "single"])
+GENERATED = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def counts() -> Iterator[Counts]:
+    """Each chunk is folded by both."""
+    found = Counts()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (fold_run, raw_partitions, test_any_message):
+            patch.setattr(module, "fold_chunk", partial(fold_both, counts=found))
+        patch.setattr(schema_change, "SWEPT_ROWS", 1)
+        yield found
+
+
+@TABLES
+@GENERATED
+@given(data=st.data())
+def test_step_by_step(writer: TableWriter, data: st.DataObject) -> None:
+    check_step_by_step(writer, data)
+
+
+@TABLES
+@GENERATED
+@given(data=st.data())
+def test_in_batches(writer: TableWriter, data: st.DataObject) -> None:
+    check_batches(writer, data)
+
+
+@TABLES
+@GENERATED
+@given(data=st.data())
+def test_in_any_order(writer: TableWriter, data: st.DataObject) -> None:
+    check_order_independence(writer, data)
+
+
+@TABLES
+@GENERATED
+@given(data=st.data())
+def test_purges_and_late_writes(writer: TableWriter, data: st.DataObject) -> None:
+    test_purge.check_purge(writer, data)
+    test_expired_write.check_late_writes(writer, data)
+
+
+@settings(GENERATED, max_examples=2 * EXAMPLES)
+@given(histories)
+def test_histories(history: History) -> None:
+    check_history(history)
+
+
+@settings(GENERATED, max_examples=20 * EXAMPLES)
+@given(seed=st.integers(0, 2**64))
+def test_odd_messages(seed: int) -> None:
+    test_any_message.check_any_message(seed)
+
+
+@settings(GENERATED, max_examples=10 * EXAMPLES)
+@given(seed=st.integers(0, 2**64))
+def test_plain_rows_of_any_types(seed: int) -> None:
+    check_plain_messages(seed)
+
+
+@settings(GENERATED, max_examples=10 * EXAMPLES)
+@given(seed=st.integers(0, 2**64))
+def test_damaged_states(seed: int) -> None:
+    check_plain_messages(seed, damages_state=True)
+
+
+@settings(GENERATED, max_examples=5 * EXAMPLES)
+@given(seed=st.integers(0, 2**64))
+def test_damaged_messages(seed: int) -> None:
+    """What the core takes of them is what the Python code reads."""
+    check_damaged_messages(seed)
+
+
+def test_most_plain_rows_are_the_cores() -> None:
+    """Otherwise the tests above show nothing."""
+    counts = Counts()
+    for seed in range(40):
+        check_plain_messages(seed, counts)
+    assert counts.native > counts.records // 3
