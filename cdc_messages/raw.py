@@ -7,7 +7,7 @@ others: a reader needs no registry, and reads its own version and the one before
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from io import BytesIO
 from typing import Any, Literal, TypeAlias, get_args
@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
 from cdc_messages import wire
+from cdc_messages.avro_binary import encode_long
 from cdc_messages.errors import MessageError, check_version
 
 FORMAT_VERSION = 1
@@ -101,6 +102,9 @@ RAW_SCHEMA: dict[str, Any] = {
 _PARSED = parse_schema(RAW_SCHEMA)
 _FIELDS = tuple(field.name for field in fields(RawMessage))
 _VERSION_BYTE = FORMAT_VERSION << 1  # Avro's zigzag; one byte up to version 63
+_FIRST_KIND: Kind = "row"
+_EMPTY_UPDATE = bytes(2)  # the first kind, and no bytes
+_ZERO_PLACE = bytes(7)  # all from `segment` on
 _HEARTBEAT = bytes([_VERSION_BYTE, get_args(Kind).index("heartbeat") << 1])
 
 
@@ -112,6 +116,21 @@ def encode(message: RawMessage, schema_id: int) -> bytes:
     out.write(wire.header(schema_id))
     schemaless_writer(out, _PARSED, record)
     return out.getvalue()
+
+
+def table_parts(message: RawMessage, schema_id: int) -> tuple[bytes, bytes]:
+    """(the encoded message up to its kind, its bytes between `update` and `segment`): all messages of one table and
+    messaging version have these in common. `message`: any of them that is no heartbeat.
+    """
+    encoded = encode(replace(message, kind=_FIRST_KIND, update=b"", segment=0, file="", position=0, index=0), schema_id)
+    kind_at = wire.HEADER_SIZE + 1
+    return encoded[:kind_at], encoded[kind_at + len(_EMPTY_UPDATE) : -len(_ZERO_PLACE)]
+
+
+def segment_part(segment: int, file: str) -> bytes:
+    """The bytes of the encoded fields `segment` and `file`, which stand before `position`."""
+    name = file.encode()
+    return encode_long(segment) + encode_long(len(name)) + name
 
 
 def is_heartbeat(data: bytes) -> bool:

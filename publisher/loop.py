@@ -1,7 +1,8 @@
 """The publisher's loop: follow the segments, decode each mutation, send its messages, note the position to reach.
 
-The way of a mutation: SegmentTails find what is durable; MutationDecoder splits it into raw messages; MutationSender
-sends them; Acknowledgements move the position; SegmentCleanup disposes of finished segments.
+The way of a mutation: SegmentTails find what is durable; NativeSplitter or, for what it does not take, MutationDecoder
+splits it into raw messages; MutationSender sends them; Acknowledgements move the position; SegmentCleanup disposes of
+finished segments.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from publisher.interval import Interval
 from publisher.messages import Origin
 from publisher.mutation_decoder import MutationDecoder
 from publisher.mutation_sender import MutationSender
+from publisher.native_splitter import NativeSplitter
 from publisher.server_calls import ServerCalls
 from publisher.table_follower import TableFollower
 
@@ -51,6 +53,7 @@ class Publisher:
         self._housekeeping = Housekeeping(settings, node, kafka, status, beat)
         self._calls = ServerCalls(self._housekeeping, status.progress)
         self._tables = TableFollower(node.schema, kafka.raw_topics, self._housekeeping, self._calls)
+        self._splitter = NativeSplitter(node.schema, kafka.raw_topics, node.host_id)
         self._decoder = MutationDecoder(node.schema, node.quarantine, self._tables, self._housekeeping)
         self._sender = MutationSender(kafka.sender, self._tables, self._housekeeping, status.progress)
         self._poll_seconds = settings.poll_interval_ms / 1000
@@ -116,6 +119,20 @@ class Publisher:
             self._in_flight.extend_to(tail.file.id, tail.position)
 
     def _publish_mutation(self, tail: SegmentTail, entry: CommitLogEntry) -> None:
+        """By the native core if it takes the mutation, otherwise by the Python code."""
+        messages = self._splitter.split(entry.mutation, tail, entry.end_position)
+        if messages is None:
+            self._decode_mutation(tail, entry)
+            return
+        self._status.progress.count_native_mutation()
+        if not messages:
+            self._in_flight.extend_to(tail.file.id, entry.end_position)
+            return
+        pending = PendingPosition(tail.file.id, entry.end_position, outstanding=len(messages))
+        self._in_flight.add(pending)
+        self._sender.send_encoded(messages, pending)
+
+    def _decode_mutation(self, tail: SegmentTail, entry: CommitLogEntry) -> None:
         origin = Origin(
             self._node.host_id, tail.file.id, tail.file.path.name, tail.messaging_version, entry.end_position
         )

@@ -37,10 +37,18 @@ class MutationSender:
             else:
                 self._send_by_key(outgoing, pending)
 
+    def send_encoded(self, messages: Iterable[tuple[str, bytes, bytes]], pending: PendingMessages) -> None:
+        """As `send`, of (raw topic, partition key, encoded raw message)."""
+        for topic, key, value in messages:
+            self._send_value(topic, key, value, pending)
+
     def _send_by_key(self, outgoing: OutgoingMessage, pending: PendingMessages) -> None:
         raw_topic = self._tables.raw_topic_of(outgoing.table)
         value = raw.encode(outgoing.message, raw_topic.schema_id)
-        while not self._sender.send(raw_topic.name, outgoing.partition_key, value, pending):
+        self._send_value(raw_topic.name, outgoing.partition_key, value, pending)
+
+    def _send_value(self, topic: str, key: bytes, value: bytes, pending: PendingMessages) -> None:
+        while not self._sender.send(topic, key, value, pending):
             self._wait_for_room()
         self._progress.messages += 1
         self._progress.bytes += len(value)

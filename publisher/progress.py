@@ -56,6 +56,7 @@ class Progress:
         self._problem = ""
         self._problem_until = -inf
         self.mutations = 0
+        self.native_mutations = 0
         self.messages = 0
         self.excluded_updates = 0
         self.bytes = 0
@@ -66,6 +67,11 @@ class Progress:
     def count_mutation(self, decoded: DecodedMutation) -> None:
         self.mutations += 1
         self.excluded_updates += decoded.excluded_updates
+
+    def count_native_mutation(self) -> None:
+        """Count a mutation that the native core has split."""
+        self.mutations += 1
+        self.native_mutations += 1
 
     def measure_filler_rows(self, positions: Iterable[PendingPosition]) -> None:
         """Measure the time from the write of a filler's row until all of the log before it is published. It is 0 if the

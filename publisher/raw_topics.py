@@ -90,7 +90,9 @@ class RegistryIds:
 
 
 class RawTopics:
-    """The open raw topics by table. A table whose schema changes is opened again."""
+    """The open raw topics by table. A table whose schema changes is opened again. `opened`: how many were opened so
+    far.
+    """
 
     def __init__(self, prefix: str, cluster: str, admin: TopicAdmin, sender: Sender, ids: RegistryIds) -> None:
         self._prefix = prefix
@@ -100,6 +102,7 @@ class RawTopics:
         self._ids = ids
         self._tables_topic = names.tables_topic(prefix)
         self._open: dict[bytes, RawTopic] = {}
+        self.opened = 0
         self._partitions: dict[str, int] = {}
         self._sent_schemas: dict[bytes, bytes] = {}
 
@@ -119,6 +122,7 @@ class RawTopics:
         raw_topic = self.find_open(table)
         if raw_topic is None:
             raw_topic = self._open[table.id] = self._prepare(table)
+            self.opened += 1
         return raw_topic
 
     def refresh_partition_counts(self) -> None:

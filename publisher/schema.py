@@ -65,7 +65,7 @@ class NodeSchema:
 
     `tables`: all known tables by the 16 bytes of their ids; `published`: those whose updates are sent; `filler_ids`:
     the filler's tables; `ignored`: all others; `excluded`: the ignored ones with `cdc = true`, which the settings
-    exclude. `newest_segment`: see CdcSwitches.
+    exclude. `newest_segment`: see CdcSwitches. `edition` changes with every change of the tables.
     """
 
     def __init__(
@@ -82,6 +82,7 @@ class NodeSchema:
         self._selection = selection
         self._version: UUID | None = None
         self._current: set[bytes] = set()
+        self.edition = 0
         self.tables: dict[bytes, TableMetadata] = {}
         self.published: dict[bytes, PublishedTable] = {}
         self.filler_ids: set[bytes] = set()
@@ -95,11 +96,16 @@ class NodeSchema:
         self._readings = Readings({}, {})
         self._as_written: dict[int, PublishedTable] = {}
 
+    def is_in_doubt(self, mutation: bytes, messaging_version: int) -> bool:
+        """Whether a mutation may have columns of which system_schema no longer shows the type."""
+        # Only 3.11 drops such columns.
+        return messaging_version <= VERSION_3014 and self._readings.concern(mutation)
+
     def tables_for(self, mutation: bytes, messaging_version: int) -> Mapping[bytes, TableMetadata]:
         """The tables to decode a mutation with: `tables`, except for those that it has with columns of which
         system_schema no longer shows the type. FormatError: see Readings.find_tables.
         """
-        if messaging_version > VERSION_3014 or not self._readings.concern(mutation):  # only 3.11 drops such columns
+        if not self.is_in_doubt(mutation, messaging_version):
             return self.tables
         return {**self.tables, **self._readings.find_tables(mutation, messaging_version)}
 
@@ -187,6 +193,11 @@ class NodeSchema:
             if table_id in self._current and table_id not in switched_off
         ]
 
+    def always_published(self) -> list[PublishedTable]:
+        """The published tables whose updates are published wherever they are in the log."""
+        switched_off = self._switches.tables
+        return [table for table_id, table in self.published.items() if table_id not in switched_off]
+
     def tables_at(self, segment: int, position: int) -> list[PublishedTable]:
         """The published tables that a mutation at this place may be of, except dropped ones."""
         return [
@@ -232,8 +243,12 @@ class NodeSchema:
         return {table_id.bytes: table for table_id, table in tables_from_rows(**rows).items()}
 
     def _merge(self, current: dict[bytes, TableMetadata]) -> bool:
-        """Add what is on the node to what was."""
+        """Add what is on the node to what was; an unchanged table keeps its object."""
         self._current = set(current)
+        current = {
+            table_id: known if (known := self.tables.get(table_id)) == table else table
+            for table_id, table in current.items()
+        }
         for table_id, table in current.items():
             before = self.tables.get(table_id)
             self._follow_cdc(before, table)
@@ -317,6 +332,7 @@ class NodeSchema:
         }
         self._readings = Readings(tables, self._dropped_columns.doubts(tables))
         self._as_written = {}
+        self.edition += 1
         self.ignored = (tables.keys() | self._unseen_dropped) - self.published.keys() - self.filler_ids
 
 

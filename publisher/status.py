@@ -17,7 +17,8 @@ LEAST_SECONDS = 600.0  # a stop is safe if cdc_raw has room for at least this ti
 class Status(NamedTuple):
     """Sizes are in bytes, times in seconds.
 
-    `excluded_tables`: tables that the settings exclude; `excluded_updates`: updates of these tables. `refused_tables`:
+    `native_mutations`: those of `mutations` that the native core split. `excluded_tables`: tables that the settings
+    exclude; `excluded_updates`: updates of these tables. `refused_tables`:
     tables with `cdc = true` that cannot be published, each with the reason. `lag_seconds`: age
     of the oldest durable log data that Kafka has not acknowledged; None before the first acknowledgement. `used` to
     `seconds_to_full`: see publisher.space.Space. `seconds_to_full_if_stopped`: without a publisher. `filler_rows`: the
@@ -33,6 +34,7 @@ class Status(NamedTuple):
     is_compiled: bool
     tables: int = 0
     mutations: int = 0
+    native_mutations: int = 0
     messages: int = 0
     bytes: int = 0
     excluded_updates: int = 0
@@ -91,6 +93,7 @@ def metrics(status: Status) -> Iterator[Metric]:
 def _counters(status: Status) -> tuple[tuple[str, str, float], ...]:
     return (
         ("mutations", "Mutations read.", status.mutations),
+        ("native_mutations", "Mutations that the native core split into raw messages.", status.native_mutations),
         ("messages", "Raw messages sent, one for each row.", status.messages),
         ("bytes", "Bytes of raw messages sent.", status.bytes),
         ("excluded_updates", "Updates skipped because the settings exclude their tables.", status.excluded_updates),

@@ -85,6 +85,7 @@ class StatusCollector:
             is_compiled=self._status.is_compiled,
             tables=len(node.schema.current_tables()),
             mutations=progress.mutations,
+            native_mutations=progress.native_mutations,
             messages=progress.messages,
             bytes=progress.bytes,
             excluded_updates=progress.excluded_updates,
