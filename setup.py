@@ -74,6 +74,8 @@ class BuildCore(build_ext):
         except Exception as error:
             if TARGET:
                 raise
+            for extension in self.extensions:  # a part of the core is none
+                Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
             self.extensions = []
             sys.stderr.write(without_core(error))
 
