@@ -1,4 +1,4 @@
-"""What a benchmark prints and keeps: a table on the terminal, and JSON in bench/results."""
+"""What a benchmark prints and keeps: a table on the terminal, JSON in bench/results, and its plots."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import json
 import platform
 import statistics
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
 from rich.console import Console
 from rich.table import Table
 
+from bench import plots
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-FOLDER = Path(__file__).with_name("results")
 
 Figures = dict[str, float]
 
@@ -27,8 +26,8 @@ def medians(rounds: Sequence[Mapping[str, float]]) -> Figures:
 
 
 def report(name: str, title: str, rows: Mapping[str, Figures], facts: Mapping[str, Any]) -> None:
-    """Print a column for each of `rows`, and write all to bench/results/NAME.json. `facts`: what was measured, and
-    how.
+    """Print a column for each of `rows`, write all to bench/results/NAME.json, and draw it. `facts`: what was measured,
+    and how.
     """
     table = Table("", title=title)
     for row in rows:
@@ -36,10 +35,11 @@ def report(name: str, title: str, rows: Mapping[str, Figures], facts: Mapping[st
     for figure in dict.fromkeys(figure for figures in rows.values() for figure in figures):
         table.add_row(figure, *(f"{each[figure]:,.1f}" if figure in each else "" for each in rows.values()))
     Console().print(table)
-    FOLDER.mkdir(exist_ok=True)
+    plots.RESULTS.mkdir(exist_ok=True)
     content = {"measured_at": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine(), **facts}
     text = json.dumps({**content, "results": rows}, indent=2) + "\n"
-    (FOLDER / f"{name}.json").write_text(text, encoding="utf-8")
+    (plots.RESULTS / f"{name}.json").write_text(text, encoding="utf-8")
+    plots.draw(name)
 
 
 def machine() -> dict[str, Any]:
