@@ -92,7 +92,7 @@ def start_with(stack: Stack, name: str, reorder_seconds: float = 0.0) -> Program
         program.settings["materializer.reorder_seconds"] = reorder_seconds
     program.stop()
     program.arguments = ("-m", module, "run")
-    program.environment[VARIABLE] = name
+    program.environment |= {VARIABLE: name, "CDC_NATIVE": "0"}  # defects are in Python code, which the core replaces
     program.start()
     return program
 

@@ -10,12 +10,12 @@ from verify.oracle.run import judge_version
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(1800)]
 
-MUTATIONS = 1000
-MADE = 1500
+MUTATIONS = 300
+MADE = 400
 SEED = int(os.environ.get("CDC_ORACLE_SEED", "7"))
 
 
-@pytest.mark.parametrize(("version", "forms"), [("5.0-NONE", ["none", "Zstd"]), ("3.11", ["encrypted"])])
+@pytest.mark.parametrize(("version", "forms"), [("5.0-NONE", ["Zstd"]), ("3.11", ["encrypted"])])
 def test_random_statements(version: str, forms: list[str]) -> None:
     tally = judge_version(version, forms, MUTATIONS, SEED, print, MADE)
     assert tally.differences == []
