@@ -19,7 +19,7 @@ from rich.progress import track
 from bench.results import Figures, report
 from local_stack.clients import cql
 from local_stack.clients.history import percentile
-from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.cassandra import OPTIMIZED, CassandraOptions
 from local_stack.servers.stack import Stack
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ BUSY_IDLE_SHARE = 0.2
 def main(rates: tuple[int, ...], seconds: int, sync_ms: int) -> None:
     """Measure latency at several rates of writes a second."""
     rows: dict[str, Figures] = {}
-    with Stack(options=CassandraOptions(commitlog_sync_period_ms=sync_ms), report=click.echo) as stack:
+    options = CassandraOptions(commitlog_sync_period_ms=sync_ms, jvm_options=OPTIMIZED)
+    with Stack(options=options, report=click.echo) as stack:
         servers = stack.servers
         with cql.connect(servers.cassandra_hosts, servers.cassandra_port) as client:
             _create_table(client)

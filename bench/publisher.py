@@ -26,7 +26,7 @@ from bench.results import Figures, medians, report
 from local_stack.clients import cql
 from local_stack.process.network import LOCALHOST, free_ports
 from local_stack.servers import programs
-from local_stack.servers.cassandra import CassandraCluster, CassandraNode, CassandraOptions
+from local_stack.servers.cassandra import OPTIMIZED, CassandraCluster, CassandraNode, CassandraOptions
 from local_stack.servers.kafka import KafkaBroker
 from local_stack.servers.programs import Program
 
@@ -63,7 +63,9 @@ class Load(NamedTuple):
 @click.option("--peer", "peers", multiple=True, help="Only these: ours, debezium, reader.")
 def main(mutations: int, rounds: int, segment_mib: int, peers: tuple[str, ...]) -> None:
     """Measure CPU, rate and memory of the publisher and its peers."""
-    options = CassandraOptions(commitlog_segment_mib=segment_mib, cdc_total_space_mib=16_384, yaml=PATIENT)
+    options = CassandraOptions(
+        commitlog_segment_mib=segment_mib, cdc_total_space_mib=16_384, yaml=PATIENT, jvm_options=OPTIMIZED
+    )
     with tempfile.TemporaryDirectory(prefix="bench-publisher-") as name, CassandraCluster(options=options) as cluster:
         folder = Path(name)
         load = _write_load(cluster.nodes[0], folder, mutations)
