@@ -124,8 +124,8 @@ def every_event(run: Run, seed: int, count: int) -> list[str]:
     """So many statements with rising timestamps: on one node each of them comes out, in their order."""
     keyspace = f"events_{seed}"
     with ChangeReader.of_keyspace(run.servers, keyspace) as reader:
-        is_in_order = not run.reorder_seconds  # what comes in another order is put in order
-        problems = event_problems(run.client, reader, keyspace, seed, count, is_in_order=is_in_order)
+        late_seconds = run.reorder_seconds / 2
+        problems = event_problems(run.client, reader, keyspace, seed, count, late_seconds=late_seconds)
     run.client.execute(f"DROP KEYSPACE {keyspace}")
     return problems
 

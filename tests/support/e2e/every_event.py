@@ -20,14 +20,15 @@ MOST_SECONDS = 240.0
 
 
 def event_problems(
-    client: CqlClient, reader: ChangeReader, keyspace: str, seed: int, count: int, *, is_in_order: bool = True
+    client: CqlClient, reader: ChangeReader, keyspace: str, seed: int, count: int, *, late_seconds: float = 0.0
 ) -> list[str]:
     """A line for each key whose changes are not the model's, and for each broken chain or row that SELECT contradicts.
 
-    `reader` follows the keyspace, which is made here.
+    `reader` follows the keyspace, which is made here. late_seconds: as Workload's; more than 0 needs a reorder buffer.
     """
     start = int(time.time() * 1e6)
-    return problems_of(Workload(client, keyspace, seed, timestamp=start, is_in_order=is_in_order), reader, count)
+    workload = Workload(client, keyspace, seed, start, is_in_order=not late_seconds, late_seconds=late_seconds)
+    return problems_of(workload, reader, count)
 
 
 def problems_of(workload: Workload, reader: ChangeReader, count: int) -> list[str]:

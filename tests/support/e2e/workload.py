@@ -27,13 +27,15 @@ PLAIN = tuple(range(60))
 WIDE = tuple((p, c) for p in range(8) for c in "abcdefghij")
 MANY = tuple(f"many {number}" for number in range(40))
 MOST_IN_FLIGHT = 32
+LATE_SHARE = 30
 BOUNDS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 @dataclass
 class Workload:
     """Runs statements in order for each partition, or (`is_in_order` off) several of one at the same time, so that each
-    log has them in an order of its own; `timestamp` is the last one's, µs.
+    log has them in an order of its own; `timestamp` is the last one's, µs. late_seconds: by how much one statement of
+    LATE_SHARE is late; then in no order.
     """
 
     client: CqlClient
@@ -42,6 +44,7 @@ class Workload:
     timestamp: int
     replicas: int = 1
     is_in_order: bool = True
+    late_seconds: float = 0.0
     plain: TableModel = field(default_factory=lambda: TableModel(("a", "b", "c")))
     wide: TableModel = field(default_factory=lambda: TableModel(("v", "n"), ("s",)))
     many: TableModel = field(default_factory=lambda: TableModel(("s", "m", "l", "f")))
@@ -216,7 +219,17 @@ class Workload:
             previous.wait()
         self._room.acquire()
         event = self._busy[partition] = threading.Event()
-        self.client.submit(self._prepared[text], values, lambda error: self._answered(event, error))
+        arguments = self._prepared[text], values, event
+        if self.late_seconds and not self.count % LATE_SHARE:
+            threading.Timer(self.late_seconds, self._submit, arguments).start()
+        else:
+            self._submit(*arguments)
+
+    def _submit(self, prepared: Any, values: tuple[Any, ...], event: threading.Event) -> None:  # noqa: ANN401 - the driver's
+        try:
+            self.client.submit(prepared, values, lambda error: self._answered(event, error))
+        except Exception as error:  # noqa: BLE001 - `close` raises it
+            self._answered(event, error)
 
     def _answered(self, event: threading.Event, error: Exception | None) -> None:
         if error is not None:
