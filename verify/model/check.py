@@ -194,7 +194,8 @@ class Seed:
     def problems(self) -> tuple[list[str], int]:
         """A line for each broken invariant, and the number of rows compared."""
         outcome = Outcome(self.run.client, self.keyspace, self.tables, self.history)
-        return outcome.problems(), outcome.rows
+        gaps = [f"{topic}-{at} {record.offset}: a mutation in quarantine" for (topic, at), record in self.raw.gaps()]
+        return gaps + outcome.problems(), outcome.rows
 
 
 def programs_of(stack: Stack) -> dict[str, Restartable[Any]]:

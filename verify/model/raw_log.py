@@ -83,6 +83,13 @@ class RawLog:
         """Messages that have come and are no heartbeats."""
         return sum(bool(record.key) for records in self.records.values() for record in records)
 
+    def gaps(self) -> Iterator[tuple[Place, RawRecord]]:
+        """The messages that stand for a mutation which the publisher could not decode."""
+        for place, records in self.records.items():
+            for record in records:
+                if decode(record.value).kind == "gap":
+                    yield place, record
+
     def folded(self) -> dict[Place, int]:
         """The group's committed offset of each raw partition: what is before it has come out."""
         asked = [TopicPartition(*place) for place in self.places()]
