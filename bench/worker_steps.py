@@ -51,7 +51,7 @@ class Steps:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._sums: dict[str, float] = {}
+        self.sums: dict[str, float] = {}
         self._inner: dict[int, list[float]] = {}  # by thread: the time of the steps within each open one
         self._written = 0.0
 
@@ -65,7 +65,7 @@ class Steps:
                 return function(*arguments, **named)
             finally:
                 spent = time.thread_time() - started
-                self._sums[step] = self._sums.get(step, 0.0) + spent - open_steps.pop()
+                self.sums[step] = self.sums.get(step, 0.0) + spent - open_steps.pop()
                 if open_steps:
                     open_steps[-1] += spent
                 self._write_sometimes()
@@ -77,7 +77,7 @@ class Steps:
         if now - self._written >= _WRITE_SECONDS:
             self._written = now
             part = self._file.with_suffix(".part")
-            part.write_text(json.dumps({**self._sums, "process": time.process_time()}), encoding="utf-8")
+            part.write_text(json.dumps({**self.sums, "process": time.process_time()}), encoding="utf-8")
             part.replace(self._file)
 
 
@@ -91,7 +91,8 @@ def install() -> None:
         sys.meta_path.insert(0, _Finder())
 
 
-def _instrument() -> None:
+def instrument() -> Steps:
+    """Wrap the steps' functions in this process."""
     steps = Steps(Path(os.environ[FOLDER]) / f"{os.getpid()}.json")
     for step, module_name, path in STEPS:
         owner: Any = importlib.import_module(module_name)
@@ -99,6 +100,7 @@ def _instrument() -> None:
         for each in classes:
             owner = getattr(owner, each)
         setattr(owner, name, steps.wrap(step, getattr(owner, name)))
+    return steps
 
 
 class _Finder(MetaPathFinder):
@@ -123,4 +125,4 @@ class _Instrumented(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         self._loader.exec_module(module)
-        _instrument()
+        instrument()
