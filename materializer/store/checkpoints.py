@@ -93,7 +93,11 @@ class CheckpointStore:
             self._store.delete(f"{self._folder}/{folder}/{name}" for name in self._names(folder))
 
     def write_changelog(self, entry: Changelog) -> None:
-        self._store.write(self._changelog_path(entry.head.version, entry.parent), changelog.encode(entry))
+        self.write_encoded_changelog(entry, changelog.encode(entry))
+
+    def write_encoded_changelog(self, entry: Changelog, data: bytes) -> None:
+        """`data`: the changelog as changelog.encode makes it."""
+        self._store.write(self._changelog_path(entry.head.version, entry.parent), data)
 
     def read_changelog(self, version: str, parent: str) -> Changelog:
         path = self._changelog_path(version, parent)
