@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +14,9 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _UTIME, _STIME = 11, 12  # of the fields after the name in /proc/<pid>/stat; see proc(5)
 
 
-def by_thread(pids: Iterable[int]) -> Counter[str]:
+def by_thread(pids: Iterable[int]) -> dict[str, float]:
     """CPU seconds of each group of threads that run now. Numbers at the end of a name do not count."""
-    found: Counter[str] = Counter()
+    found: dict[str, float] = {}
     for pid in pids:
         for task in Path(f"/proc/{pid}/task").glob("*/stat"):
             try:
@@ -26,5 +25,5 @@ def by_thread(pids: Iterable[int]) -> Counter[str]:
                 continue
             fields = tail.split()
             name = re.sub(r"[-#: ]*\d*$", "", head.partition("(")[2])
-            found[name] += (int(fields[_UTIME]) + int(fields[_STIME])) / _TICKS
+            found[name] = found.get(name, 0.0) + (int(fields[_UTIME]) + int(fields[_STIME])) / _TICKS
     return found
