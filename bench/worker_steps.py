@@ -1,7 +1,7 @@
 """What the steps of a worker cost, measured in the worker: its thread's CPU seconds, without the steps within a step.
 
 `install` waits for the worker's module and wraps the functions of STEPS. The sums are written to a file of the folder
-BENCH_STEPS for each process, at most once a second. Products of this project do not know of it.
+BENCH_STEPS for each process, at most once a second. The programs do not know of it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from local_stack.process.paths import project_root
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 FOLDER = "BENCH_STEPS"
 _TRIGGER = "materializer.job.worker_loop"
 _WRITE_SECONDS = 1.0
+SETTLE_SECONDS = 2 * _WRITE_SECONDS + 1.0  # after which an idle worker has written its sums: a batch takes a second
 STEPS = (
     ("consume", "materializer.kafka.raw_reader", "RawReader.read"),
     ("backlog", "materializer.job.backlog", "RawBacklog.append"),
@@ -78,7 +81,7 @@ class Steps:
         if now - self._written >= _WRITE_SECONDS:
             self._written = now
             part = self._file.with_suffix(".part")
-            part.write_text(json.dumps({**self.sums, "process": time.process_time()}), encoding="utf-8")
+            part.write_text(json.dumps(self.sums), encoding="utf-8")
             part.replace(self._file)
 
 
@@ -90,6 +93,22 @@ def install() -> None:
     """Measure this process's children if the environment names a folder. Called when a worker's daemon starts."""
     if FOLDER in os.environ:
         sys.meta_path.insert(0, _Finder())
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """What a Spark job must have in its environment, so that its workers write their sums to the folder."""
+    folder.mkdir()
+    paths = (str(Path(__file__).with_name("worker_site")), str(project_root()), os.environ.get("PYTHONPATH"))
+    return {FOLDER: str(folder), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def read(folder: Path) -> dict[str, float]:
+    """The sums of all workers that have written to the folder, by step."""
+    found: dict[str, float] = {}
+    for file in folder.glob("*.json"):
+        for step, seconds in json.loads(file.read_text(encoding="utf-8")).items():
+            found[step] = found.get(step, 0.0) + seconds
+    return found
 
 
 def instrument() -> Steps:

@@ -1,4 +1,4 @@
-"""Python runs this when it starts with this folder on its path: bench.worker_steps then measures Spark's workers."""
+"""Python runs this when it starts with this folder on its path: bench.worker_steps then measures Spark's workers."""  # noqa: INP001 - no package
 
 import sys
 
