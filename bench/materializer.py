@@ -167,8 +167,12 @@ def _watch(job: Program, run: Run, topic: str, done: Callable[[], int]) -> Figur
         "rows_per_second": updates / seconds,
         "peak_rss_mb": usage.peak_bytes / MB,
         "cpu_s_before": before.cpu_seconds,
-        **{part: (used - parts_before.get(part, 0.0)) / millions for part, used in sorted(parts.items())},
+        **{part: used / millions for part, used in sorted(_difference(parts, parts_before).items()) if used > 0},
     }
+
+
+def _difference(after: Figures, before: Figures) -> Figures:
+    return {part: used - before.get(part, 0.0) for part, used in after.items()}
 
 
 def _parts(tree: ProcessTree, run: Run) -> Figures:
