@@ -42,7 +42,7 @@ STEPS = (
     ("fold", "materializer.job.processor", "TableProcessor.fold"),
     ("produce", "materializer.exactly_once.committer", "Committer.commit_chunk"),
     ("changelog", "materializer.store.checkpointed_state", "CheckpointedState.store_changelog"),
-    ("changelog", "materializer.store.checkpoints", "CheckpointStore.write_encoded_changelog"),
+    ("changelog", "materializer.store.checkpoints", "CheckpointStore.write_changelog"),
     ("commit", "materializer.exactly_once.committer", "Committer._commit"),
     ("apply", "materializer.store.rocksdb", "LocalStore.apply"),
     ("snapshot", "materializer.store.checkpointed_state", "CheckpointedState.store_snapshot_if_due"),

@@ -63,10 +63,10 @@ class CheckpointedState:
 
     def store_changelog(self, changelog: Changelog) -> None:
         """CdcError(CHECKPOINT_LOCATION) if the location refuses it, or takes too long."""
-        data = encode(changelog)  # here: a thread's buffers are new memory each time, which costs as much again
+        encoded = encode(changelog)  # here: a thread's buffers are new memory each time, which costs as much again
         within(
             self._settings.upload_seconds,
-            lambda: self._checkpoints.write_encoded_changelog(changelog, data),
+            lambda: self._checkpoints.write_changelog(changelog, encoded),
             f"storing a changelog of {self._checkpoints.raw_partition}",
         )
 
