@@ -15,10 +15,12 @@ import click
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from bench import worker_steps
 from bench.jars import SPARK_KAFKA
 from bench.processes import MB, ProcessTree, wait_until_idle
 from bench.raw_load import LOADS, PREFIX, Load, make_messages, make_topics, send
 from bench.results import Figures, medians, report
+from bench.threads import by_thread
 from cdc_program.settings import KafkaSettings
 from local_stack.java.jars import install
 from local_stack.process.network import LOCALHOST, free_ports
@@ -39,7 +41,9 @@ MASTER = "local-cluster[2,1,1024]"
 PARTITIONS = 4
 POLL_SECONDS = 0.5
 MOST_SECONDS = 3600.0
-WARM_UP = 1000
+WARM_UP = 500
+WARM_UP_SECONDS = 4.0
+LEAST_SECONDS = 0.05  # of CPU, that threads must have used to be shown
 
 
 class Run(NamedTuple):
@@ -87,6 +91,7 @@ def measure_job(run: Run) -> Figures:
         "materializer.spark_master": MASTER,
     }
     job = programs.materializer(run.folder, settings)
+    job.environment |= worker_steps.environment(run.folder / "steps")
     wait_until_idle()
     try:
         job.start()
@@ -139,26 +144,44 @@ class _Submitted(programs.Program):
 
 
 def _watch(job: Program, run: Run, topic: str, done: Callable[[], int]) -> Figures:
-    """The figures of a job for all messages but the first ones, which warm it up."""
-    bootstrap, updates = run.kafka.bootstrap_servers, len(run.messages) - WARM_UP
-    send(bootstrap, topic, run.messages[:WARM_UP])
-    _wait(job, done, WARM_UP)
+    """The figures of a job for all messages but the first ones, which warm it up, in two halves: Spark may start a
+    worker only for the second.
+    """
+    bootstrap, updates = run.kafka.bootstrap_servers, len(run.messages) - 2 * WARM_UP
+    for half in (1, 2):
+        send(bootstrap, topic, run.messages[(half - 1) * WARM_UP : half * WARM_UP])
+        _wait(job, done, half * WARM_UP)
+        time.sleep(WARM_UP_SECONDS)
     with ProcessTree(job.pid) as tree:
-        before, kinds_before = tree.usage(), tree.by_kind(kind_of)
+        before, parts_before = tree.usage(), _parts(tree, run)
         started = time.monotonic()
-        send(bootstrap, topic, run.messages[WARM_UP:])
+        send(bootstrap, topic, run.messages[2 * WARM_UP :])
         _wait(job, done, len(run.messages))
         seconds = time.monotonic() - started
-        usage, kinds = tree.usage(), tree.by_kind(kind_of)
+        usage = tree.usage()
+        time.sleep(worker_steps.SETTLE_SECONDS)
+        parts = _parts(tree, run)
     millions = updates / 1e6
-    by_kind = {f"cpu {kind}": (used - kinds_before.get(kind, 0.0)) / millions for kind, used in sorted(kinds.items())}
     return {
         "cpu_s_per_million": (usage.cpu_seconds - before.cpu_seconds) / millions,
         "rows_per_second": updates / seconds,
         "peak_rss_mb": usage.peak_bytes / MB,
         "cpu_s_before": before.cpu_seconds,
-        **by_kind,
+        **{part: used / millions for part, used in sorted(_difference(parts, parts_before).items()) if used > 0},
     }
+
+
+def _difference(after: Figures, before: Figures) -> Figures:
+    return {part: used - before.get(part, 0.0) for part, used in after.items()}
+
+
+def _parts(tree: ProcessTree, run: Run) -> Figures:
+    """CPU seconds by kind of process; of the workers also by threads and, of Python's thread, by steps."""
+    kinds = {f"cpu {kind}": used for kind, used in tree.by_kind(kind_of).items()}
+    threads = by_thread(tree.of_kind("workers", kind_of))
+    threads = {f"workers: {name}": used for name, used in threads.items() if used >= LEAST_SECONDS}
+    steps = {f"workers: step {step}": used for step, used in worker_steps.read(run.folder / "steps").items()}
+    return {**kinds, **threads, **steps}
 
 
 def _wait(job: Program, done: Callable[[], int], wanted: int) -> None:

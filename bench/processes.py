@@ -73,6 +73,15 @@ class ProcessTree:
                 total += process.memory_full_info().pss
         self._peak = max(self._peak, total)
 
+    def of_kind(self, kind: str, kind_of: Callable[[psutil.Process], str]) -> list[int]:
+        """The ids of the processes of a kind that run now."""
+        found = []
+        for process in self._running():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if kind_of(process) == kind:
+                    found.append(process.pid)
+        return found
+
     def _running(self) -> list[psutil.Process]:
         try:
             return [self._root, *self._root.children(recursive=True)]

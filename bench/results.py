@@ -22,7 +22,7 @@ Figures = dict[str, float]
 
 def medians(rounds: Sequence[Mapping[str, float]]) -> Figures:
     """The median of each figure over the rounds."""
-    return {name: round(statistics.median(each[name] for each in rounds), 3) for name in rounds[0]}
+    return {name: round(statistics.median(each.get(name, 0.0) for each in rounds), 3) for name in rounds[0]}
 
 
 def report(name: str, title: str, rows: Mapping[str, Figures], facts: Mapping[str, Any]) -> None:

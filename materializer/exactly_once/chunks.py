@@ -23,6 +23,9 @@ def chunks(
     records: Iterable[RawRecord], settings: ChunkSettings, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[list[RawRecord]]:
     """All records, in chunks of at least one. The message that reaches a limit still belongs to the chunk."""
+    if isinstance(records, list) and _fit(records, settings):  # nothing has to be waited for
+        yield records
+        return
     chunk: list[RawRecord] = []
     size = 0
     end = clock() + settings.max_seconds
@@ -35,3 +38,10 @@ def chunks(
             end = clock() + settings.max_seconds
     if chunk:
         yield chunk
+
+
+def _fit(records: list[RawRecord], settings: ChunkSettings) -> bool:
+    """Whether the records are one chunk."""
+    if not 0 < len(records) <= settings.max_messages:
+        return False
+    return sum([len(record.key) + len(record.value) for record in records]) <= settings.max_bytes

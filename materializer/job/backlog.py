@@ -12,7 +12,7 @@ from zlib import crc32
 from cdc_messages.raw import is_heartbeat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from materializer.exactly_once.partition_task import Report
     from materializer.records import RawPartition, RawRecord
@@ -24,26 +24,34 @@ _SPREAD = 0.25  # of the time that heartbeats wait: raw partitions that start to
 class _PartitionBacklog:
     """The unfolded records of one raw partition.
 
+    size: the bytes of their values.
     non_heartbeats: how many of the records are not heartbeats.
     next_timer_ms: as Report's.
     folded_at: when the raw partition was last folded or was added.
     """
 
-    __slots__ = ("folded_at", "max_wait", "newest_ms", "next_timer_ms", "non_heartbeats", "records")
+    __slots__ = ("folded_at", "max_wait", "newest_ms", "next_timer_ms", "non_heartbeats", "records", "size")
 
     def __init__(self, folded_at: float, max_wait: float) -> None:
         self.records: list[RawRecord] = []
+        self.size = 0
         self.non_heartbeats = 0
         self.newest_ms = 0
         self.next_timer_ms: int | None = _READY
         self.folded_at = folded_at
         self.max_wait = max_wait
 
-    def append(self, records: Iterable[RawRecord]) -> None:
-        for record in records:
-            self.records.append(record)
-            self.non_heartbeats += not is_heartbeat(record.value)
-            self.newest_ms = max(self.newest_ms, record.timestamp_ms)
+    def append(self, records: Sequence[RawRecord]) -> None:
+        self.records += records
+        self.size += _size(records)
+        self.non_heartbeats += _non_heartbeats(records)
+        self.newest_ms = max([self.newest_ms, *(record.timestamp_ms for record in records)])
+
+    def remove_first(self, records: Sequence[RawRecord]) -> None:
+        has_heartbeats = self.non_heartbeats < len(self.records)
+        self.records = self.records[len(records) :]
+        self.size -= _size(records)
+        self.non_heartbeats -= _non_heartbeats(records) if has_heartbeats else len(records)
 
     @property
     def is_due(self) -> bool:
@@ -70,8 +78,8 @@ class RawBacklog:
     @property
     def active_size(self) -> tuple[int, int]:
         """How many messages the active raw partitions have, and the bytes of their values."""
-        active = [each.records for each in self._backlogs.values() if each.non_heartbeats]
-        return sum(map(len, active)), sum(len(record.value) for records in active for record in records)
+        active = [each for each in self._backlogs.values() if each.non_heartbeats]
+        return sum(len(each.records) for each in active), sum(each.size for each in active)
 
     def add(self, raw_partition: RawPartition, now: float) -> None:
         spread = _SPREAD * crc32(str(raw_partition).encode()) / 2**32
@@ -80,7 +88,7 @@ class RawBacklog:
     def remove(self, raw_partition: RawPartition) -> None:
         self._backlogs.pop(raw_partition, None)
 
-    def append(self, raw_partition: RawPartition, records: Iterable[RawRecord]) -> None:
+    def append(self, raw_partition: RawPartition, records: Sequence[RawRecord]) -> None:
         """Add records that were read."""
         self._backlogs[raw_partition].append(records)
 
@@ -116,10 +124,17 @@ class RawBacklog:
     def mark_folded(self, raw_partition: RawPartition, records: list[RawRecord], report: Report, now: float) -> None:
         """Remove these records, which are the first ones. A fold that made a new version may leave more to do."""
         backlog = self._backlogs[raw_partition]
-        backlog.records = backlog.records[len(records) :]
-        backlog.non_heartbeats -= sum(not is_heartbeat(record.value) for record in records)
+        backlog.remove_first(records)
         backlog.folded_at = now
         backlog.next_timer_ms = _READY if report.versions else report.next_timer_ms
 
     def _by_age(self, raw_partitions: Iterable[RawPartition]) -> list[RawPartition]:
         return sorted(raw_partitions, key=lambda each: self._backlogs[each].folded_at)
+
+
+def _size(records: Sequence[RawRecord]) -> int:
+    return sum([len(record.value) for record in records])
+
+
+def _non_heartbeats(records: Sequence[RawRecord]) -> int:
+    return len(records) - sum([is_heartbeat(record.value) for record in records])

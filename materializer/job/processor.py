@@ -12,6 +12,7 @@ from cdc_program.errors import CdcError, Code
 from materializer.exactly_once.processor import Processor
 from materializer.fold.chunk import fold_chunk
 from materializer.fold.next_timer import next_timer_ms
+from materializer.job import collector
 from materializer.output.change_messages import ChangeWriter, Target
 from materializer.output.dead_letters import DeadLetterWriter
 from materializer.output.large_messages import LargeMessages
@@ -51,6 +52,7 @@ class TableProcessor(Processor):
         self._dead_letters = dead_letters
 
     def fold(self, state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
+        collector.collect()  # what is left of the chunk before
         return fold_chunk(state, records, self._catalog, self._rules)
 
     def change_messages(self, changes: Iterable[Change]) -> Iterator[Message]:

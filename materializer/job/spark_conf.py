@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from cdc_program.settings import MaterializerSettings
 
 _JAVA = 17
+# Spark does little here: one core, the fast compiler alone, and a small young generation, which is used up before it is
+# collected.
+_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmn32m"
 
 
 def session_options(settings: MaterializerSettings) -> dict[str, str]:
@@ -30,7 +33,7 @@ def session_options(settings: MaterializerSettings) -> dict[str, str]:
         return options
     check_java()
     log_option = f"-Dlog4j2.configurationFile={(Path(__file__).parent / 'log4j2.properties').as_uri()}"
-    java_options = f"{log_option} -XX:+UseSerialGC"  # one core each
+    java_options = f"{log_option} {_JVM}"
     options |= {
         "spark.master": settings.spark_master,
         "spark.driver.extraJavaOptions": java_options,

@@ -17,6 +17,7 @@ from cdc_program.errors import CdcError
 from materializer.errors import trace_of, unexpected
 from materializer.exactly_once.partition_task import Report
 from materializer.exactly_once.position import check_offset, check_shape
+from materializer.job import collector
 from materializer.job.backlog import RawBacklog
 from materializer.job.open_partitions import OpenPartitions
 from materializer.kafka import RawReader, ReadBudget, Topics, driver_errors
@@ -102,6 +103,7 @@ class PollLoop:
         """Poll at least once, until the time is over. A raw partition that fails is left out from then on."""
         end = time.monotonic() + assignment.seconds
         self._results = {}
+        collector.collect()
         self._apply_assignment(plan, assignment)
         while True:
             self._poll_and_fold(plan, assignment)
@@ -265,6 +267,7 @@ def _poll_loop(plan: BatchPlan) -> PollLoop:
     """One for each process and group."""
     key = plan.kafka, plan.materializer.group_id
     if key not in _poll_loops:
+        collector.take_over()
         settings = plan.materializer
         reader = RawReader(plan.kafka, settings.group_id, int(500 * poll_seconds(settings)))
         _poll_loops[key] = PollLoop(settings, reader, Topics(plan.kafka), OpenPartitions())

@@ -92,7 +92,10 @@ class PartitionProducer:
         topic, partition, key, value, headers = message
         while True:
             try:
-                self._producer.produce(topic, value, key, partition, headers=list(headers))
+                if headers:
+                    self._producer.produce(topic, value, key, partition, headers=list(headers))
+                else:  # not with empty headers: they cost three times as much as the message
+                    self._producer.produce(topic, value, key, partition)
             except BufferError:
                 self._producer.poll(0.1)
             else:

@@ -57,7 +57,9 @@ class ChangeWriter:
         for change in changes:
             target = self._targets[change.schema]
             if not isinstance(change, RowChange):  # its message lacks only the time at which it is made
-                yield from self._encoded(change, change.value + made, target)
+                yield self._encoded(change, change.value + made, target)
+                if self._tombstones and change.op == "d":
+                    yield Message(target.topic, change.partition(target.partitions), change.key, None)
                 continue
             place = (change.partition_key, target.partitions)
             partition = known.get(place)
@@ -73,12 +75,9 @@ class ChangeWriter:
             if self._tombstones and change.op == "d":
                 yield Message(target.topic, partition, key, None)
 
-    def _encoded(self, change: EncodedChange, value: bytes, target: Target) -> Iterator[Message]:
-        partition = change.partition(target.partitions)
-        message = Message(target.topic, partition, change.key, value)
-        yield message if self._large.fits(message) else self._replace(message, change.row_change(), target)
-        if self._tombstones and change.op == "d":
-            yield Message(target.topic, partition, change.key, None)
+    def _encoded(self, change: EncodedChange, value: bytes, target: Target) -> Message:
+        message = Message(target.topic, change.partition(target.partitions), change.key, value)
+        return message if self._large.fits(message) else self._replace(message, change.row_change(), target)
 
     def _replace(self, message: Message, change: RowChange, target: Target) -> Message:
         def shorter() -> bytes:

@@ -10,6 +10,7 @@ import structlog
 
 from cdc_program.errors import CdcError, Code
 from materializer.fault_points import FaultPoint, reach
+from materializer.store.changelog import encode
 from materializer.store.checkpoints import MissingFileError, RetentionSettings
 from materializer.store.deadline import within
 from materializer.store.restore import restore
@@ -62,9 +63,10 @@ class CheckpointedState:
 
     def store_changelog(self, changelog: Changelog) -> None:
         """CdcError(CHECKPOINT_LOCATION) if the location refuses it, or takes too long."""
+        encoded = encode(changelog)  # here: a thread's buffers are new memory each time, which costs as much again
         within(
             self._settings.upload_seconds,
-            lambda: self._checkpoints.write_changelog(changelog),
+            lambda: self._checkpoints.write_changelog(changelog, encoded),
             f"storing a changelog of {self._checkpoints.raw_partition}",
         )
 

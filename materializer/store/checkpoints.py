@@ -92,8 +92,10 @@ class CheckpointStore:
         for folder in ("snapshots", "changelogs", "files"):
             self._store.delete(f"{self._folder}/{folder}/{name}" for name in self._names(folder))
 
-    def write_changelog(self, entry: Changelog) -> None:
-        self._store.write(self._changelog_path(entry.head.version, entry.parent), changelog.encode(entry))
+    def write_changelog(self, entry: Changelog, encoded: bytes | None = None) -> None:
+        """`encoded`: what changelog.encode makes of it, if that is done already."""
+        data = changelog.encode(entry) if encoded is None else encoded
+        self._store.write(self._changelog_path(entry.head.version, entry.parent), data)
 
     def read_changelog(self, version: str, parent: str) -> Changelog:
         path = self._changelog_path(version, parent)

@@ -284,9 +284,9 @@ def test_a_changelog_that_takes_longer_than_the_transaction_has_changes_nothing(
     before = setup.counts()
     write = CheckpointStore.write_changelog
 
-    def hang(checkpoints: CheckpointStore, changelog: Changelog) -> None:
+    def hang(checkpoints: CheckpointStore, changelog: Changelog, encoded: bytes) -> None:
         time.sleep(4)
-        write(checkpoints, changelog)
+        write(checkpoints, changelog, encoded)
 
     with monkeypatch.context() as slow:
         slow.setattr(CheckpointStore, "write_changelog", hang)
