@@ -6,12 +6,16 @@ rest is sent at once, until its changes are committed: CPU of all processes of t
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.request import urlopen
 
 import click
+import psutil
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -24,6 +28,7 @@ from bench.threads import by_thread
 from cdc_program.settings import KafkaSettings
 from local_stack.java.jars import install
 from local_stack.process.network import LOCALHOST, free_ports
+from local_stack.process.processes import ChildProcess
 from local_stack.servers import programs
 from local_stack.servers.kafka import KafkaBroker
 from local_stack.servers.spark_cluster import spark_home
@@ -32,8 +37,6 @@ from materializer.records import RawPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import psutil
 
     from local_stack.servers.programs import Program
 
@@ -47,12 +50,14 @@ LEAST_SECONDS = 0.05  # of CPU, that threads must have used to be shown
 
 
 class Run(NamedTuple):
-    """The raw messages of one load, the Kafka that they are sent to, and where files go."""
+    """The raw messages of one load, the Kafka that they are sent to, where files go, and on what Spark."""
 
     kafka: KafkaBroker
     folder: Path
     load: Load
     messages: list[tuple[bytes, bytes]]
+    master: str = MASTER
+    partitions: int = PARTITIONS
 
 
 @click.command()
@@ -67,7 +72,7 @@ def main(updates: int, rounds: int, loads: tuple[str, ...], passthrough: bool) -
         for name in loads or LOADS:
             with tempfile.TemporaryDirectory(prefix="bench-materializer-") as folder, KafkaBroker() as kafka:
                 run = Run(kafka, Path(folder), LOADS[name], make_messages(LOADS[name], updates))
-                make_topics(kafka.bootstrap_servers, run.load, PARTITIONS)
+                make_topics(kafka.bootstrap_servers, run.load, run.partitions)
                 _note(figures, name, number, measure_job(run))
                 if passthrough and name == next(iter(loads or LOADS)):
                     _note(figures, "passthrough", number, measure_passthrough(run))
@@ -88,14 +93,14 @@ def measure_job(run: Run) -> Figures:
         "kafka.bootstrap_servers": run.kafka.bootstrap_servers,
         "kafka.topic_prefix": PREFIX,
         "registry.url": f"http://{LOCALHOST}:{registry.settings['schematizer.port']}",
-        "materializer.spark_master": MASTER,
+        "materializer.spark_master": run.master,
     }
     job = programs.materializer(run.folder, settings)
     job.environment |= worker_steps.environment(run.folder / "steps")
     wait_until_idle()
     try:
         job.start()
-        return _watch(job, run, run.load.raw_topic, _committed(run))
+        return _watch(job, run, run.load.raw_topic, _committed(run), partial(_batches, job))
     finally:
         job.stop()
         registry.stop()
@@ -104,20 +109,20 @@ def measure_job(run: Run) -> Figures:
 def measure_passthrough(run: Run) -> Figures:
     source, target = "passthrough-in", "passthrough-out"
     admin = AdminClient({"bootstrap.servers": run.kafka.bootstrap_servers})
-    for future in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in (source, target)]).values():
+    for future in admin.create_topics([NewTopic(name, run.partitions, 1) for name in (source, target)]).values():
         future.result(60)
     program = _passthrough(run, source, target)
     wait_until_idle()
     try:
         program.start()
-        return _watch(program, run, source, _end_of(run.kafka, target))
+        return _watch(program, run, source, _end_of(run.kafka, target, run.partitions))
     finally:
         program.kill()
 
 
 def _passthrough(run: Run, source: str, target: str) -> Program:
     jars = ",".join(str(jar) for jar in sorted(install(SPARK_KAFKA).glob("*.jar")))
-    submit = [str(spark_home() / "bin" / "spark-submit"), "--master", MASTER, "--jars", jars]
+    submit = [str(spark_home() / "bin" / "spark-submit"), "--master", run.master, "--jars", jars]
     submit += ["--conf", "spark.ui.enabled=false", "--conf", f"spark.driver.host={LOCALHOST}"]
     script = Path(__file__).with_name("passthrough.py")
     arguments = (str(script), run.kafka.bootstrap_servers, source, target, str(run.folder / "passthrough"))
@@ -143,9 +148,11 @@ class _Submitted(programs.Program):
         return [*self._submit, *self.arguments]
 
 
-def _watch(job: Program, run: Run, topic: str, done: Callable[[], int]) -> Figures:
+def _watch(
+    job: Program, run: Run, topic: str, done: Callable[[], int], batches: Callable[[], int] = lambda: 0
+) -> Figures:
     """The figures of a job for all messages but the first ones, which warm it up, in two halves: Spark may start a
-    worker only for the second.
+    worker only for the second. `batches`: how many the job has run.
     """
     bootstrap, updates = run.kafka.bootstrap_servers, len(run.messages) - 2 * WARM_UP
     for half in (1, 2):
@@ -153,12 +160,13 @@ def _watch(job: Program, run: Run, topic: str, done: Callable[[], int]) -> Figur
         _wait(job, done, half * WARM_UP)
         time.sleep(WARM_UP_SECONDS)
     with ProcessTree(job.pid) as tree:
-        before, parts_before = tree.usage(), _parts(tree, run)
+        before, parts_before, batches_before = tree.usage(), _parts(tree, run), batches()
+        kafka_before = _kafka_seconds(run)
         started = time.monotonic()
         send(bootstrap, topic, run.messages[2 * WARM_UP :])
         _wait(job, done, len(run.messages))
         seconds = time.monotonic() - started
-        usage = tree.usage()
+        usage, batch_count, kafka_seconds = tree.usage(), batches() - batches_before, _kafka_seconds(run) - kafka_before
         time.sleep(worker_steps.SETTLE_SECONDS)
         parts = _parts(tree, run)
     millions = updates / 1e6
@@ -167,8 +175,23 @@ def _watch(job: Program, run: Run, topic: str, done: Callable[[], int]) -> Figur
         "rows_per_second": updates / seconds,
         "peak_rss_mb": usage.peak_bytes / MB,
         "cpu_s_before": before.cpu_seconds,
+        "kafka_cpu_s_per_million": kafka_seconds / millions,
+        "batches_per_second": batch_count / seconds,
         **{part: used / millions for part, used in sorted(_difference(parts, parts_before).items()) if used > 0},
     }
+
+
+def _batches(job: Program) -> int:
+    url = f"http://{LOCALHOST}:{job.settings['materializer.operations_port']}/status"
+    with urlopen(url, timeout=30) as answer:
+        return int(json.load(answer)["batches"])
+
+
+def _kafka_seconds(run: Run) -> float:
+    """What the broker has used."""
+    assert isinstance(run.kafka.process, ChildProcess)
+    times = psutil.Process(run.kafka.process.pid).cpu_times()
+    return float(times.user + times.system)
 
 
 def _difference(after: Figures, before: Figures) -> Figures:
@@ -208,22 +231,22 @@ def _committed(run: Run) -> Callable[[], int]:
     positions = GroupPositions(
         KafkaSettings(bootstrap_servers=run.kafka.bootstrap_servers), "cassandra-materializer", stable=False
     )
-    partitions = [RawPartition(run.load.raw_topic, each) for each in range(PARTITIONS)]
+    partitions = [RawPartition(run.load.raw_topic, each) for each in range(run.partitions)]
     return lambda: sum(at.offset if at else 0 for at in positions.read(partitions).values())
 
 
-def _end_of(kafka: KafkaBroker, topic: str) -> Callable[[], int]:
-    """A function that counts the messages of a topic."""
+def _end_of(kafka: KafkaBroker, topic: str, count: int) -> Callable[[], int]:
+    """A function that counts the messages of a topic of so many partitions."""
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "bench"})
-    partitions = [TopicPartition(topic, each) for each in range(PARTITIONS)]
+    partitions = [TopicPartition(topic, each) for each in range(count)]
 
-    def count() -> int:
+    def end() -> int:
         try:
             return sum(consumer.get_watermark_offsets(each, timeout=30)[1] for each in partitions)
         except KafkaException as error:
             raise click.ClickException(f"Kafka does not say where {topic} ends: {error}") from error
 
-    return count
+    return end
 
 
 if __name__ == "__main__":
