@@ -26,7 +26,10 @@ PROGRAMS = (
     "schematizer",
 )
 CHECKOUT = ("local_stack", "tests", "tools", "verify", "bench")
-RUNS_OTHER_TESTS = "tests/unit/materializer/fold/test_mutants.py"  # to see that each finds a seeded defect
+RUN_OTHER_TESTS = {
+    "tests/unit/materializer/fold/test_mutants.py",  # to see that each finds a seeded defect
+    "tests/unit/materializer/fold/test_native_fold.py",  # with the native core and the Python code side by side
+}
 
 
 def imported(file: Path) -> Iterator[str]:
@@ -65,7 +68,7 @@ def test_shared_helpers_are_in_support(folder: str) -> None:
 @pytest.mark.parametrize("folder", ["unit", "servers", "e2e"])
 def test_tests_import_helpers_and_no_other_tests(folder: str) -> None:
     found = [found for found in offenders(f"tests/{folder}", "tests") if not is_within(found[1], "tests.support")]
-    assert {file for file, _ in found} <= {RUNS_OTHER_TESTS}
+    assert {file for file, _ in found} <= RUN_OTHER_TESTS
 
 
 def test_vectors_are_data() -> None:
