@@ -14,9 +14,11 @@ class EncodedChange:
     op: Literal["c", "u", "d"]
     row_sequence: int
     is_alone: bool
+    is_of_fan_out: bool
     before: bytes | None
     after: bytes | None
     static: bytes | None
+    static_after: bytes | None
     before_second: int
     after_second: int
     @property
@@ -45,3 +47,13 @@ class Fold:
     def prefetch_keys(self, updates: list[PlainUpdate], has_statics: bool) -> set[bytes]: ...
     def fold(self, updates: list[PlainUpdate], at: int, python_only: AbstractSet[bytes], table: Any) -> int: ...
     def expire_rows(self, partition_key: bytes, second: int, keys: list[bytes], table: Any) -> int: ...
+    def fan_out(
+        self,
+        partition_key: bytes,
+        rows: list[tuple[bytes, Any]],
+        deletion: tuple[int, ...] | None,
+        source: tuple[int, bytes, str, int, str],
+        seconds: tuple[int, ...],
+        statics: tuple[bytes | None, bytes | None, bool],
+        statics_size: int,
+    ) -> tuple[int, int]: ...

@@ -59,6 +59,13 @@ cdef struct Stored:
     int64_t number
 
 
+# The static rows of a fan-out, or NULL: what is shown of them has changed.
+cdef struct Statics:
+    const Row* before
+    const Row* after
+    bint differ
+
+
 # What happens to a row: a write (before == after), or the expiry of the second `after`.
 cdef struct Event:
     Source source
@@ -75,20 +82,24 @@ cdef class EncodedChange:
     op, row_sequence, partition_key, schema: as in cdc_messages.changes.RowChange. before, after: the stored rows, and
     `static` the static row, or None. now: the seconds at which before and after are shown. is_alone: of the row that
     stands for a partition that has only statics. It refers to nothing that may refer to it.
+
+    is_of_fan_out: of a row that something else has changed, `event_source`; then `after` has the statics `static_after`.
     """
 
     cdef readonly bytes partition_key, schema, key, value
     cdef readonly str op
     cdef readonly uint64_t row_sequence
-    cdef readonly bint is_alone
-    cdef readonly object before, after, static
+    cdef readonly bint is_alone, is_of_fan_out
+    cdef readonly object before, after, static, static_after
     cdef readonly int64_t before_second, after_second
     cdef PlainUpdate update
-    cdef object convert
+    cdef object convert, event_source
 
     @property
     def source(self) -> tuple:
         """Timestamp (µs), host, file, position and cause of cdc_messages.changes.Source."""
+        if self.is_of_fan_out:
+            return self.event_source
         if self.update is None:
             return self.after_second * 1_000_000, bytes(16), "", 0, "expiry"
         return self.update.timestamp, self.update.host_bytes(), self.update.file, self.update.position, "write"
@@ -140,8 +151,8 @@ cdef class Fold:
     cdef object read, push, read_columns, encode, convert, budget
     cdef int64_t loaded_until
     cdef uint64_t floor, number
-    cdef Row stored_row, update_row, merged_row, static_row
-    cdef Header stored_header, static_header
+    cdef Row stored_row, update_row, merged_row, static_row, static_after
+    cdef Header stored_header, static_header, static_after_header
     cdef object static_value  # to which the static row's cells point
     cdef Writer value
     cdef MessageWriter messages, alone
@@ -150,8 +161,10 @@ cdef class Fold:
     cdef readonly list written    # keys of the rows that were written here
 
     def __cinit__(self):
-        self.stored_row.cells = self.update_row.cells = self.merged_row.cells = self.static_row.cells = NULL
-        self.stored_row.capacity = self.update_row.capacity = self.merged_row.capacity = self.static_row.capacity = 0
+        self.stored_row.cells = self.update_row.cells = self.merged_row.cells = NULL
+        self.static_row.cells = self.static_after.cells = NULL
+        self.stored_row.capacity = self.update_row.capacity = self.merged_row.capacity = 0
+        self.static_row.capacity = self.static_after.capacity = 0
         self.value.data = NULL
         self.value.size = self.value.capacity = 0
         self.value.is_bad = False
@@ -161,6 +174,7 @@ cdef class Fold:
         free_row(&self.update_row)
         free_row(&self.merged_row)
         free_row(&self.static_row)
+        free_row(&self.static_after)
         free(self.value.data)
 
     def __init__(
@@ -189,6 +203,7 @@ cdef class Fold:
         self.messages, self.alone = MessageWriter(), MessageWriter()
         set_stored_stats(&self.stored_header)
         set_stored_stats(&self.static_header)
+        set_stored_stats(&self.static_after_header)
 
     def prefetch_keys(self, list updates, bint has_statics) -> set:
         """The keys of the state that these updates, and those of the Python code among them, read."""
@@ -273,6 +288,128 @@ cdef class Fold:
         finally:
             self._give_budget()
         return done
+
+    def fan_out(
+        self,
+        bytes partition_key,
+        list rows,
+        tuple deletion,
+        tuple source,
+        tuple seconds,
+        tuple statics,
+        int64_t statics_size,
+    ) -> tuple:
+        """PartitionFold._update_row of one row after the other: (how many are done, by how many more are visible).
+
+        rows: key and value of each. deletion: (marked, local) or None. source: as EncodedChange.source. seconds: before
+        and after. statics: before and after, as stored, or None; and whether what is shown of them differs.
+        """
+        cdef Deletion deleted
+        cdef Deletion* active = NULL
+        cdef Event event
+        cdef Statics shown
+        cdef Stored stored
+        cdef bytes host, file, cause
+        cdef Py_ssize_t done = 0, visible = 0
+        before, after, shown.differ = statics
+        shown.before = shown.after = NULL
+        if before is not None:
+            if not self._read_value(before, True, &self.static_header, &self.static_row, &stored):
+                return 0, 0
+            shown.before = &self.static_row
+        if after is not None:
+            if not self._read_value(after, True, &self.static_after_header, &self.static_after, &stored):
+                return 0, 0
+            shown.after = &self.static_after
+        if deletion is not None:
+            deleted.marked, deleted.local = deletion
+            active = &deleted
+        event.before, event.after = seconds
+        host, file, cause = source[1], source[2].encode(), source[4].encode()
+        if PyBytes_GET_SIZE(host) != 16:
+            return 0, 0
+        event.source.timestamp, event.source.position = source[0], source[3]
+        event.source.host = <Bytes>PyBytes_AS_STRING(host)
+        event.source.file, event.source.file_size = <Bytes>PyBytes_AS_STRING(file), PyBytes_GET_SIZE(file)
+        event.source.cause, event.source.cause_size = <Bytes>PyBytes_AS_STRING(cause), PyBytes_GET_SIZE(cause)
+        self._take_budget()
+        try:
+            for key, value in rows:
+                if self.budget_rows <= 0 or self.budget_bytes <= 0:
+                    break
+                if not self._update_row(
+                    partition_key, key, value, active, &event, &shown, statics, source, statics_size, &visible
+                ):
+                    break
+                done += 1
+        finally:
+            self._give_budget()
+        return done, visible
+
+    cdef bint _update_row(
+        self,
+        bytes partition_key,
+        bytes key,
+        value,
+        const Deletion* active,
+        const Event* event,
+        const Statics* shown,
+        tuple statics,
+        tuple source,
+        int64_t statics_size,
+        Py_ssize_t* visible,
+    ) except -1:
+        """False, with nothing done, if the row is not mine."""
+        cdef const Shape* shape = &self.plan.rows
+        cdef Stored stored
+        cdef Row* new = &self.stored_row
+        cdef Image before, after
+        cdef EncodedChange change
+        cdef bint was, there
+        cdef bytes written = None
+        encoded = value if type(value) is bytes else self.encode(value)
+        if not self._read_stored(encoded, &stored):
+            return False
+        if active != NULL:
+            if not merge_rows(shape, NULL, &self.stored_row, active[0], &self.merged_row):
+                raise MemoryError
+            new = &self.merged_row
+        was = is_there(self.plan, &self.stored_row, event.before)
+        there = is_there(self.plan, new, event.after)
+        before.row, before.now, before.static_row, before.static_now = &self.stored_row, event.before, shown.before, event.before
+        after.row, after.now, after.static_row, after.static_now = new, event.after, shown.after, event.after
+        has_changed = was != there or (
+            was and (shown.differ or not show_the_same(self.plan, &self.stored_row, event.before, new, event.after))
+        )
+        if has_changed:
+            stored.row_sequence += 1
+            if self.plan.has_messages and not self.messages.write(
+                self.plan, partition_key, new, &before if was else NULL, &after if there else NULL,
+                stored.row_sequence, &event.source,
+            ):
+                return False
+        # Nothing below is not mine.
+        self.budget_rows -= 1
+        self.budget_bytes -= row_size(shape, &self.stored_row) + statics_size
+        if is_empty(new) and active != NULL:
+            new.deletion = active[0]
+        if has_changed or not are_equal(shape, &self.stored_row, new):
+            written = self._encode(stored.row_sequence, new)
+        if has_changed:
+            visible[0] += there - was
+            change = self._change(partition_key, None, event, stored.row_sequence, self.messages)
+            change.op = "c" if not was else ("d" if not there else "u")
+            change.before, change.after = encoded if was else None, written
+            change.is_of_fan_out, change.event_source = True, source
+            change.static, change.static_after, _ = statics
+            self.changes.append(change)
+        if written is not None:
+            self._put(key, written)
+            self.written.append(key)
+        elif event.before == event.after:
+            return True
+        self._update_timers(key, &self.stored_row, new, event)
+        return True
 
     cdef int _take_budget(self) except -1:
         self.budget_rows, self.budget_bytes = self.budget.rows, self.budget.bytes
@@ -598,7 +735,7 @@ cdef class Fold:
         change.partition_key, change.schema, change.row_sequence = partition_key, self.plan.digest, sequence
         change.before_second, change.after_second = event.before, event.after
         change.update, change.convert = update, self.convert
-        change.is_alone = False
+        change.is_alone = change.is_of_fan_out = False
         if self.plan.has_messages:
             change.key, change.value = messages.take_key(), messages.take_value()
         return change

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from cdc_messages.changes import RowChange
 from materializer.fold.clock import Clock
 from materializer.fold.gaps import IncompletePartitions
 from materializer.fold.native_fold import decode_plain, publishers_of
+from materializer.fold.net_changes import as_row_change
 from materializer.fold.publishers import PublisherWatermarks
 from materializer.fold.reorder import clear_reorder_buffer
 from materializer.fold.result import ChunkResult
@@ -92,7 +92,7 @@ class ChunkFold(ABC):
         """The changes: where there is no encoder of their messages, as RowChanges."""
         if self._plan is None or self._plan.has_messages:
             return self._changes
-        return [change if isinstance(change, RowChange) else change.row_change() for change in self._changes]
+        return [as_row_change(change) for change in self._changes]
 
     def _fold_tables(self) -> None:
         runs = split_by_table(shown_table_id(self._overlay), self._arrivals, self._catalog)

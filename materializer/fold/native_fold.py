@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from cassandra_storage.deletion import DeletionTime
+from cassandra_storage.rows import Row
 from cdc_messages.changes import RowChange, Source
 from materializer.fold.row_updates import decode_record, read_row_updates
 from materializer.rows.catalog import row_columns
 from materializer.rows.keys import ROWS_SECTION, partition_prefix, split_data_key
 from materializer.rows.native_plan import IS_NATIVE, column_entries
+from materializer.rows.overlay import StoredRow
 from materializer.rows.row_codec import RowCodec, with_dropped_columns
 from materializer.rows.row_image import RowImager
 
@@ -29,11 +32,12 @@ if TYPE_CHECKING:
     from cdc_native.fold import EncodedChange
     from cdc_native.plan import Plan
     from materializer.fold.clock import RunClock
-    from materializer.fold.partition import TableTools
+    from materializer.fold.partition import Event, TableTools
     from materializer.fold.row_updates import OnUnreadable
     from materializer.fold.table import TableFold
     from materializer.records import Arrival, RawRecord, RowUpdate
     from materializer.rows.catalog import TableCatalog
+    from materializer.rows.overlay import RowValue
     from materializer.rows.partition_state import PartitionState
 
     AnyArrival = Arrival | PlainUpdate
@@ -67,6 +71,11 @@ class ChangeDecoder(NamedTuple):
         if change.static is not None:
             static = self.codec.decode(change.static, is_static=True).row
             statics = self.imager.columns(static, change.before_second)
+        statics_after = statics
+        if change.is_of_fan_out:
+            stored = change.static_after
+            static_after = None if stored is None else self.codec.decode(stored, is_static=True).row
+            statics_after = {} if static_after is None else self.imager.columns(static_after, change.after_second)
         if change.is_alone:
             before, after = (None, statics) if change.op == "c" else (statics, None)
         else:
@@ -75,7 +84,7 @@ class ChangeDecoder(NamedTuple):
                 before = self._with(statics, self.imager.image(row, change.before_second))
             assert change.after is not None
             row = self.codec.decode(change.after, is_static=False).row
-            after = self._with(statics, self.imager.image(row, change.after_second))
+            after = self._with(statics_after, self.imager.image(row, change.after_second))
             clustering = row.clustering
         source = Source(*change.source)
         return RowChange(
@@ -84,6 +93,18 @@ class ChangeDecoder(NamedTuple):
 
     def _with(self, statics: RowImage, columns: RowImage | None) -> RowImage | None:
         return {**statics, **columns} if columns is not None else None
+
+
+class RowsChange(NamedTuple):
+    """What a fan-out does to each row: it is deleted, or not; and the static row, whose cells have `statics_size`
+    bytes, is another one.
+    """
+
+    deletion: DeletionTime | None
+    static_before: Row | None
+    static_after: Row | None
+    statics_differ: bool
+    statics_size: int
 
 
 class NativeFold:
@@ -170,6 +191,24 @@ class NativeFold:
         if static_key or _ALL in self._python_only or partition_key in self._python_only:
             return keys
         return keys[self._fold.expire_rows(partition_key, second, keys, table) :]
+
+    def fan_out(self, event: Event, rows: list[tuple[bytes, RowValue]], change: RowsChange) -> tuple[int, int]:
+        """Update rows that something else changes: (how many are done, by how many more rows are visible)."""
+        if _ALL in self._python_only or event.partition_key in self._python_only:
+            return 0, 0
+        before, after = (
+            None if static is None else self._codec.encode_unstored(StoredRow(static, 0), is_static=True)
+            for static in (change.static_before, change.static_after)
+        )
+        return self._fold.fan_out(
+            event.partition_key,
+            rows,
+            None if change.deletion is None else tuple(change.deletion),
+            event.source[:5],
+            tuple(event.now),
+            (before, after, change.statics_differ),
+            change.statics_size,
+        )
 
     @property
     def has_written(self) -> bool:

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cassandra_storage.clustering import Clustering
+    from materializer.records import Change
+
+
+def as_row_change(change: Change) -> RowChange:
+    """With its images, whoever has made it."""
+    return change if isinstance(change, RowChange) else change.row_change()
 
 
 def net_changes(changes: Sequence[RowChange]) -> tuple[list[RowChange], Mapping[Clustering | None, int]]:

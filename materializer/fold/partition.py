@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.clustering import Clustering, ClusteringBound
 from cassandra_storage.deletion import RowDeletion
 from cassandra_storage.merge import RowMerger
 from cdc_messages.changes import RowChange, Source, change_op
+from materializer.fold.native_fold import NativeFold, RowsChange
 from materializer.records import Change
 from materializer.rows.budget import Budget, BudgetSpentError, row_size
 from materializer.rows.catalog import SchemaId
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from materializer.rows.overlay import RowValue
     from materializer.rows.partition_state import PartitionState
 
+_ROWS_AT_ONCE = 256
 _RANGES_AT_ONCE = 1000  # range tombstones that are merged with a wider one in one step
 
 
@@ -50,6 +53,7 @@ class TableTools(NamedTuple):
     has_clustering: bool
     timers: Timers
     floor: SequenceFloor
+    native: NativeFold | None = None
 
 
 class Event(NamedTuple):
@@ -203,9 +207,22 @@ class PartitionFold:
             at = ROWS_SECTION + fan_out.first
         end = ROWS_END if fan_out.last is None else ROWS_SECTION + fan_out.last
         prefix = self._state.prefix
-        for key, value in self._tools.overlay.scan_rows(prefix + at, prefix + end):
-            self._stop_if_spent(fan_out, key[len(prefix) :])
-            self._update_row(key, value, fan_out.deletion)
+        rows = self._tools.overlay.scan_rows(prefix + at, prefix + end)
+        while some := list(islice(rows, _ROWS_AT_ONCE)):
+            for key, value in some[self._update_natively(some, fan_out.deletion) :]:
+                self._stop_if_spent(fan_out, key[len(prefix) :])
+                self._update_row(key, value, fan_out.deletion)
+
+    def _update_natively(self, rows: list[tuple[bytes, RowValue]], deletion: DeletionTime | None) -> int:
+        """How many of the rows, from the first on, the native core has updated."""
+        native = self._tools.native
+        if native is None:
+            return 0
+        differ = self._statics_before != self._statics_after
+        change = RowsChange(deletion, self._static_before, self._state.static, differ, self._statics_size)
+        done, visible = native.fan_out(self._event, rows, change)
+        self._visible += visible
+        return done
 
     def _add_range(self, fan_out: FanOut, first: bytes) -> None:
         assert fan_out.deletion is not None

@@ -9,7 +9,7 @@ from cassandra_storage.merge import RowMerger
 from cdc_messages.changes import Source
 from materializer.fold.clock import RunClock
 from materializer.fold.native_fold import NativeFold
-from materializer.fold.net_changes import net_changes
+from materializer.fold.net_changes import as_row_change, net_changes
 from materializer.fold.partition import Event, PartitionFold, TableTools
 from materializer.fold.purge import PartitionPurge
 from materializer.fold.schema_change import SchemaChange
@@ -90,6 +90,7 @@ class TableFold:
         """
         if plan is not None and plan.digest == self._tools.schema.digest and self._schema_change.is_done:
             self._native = NativeFold(plan, self._tools, self._partitions, self._table, python_only)
+            self._tools = self._tools._replace(native=self._native)
         return self._native
 
     def load_expiring(self) -> None:
@@ -125,7 +126,7 @@ class TableFold:
         for update in mutation:
             expired += self._merge(update, Event(partition_key, update.source, NowInSeconds(second, second)))
         if len(mutation) > 1 and len(changes) > start + 1:
-            changes[start:], sequences = net_changes(changes[start:])
+            changes[start:], sequences = net_changes([as_row_change(change) for change in changes[start:]])
             state.put_row_sequences(
                 {
                     None if clustering is None else self._tools.clustering_key(clustering): sequence
