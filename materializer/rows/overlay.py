@@ -10,7 +10,7 @@ from cassandra_storage.rows import Row
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-_MANY = 100  # new keys are sorted together with the others, fewer are inserted
+_MANY = 1000  # new keys: with more of them, the next scan puts all keys in order
 
 
 class StateReader(Protocol):
@@ -53,9 +53,7 @@ class Overlay:
     def __init__(self, reader: StateReader) -> None:
         self._reader = reader
         self._fetched: dict[bytes, bytes | None] = {}
-        self._in_order: list[
-            bytes
-        ] = []  # the keys of `_writes` but `_new_keys`, which are put in order by the next scan
+        self._in_order: list[bytes] = []  # the keys of `_writes`, but for `_new_keys`
         self._new_keys: list[bytes] = []
         self._writes: dict[bytes, RowValue | None] = {}
 
@@ -138,17 +136,13 @@ class Overlay:
         return committed
 
     def _written_between(self, start: bytes, end: bytes) -> list[bytes]:
-        self._order_new_keys()
-        return self._in_order[bisect.bisect_left(self._in_order, start) : bisect.bisect_left(self._in_order, end)]
-
-    def _order_new_keys(self) -> None:
         if len(self._new_keys) > _MANY:
             self._in_order += self._new_keys
             self._in_order.sort()
-        else:
-            for key in self._new_keys:
-                bisect.insort(self._in_order, key)
-        self._new_keys.clear()
+            self._new_keys.clear()
+        found = self._in_order[bisect.bisect_left(self._in_order, start) : bisect.bisect_left(self._in_order, end)]
+        new = [key for key in self._new_keys if start <= key < end]
+        return sorted(found + new) if new else found
 
     def _written(self, key: bytes) -> Iterator[tuple[bytes, RowValue]]:
         value = self._writes[key]
