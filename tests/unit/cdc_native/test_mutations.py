@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+batches = pytest.importorskip("cdc_native.batches", reason="the native core is not compiled: test_compiled says so")
 mutations = pytest.importorskip("cdc_native.mutations", reason="the native core is not compiled: test_compiled says so")
 
 VERSIONS = st.sampled_from((VERSION_3014, VERSION_40, VERSION_50))
@@ -333,10 +334,13 @@ def test_what_is_no_prepared_table_is_refused(place: int, value: object) -> None
         mutations.MutationSplitter([table])
 
 
-def test_only_bytes_and_positions_are_taken() -> None:
-    splitter = mutations.MutationSplitter([NO_TABLE])
-    for mutation, position in ((None, 0), (bytearray(20), 0), (b"", 2**63), (b"", "0")):
-        with pytest.raises((TypeError, OverflowError)):
-            splitter.split(mutation, position)
+def test_only_bytes_and_offsets_are_taken() -> None:
+    splitter, batch = mutations.MutationSplitter([NO_TABLE]), batches.Batch()
+    wrong = ((None, b"", 0, 0), (batch, None, 0, 0), (batch, bytearray(20), 0, 0), (batch, b"", 2**63, 0))
+    for arguments in (*wrong, (batch, b"", "0", 0), (batch, b"", -1, 0)):
+        with pytest.raises((TypeError, OverflowError, ValueError)):
+            splitter.walk(*arguments, 100, 0)
     with pytest.raises(TypeError):
         splitter.begin_segment(None)
+    with pytest.raises(IndexError):
+        batch.message(0)
