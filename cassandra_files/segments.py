@@ -119,9 +119,7 @@ class OpenSegment:
         reader: SegmentReader | None = None,
     ) -> None:
         self.path = path
-        self._reader = reader or SegmentReader(
-            path.name, resume_from, codecs=codecs, max_segment_size=max_segment_size
-        )
+        self._reader = reader or SegmentReader(path.name, resume_from, codecs=codecs, max_segment_size=max_segment_size)
         self._handle: int | None = None
 
     @property

@@ -12,11 +12,13 @@ from publisher.batch_reader import SplitEntries
 from publisher.messages import TRUNCATION_EPOCH
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cassandra_storage.commitlog import SegmentReader
     from cassandra_storage.header import TableCodec
     from cassandra_storage.schema import TableMetadata
     from cdc_native.mutations import Column, MutationSplitter, Table
-    from publisher.raw_topics import RawTopic, RawTopics
+    from publisher.raw_topics import RawTopics
     from publisher.schema import NodeSchema, PublishedTable
 
 
@@ -27,9 +29,9 @@ def open_splitter(schema: NodeSchema, raw_topics: RawTopics, host_id: bytes) -> 
 
 class NativeSplitter:
     """Prepares the tables that the core may split: those with an open raw topic whose updates are published wherever
-    they are in the log, and those of which nothing is published.
+    they are in the segment, and those of which nothing in it is published.
 
-    They are prepared again when the schema, the open topics or the messaging version have changed.
+    They are prepared again when the schema, the open topics, the messaging version or those tables have changed.
     """
 
     def __init__(self, schema: NodeSchema, raw_topics: RawTopics, host_id: bytes) -> None:
@@ -40,7 +42,7 @@ class NativeSplitter:
         self._host_id = host_id
         self._batch = Batch()
         self._core: MutationSplitter | None = None
-        self._prepared_for = (-1, -1, -1)
+        self._prepared_for: object = None
         self._segment = ""
         self._topics: tuple[str, ...] = ()
 
@@ -53,9 +55,10 @@ class NativeSplitter:
     def _prepared_core(self, reader: SegmentReader) -> MutationSplitter:
         assert reader.descriptor is not None
         messaging_version = reader.descriptor.messaging_version
-        current = (self._schema.edition, self._raw_topics.opened, messaging_version)
+        unpublished = self._schema.unpublished_in(reader.segment_id)
+        current = (self._schema.edition, self._raw_topics.opened, messaging_version, unpublished)
         if self._core is None or current != self._prepared_for:
-            self._core = self._prepare(messaging_version)
+            self._core = self._prepare(messaging_version, unpublished)
             self._prepared_for = current
             self._segment = ""
         if reader.name != self._segment:
@@ -63,36 +66,39 @@ class NativeSplitter:
             self._segment = reader.name
         return self._core
 
-    def _prepare(self, messaging_version: int) -> MutationSplitter:
-        """Mutations of tables in doubt and of the schema's tables are left to the Python code."""
+    def _prepare(self, messaging_version: int, unpublished: Mapping[bytes, bool]) -> MutationSplitter:
+        """Mutations of tables in doubt and of the schema's tables are left to the Python code, and so are those of
+        tables of which the segment has both what is published and what is not.
+        """
         from cdc_native.mutations import MutationSplitter  # noqa: PLC0415 - it may not be compiled
 
         schema = self._schema
         left_out = SCHEMA_TABLES.keys() | schema.in_doubt(messaging_version)
+        not_sent = left_out | unpublished.keys()
         open_topics = [
             raw_topic
-            for table in schema.always_published()
-            if table.id not in left_out and (raw_topic := self._raw_topics.find_open(table)) is not None
+            for table_id, table in schema.published.items()
+            if table_id not in not_sent and (raw_topic := self._raw_topics.find_open(table)) is not None
         ]
         ignored = schema.ignored - left_out
+        keyspaces = {raw_topic.table.table.keyspace for raw_topic in open_topics}
+        silent = [
+            table
+            for table_id, table in schema.tables.items()
+            if table_id not in left_out
+            # All updates of a mutation are of one keyspace.
+            and (unpublished.get(table_id) or (table_id in ignored and table.keyspace in keyspaces))
+        ]
         self._topics = tuple(raw_topic.name for raw_topic in open_topics)
         return MutationSplitter(
             [
                 prepared_table(raw_topic.table, raw_topic.schema_id, self._host_id, messaging_version)
                 for raw_topic in open_topics
             ],
-            [silent_table(table) for table in self._beside(open_topics, ignored)],
+            [silent_table(table) for table in silent],
             ignored,
             schema.excluded,
         )
-
-    def _beside(self, open_topics: list[RawTopic], ignored: set[bytes]) -> list[TableMetadata]:
-        """The ignored tables that may be in a mutation with published ones: all updates of one are of one keyspace."""
-        keyspaces = {raw_topic.table.table.keyspace for raw_topic in open_topics}
-        tables = self._schema.tables
-        return [
-            tables[table_id] for table_id in ignored if table_id in tables and tables[table_id].keyspace in keyspaces
-        ]
 
 
 def prepared_table(published: PublishedTable, schema_id: int, host_id: bytes, messaging_version: int) -> Table:

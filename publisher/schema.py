@@ -193,10 +193,9 @@ class NodeSchema:
             if table_id in self._current and table_id not in switched_off
         ]
 
-    def always_published(self) -> list[PublishedTable]:
-        """The published tables whose updates are published wherever they are in the log."""
-        switched_off = self._switches.tables
-        return [table for table_id, table in self.published.items() if table_id not in switched_off]
+    def unpublished_in(self, segment: int) -> dict[bytes, bool]:
+        """See CdcSwitches.unpublished_in."""
+        return self._switches.unpublished_in(segment)
 
     def tables_at(self, segment: int, position: int) -> list[PublishedTable]:
         """The published tables that a mutation at this place may be of, except dropped ones."""

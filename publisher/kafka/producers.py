@@ -50,7 +50,9 @@ class Producer(Protocol):
     def __len__(self) -> int:
         """The number of messages that are not acknowledged."""
 
-    def send(self, topic: str, partition: int, key: bytes | None, value: bytes, pending: PendingMessages | None) -> bool:
+    def send(
+        self, topic: str, partition: int, key: bytes | None, value: bytes, pending: PendingMessages | None
+    ) -> bool:
         """Queue a message; False if the queue is full. `partition` may be BY_KEY."""
 
     def send_batch(self, topics: tuple[str, ...], batch: Batch, first: int, pending: PendingMessages) -> int:
@@ -87,7 +89,9 @@ class NativeProducer:
     def __len__(self) -> int:
         return len(self._producer)
 
-    def send(self, topic: str, partition: int, key: bytes | None, value: bytes, pending: PendingMessages | None) -> bool:
+    def send(
+        self, topic: str, partition: int, key: bytes | None, value: bytes, pending: PendingMessages | None
+    ) -> bool:
         try:
             return self._producer.send(topic, partition, key, value, pending)
         except self._send_error as error:
@@ -123,7 +127,9 @@ class ConfluentProducer:
     def __len__(self) -> int:
         return len(self._client)
 
-    def send(self, topic: str, partition: int, key: bytes | None, value: bytes, pending: PendingMessages | None) -> bool:
+    def send(
+        self, topic: str, partition: int, key: bytes | None, value: bytes, pending: PendingMessages | None
+    ) -> bool:
         if self._bytes and self._bytes + len(value) > self._most_bytes:
             return False
         on_delivery = partial(self._on_delivery, pending, len(value))
@@ -165,7 +171,9 @@ class ConfluentProducer:
         if pending is not None:
             report.pendings.append((pending, 1))
         report.places.append((topic, partition))
-        self._report = report._replace(acknowledged=report.acknowledged + 1, seconds=report.seconds + (message.latency() or 0.0))
+        self._report = report._replace(
+            acknowledged=report.acknowledged + 1, seconds=report.seconds + (message.latency() or 0.0)
+        )
 
     def _on_error(self, error: KafkaError) -> None:
         self._report.errors.append((error, ""))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from cdc_messages import tables as table_messages
+from publisher.cdc_switches import CdcSwitches
 from publisher.native_splitter import NativeSplitter
 from publisher.raw_topics import RawTopic
 from publisher.schema import PublishedTable
@@ -23,7 +25,7 @@ SCHEMA_ID = 7
 
 class ChosenTables:
     """A publisher.schema.NodeSchema, as far as splitting asks it, and the raw topics, of which all are open but those
-    of `closed`. Tables are named by their ids.
+    of `closed`. `ends`: the segment and position up to which a table is published. Tables are named by their ids.
     """
 
     def __init__(
@@ -33,6 +35,7 @@ class ChosenTables:
         excluded: AbstractSet[bytes] = frozenset(),
         filler: AbstractSet[bytes] = frozenset(),
         closed: AbstractSet[bytes] = frozenset(),
+        ends: Mapping[bytes, tuple[int, int]] = MappingProxyType({}),
     ) -> None:
         self.tables = known
         self.edition = self.opened = 0
@@ -46,12 +49,14 @@ class ChosenTables:
         self.filler_ids = set(filler)
         self.ignored = known.keys() - published - filler
         self.closed = set(closed)
+        self._switches = CdcSwitches(int)
+        self._switches.load({table_id.hex(): [*end, end[0], 0] for table_id, end in ends.items()})
 
     def in_doubt(self, _messaging_version: int) -> frozenset[bytes]:
         return frozenset()
 
-    def always_published(self) -> list[PublishedTable]:
-        return list(self.published.values())
+    def unpublished_in(self, segment: int) -> dict[bytes, bool]:
+        return self._switches.unpublished_in(segment)
 
     def find_open(self, table: PublishedTable) -> RawTopic | None:
         return None if table.id in self.closed else RawTopic(table, topic_of(table.id), 1, SCHEMA_ID)
@@ -62,8 +67,8 @@ class ChosenTables:
     def published_as(self, table: TableMetadata) -> PublishedTable | None:
         return self.published.get(table.id.bytes)
 
-    def is_published_at(self, _table_id: bytes, _segment: int, _position: int) -> bool:
-        return True
+    def is_published_at(self, table_id: bytes, segment: int, position: int) -> bool:
+        return self._switches.is_published_at(table_id, segment, position)
 
     def schema(self) -> NodeSchema:
         return cast("NodeSchema", self)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import cdc_native
 from cassandra_files.codecs import SegmentCodecs
-from cassandra_storage.commitlog import CommitLogEntry, SegmentReader
+from cassandra_storage.commitlog import CommitLogEntry, SegmentReader, parse_file_name
 from cassandra_storage.errors import FormatError
 from cassandra_storage.schema_keyspace import SCHEMA_TABLES
 from cassandra_storage.vint import write_int
@@ -19,7 +19,7 @@ from cdc_messages import raw
 from publisher.batch_reader import BatchReader, SplitEntries
 from publisher.messages import Origin, split_into_messages
 from tests.support.cassandra_files.coded import CODECS, FORMS
-from tests.support.cassandra_storage.segment_builder import NAME, entry, segment
+from tests.support.cassandra_storage.segment_builder import NAME, SEGMENT_ID, entry, segment
 from tests.support.cassandra_storage.update_builder import updates
 from tests.support.publisher.chosen_tables import HOST, SCHEMA_ID, ChosenTables, topic_of
 from tests.support.vectors.segments import keys, tables, vectors
@@ -134,7 +134,9 @@ def ends(found: Iterable[object]) -> list[int]:
     return [event.end_position for event in found if isinstance(event, CommitLogEntry)]
 
 
-def choose(known: dict[bytes, TableMetadata], rng: random.Random, *, all_published: bool) -> ChosenTables:
+def choose(
+    known: dict[bytes, TableMetadata], rng: random.Random, segment_id: int = 0, *, all_published: bool
+) -> ChosenTables:
     """Of the user's tables some or all are published; the node's own never are."""
     own = sorted(table_id for table_id, table in known.items() if not table.keyspace.startswith("system"))
     if all_published:
@@ -146,7 +148,8 @@ def choose(known: dict[bytes, TableMetadata], rng: random.Random, *, all_publish
     closed = {table_id for table_id in published if rng.random() < 0.2}
     unknown = {table_id for table_id in rest[1:] if rng.random() < 0.2}
     left = {table_id: table for table_id, table in known.items() if table_id not in unknown}
-    return ChosenTables(left, published, excluded - unknown, filler, closed)
+    ends = {table_id: (segment_id + rng.randrange(-1, 2), rng.randrange(50_000)) for table_id in rng.sample(own, 2)}
+    return ChosenTables(left, published, excluded - unknown, filler, closed, ends)
 
 
 def damaged(data: bytes, rng: random.Random) -> bytes:
@@ -164,7 +167,8 @@ def test_recorded_segments(vector: SegmentVector) -> None:
     whole = Comparison(choose(tables(vector.version), rng, all_published=True), vector.name, codecs)
     found = ends(whole.check(vector.log, Read()))
     assert whole.in_batches > 5 * whole.alone or len(found) < 50
-    mixed = Comparison(choose(tables(vector.version), rng, all_published=False), vector.name, codecs)
+    _, segment_id = parse_file_name(vector.name)
+    mixed = Comparison(choose(tables(vector.version), rng, segment_id, all_published=False), vector.name, codecs)
     for window in WINDOWS:
         resume_from = rng.choice([0, *found, rng.randrange(len(vector.log))])
         durable = tuple(sorted(rng.choices(found or [0], k=3)))
@@ -190,6 +194,7 @@ def test_most_recorded_mutations_are_in_batches() -> None:
 
 
 SECTIONS = st.lists(st.lists(st.integers(0, 7), max_size=6), min_size=1, max_size=4)
+ENDS = st.tuples(st.integers(SEGMENT_ID - 1, SEGMENT_ID + 1), st.integers(0, 2000) | st.just(2**31 - 1))
 BATCHES = st.lists(updates(), min_size=4, max_size=4, unique_by=lambda written: written.update.table.id)
 
 
@@ -216,6 +221,7 @@ def test_any_mix_of_tables(written: list[Written], sections: list[list[int]], da
         excluded=data.draw(st.sets(st.just(ids[2]))),
         filler={ids[3]},
         closed=data.draw(st.sets(st.just(ids[1]))),
+        ends=data.draw(st.dictionaries(st.sampled_from(ids[:2]), ENDS)),
     )
     mutations = mutations_of(written)
     form = data.draw(st.sampled_from((None, *FORMS)))
