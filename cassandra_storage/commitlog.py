@@ -170,7 +170,8 @@ class SegmentReader:
     it are skipped by their markers, so `position` begins at 0 but little is read.
 
     `max_segment_size`: the writer's commitlog_segment_size, or more. A section, compressed or not, is at most this
-    large, and an entry's mutation at most half of it (`max_mutation`, as max_mutation_size). Anything that claims more is corrupt.
+    large, and a mutation at most half of it (`max_mutation`, as max_mutation_size). Anything that claims more is
+    corrupt.
     """
 
     __slots__ = (

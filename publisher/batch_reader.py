@@ -8,7 +8,7 @@ from cassandra_storage.commitlog import SegmentReader
 
 if TYPE_CHECKING:
     from cassandra_storage.commitlog import Event
-    from cdc_native.batches import Batch
+    from cdc_native.batches import Batch  # noqa: TC004 - it may not be compiled
 
 
 class SplitEntries(NamedTuple):

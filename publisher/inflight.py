@@ -21,8 +21,8 @@ class PendingMessages:
 class PendingPosition(PendingMessages):
     """A position in a segment, and the messages sent for the log between the previous pending position and this one.
 
-    position: after the last of its mutations. is_end: the end of the segment. written_at: the time at which a filler wrote its row
-    before this position, in µs. clock: a time at which all durable data lay before this position, in µs.
+    position: after the last of its mutations. is_end: the end of the segment. written_at: the time at which a filler
+    wrote its row before this position, in µs. clock: a time at which all durable data lay before this position, in µs.
     """
 
     segment: int

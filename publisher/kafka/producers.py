@@ -14,6 +14,7 @@ from confluent_kafka import Producer as Client
 
 import cdc_native
 from cdc_program.kafka import LIBRDKAFKA_LOGGER
+from publisher.inflight import PendingMessages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from cdc_native.batches import Batch
-    from publisher.inflight import PendingMessages
 
 BY_KEY = -1  # librdkafka's RD_KAFKA_PARTITION_UA: the partitioner chooses
 _LEVELS = (50, 50, 50, 40, 30, 20, 20, 10)  # logging's level of each syslog level, as in confluent-kafka
@@ -32,9 +32,9 @@ log = structlog.get_logger(__name__)
 class Report(NamedTuple):
     """What has happened since the last report.
 
-    `pendings`: how many messages of each were acknowledged; `acknowledged`: of all; `seconds`: the sum of their times from
-    send to acknowledgement; `places`: the (topic, partition) that they are in; `errors`: with the topic of the message
-    that was refused, or "" for an error of the client.
+    `pendings`: how many messages of each were acknowledged; `acknowledged`: how many in all; `seconds`: the sum of
+    their times from send to acknowledgement; `places`: the (topic, partition) that they are in; `errors`: with the
+    topic of the message that was refused, or "" for an error of the client.
     """
 
     pendings: list[tuple[PendingMessages, int]]

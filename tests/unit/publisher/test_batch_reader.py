@@ -40,7 +40,7 @@ WINDOWS = (64, 700, 1 << 18)
 
 
 class Read(NamedTuple):
-    """How a segment is read: from which position on, how far it is durable (None: it is complete), and how many bytes at
+    """How a segment is read: from which position on, how far it is durable before it is complete, and how many bytes at
     once.
     """
 
@@ -64,6 +64,14 @@ def events(reader: SegmentReader, data: bytes, read: Read) -> Iterator[Event | S
                 break
 
 
+def _events(reader: SegmentReader, data: bytes, read: Read) -> Iterator[object]:
+    """As `events`; the text of an error is the last."""
+    try:
+        yield from events(reader, data, read)
+    except FormatError as error:
+        yield f"{error!r} {error}"
+
+
 class Comparison:
     """A segment read by SegmentReader, each mutation split by the Python code, and by BatchReader."""
 
@@ -74,20 +82,12 @@ class Comparison:
         self.in_batches = self.alone = self.messages = 0
 
     def check(self, data: bytes, read: Read) -> list[object]:
-        """The events of SegmentReader, or its error."""
-        expected = self._collect(SegmentReader(self._name, read.resume_from, codecs=self._codecs), data, read)
+        """The events of SegmentReader, and its error."""
+        expected = list(_events(SegmentReader(self._name, read.resume_from, codecs=self._codecs), data, read))
         reader = BatchReader(self._name, read.resume_from, codecs=self._codecs)
         reader.splitter = self.chosen.splitter()
         left = iter(expected)
-        got = events(reader, data, read)
-        while True:
-            try:
-                event = next(got, None)
-            except FormatError as error:
-                assert repr(error) == repr(next(left))
-                break
-            if event is None:
-                break
+        for event in _events(reader, data, read):
             if isinstance(event, SplitEntries):
                 self._check_batch(event, left, reader)
             else:
@@ -95,14 +95,6 @@ class Comparison:
                 self.alone += isinstance(event, CommitLogEntry)
         assert not list(left)
         return expected
-
-    def _collect(self, reader: SegmentReader, data: bytes, read: Read) -> list[object]:
-        found: list[object] = []
-        try:
-            found.extend(events(reader, data, read))
-        except FormatError as error:
-            found.append(error)
-        return found
 
     def _check_batch(self, event: SplitEntries, left: Iterator[object], reader: SegmentReader) -> None:
         assert reader.descriptor is not None

@@ -5,7 +5,7 @@ answers end after the timeout.
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 from confluent_kafka import KafkaException
@@ -22,10 +22,11 @@ from publisher.kafka.sender import MOST_MESSAGE_BYTES, QUEUE_BYTES, QUEUE_MESSAG
 from publisher.kafka.topic_admin import TopicAdmin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
 
 SECONDS = 60.0
+Kind: TypeAlias = type[NativeProducer] | type[ConfluentProducer]
 MOCK = {"test.mock.num.brokers": 1, "allow.auto.create.topics": True}
 """librdkafka's own broker, which is in this process and makes a topic of four partitions when it is asked for it."""
 
@@ -40,16 +41,35 @@ MOCK = {"test.mock.num.brokers": 1, "allow.auto.create.topics": True}
         ConfluentProducer,
     ],
 )
-def producer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def producer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kind:
     """All of this holds for both producers."""
     monkeypatch.setattr(sender_module, "open_producer", request.param)
+    kind: Kind = request.param
+    return kind
 
 
-def mock_brokers(monkeypatch: pytest.MonkeyPatch, more: Mapping[str, object] | None = None) -> None:
-    opened = sender_module.open_producer
-    monkeypatch.setattr(
-        sender_module, "open_producer", lambda config, most: opened({**config, **MOCK, **(more or {})}, most)
-    )
+@pytest.fixture
+def mock_brokers(producer: Kind, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Makes all senders talk to MOCK, with more properties."""
+
+    def use(**more: object) -> None:
+        properties = {**MOCK, **{name.replace("_", "."): value for name, value in more.items()}}
+        monkeypatch.setattr(
+            sender_module, "open_producer", lambda config, most: producer({**config, **properties}, most)
+        )
+
+    return use
+
+
+def send_until_it_fails(sender: Sender, topic: str, partition: int, pending: PendingMessages) -> None:
+    for _ in range(100):
+        sender.send_to_raw_partition(topic, partition, b"value", pending)
+        sender.poll(0.1)
+
+
+def poll_until_it_fails(sender: Sender) -> None:
+    for _ in range(600):
+        sender.poll(0.1)
 
 
 @pytest.fixture
@@ -77,8 +97,8 @@ def test_what_is_larger_goes_alone(sender: Sender, size: int) -> None:
     assert not send(alone, 1)
 
 
-def test_all_sizes_are_sent_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    mock_brokers(monkeypatch)
+def test_all_sizes_are_sent_one_after_the_other(mock_brokers: Callable[..., None]) -> None:
+    mock_brokers()
     sender, pending = Sender(KafkaSettings()), PendingMessages()
     for size in (100, QUEUE_BYTES + 1, 200, MOST_MESSAGE_BYTES - 1000, 300):
         pending.outstanding += 1
@@ -99,8 +119,8 @@ def test_it_takes_so_many_messages_and_no_more(sender: Sender) -> None:
     assert pending.outstanding == QUEUE_MESSAGES
 
 
-def test_what_is_acknowledged_is_counted_by_whom_it_was_sent_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    mock_brokers(monkeypatch)
+def test_what_is_acknowledged_is_counted_by_whom_it_was_sent_for(mock_brokers: Callable[..., None]) -> None:
+    mock_brokers()
     sender = Sender(KafkaSettings())
     counts = (1, 3, 0, 200, 7)
     pendings = [PendingMessages(outstanding=count) for count in counts]
@@ -124,30 +144,27 @@ def test_what_is_acknowledged_is_counted_by_whom_it_was_sent_for(monkeypatch: py
 
 
 def test_what_no_topic_takes_is_an_error(sender: Sender) -> None:
-    with pytest.raises(CdcError, match="topic topic.*MSG_SIZE_TOO_LARGE.*Broker: Message size too large") as caught:
+    with pytest.raises(CdcError, match=r"topic topic.*MSG_SIZE_TOO_LARGE.*Broker: Message size too large") as caught:
         send(sender, MOST_MESSAGE_BYTES + 1)
     assert caught.value.code is Code.KAFKA_REFUSED
 
 
-def test_a_partition_that_the_topic_does_not_have_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    mock_brokers(monkeypatch)
+def test_a_partition_that_the_topic_does_not_have_is_an_error(mock_brokers: Callable[..., None]) -> None:
+    mock_brokers()
     sender = Sender(KafkaSettings())
     sender.refresh_metadata("orders")
     pending = PendingMessages(outstanding=2)
     assert sender.send("orders", b"key", b"value", pending)
-    with pytest.raises(CdcError, match="topic orders.*_UNKNOWN_PARTITION"):
-        for _ in range(100):
-            sender.send_to_raw_partition("orders", 9, b"value", pending)
-            sender.poll(0.1)
+    with pytest.raises(CdcError, match=r"topic orders.*_UNKNOWN_PARTITION"):
+        send_until_it_fails(sender, "orders", 9, pending)
 
 
-def test_a_message_that_is_refused_later_is_an_error_of_its_topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    mock_brokers(monkeypatch, {"message.timeout.ms": 100, "linger.ms": 0, "test.mock.broker.rtt": 5000})
+def test_a_message_that_is_refused_later_is_an_error_of_its_topic(mock_brokers: Callable[..., None]) -> None:
+    mock_brokers(**{"message.timeout.ms": 100, "linger.ms": 0, "test.mock.broker.rtt": 5000})
     sender, pending = Sender(KafkaSettings()), PendingMessages(outstanding=1)
     assert sender.send("orders", b"key", b"value", pending)
     with pytest.raises(CdcError, match="topic orders"):
-        for _ in range(600):
-            sender.poll(0.1)
+        poll_until_it_fails(sender)
     assert pending.outstanding == 1
     assert sender.acknowledged == 0
     with pytest.raises(CdcError, match="topic orders"):
@@ -174,8 +191,8 @@ def test_lines_of_librdkafka_go_to_the_log(
     assert "Connect to" in caplog.records[0].getMessage()
 
 
-def test_a_property_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
-    mock_brokers(monkeypatch, {"no.such.property": 1})
+def test_a_property_that_does_not_exist(mock_brokers: Callable[..., None]) -> None:
+    mock_brokers(**{"no.such.property": 1})
     with pytest.raises((ValueError, KafkaException), match=r"no\.such\.property"):
         Sender(KafkaSettings())
 
