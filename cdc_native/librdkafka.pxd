@@ -55,3 +55,7 @@ cdef struct Library:
     const char* (*event_error_string)(void*) noexcept nogil
     int (*fatal_error)(void*, char*, size_t) noexcept nogil
     int64_t (*message_latency)(const RkMessage*) noexcept nogil
+
+
+cdef str text_of(const char* text)
+cdef int find_functions(Library* rk, bytes library) except -1

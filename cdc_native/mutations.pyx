@@ -60,7 +60,7 @@ cdef enum:
     ENTRY_HEAD = 8  # size and its CRC
     ENTRY_OVERHEAD = 12  # and the CRC at the end
     MIN_MUTATION = 10  # CommitLogReader: less is not believed
-    MOST_OUTPUT = 1 << 24  # bytes of the messages of one mutation: the Python code makes them one after the other
+    MOST_OUTPUT = 1 << 22  # bytes of the messages of one mutation: the Python code makes them one after the other
     MOST_BATCH = 1 << 20  # bytes of messages after which a batch takes no more mutations
     MOST_KEPT = 1 << 20  # bytes of a buffer between two batches
 

@@ -10,7 +10,6 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
-from posix.dlfcn cimport RTLD_NOW, dlerror, dlopen, dlsym
 
 from cdc_native.batches cimport Batch, Message
 from cdc_native.librdkafka cimport (
@@ -25,6 +24,8 @@ from cdc_native.librdkafka cimport (
     PRODUCER,
     Library,
     RkMessage,
+    find_functions,
+    text_of,
 )
 
 cdef enum:
@@ -108,7 +109,7 @@ cdef class Producer:
         self._pendings = []
         self._free_groups = []
         self._errors = []
-        _find_functions(&self.rk, library.encode())
+        find_functions(&self.rk, library.encode())
         self._open(config)
         self._new_group(None)
 
@@ -311,15 +312,15 @@ cdef class Producer:
         cdef int level = 0, code
         cdef int kind = self.rk.event_type(event)
         if kind == EVENT_LOG and self.rk.event_log(event, &facility, &line, &level) == 0:
-            self._log(level, f"{_text(facility)} [{_text(self.rk.name(self.client))}] {_text(line)}")
+            self._log(level, f"{text_of(facility)} [{text_of(self.rk.name(self.client))}] {text_of(line)}")
         elif kind == EVENT_ERROR:
             code = self.rk.event_error(event)
             if code == ERR_FATAL:
                 text[0] = 0
                 code = self.rk.fatal_error(self.client, text, TEXT_SIZE)
-                self._errors.append((code, _text(text), True, ""))
+                self._errors.append((code, text_of(text), True, ""))
             else:
-                self._errors.append((code, _text(self.rk.event_error_string(event)), False, ""))
+                self._errors.append((code, text_of(self.rk.event_error_string(event)), False, ""))
         return 0
 
     cdef tuple _report(self):
@@ -444,47 +445,3 @@ cdef class Producer:
         self._pendings[group] = None
         self._free_groups.append(group)
         return 0
-
-
-cdef str _text(const char* text):
-    return "" if text == NULL else (<bytes>text).decode(errors="replace")
-
-
-cdef int _find_functions(Library* rk, bytes library) except -1:
-    """OSError if the library or one of the functions is not found."""
-    cdef void* handle = dlopen(library, RTLD_NOW)  # never closed: the functions are called until the end
-    if handle == NULL:
-        raise OSError(_text(dlerror()))
-    (<void**>&rk.conf_new)[0] = _function(handle, b"rd_kafka_conf_new")
-    (<void**>&rk.conf_destroy)[0] = _function(handle, b"rd_kafka_conf_destroy")
-    (<void**>&rk.conf_set)[0] = _function(handle, b"rd_kafka_conf_set")
-    (<void**>&rk.conf_set_events)[0] = _function(handle, b"rd_kafka_conf_set_events")
-    (<void**>&rk.new)[0] = _function(handle, b"rd_kafka_new")
-    (<void**>&rk.destroy)[0] = _function(handle, b"rd_kafka_destroy")
-    (<void**>&rk.name)[0] = _function(handle, b"rd_kafka_name")
-    (<void**>&rk.set_log_queue)[0] = _function(handle, b"rd_kafka_set_log_queue")
-    (<void**>&rk.queue_get_main)[0] = _function(handle, b"rd_kafka_queue_get_main")
-    (<void**>&rk.queue_destroy)[0] = _function(handle, b"rd_kafka_queue_destroy")
-    (<void**>&rk.queue_poll)[0] = _function(handle, b"rd_kafka_queue_poll")
-    (<void**>&rk.topic_new)[0] = _function(handle, b"rd_kafka_topic_new")
-    (<void**>&rk.topic_destroy)[0] = _function(handle, b"rd_kafka_topic_destroy")
-    (<void**>&rk.produce)[0] = _function(handle, b"rd_kafka_produce")
-    (<void**>&rk.last_error)[0] = _function(handle, b"rd_kafka_last_error")
-    (<void**>&rk.metadata)[0] = _function(handle, b"rd_kafka_metadata")
-    (<void**>&rk.metadata_destroy)[0] = _function(handle, b"rd_kafka_metadata_destroy")
-    (<void**>&rk.event_type)[0] = _function(handle, b"rd_kafka_event_type")
-    (<void**>&rk.event_destroy)[0] = _function(handle, b"rd_kafka_event_destroy")
-    (<void**>&rk.event_message_next)[0] = _function(handle, b"rd_kafka_event_message_next")
-    (<void**>&rk.event_log)[0] = _function(handle, b"rd_kafka_event_log")
-    (<void**>&rk.event_error)[0] = _function(handle, b"rd_kafka_event_error")
-    (<void**>&rk.event_error_string)[0] = _function(handle, b"rd_kafka_event_error_string")
-    (<void**>&rk.fatal_error)[0] = _function(handle, b"rd_kafka_fatal_error")
-    (<void**>&rk.message_latency)[0] = _function(handle, b"rd_kafka_message_latency")
-    return 0
-
-
-cdef void* _function(void* handle, const char* name) except NULL:
-    cdef void* found = dlsym(handle, name)
-    if found == NULL:
-        raise OSError(f"librdkafka has no {_text(name)}")
-    return found

@@ -296,11 +296,12 @@ def test_ttls_that_wrap_below_zero_are_not_taken() -> None:
 def test_what_would_be_too_large_is_not_taken() -> None:
     """Each of its messages has the key: together they are much larger than the mutation."""
     twice = SplitTwice({TABLE.id.bytes: TABLE}, VERSION_50)
-    rows = [Row((i.to_bytes(4, "big"),), {}, LIVENESS) for i in range(300)]
+    rows = [Row((i.to_bytes(4, "big"),), {}, LIVENESS) for i in range(70)]
     assert twice.core.split(mutation_of(TABLE, *rows, key=bytes(60_000)), 0) is None
-    assert len(twice.check_taken(mutation_of(TABLE, *rows[:250], key=bytes(60_000)))) == 250
-    large = Row((bytes(4),), {"b": Cell(1, bytes(10_000_000))}, LIVENESS)
-    assert len(twice.check_taken(mutation_of(TABLE, large))) == 1
+    assert len(twice.check_taken(mutation_of(TABLE, *rows[:65], key=bytes(60_000)))) == 65
+    for size, is_taken in ((4_000_000, True), (4_200_000, False)):
+        large = mutation_of(TABLE, Row((bytes(4),), {"b": Cell(1, bytes(size))}, LIVENESS))
+        assert twice.check_any(large) is is_taken
 
 
 def test_tables_without_columns_or_keys() -> None:
