@@ -106,7 +106,7 @@ def remove_orphaned_indexes(folder: Path) -> None:
 
 class OpenSegment:
     """A segment's file, read on from the last position; see SegmentReader for the arguments. The first read opens the
-    file, and reaching the end closes it.
+    file, and reaching the end closes it. `reader`: to use instead of a SegmentReader with these arguments.
     """
 
     def __init__(
@@ -116,9 +116,10 @@ class OpenSegment:
         *,
         codecs: Codecs | None = None,
         max_segment_size: int = MAX_SEGMENT_SIZE,
+        reader: SegmentReader | None = None,
     ) -> None:
         self.path = path
-        self._reader = SegmentReader(path.name, resume_from, codecs=codecs, max_segment_size=max_segment_size)
+        self._reader = reader or SegmentReader(path.name, resume_from, codecs=codecs, max_segment_size=max_segment_size)
         self._handle: int | None = None
 
     @property

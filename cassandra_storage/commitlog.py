@@ -170,7 +170,8 @@ class SegmentReader:
     it are skipped by their markers, so `position` begins at 0 but little is read.
 
     `max_segment_size`: the writer's commitlog_segment_size, or more. A section, compressed or not, is at most this
-    large, and an entry at most half of it (max_mutation_size). Anything that claims more is corrupt.
+    large, and a mutation at most half of it (`max_mutation`, as max_mutation_size). Anything that claims more is
+    corrupt.
     """
 
     __slots__ = (
@@ -178,12 +179,12 @@ class SegmentReader:
         "_decode",
         "_has_overrun",
         "_logical",
-        "_max_mutation",
         "_max_section",
         "_resume_from",
         "_section_end",
         "descriptor",
         "is_ended",
+        "max_mutation",
         "name",
         "position",
         "sections",
@@ -213,7 +214,7 @@ class SegmentReader:
         self._has_overrun = False
         self._resume_from = resume_from
         self._max_section = max_segment_size
-        self._max_mutation = max_segment_size // 2 - _ENTRY_OVERHEAD
+        self.max_mutation = max_segment_size // 2 - _ENTRY_OVERHEAD
 
     @property
     def is_coded(self) -> bool:
@@ -233,9 +234,13 @@ class SegmentReader:
             return self._read_decoded(data, base, self._decode, durable, length)
         if durable is not None and base + len(data) > durable:
             data = data[: max(durable - base, 0)]
-        events: list[Event] = []
+        return self._read_plain(data, base, length)
+
+    def _read_plain(self, data: bytes, base: int, length: int | None) -> Iterator[Event]:
+        """The entries of plain sections, as far as they are in `data`."""
         while not self.is_ended:
             before = self.position
+            events: list[Event] = []
             if before == self._section_end:
                 end = self._read_marker(data, base, length, events)
                 if end:
@@ -246,13 +251,13 @@ class SegmentReader:
                 end = self._section_end
                 # No checksum covers a section's end: that may be damaged and an entry reach past it, but only one.
                 limit = end if length is None or self._has_overrun else length
-                here, wanted = self._read_entries(data, base, before, end, limit, end, events)
+                here, wanted = self.read_entries(data, base, before, end, limit, end, events)
                 self._has_overrun |= here > end
                 self.position = min(here, end)
                 self.wanted = wanted or _MARKER_SIZE
+            yield from events
             if self.position == before:
-                break
-        return events
+                return
 
     def _read_descriptor(self, data: bytes, length: int | None) -> bool:
         try:
@@ -352,7 +357,7 @@ class SegmentReader:
         here, wanted = min(max(start, self._resume_from), end), 0
         while here < until and not wanted and not self.is_ended:
             events: list[Event] = []
-            here, wanted = self._read_entries(content, start, here, end, end, min(here + _BATCH, until), events)
+            here, wanted = self.read_entries(content, start, here, end, end, min(here + _BATCH, until), events)
             for event in events:
                 if isinstance(event, CorruptEntry):
                     yield event._replace(section_offset=self.position)
@@ -363,12 +368,12 @@ class SegmentReader:
         elif wanted:
             yield CorruptEntry(here, end, "section ends inside an entry", section_offset=self.position)
 
-    def _read_entries(  # noqa: PLR0913, PLR0917  the hottest loop: no object for its arguments
+    def read_entries(  # noqa: PLR0913, PLR0917  the hottest loop: no object for its arguments
         self, data: bytes, base: int, here: int, section_end: int, limit: int, until: int, events: list[Event]
     ) -> tuple[int, int]:
         """CommitLogReader.readSection of `data`, which begins at position `base`: entries from `here` on that begin
         before `until`, and end at `limit` at most. (where it stopped, how many bytes from there are needed to go on; 0
-        if it was not for bytes)
+        if it was not for bytes). A subclass may read some entries in another way, and yield other events for them.
         """
         available = base + len(data)
         while here < until:
@@ -387,9 +392,9 @@ class SegmentReader:
             end = here + _ENTRY_OVERHEAD + size
             crc = crc32(size_bytes)
             is_sound = crc == int.from_bytes(data[at + 4 : start], "big")
-            if not is_sound or not _MIN_MUTATION <= size <= self._max_mutation or end > limit:
-                is_large = is_sound and size > self._max_mutation
-                reason = f"entry of {size} bytes, more than {self._max_mutation}" if is_large else "bad entry size"
+            if not is_sound or not _MIN_MUTATION <= size <= self.max_mutation or end > limit:
+                is_large = is_sound and size > self.max_mutation
+                reason = f"entry of {size} bytes, more than {self.max_mutation}" if is_large else "bad entry size"
                 events.append(CorruptEntry(here, section_end, reason))
                 return section_end, 0
             if end > available:

@@ -1,6 +1,8 @@
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from cdc_native.batches import Batch
+
 # A column: (its name as serialized in an update's header, the length of its values or -1 if it varies, whether its
 # elements are cells of their own, whether it is a counter).
 Column: TypeAlias = tuple[bytes, int, bool, bool]
@@ -11,6 +13,12 @@ Column: TypeAlias = tuple[bytes, int, bool, bool]
 Table: TypeAlias = tuple[bytes, tuple[int, ...], tuple[Column, ...], tuple[Column, ...], bytes, bytes]
 
 class MutationSplitter:
-    def __init__(self, tables: Iterable[Table]) -> None: ...
+    def __init__(
+        self,
+        tables: Iterable[Table],
+        silent: Iterable[Table] = (),
+        ignored: Iterable[bytes] = (),
+        excluded: Iterable[bytes] = (),
+    ) -> None: ...
     def begin_segment(self, segment: bytes) -> None: ...
-    def split(self, mutation: bytes, position: int) -> list[tuple[int, bytes, bytes]] | None: ...
+    def walk(self, batch: Batch, data: bytes, at: int, until: int, most: int, start: int) -> int: ...

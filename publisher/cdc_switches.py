@@ -81,6 +81,16 @@ class CdcSwitches:
         end = self._ends.get(table_id)
         return end is None or (segment, position) < end.position
 
+    def unpublished_in(self, segment: int) -> dict[bytes, bool]:
+        """The tables of which a mutation in this segment may not be published: True if none is, False if it depends on
+        its position.
+        """
+        return {
+            table_id: segment > end.position.segment_id
+            for table_id, end in self._ends.items()
+            if (segment, _LAST_POSITION) > end.position
+        }
+
     def follow_log(
         self, mutation: bytes, messaging_version: int, position: CommitLogPosition, published: Container[bytes]
     ) -> bool:

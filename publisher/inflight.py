@@ -12,17 +12,17 @@ class PendingMessages:
 
     outstanding: int = field(default=0, kw_only=True)
 
-    def acknowledge(self) -> None:
-        """Kafka has acknowledged one of the messages."""
-        self.outstanding -= 1
+    def acknowledge(self, count: int = 1) -> None:
+        """Kafka has acknowledged so many of the messages."""
+        self.outstanding -= count
 
 
 @dataclass(slots=True, eq=False)
 class PendingPosition(PendingMessages):
     """A position in a segment, and the messages sent for the log between the previous pending position and this one.
 
-    position: after the mutation. is_end: the end of the segment. written_at: the time at which a filler wrote its row
-    before this position, in µs. clock: a time at which all durable data lay before this position, in µs.
+    position: after the last of its mutations. is_end: the end of the segment. written_at: the time at which a filler
+    wrote its row before this position, in µs. clock: a time at which all durable data lay before this position, in µs.
     """
 
     segment: int

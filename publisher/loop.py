@@ -1,8 +1,8 @@
 """The publisher's loop: follow the segments, decode each mutation, send its messages, note the position to reach.
 
-The way of a mutation: SegmentTails find what is durable; NativeSplitter or, for what it does not take, MutationDecoder
-splits it into raw messages; MutationSender sends them; Acknowledgements move the position; SegmentCleanup disposes of
-finished segments.
+The way of a mutation: SegmentTails find what is durable; NativeSplitter splits many mutations at once into raw messages
+and, of what it does not take, MutationDecoder one; MutationSender sends them; Acknowledgements move the position;
+SegmentCleanup disposes of finished segments.
 """
 
 from __future__ import annotations
@@ -10,21 +10,22 @@ from __future__ import annotations
 from time import monotonic, time_ns
 from typing import TYPE_CHECKING
 
+from cassandra_storage.commitlog import CommitLogEntry
 from publisher.housekeeping import Housekeeping
 from publisher.inflight import PendingPosition
 from publisher.interval import Interval
 from publisher.messages import Origin
 from publisher.mutation_decoder import MutationDecoder
 from publisher.mutation_sender import MutationSender
-from publisher.native_splitter import NativeSplitter
+from publisher.native_splitter import open_splitter
 from publisher.server_calls import ServerCalls
 from publisher.table_follower import TableFollower
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cassandra_storage.commitlog import CommitLogEntry
     from cdc_program.settings import PublisherSettings
+    from publisher.batch_reader import SplitEntries
     from publisher.sides import KafkaSide, NodeSide
     from publisher.status_collector import StatusCollector
     from publisher.tail import SegmentTail
@@ -53,7 +54,7 @@ class Publisher:
         self._housekeeping = Housekeeping(settings, node, kafka, status, beat)
         self._calls = ServerCalls(self._housekeeping, status.progress)
         self._tables = TableFollower(node.schema, kafka.raw_topics, self._housekeeping, self._calls)
-        self._splitter = NativeSplitter(node.schema, kafka.raw_topics, node.host_id)
+        self._splitter = open_splitter(node.schema, kafka.raw_topics, node.host_id)
         self._decoder = MutationDecoder(node.schema, node.quarantine, self._tables, self._housekeeping)
         self._sender = MutationSender(kafka.sender, self._tables, self._housekeeping, status.progress)
         self._poll_seconds = settings.poll_interval_ms / 1000
@@ -109,30 +110,33 @@ class Publisher:
             self._node.positions.clock = clock
 
     def _publish_segment(self, tail: SegmentTail) -> None:
-        for count, entry in enumerate(tail.entries(), start=1):
-            self._publish_mutation(tail, entry)
-            if not count % SERVE_EVERY_MUTATIONS:
+        unserved = 0
+        for event in tail.events(self._splitter):
+            if isinstance(event, CommitLogEntry):
+                self._publish_mutation(tail, event)
+                unserved += 1
+            else:
+                self._publish_batch(tail, event)
+                unserved += event.batch.mutations
+            if unserved >= SERVE_EVERY_MUTATIONS:
                 self._housekeeping.serve(0)
+                unserved = 0
         if tail.is_at_end:
             self._in_flight.add(PendingPosition(tail.file.id, tail.position, is_end=True))
         elif tail.position:
             self._in_flight.extend_to(tail.file.id, tail.position)
 
-    def _publish_mutation(self, tail: SegmentTail, entry: CommitLogEntry) -> None:
-        """By the native core if it takes the mutation, otherwise by the Python code."""
-        messages = self._splitter.split(entry.mutation, tail, entry.end_position)
-        if messages is None:
-            self._decode_mutation(tail, entry)
+    def _publish_batch(self, tail: SegmentTail, split: SplitEntries) -> None:
+        """The messages of many mutations, which the native core has split."""
+        self._status.progress.count_native_mutations(split.batch)
+        if not len(split.batch):
+            self._in_flight.extend_to(tail.file.id, split.end_position)
             return
-        self._status.progress.count_native_mutation()
-        if not messages:
-            self._in_flight.extend_to(tail.file.id, entry.end_position)
-            return
-        pending = PendingPosition(tail.file.id, entry.end_position, outstanding=len(messages))
+        pending = PendingPosition(tail.file.id, split.end_position, outstanding=len(split.batch))
         self._in_flight.add(pending)
-        self._sender.send_encoded(messages, pending)
+        self._sender.send_batch(split, pending)
 
-    def _decode_mutation(self, tail: SegmentTail, entry: CommitLogEntry) -> None:
+    def _publish_mutation(self, tail: SegmentTail, entry: CommitLogEntry) -> None:
         origin = Origin(
             self._node.host_id, tail.file.id, tail.file.path.name, tail.messaging_version, entry.end_position
         )

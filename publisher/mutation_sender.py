@@ -1,4 +1,4 @@
-"""Sends the messages of a mutation to their raw topics."""
+"""Sends the messages of mutations to their raw topics."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from publisher.raw_topics import send_to_all_raw_partitions
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from publisher.batch_reader import SplitEntries
     from publisher.housekeeping import Housekeeping
     from publisher.inflight import PendingMessages
     from publisher.kafka.sender import Sender
@@ -37,10 +38,16 @@ class MutationSender:
             else:
                 self._send_by_key(outgoing, pending)
 
-    def send_encoded(self, messages: Iterable[tuple[str, bytes, bytes]], pending: PendingMessages) -> None:
-        """As `send`, of (raw topic, partition key, encoded raw message)."""
-        for topic, key, value in messages:
-            self._send_value(topic, key, value, pending)
+    def send_batch(self, split: SplitEntries, pending: PendingMessages) -> None:
+        """As `send`, of the messages of a batch."""
+        sent, count = 0, len(split.batch)
+        while True:
+            before, sent = sent, self._sender.send_batch(split.topics, split.batch, sent, pending)
+            self._progress.messages += sent - before
+            if sent == count:
+                break
+            self._wait_for_room()
+        self._progress.bytes += split.batch.size
 
     def _send_by_key(self, outgoing: OutgoingMessage, pending: PendingMessages) -> None:
         raw_topic = self._tables.raw_topic_of(outgoing.table)

@@ -8,73 +8,101 @@ import cdc_native
 from cassandra_storage.header import table_codec
 from cassandra_storage.schema_keyspace import SCHEMA_TABLES
 from cdc_messages import raw
+from publisher.batch_reader import SplitEntries
 from publisher.messages import TRUNCATION_EPOCH
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cassandra_storage.commitlog import SegmentReader
     from cassandra_storage.header import TableCodec
+    from cassandra_storage.schema import TableMetadata
     from cdc_native.mutations import Column, MutationSplitter, Table
     from publisher.raw_topics import RawTopics
     from publisher.schema import NodeSchema, PublishedTable
-    from publisher.tail import SegmentTail
+
+
+def open_splitter(schema: NodeSchema, raw_topics: RawTopics, host_id: bytes) -> NativeSplitter | None:
+    """None if the core is not in use."""
+    return NativeSplitter(schema, raw_topics, host_id) if cdc_native.is_enabled() else None
 
 
 class NativeSplitter:
     """Prepares the tables that the core may split: those with an open raw topic whose updates are published wherever
-    they are in the log.
+    they are in the segment, and those of which nothing in it is published.
 
-    They are prepared again when the schema, the open topics or the messaging version have changed.
+    They are prepared again when the schema, the open topics, the messaging version or those tables have changed.
     """
 
     def __init__(self, schema: NodeSchema, raw_topics: RawTopics, host_id: bytes) -> None:
+        from cdc_native.batches import Batch  # noqa: PLC0415 - it may not be compiled
+
         self._schema = schema
         self._raw_topics = raw_topics
         self._host_id = host_id
-        self._is_enabled = cdc_native.is_enabled()
+        self._batch = Batch()
         self._core: MutationSplitter | None = None
-        self._prepared_for = (-1, -1, -1)
-        self._tail: SegmentTail | None = None
-        self._topics: list[str] = []
+        self._prepared_for: object = None
+        self._segment = ""
+        self._topics: tuple[str, ...] = ()
 
-    def split(self, mutation: bytes, tail: SegmentTail, position: int) -> list[tuple[str, bytes, bytes]] | None:
-        """(raw topic, partition key, raw message) of each part of a mutation of the segment, whose end is `position`.
+    def split(self, reader: SegmentReader, data: bytes, start: int, position: int, section_end: int) -> SplitEntries:
+        """See publisher.batch_reader.Splitter."""
+        core = self._prepared_core(reader)
+        at = core.walk(self._batch, data, position - start, section_end - start, reader.max_mutation, start)
+        return SplitEntries(position, start + at, self._batch, self._topics)
 
-        None if the Python code is to decode it: it is not of prepared tables only, or not as Cassandra writes them, or
-        the core is not in use.
-        """
-        if not self._is_enabled or self._schema.is_in_doubt(mutation, tail.messaging_version):
-            return None
-        current = (self._schema.edition, self._raw_topics.opened, tail.messaging_version)
+    def _prepared_core(self, reader: SegmentReader) -> MutationSplitter:
+        assert reader.descriptor is not None
+        messaging_version = reader.descriptor.messaging_version
+        unpublished = self._schema.unpublished_in(reader.segment_id)
+        current = (self._schema.edition, self._raw_topics.opened, messaging_version, unpublished)
         if self._core is None or current != self._prepared_for:
-            self._core = self._prepare(tail.messaging_version)
+            self._core = self._prepare(messaging_version, unpublished)
             self._prepared_for = current
-            self._tail = None
-        if tail is not self._tail:
-            self._core.begin_segment(raw.segment_part(tail.file.id, tail.file.path.name))
-            self._tail = tail
-        found = self._core.split(mutation, position)
-        if found is None:
-            return None
-        topics = self._topics
-        return [(topics[table], key, message) for table, key, message in found]
+            self._segment = ""
+        if reader.name != self._segment:
+            self._core.begin_segment(raw.segment_part(reader.segment_id, reader.name))
+            self._segment = reader.name
+        return self._core
 
-    def _prepare(self, messaging_version: int) -> MutationSplitter:
+    def _prepare(self, messaging_version: int, unpublished: Mapping[bytes, bool]) -> MutationSplitter:
+        """Mutations of tables in doubt and of the schema's tables are left to the Python code, and so are those of
+        tables of which the segment has both what is published and what is not.
+        """
         from cdc_native.mutations import MutationSplitter  # noqa: PLC0415 - it may not be compiled
 
+        schema = self._schema
+        left_out = SCHEMA_TABLES.keys() | schema.in_doubt(messaging_version)
+        not_sent = left_out | unpublished.keys()
         open_topics = [
             raw_topic
-            for table in self._schema.always_published()
-            if table.id not in SCHEMA_TABLES and (raw_topic := self._raw_topics.find_open(table)) is not None
+            for table_id, table in schema.published.items()
+            if table_id not in not_sent and (raw_topic := self._raw_topics.find_open(table)) is not None
         ]
-        self._topics = [raw_topic.name for raw_topic in open_topics]
+        ignored = schema.ignored - left_out
+        keyspaces = {raw_topic.table.table.keyspace for raw_topic in open_topics}
+        silent = [
+            table
+            for table_id, table in schema.tables.items()
+            if table_id not in left_out
+            # All updates of a mutation are of one keyspace.
+            and (unpublished.get(table_id) or (table_id in ignored and table.keyspace in keyspaces))
+        ]
+        self._topics = tuple(raw_topic.name for raw_topic in open_topics)
         return MutationSplitter(
-            prepared_table(raw_topic.table, raw_topic.schema_id, self._host_id, messaging_version)
-            for raw_topic in open_topics
+            [
+                prepared_table(raw_topic.table, raw_topic.schema_id, self._host_id, messaging_version)
+                for raw_topic in open_topics
+            ],
+            [silent_table(table) for table in silent],
+            ignored,
+            schema.excluded,
         )
 
 
 def prepared_table(published: PublishedTable, schema_id: int, host_id: bytes, messaging_version: int) -> Table:
     """What the core needs to split the table's updates."""
-    codec = table_codec(published.table)
     message = raw.RawMessage(
         kind="row",
         update=b"",
@@ -88,9 +116,18 @@ def prepared_table(published: PublishedTable, schema_id: int, host_id: bytes, me
         position=0,
         index=0,
     )
-    begin, middle = raw.table_parts(message, schema_id)
+    return _prepared(published.table, *raw.table_parts(message, schema_id))
+
+
+def silent_table(table: TableMetadata) -> Table:
+    """What the core needs to step over the table's updates."""
+    return _prepared(table, b"", b"")
+
+
+def _prepared(table: TableMetadata, begin: bytes, middle: bytes) -> Table:
+    codec = table_codec(table)
     statics, regulars = _columns(codec, is_static=True), _columns(codec, is_static=False)
-    return published.id, codec.clustering_lengths, statics, regulars, begin, middle
+    return table.id.bytes, codec.clustering_lengths, statics, regulars, begin, middle
 
 
 def _columns(codec: TableCodec, *, is_static: bool) -> tuple[Column, ...]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cassandra_storage.commitlog import CommitLogPosition
+    from cdc_native.batches import Batch
     from cdc_program.errors import CdcError
     from publisher.inflight import PendingPosition
     from publisher.messages import DecodedMutation
@@ -68,10 +69,11 @@ class Progress:
         self.mutations += 1
         self.excluded_updates += decoded.excluded_updates
 
-    def count_native_mutation(self) -> None:
-        """Count a mutation that the native core has split."""
-        self.mutations += 1
-        self.native_mutations += 1
+    def count_native_mutations(self, batch: Batch) -> None:
+        """Count mutations that the native core has split."""
+        self.mutations += batch.mutations
+        self.native_mutations += batch.mutations
+        self.excluded_updates += batch.excluded_updates
 
     def measure_filler_rows(self, positions: Iterable[PendingPosition]) -> None:
         """Measure the time from the write of a filler's row until all of the log before it is published. It is 0 if the

@@ -94,18 +94,18 @@ class NodeSchema:
         self._switches = CdcSwitches(newest_segment)
         self._dropped_columns = DroppedColumns()
         self._readings = Readings({}, {})
+        self._in_doubt: frozenset[bytes] = frozenset()
         self._as_written: dict[int, PublishedTable] = {}
 
-    def is_in_doubt(self, mutation: bytes, messaging_version: int) -> bool:
-        """Whether a mutation may have columns of which system_schema no longer shows the type."""
-        # Only 3.11 drops such columns.
-        return messaging_version <= VERSION_3014 and self._readings.concern(mutation)
+    def in_doubt(self, messaging_version: int) -> frozenset[bytes]:
+        """The tables whose updates may have columns of which system_schema no longer shows the type."""
+        return self._in_doubt if messaging_version <= VERSION_3014 else frozenset()  # only 3.11 drops such columns
 
     def tables_for(self, mutation: bytes, messaging_version: int) -> Mapping[bytes, TableMetadata]:
         """The tables to decode a mutation with: `tables`, except for those that it has with columns of which
         system_schema no longer shows the type. FormatError: see Readings.find_tables.
         """
-        if not self.is_in_doubt(mutation, messaging_version):
+        if not self.in_doubt(messaging_version) or not self._readings.concern(mutation):
             return self.tables
         return {**self.tables, **self._readings.find_tables(mutation, messaging_version)}
 
@@ -193,10 +193,9 @@ class NodeSchema:
             if table_id in self._current and table_id not in switched_off
         ]
 
-    def always_published(self) -> list[PublishedTable]:
-        """The published tables whose updates are published wherever they are in the log."""
-        switched_off = self._switches.tables
-        return [table for table_id, table in self.published.items() if table_id not in switched_off]
+    def unpublished_in(self, segment: int) -> dict[bytes, bool]:
+        """See CdcSwitches.unpublished_in."""
+        return self._switches.unpublished_in(segment)
 
     def tables_at(self, segment: int, position: int) -> list[PublishedTable]:
         """The published tables that a mutation at this place may be of, except dropped ones."""
@@ -226,6 +225,7 @@ class NodeSchema:
         """Skip the mutations of a table that was dropped before the publisher saw it."""
         self._unseen_dropped.add(table_id)
         self.ignored.add(table_id)
+        self.edition += 1
 
     def _read_version(self) -> UUID:
         version: UUID = self._run_query(VERSION_QUERY)[0]["schema_version"]
@@ -330,7 +330,9 @@ class NodeSchema:
             table_id: known if (known := self.published.get(table_id)) == table else table
             for table_id, table in published.items()
         }
-        self._readings = Readings(tables, self._dropped_columns.doubts(tables))
+        doubts = self._dropped_columns.doubts(tables)
+        self._readings = Readings(tables, doubts)
+        self._in_doubt = frozenset(doubts)
         self._as_written = {}
         self.edition += 1
         self.ignored = (tables.keys() | self._unseen_dropped) - self.published.keys() - self.filler_ids

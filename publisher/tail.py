@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import structlog
 
 from cassandra_files.segments import OpenSegment
 from cassandra_storage.commitlog import MAX_SEGMENT_SIZE, CommitLogEntry, CorruptEntry
 from cassandra_storage.errors import FormatError
+from publisher.batch_reader import BatchReader
 from publisher.cdc_raw import damage_error, list_cdc_segments, read_index, unreadable_error
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from cassandra_storage.commitlog import CdcIndex
     from cassandra_storage.commitlog_sections import Codecs
     from cdc_program.errors import CdcError
+    from publisher.batch_reader import SplitEntries, Splitter
     from publisher.position import Positions
     from publisher.spool import Spool
 
@@ -36,7 +38,8 @@ class SegmentTail:
         self.file = file
         self.position = resume_from
         self.is_completed = False
-        self._segment = OpenSegment(file.path, resume_from, codecs=codecs, max_segment_size=max_segment_size)
+        self._reader = BatchReader(file.path.name, resume_from, codecs=codecs, max_segment_size=max_segment_size)
+        self._segment = OpenSegment(file.path, reader=self._reader)
         self._durable = 0
         self._tried_up_to = 0
         self._may_have_torn_end = False
@@ -96,13 +99,24 @@ class SegmentTail:
         self.is_completed = self._may_have_torn_end = True
 
     def entries(self) -> Iterator[CommitLogEntry]:
-        """The durable entries that were not read yet. CdcError SEGMENT_CORRUPT at invalid data, except at a torn end.
+        """The durable entries that were not read yet; see `events`."""
+        return (event for event in self.events(None) if isinstance(event, CommitLogEntry))
+
+    def events(self, splitter: Splitter | None) -> Iterator[CommitLogEntry | SplitEntries]:
+        """The durable entries that were not read yet, in order: those that the splitter takes are split, many at once.
+        Each event is valid until the next one is asked for. CdcError SEGMENT_CORRUPT at invalid data, except at a torn
+        end.
 
         The file is closed at its end, and stays open if more may be added.
         """
         tried = self._durable
+        self._reader.splitter = splitter
+        found = cast(
+            "Iterator[CommitLogEntry | CorruptEntry | SplitEntries]",
+            self._segment.events(None if self.is_completed else self._durable),
+        )
         try:
-            for event in self._segment.events(None if self.is_completed else self._durable):
+            for event in found:
                 if isinstance(event, CorruptEntry):
                     self._accept_torn_end(event)
                     continue

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 
-from cdc_program.kafka import LIBRDKAFKA_LOGGER, client_config
+from cdc_program.kafka import ClientConfig, client_config
 from publisher.kafka.errors import kafka_error
+from publisher.kafka.producers import BY_KEY, open_producer
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError, Message
-
+    from cdc_native.batches import Batch
     from cdc_program.errors import CdcError
     from cdc_program.settings import KafkaSettings
     from publisher.inflight import PendingMessages
+    from publisher.kafka.producers import Report
 
 MOST_MESSAGE_BYTES = 64 * 1024 * 1024  # for nodes with larger segments: up to here max.message.bytes may be raised
 QUEUE_BYTES = 16 * 1024 * 1024  # queued for Kafka: the two limits bound the publisher's memory
@@ -35,12 +35,10 @@ class Sender:
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self._failure: CdcError | None = None
-        self._now = monotonic()
-        self._bytes = 0
         self.acknowledged = 0
         self.latency_seconds = 0.0
         self.last_sent: dict[tuple[str, int], float] = {}
-        self._producer = Producer(
+        config = ClientConfig(
             {
                 **client_config(settings),
                 "enable.idempotence": True,
@@ -55,10 +53,9 @@ class Sender:
                 "queue.buffering.max.kbytes": (QUEUE_BYTES + MOST_MESSAGE_BYTES) // 1024,
                 "queue.buffering.max.messages": QUEUE_MESSAGES,
                 "log.connection.close": False,
-                "error_cb": self._on_error,
-                "logger": LIBRDKAFKA_LOGGER,
             }
         )
+        self._producer = open_producer(config, QUEUE_BYTES)
 
     def __len__(self) -> int:
         """The number of messages that are not acknowledged."""
@@ -66,32 +63,37 @@ class Sender:
 
     def send(self, topic: str, key: bytes, value: bytes, pending: PendingMessages) -> bool:
         """Queue a message; False if the queue is full: call `poll` and retry."""
-        return self._enqueue(topic, value, pending, key=key)
+        return self._enqueue(topic, BY_KEY, key, value, pending)
 
     def send_to_raw_partition(
         self, topic: str, raw_partition: int, value: bytes, pending: PendingMessages | None = None
     ) -> bool:
         """Queue a message without a key; False if the queue is full."""
-        return self._enqueue(topic, value, pending, partition=raw_partition)
+        return self._enqueue(topic, raw_partition, None, value, pending)
 
-    def _enqueue(self, topic: str, value: bytes, pending: PendingMessages | None, **target: Any) -> bool:  # noqa: ANN401 - produce's own arguments
-        if self._bytes and self._bytes + len(value) > QUEUE_BYTES:
-            return False
+    def send_batch(self, topics: tuple[str, ...], batch: Batch, first: int, pending: PendingMessages) -> int:
+        """Queue the messages of a batch from the index `first` on, each to the one of `topics` at its table's place;
+        the index of the first that finds no room: call `poll` and go on there.
+        """
         try:
-            self._producer.produce(topic, value, on_delivery=partial(self._on_delivery, pending, len(value)), **target)
-        except BufferError:
-            return False
+            return self._producer.send_batch(topics, batch, first, pending)
+        except KafkaException as error:
+            raise kafka_error(error.args[0], self._settings, *error.args[1:]) from error
+
+    def _enqueue(
+        self, topic: str, raw_partition: int, key: bytes | None, value: bytes, pending: PendingMessages | None
+    ) -> bool:
+        try:
+            return self._producer.send(topic, raw_partition, key, value, pending)
         except KafkaException as error:
             raise kafka_error(error.args[0], self._settings, topic) from error
-        self._bytes += len(value)
-        return True
 
     def refresh_metadata(self, topic: str) -> None:
         """Make the producer know the topic's partitions: it refuses messages to a partition that it does not know yet.
         May be called from any thread; CdcError KAFKA_UNREACHABLE.
         """
         try:
-            self._producer.list_topics(topic, self._settings.connect_timeout_seconds)
+            self._producer.refresh_metadata(topic, self._settings.connect_timeout_seconds)
         except KafkaException as error:
             raise kafka_error(error.args[0], self._settings, topic) from error
 
@@ -99,29 +101,24 @@ class Sender:
         """Handle acknowledgements; return after the first ones, or after `seconds`. CdcError if Kafka refused a
         message.
         """
-        self._now = monotonic()
-        self._producer.poll(seconds)
+        self._take(self._producer.poll(seconds), monotonic())
         if self._failure is not None:
             raise self._failure
 
     def flush(self, seconds: float) -> None:
         """Wait for all acknowledgements, for at most `seconds`."""
-        self._producer.flush(seconds)
+        deadline = monotonic() + seconds
+        while len(self) and (rest := deadline - monotonic()) > 0:
+            self._take(self._producer.poll(rest), monotonic())
 
-    def _on_delivery(
-        self, pending: PendingMessages | None, size: int, error: KafkaError | None, message: Message
-    ) -> None:
-        self._bytes -= size
-        if error is not None:
-            self._failure = self._failure or kafka_error(error, self._settings, message.topic() or "")
-            return
-        self.acknowledged += 1
-        self.latency_seconds += message.latency() or 0.0
-        self.last_sent[message.topic() or "", message.partition() or 0] = self._now
-        if pending is not None:
-            pending.acknowledge()
-
-    def _on_error(self, error: KafkaError) -> None:
-        """librdkafka recovers from all but fatal errors."""
-        if error.fatal():
-            self._failure = self._failure or kafka_error(error, self._settings)
+    def _take(self, report: Report, now: float) -> None:
+        self.acknowledged += report.acknowledged
+        self.latency_seconds += report.seconds
+        for place in report.places:
+            self.last_sent[place] = now
+        for pending, count in report.pendings:
+            pending.acknowledge(count)
+        for error, topic in report.errors:
+            # librdkafka recovers from all errors but a refused message and fatal ones.
+            if topic or error.fatal():
+                self._failure = self._failure or kafka_error(error, self._settings, topic)

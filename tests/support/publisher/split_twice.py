@@ -9,12 +9,13 @@ from cdc_messages import raw, tables
 from publisher.messages import Origin, split_into_messages
 from publisher.native_splitter import prepared_table
 from publisher.schema import PublishedTable
+from tests.support.cassandra_storage.segment_builder import entry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from cassandra_storage.schema import TableMetadata
-    from cdc_native.mutations import MutationSplitter
+    from cdc_native.mutations import Table
     from publisher.schema import NodeSchema
 
 HOST = bytes(range(16))
@@ -49,20 +50,36 @@ class AllPublished:
         return True
 
 
+class Core:
+    """The native core with single mutations."""
+
+    def __init__(self, prepared: Iterable[Table]) -> None:
+        from cdc_native.batches import Batch  # noqa: PLC0415 - it may not be compiled
+        from cdc_native.mutations import MutationSplitter  # noqa: PLC0415
+
+        self._splitter = MutationSplitter(prepared)
+        self._splitter.begin_segment(raw.segment_part(SEGMENT, FILE))
+        self._batch = Batch()
+
+    def split(self, mutation: bytes, position: int) -> Sent | None:
+        """The messages of a mutation that ends at `position`; None if it is not taken."""
+        data = entry(mutation)
+        at = self._splitter.walk(self._batch, data, 0, len(data), len(data), position - len(data))
+        assert at == (len(data) if self._batch.mutations else 0)
+        return [self._batch.message(index) for index in range(len(self._batch))] if at else None
+
+
 class SplitTwice:
     """Both ways for mutations of these tables, all in one segment."""
 
     def __init__(self, known: Mapping[bytes, TableMetadata], messaging_version: int) -> None:
-        from cdc_native.mutations import MutationSplitter  # noqa: PLC0415 - it may not be compiled
-
         self._schema = AllPublished(known)
         self._version = messaging_version
         self._places = {table_id: place for place, table_id in enumerate(known)}
-        self.core: MutationSplitter = MutationSplitter(
+        self.core = Core(
             prepared_table(published, SCHEMA_ID, HOST, messaging_version)
             for published in self._schema.published.values()
         )
-        self.core.begin_segment(raw.segment_part(SEGMENT, FILE))
 
     def by_python(self, mutation: bytes, position: int) -> Sent | None:
         """None if it is refused."""

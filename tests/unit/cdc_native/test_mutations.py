@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+batches = pytest.importorskip("cdc_native.batches", reason="the native core is not compiled: test_compiled says so")
 mutations = pytest.importorskip("cdc_native.mutations", reason="the native core is not compiled: test_compiled says so")
 
 VERSIONS = st.sampled_from((VERSION_3014, VERSION_40, VERSION_50))
@@ -295,11 +296,12 @@ def test_ttls_that_wrap_below_zero_are_not_taken() -> None:
 def test_what_would_be_too_large_is_not_taken() -> None:
     """Each of its messages has the key: together they are much larger than the mutation."""
     twice = SplitTwice({TABLE.id.bytes: TABLE}, VERSION_50)
-    rows = [Row((i.to_bytes(4, "big"),), {}, LIVENESS) for i in range(300)]
+    rows = [Row((i.to_bytes(4, "big"),), {}, LIVENESS) for i in range(70)]
     assert twice.core.split(mutation_of(TABLE, *rows, key=bytes(60_000)), 0) is None
-    assert len(twice.check_taken(mutation_of(TABLE, *rows[:250], key=bytes(60_000)))) == 250
-    large = Row((bytes(4),), {"b": Cell(1, bytes(10_000_000))}, LIVENESS)
-    assert len(twice.check_taken(mutation_of(TABLE, large))) == 1
+    assert len(twice.check_taken(mutation_of(TABLE, *rows[:65], key=bytes(60_000)))) == 65
+    for size, is_taken in ((4_000_000, True), (4_200_000, False)):
+        large = mutation_of(TABLE, Row((bytes(4),), {"b": Cell(1, bytes(size))}, LIVENESS))
+        assert twice.check_any(large) is is_taken
 
 
 def test_tables_without_columns_or_keys() -> None:
@@ -333,10 +335,13 @@ def test_what_is_no_prepared_table_is_refused(place: int, value: object) -> None
         mutations.MutationSplitter([table])
 
 
-def test_only_bytes_and_positions_are_taken() -> None:
-    splitter = mutations.MutationSplitter([NO_TABLE])
-    for mutation, position in ((None, 0), (bytearray(20), 0), (b"", 2**63), (b"", "0")):
-        with pytest.raises((TypeError, OverflowError)):
-            splitter.split(mutation, position)
+def test_only_bytes_and_offsets_are_taken() -> None:
+    splitter, batch = mutations.MutationSplitter([NO_TABLE]), batches.Batch()
+    wrong = ((None, b"", 0, 0), (batch, None, 0, 0), (batch, bytearray(20), 0, 0), (batch, b"", 2**63, 0))
+    for arguments in (*wrong, (batch, b"", "0", 0), (batch, b"", -1, 0)):
+        with pytest.raises((TypeError, OverflowError, ValueError)):
+            splitter.walk(*arguments, 100, 0)
     with pytest.raises(TypeError):
         splitter.begin_segment(None)
+    with pytest.raises(IndexError):
+        batch.message(0)

@@ -1,0 +1,81 @@
+"""Known tables of which some are published, some excluded, some the filler's, and the rest ignored."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
+
+from cdc_messages import tables as table_messages
+from publisher.cdc_switches import CdcSwitches
+from publisher.native_splitter import NativeSplitter
+from publisher.raw_topics import RawTopic
+from publisher.schema import PublishedTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
+
+    from cassandra_storage.schema import TableMetadata
+    from publisher.raw_topics import RawTopics
+    from publisher.schema import NodeSchema
+
+HOST = bytes(range(16))
+SCHEMA_ID = 7
+
+
+class ChosenTables:
+    """A publisher.schema.NodeSchema, as far as splitting asks it, and the raw topics, of which all are open but those
+    of `closed`. `ends`: the segment and position up to which a table is published. Tables are named by their ids.
+    """
+
+    def __init__(
+        self,
+        known: Mapping[bytes, TableMetadata],
+        published: AbstractSet[bytes],
+        excluded: AbstractSet[bytes] = frozenset(),
+        filler: AbstractSet[bytes] = frozenset(),
+        closed: AbstractSet[bytes] = frozenset(),
+        ends: Mapping[bytes, tuple[int, int]] = MappingProxyType({}),
+    ) -> None:
+        self.tables = known
+        self.edition = self.opened = 0
+        self.published = {
+            table_id: PublishedTable(
+                known[table_id], table_id, table_messages.digest(table_messages.canonical(known[table_id]))
+            )
+            for table_id in published
+        }
+        self.excluded = set(excluded)
+        self.filler_ids = set(filler)
+        self.ignored = known.keys() - published - filler
+        self.closed = set(closed)
+        self._switches = CdcSwitches(int)
+        self._switches.load({table_id.hex(): [*end, end[0], 0] for table_id, end in ends.items()})
+
+    def in_doubt(self, _messaging_version: int) -> frozenset[bytes]:
+        return frozenset()
+
+    def unpublished_in(self, segment: int) -> dict[bytes, bool]:
+        return self._switches.unpublished_in(segment)
+
+    def find_open(self, table: PublishedTable) -> RawTopic | None:
+        return None if table.id in self.closed else RawTopic(table, topic_of(table.id), 1, SCHEMA_ID)
+
+    def tables_for(self, _mutation: bytes, _messaging_version: int) -> Mapping[bytes, TableMetadata]:
+        return self.tables
+
+    def published_as(self, table: TableMetadata) -> PublishedTable | None:
+        return self.published.get(table.id.bytes)
+
+    def is_published_at(self, table_id: bytes, segment: int, position: int) -> bool:
+        return self._switches.is_published_at(table_id, segment, position)
+
+    def schema(self) -> NodeSchema:
+        return cast("NodeSchema", self)
+
+    def splitter(self) -> NativeSplitter:
+        return NativeSplitter(self.schema(), cast("RawTopics", self), HOST)
+
+
+def topic_of(table_id: bytes) -> str:
+    return f"raw.{table_id.hex()}"

@@ -1,0 +1,279 @@
+"""Segments read in batches: the events, positions and messages are those of SegmentReader and the Python code."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cdc_native
+from cassandra_files.codecs import SegmentCodecs
+from cassandra_storage.commitlog import CommitLogEntry, SegmentReader, parse_file_name
+from cassandra_storage.errors import FormatError
+from cassandra_storage.schema_keyspace import SCHEMA_TABLES
+from cassandra_storage.vint import write_int
+from cdc_messages import raw
+from publisher.batch_reader import BatchReader, SplitEntries
+from publisher.messages import Origin, split_into_messages
+from tests.support.cassandra_files.coded import CODECS, FORMS
+from tests.support.cassandra_storage.segment_builder import NAME, SEGMENT_ID, entry, segment
+from tests.support.cassandra_storage.update_builder import updates
+from tests.support.publisher.chosen_tables import HOST, SCHEMA_ID, ChosenTables, topic_of
+from tests.support.vectors.segments import keys, tables, vectors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cassandra_storage.commitlog import Event
+    from cassandra_storage.commitlog_sections import Codecs
+    from cassandra_storage.schema import TableMetadata
+    from tests.support.cassandra_storage.update_builder import Written
+    from tests.support.vectors.segments import SegmentVector
+
+pytestmark = pytest.mark.skipif(not cdc_native.is_compiled(), reason="the core is not compiled: test_compiled says so")
+
+VECTORS = vectors()
+WINDOWS = (64, 700, 1 << 18)
+
+
+class Read(NamedTuple):
+    """How a segment is read: from which position on, how far it is durable before it is complete, and how many bytes at
+    once.
+    """
+
+    resume_from: int = 0
+    durable: tuple[int, ...] = ()
+    window: int = 1 << 18
+
+
+def events(reader: SegmentReader, data: bytes, read: Read) -> Iterator[Event | SplitEntries]:
+    """All events, as OpenSegment asks for them."""
+    for durable in (*read.durable, None):
+        while not reader.is_ended:
+            before = reader.position, reader.wanted
+            limit = len(data) if durable is None or reader.is_coded else min(len(data), durable)
+            if durable is not None and sum(before) > limit:
+                break
+            size = max(min(max(read.window, reader.wanted), limit - reader.position), 0)
+            part = data[reader.position : reader.position + size]
+            yield from reader.read(part, len(data) if durable is None else None, durable=durable)
+            if (reader.position, reader.wanted) == before:
+                break
+
+
+def _events(reader: SegmentReader, data: bytes, read: Read) -> Iterator[object]:
+    """As `events`; the text of an error is the last."""
+    try:
+        yield from events(reader, data, read)
+    except FormatError as error:
+        yield f"{error!r} {error}"
+
+
+class Comparison:
+    """A segment read by SegmentReader, each mutation split by the Python code, and by BatchReader."""
+
+    def __init__(self, chosen: ChosenTables, name: str, codecs: Codecs | None = None) -> None:
+        self.chosen = chosen
+        self._name = name
+        self._codecs = codecs
+        self.in_batches = self.alone = self.messages = 0
+
+    def check(self, data: bytes, read: Read) -> list[object]:
+        """The events of SegmentReader, and its error."""
+        expected = list(_events(SegmentReader(self._name, read.resume_from, codecs=self._codecs), data, read))
+        reader = BatchReader(self._name, read.resume_from, codecs=self._codecs)
+        reader.splitter = self.chosen.splitter()
+        left = iter(expected)
+        for event in _events(reader, data, read):
+            if isinstance(event, SplitEntries):
+                self._check_batch(event, left, reader)
+            else:
+                assert event == next(left)
+                self.alone += isinstance(event, CommitLogEntry)
+        assert not list(left)
+        return expected
+
+    def _check_batch(self, event: SplitEntries, left: Iterator[object], reader: SegmentReader) -> None:
+        assert reader.descriptor is not None
+        batch = event.batch
+        sent, excluded, here = [], 0, event.position
+        for _ in range(batch.mutations):
+            one = next(left)
+            assert isinstance(one, CommitLogEntry)
+            assert one.position == here
+            here = one.end_position
+            origin = Origin(HOST, reader.segment_id, self._name, reader.descriptor.messaging_version, here)
+            decoded = split_into_messages(one.mutation, origin, self.chosen.schema())
+            assert decoded.filler_written_at is None
+            excluded += decoded.excluded_updates
+            sent += [
+                (topic_of(each.table.id), each.partition_key, raw.encode(each.message, SCHEMA_ID))
+                for each in decoded.messages
+            ]
+        assert here == event.end_position
+        assert excluded == batch.excluded_updates
+        got = [batch.message(index) for index in range(len(batch))]
+        assert [(event.topics[table], key, value) for table, key, value in got] == sent
+        assert batch.size == sum(len(value) for _, _, value in sent)
+        self.in_batches += batch.mutations
+        self.messages += len(sent)
+
+
+def ends(found: Iterable[object]) -> list[int]:
+    return [event.end_position for event in found if isinstance(event, CommitLogEntry)]
+
+
+def choose(
+    known: dict[bytes, TableMetadata], rng: random.Random, segment_id: int = 0, *, all_published: bool
+) -> ChosenTables:
+    """Of the user's tables some or all are published; the node's own never are."""
+    own = sorted(table_id for table_id, table in known.items() if not table.keyspace.startswith("system"))
+    if all_published:
+        return ChosenTables(known, set(own))
+    published = {table_id for table_id in own if rng.random() < 0.5}
+    rest = [table_id for table_id in own if table_id not in published]
+    filler = set(rest[:1])
+    excluded = {table_id for table_id in rest[1:] if rng.random() < 0.5}
+    closed = {table_id for table_id in published if rng.random() < 0.2}
+    unknown = {table_id for table_id in rest[1:] if rng.random() < 0.2}
+    left = {table_id: table for table_id, table in known.items() if table_id not in unknown}
+    ends = {table_id: (segment_id + rng.randrange(-1, 2), rng.randrange(50_000)) for table_id in rng.sample(own, 2)}
+    return ChosenTables(left, published, excluded - unknown, filler, closed, ends)
+
+
+def damaged(data: bytes, rng: random.Random) -> bytes:
+    """A few bytes are others, or the end is missing."""
+    changed = bytearray(data)
+    for _ in range(rng.randrange(1, 4)):
+        changed[rng.randrange(len(data))] = rng.choice((0, 255, rng.randrange(256)))
+    return bytes(changed[: rng.randrange(len(data))] if rng.random() < 0.3 else changed)
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: f"{vector.version}-{vector.form}-{vector.name}")
+def test_recorded_segments(vector: SegmentVector) -> None:
+    rng = random.Random(vector.name)
+    codecs = SegmentCodecs(keys(vector.version))
+    whole = Comparison(choose(tables(vector.version), rng, all_published=True), vector.name, codecs)
+    found = ends(whole.check(vector.log, Read()))
+    assert whole.in_batches > 5 * whole.alone or len(found) < 50
+    _, segment_id = parse_file_name(vector.name)
+    mixed = Comparison(choose(tables(vector.version), rng, segment_id, all_published=False), vector.name, codecs)
+    for window in WINDOWS:
+        resume_from = rng.choice([0, *found, rng.randrange(len(vector.log))])
+        durable = tuple(sorted(rng.choices(found or [0], k=3)))
+        mixed.check(vector.log, Read(resume_from, durable, window))
+    used = vector.log.rstrip(b"\0") + bytes(20)
+    for _ in range(10):
+        mixed.check(damaged(used, rng), Read(rng.choice([0, *found]), window=rng.choice(WINDOWS)))
+
+
+def test_most_recorded_mutations_are_in_batches() -> None:
+    for version in {vector.version for vector in VECTORS}:
+        in_batches = alone = messages = 0
+        for vector in VECTORS:
+            if vector.version == version:
+                chosen = choose(tables(version), random.Random(1), all_published=True)
+                compared = Comparison(chosen, vector.name, SegmentCodecs(keys(version)))
+                compared.check(vector.log, Read())
+                in_batches += compared.in_batches
+                alone += compared.alone
+                messages += compared.messages
+        assert messages > 50
+        assert in_batches > 5 * alone
+
+
+SECTIONS = st.lists(st.lists(st.integers(0, 7), max_size=6), min_size=1, max_size=4)
+ENDS = st.tuples(st.integers(SEGMENT_ID - 1, SEGMENT_ID + 1), st.integers(0, 2000) | st.just(2**31 - 1))
+BATCHES = st.lists(updates(), min_size=4, max_size=4, unique_by=lambda written: written.update.table.id)
+
+
+def mutations_of(written: list[Written]) -> list[bytes]:
+    """Eight kinds: of one table, of several, of an unknown one, of the schema, and no mutation at all."""
+    one = [write_int(1) + each.data for each in written]
+    return [
+        *one,
+        write_int(3) + b"".join(each.data for each in written[:3]),
+        write_int(2) + written[1].data + written[2].data,
+        write_int(1) + next(iter(SCHEMA_TABLES)) + bytes(30),
+        b"\x01" + bytes(20),
+    ]
+
+
+@settings(deadline=None)
+@given(BATCHES, SECTIONS, st.data())
+def test_any_mix_of_tables(written: list[Written], sections: list[list[int]], data: st.DataObject) -> None:
+    known = {each.update.table.id.bytes: each.update.table for each in written}
+    ids = list(known)
+    chosen = ChosenTables(
+        {**known, **SCHEMA_TABLES},
+        published={ids[0], ids[1]},
+        excluded=data.draw(st.sets(st.just(ids[2]))),
+        filler={ids[3]},
+        closed=data.draw(st.sets(st.just(ids[1]))),
+        ends=data.draw(st.dictionaries(st.sampled_from(ids[:2]), ENDS)),
+    )
+    mutations = mutations_of(written)
+    form = data.draw(st.sampled_from((None, *FORMS)))
+    content = [[mutations[kind] for kind in kinds] for kinds in sections]
+    whole = (segment(content) if form is None else form.segment(content)) + bytes(data.draw(st.integers(0, 30)))
+    compared = Comparison(chosen, NAME, CODECS)
+    found = [0, *ends(compared.check(whole, Read()))]
+    resume_from, window = data.draw(st.sampled_from(found)), data.draw(st.sampled_from(WINDOWS))
+    durable = tuple(sorted(data.draw(st.lists(st.sampled_from(found), max_size=3))))
+    compared.check(whole, Read(resume_from, durable, window))
+    at = data.draw(st.integers(0, len(whole) - 1))
+    other = whole[:at] + bytes((data.draw(st.integers(0, 255)),)) + whole[at + 1 :]
+    compared.check(other, Read(resume_from, durable, window))
+    compared.check(whole[:at], Read(resume_from, window=window))
+
+
+@given(updates(), st.lists(st.integers(0, 40), max_size=6))
+def test_each_byte_of_an_entrys_frame(written: Written, places: list[int]) -> None:
+    table_id = written.update.table.id.bytes
+    compared = Comparison(ChosenTables({table_id: written.update.table}, {table_id}), NAME)
+    mutation = write_int(1) + written.data
+    whole = segment([[mutation, mutation, mutation]])
+    start = len(whole) - 2 * len(entry(mutation))
+    for place in (*range(8), len(entry(mutation)) - 4, *places):
+        for bit in (1, 128):
+            changed = bytearray(whole)
+            changed[min(start + place, len(whole) - 1)] ^= bit
+            compared.check(bytes(changed), Read())
+
+
+def test_what_is_done_with_an_entry_is_done_before_the_next_are_split() -> None:
+    """A table whose topic is opened when its first mutation comes alone."""
+    vector = next(vector for vector in VECTORS if vector.version == "5.0")
+    chosen = choose(tables("5.0"), random.Random(1), all_published=True)
+    chosen.closed = set(chosen.published)
+    reader = BatchReader(vector.name, codecs=SegmentCodecs(keys("5.0")))
+    reader.splitter = chosen.splitter()
+    alone = []
+    for event in events(reader, vector.log, Read()):
+        if isinstance(event, CommitLogEntry) and event.mutation[:1] == b"\x01":
+            alone.append(event.mutation[1:17])
+            chosen.closed.discard(event.mutation[1:17])
+            chosen.opened += 1
+    opened = [table_id for table_id in alone if table_id in chosen.published]
+    assert opened
+    assert len(opened) - len(set(opened)) <= 2  # those with forms that the core leaves alone
+
+
+def test_a_large_batch_is_cut() -> None:
+    chosen = choose(tables("5.0"), random.Random(1), all_published=True)
+    vector = next(vector for vector in VECTORS if (vector.version, vector.form) == ("5.0", "none"))
+    found = SegmentReader(vector.name).read(vector.log, len(vector.log))
+    mutations = [event.mutation for event in found if isinstance(event, CommitLogEntry)]
+    mutation = next(mutation for mutation in mutations if mutation[1:17] in chosen.published)
+    data = segment([[mutation] * 20_000])
+    reader = BatchReader(NAME)
+    reader.splitter = chosen.splitter()
+    sizes = []
+    for event in events(reader, data, Read(window=len(data))):
+        assert isinstance(event, SplitEntries)
+        sizes.append(event.batch.size)
+    assert len(sizes) > 1
+    assert all(1 << 20 <= size < (1 << 20) + 100_000 for size in sizes[:-1])
