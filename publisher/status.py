@@ -17,7 +17,7 @@ LEAST_SECONDS = 600.0  # a stop is safe if cdc_raw has room for at least this ti
 class Status(NamedTuple):
     """Sizes are in bytes, times in seconds.
 
-    `native_mutations`: those of `mutations` that the native core split. `excluded_tables`: tables that the settings
+    `native_mutations`: those of `mutations` that the native core took. `excluded_tables`: tables that the settings
     exclude; `excluded_updates`: updates of these tables. `refused_tables`:
     tables with `cdc = true` that cannot be published, each with the reason. `lag_seconds`: age
     of the oldest durable log data that Kafka has not acknowledged; None before the first acknowledgement. `used` to
@@ -93,7 +93,7 @@ def metrics(status: Status) -> Iterator[Metric]:
 def _counters(status: Status) -> tuple[tuple[str, str, float], ...]:
     return (
         ("mutations", "Mutations read.", status.mutations),
-        ("native_mutations", "Mutations that the native core split into raw messages.", status.native_mutations),
+        ("native_mutations", "Mutations that the native core took; the Python code decodes the others.", status.native_mutations),
         ("messages", "Raw messages sent, one for each row.", status.messages),
         ("bytes", "Bytes of raw messages sent.", status.bytes),
         ("excluded_updates", "Updates skipped because the settings exclude their tables.", status.excluded_updates),

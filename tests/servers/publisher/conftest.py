@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from local_stack.servers.kafka import KafkaBroker
 
+ANSWER_SECONDS = 30.0
 SYNC_SECONDS = 1.5  # the tests' commit log syncs once a second
 
 
@@ -111,10 +112,11 @@ def sent(kafka: KafkaBroker, topic_prefix: str) -> Callable[..., list[Sent]]:
         deadline = time.monotonic() + seconds
         consumer = open_consumer(kafka.bootstrap_servers)
         try:
-            while topic not in consumer.list_topics().topics:
+            # Each call has an end: after a pause of the broker the client may wait for an answer that never comes.
+            while topic not in consumer.list_topics(timeout=ANSWER_SECONDS).topics:
                 assert time.monotonic() < deadline, f"{topic} is not made"
                 time.sleep(0.1)
-            partitions = consumer.list_topics(topic).topics[topic].partitions
+            partitions = consumer.list_topics(timeout=ANSWER_SECONDS).topics[topic].partitions
             consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
             while not enough(found):
                 assert time.monotonic() < deadline, f"{len(found)} messages in {topic}"
