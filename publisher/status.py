@@ -93,7 +93,7 @@ def metrics(status: Status) -> Iterator[Metric]:
 def _counters(status: Status) -> tuple[tuple[str, str, float], ...]:
     return (
         ("mutations", "Mutations read.", status.mutations),
-        ("native_mutations", "Mutations that the native core took; the Python code decodes the others.", status.native_mutations),
+        ("native_mutations", "Mutations that the native core took; Python decodes the rest.", status.native_mutations),
         ("messages", "Raw messages sent, one for each row.", status.messages),
         ("bytes", "Bytes of raw messages sent.", status.bytes),
         ("excluded_updates", "Updates skipped because the settings exclude their tables.", status.excluded_updates),
