@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.request import urlopen
 
 import click
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench import segments
@@ -198,10 +198,19 @@ def _acknowledged(program: Program) -> Callable[[], int]:
 
 
 def _end_of(kafka: KafkaBroker, topic: str) -> Callable[[], int]:
-    """A function that counts the messages of a topic."""
+    """A function that counts the messages of a topic; 0 while a topic that is new has no leader yet."""
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "bench"})
     partitions = [TopicPartition(topic, each) for each in range(PARTITIONS)]
-    return lambda: sum(consumer.get_watermark_offsets(each, timeout=30)[1] for each in partitions)
+
+    def end() -> int:
+        try:
+            return sum(consumer.get_watermark_offsets(each, timeout=30)[1] for each in partitions)
+        except KafkaException as error:
+            if error.args[0].retriable() or error.args[0].code() == KafkaError.NOT_LEADER_FOR_PARTITION:
+                return 0
+            raise
+
+    return end
 
 
 if __name__ == "__main__":
