@@ -16,8 +16,7 @@ from urllib.request import urlopen
 
 import click
 import psutil
-from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from bench import worker_steps
 from bench.jars import SPARK_KAFKA
@@ -25,6 +24,7 @@ from bench.processes import MB, ProcessTree, wait_until_idle
 from bench.raw_load import LOADS, PREFIX, Load, make_messages, make_topics, send
 from bench.results import Figures, medians, report
 from bench.threads import by_thread
+from bench.topics import create_topics, message_counter
 from cdc_program.settings import KafkaSettings
 from local_stack.java.jars import install
 from local_stack.process.network import LOCALHOST, free_ports
@@ -108,14 +108,12 @@ def measure_job(run: Run) -> Figures:
 
 def measure_passthrough(run: Run) -> Figures:
     source, target = "passthrough-in", "passthrough-out"
-    admin = AdminClient({"bootstrap.servers": run.kafka.bootstrap_servers})
-    for future in admin.create_topics([NewTopic(name, run.partitions, 1) for name in (source, target)]).values():
-        future.result(60)
+    create_topics(run.kafka.bootstrap_servers, *(NewTopic(name, run.partitions, 1) for name in (source, target)))
     program = _passthrough(run, source, target)
     wait_until_idle()
     try:
         program.start()
-        return _watch(program, run, source, _end_of(run.kafka, target, run.partitions))
+        return _watch(program, run, source, message_counter(run.kafka.bootstrap_servers, target, run.partitions))
     finally:
         program.kill()
 
@@ -233,20 +231,6 @@ def _committed(run: Run) -> Callable[[], int]:
     )
     partitions = [RawPartition(run.load.raw_topic, each) for each in range(run.partitions)]
     return lambda: sum(at.offset if at else 0 for at in positions.read(partitions).values())
-
-
-def _end_of(kafka: KafkaBroker, topic: str, count: int) -> Callable[[], int]:
-    """A function that counts the messages of a topic of so many partitions."""
-    consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "bench"})
-    partitions = [TopicPartition(topic, each) for each in range(count)]
-
-    def end() -> int:
-        try:
-            return sum(consumer.get_watermark_offsets(each, timeout=30)[1] for each in partitions)
-        except KafkaException as error:
-            raise click.ClickException(f"Kafka does not say where {topic} ends: {error}") from error
-
-    return end
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ PLOTS_OF_RESULTS = (
 
 
 def draw(benchmark: str) -> list[Path]:
-    """The files of the benchmark's plots, drawn anew."""
+    """Draw the benchmark's plots. The files."""
     found = RESULTS / f"{benchmark}.json"
     results: dict[str, Figures] = json.loads(found.read_text(encoding="utf-8"))["results"]
     return [_draw(plot, results) for plot in PLOTS_OF_RESULTS if plot.benchmark == benchmark]

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.request import urlopen
 
 import click
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from bench import segments
 from bench.peers import Debezium, SegmentsReader
 from bench.processes import MB, ProcessTree, wait_until_idle
 from bench.results import Figures, medians, report
+from bench.topics import create_topics, message_counter
 from local_stack.clients import cql
 from local_stack.process.network import LOCALHOST, free_ports
 from local_stack.servers import programs
@@ -134,11 +134,12 @@ def measure_ours(servers: Servers, load: Load, number: int) -> Figures:
 
 def measure_debezium(servers: Servers, load: Load, number: int) -> Figures:
     prefix = f"dbz{number}"
-    _create_topic(servers.kafka, topic := f"{prefix}.{segments.KEYSPACE}.{segments.TABLE}")
-    with Debezium(servers.node, servers.kafka.bootstrap_servers, servers.folder / prefix, prefix) as debezium:
+    topic, bootstrap = f"{prefix}.{segments.KEYSPACE}.{segments.TABLE}", servers.kafka.bootstrap_servers
+    create_topics(bootstrap, NewTopic(topic, PARTITIONS, 1))
+    with Debezium(servers.node, bootstrap, servers.folder / prefix, prefix) as debezium:
         segments.link_segments(sorted(load.folder.glob("*.log")), debezium.cdc_raw)
         debezium.start()
-        return _watch(debezium.pid, load, _end_of(servers.kafka, topic), debezium.check)
+        return _watch(debezium.pid, load, message_counter(bootstrap, topic, PARTITIONS), debezium.check)
 
 
 def measure_reader(servers: Servers, load: Load, number: int) -> Figures:
@@ -177,11 +178,6 @@ def _watch(pid: int, load: Load, done: Callable[[], int], check: Callable[[], No
     }
 
 
-def _create_topic(kafka: KafkaBroker, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
-
-
 def _acknowledged(program: Program) -> Callable[[], int]:
     """A function that asks our publisher how many messages Kafka has acknowledged; 0 until it answers."""
     url = f"http://{LOCALHOST}:{program.settings['publisher.operations_port']}/status"
@@ -195,22 +191,6 @@ def _acknowledged(program: Program) -> Callable[[], int]:
         return status["messages"] - status["in_flight"]
 
     return count
-
-
-def _end_of(kafka: KafkaBroker, topic: str) -> Callable[[], int]:
-    """A function that counts the messages of a topic; 0 while a topic that is new has no leader yet."""
-    consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "bench"})
-    partitions = [TopicPartition(topic, each) for each in range(PARTITIONS)]
-
-    def end() -> int:
-        try:
-            return sum(consumer.get_watermark_offsets(each, timeout=30)[1] for each in partitions)
-        except KafkaException as error:
-            if error.args[0].retriable() or error.args[0].code() == KafkaError.NOT_LEADER_FOR_PARTITION:
-                return 0
-            raise
-
-    return end
 
 
 if __name__ == "__main__":

@@ -10,9 +10,10 @@ from time import time_ns
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 from rich.progress import track
 
+from bench.topics import create_topics
 from cassandra_storage.deletion import LIVE, NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
 from cassandra_storage.marshal import MapType, NativeType, SetType
 from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
@@ -180,10 +181,8 @@ LOADS = {
 def make_topics(bootstrap: str, load: Load, partitions: int) -> None:
     """The load's raw topic, and the tables topic with its schema."""
     stamped = {"message.timestamp.type": "LogAppendTime"}
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    topics = [NewTopic(load.raw_topic, partitions, 1, config=stamped), NewTopic(f"{PREFIX}.tables", 1, 1)]
-    for future in admin.create_topics(topics).values():
-        future.result(60)
+    raw_topic = NewTopic(load.raw_topic, partitions, 1, config=stamped)
+    create_topics(bootstrap, raw_topic, NewTopic(f"{PREFIX}.tables", 1, 1))
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(f"{PREFIX}.tables", to_json(load.table), message_key(load.table))
     producer.flush()
