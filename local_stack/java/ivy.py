@@ -29,7 +29,7 @@ SHOWN_ERROR_LINES = 12
 
 
 class Ivy:
-    """`report` is told of a Java that is passed over or installed."""
+    """`report` gets a line for each Java that is passed over or installed."""
 
     def __init__(self, report: Callable[[str], None] = print) -> None:
         self._report = report
@@ -135,5 +135,5 @@ def _attributes(coordinate: str) -> str:
 def _what_failed(lines: Iterable[str]) -> str:
     """The lines in which Ivy says what went wrong, else its last ones."""
     kept = [line for line in lines if line.strip() and "====" not in line]
-    told = [line for line in kept if re.search(r"not found|error|exception|FAILED", line, re.IGNORECASE)]
-    return "\n".join((told or kept)[-SHOWN_ERROR_LINES:])
+    problems = [line for line in kept if re.search(r"not found|error|exception|FAILED", line, re.IGNORECASE)]
+    return "\n".join((problems or kept)[-SHOWN_ERROR_LINES:])
