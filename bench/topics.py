@@ -16,7 +16,8 @@ CREATE_SECONDS = 60
 
 def create_topics(bootstrap: str, *topics: NewTopic) -> None:
     """Create topics, and wait until they are there."""
-    for future in AdminClient({"bootstrap.servers": bootstrap}).create_topics(list(topics)).values():
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # it has to live until its answers have come
+    for future in admin.create_topics(list(topics)).values():
         future.result(CREATE_SECONDS)
 
 
