@@ -54,7 +54,7 @@ cqlsh: ## Open a CQL shell on the running stack
 	@$(PY) -m local_stack.clients.cqlsh
 
 test: install ## Run all tests, two at a time; tests that need servers start them; 20 min
-	@$(PY) -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+	@$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 failed: install ## Run the tests that failed in the last run again, one after the other
 	@$(PY) -m pytest --last-failed --last-failed-no-failures none $(PYTEST_ARGS)

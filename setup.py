@@ -64,7 +64,9 @@ class BuildCore(build_ext):
 
     def finalize_options(self) -> None:
         modules = [Extension(path[:-4].replace("/", "."), [path], extra_compile_args=FLAGS) for path in SOURCES]
-        self.distribution.ext_modules = cythonize(modules, compiler_directives=DIRECTIVES, build_dir="build/cython")
+        self.distribution.ext_modules = cythonize(
+            modules, nthreads=os.cpu_count() or 1, quiet=True, compiler_directives=DIRECTIVES, build_dir="build/cython"
+        )
         super().finalize_options()
         self.parallel = self.parallel or os.cpu_count()
 
