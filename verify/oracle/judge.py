@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 KEPT = 20  # differences that are told in full
 LIVE_TIMES = (NO_DELETION_TIME, 2**32 - 2)  # 5.0 takes what it writes for LIVE in messaging version 12 for invalid
 WRITTEN = ("mutations", "updates", "rows", "cells", "parts")
-COUNTED = (*WRITTEN, "damaged", "killed", "unknown", "refused", "invalid", "different")
+COUNTED = (*WRITTEN, "native", "damaged", "killed", "unknown", "refused", "invalid", "different")
 NO_LINE = '{"nothing":"more"}'
 
 
@@ -37,7 +37,8 @@ class Tally:
     """What was compared. `unknown`: mutations of tables that are gone, which both pass over; `refused`: what both
     cannot read; `invalid`: what Cassandra reads as we do, and then its PartitionUpdate.validate stumbles over (3.11's
     with a NullPointerException); `parts`: split updates that it read and wrote again; `damaged`: damaged segments,
-    and `killed` those of which Cassandra's reader died; `differences`: the first of them in words.
+    and `killed` those of which Cassandra's reader died; `native`: mutations that the publisher's native core split as
+    the Python code does, byte for byte; `differences`: the first of them in words.
     """
 
     mutations: int = 0
@@ -50,6 +51,7 @@ class Tally:
     refused: int = 0
     invalid: int = 0
     killed: int = 0
+    native: int = 0
     different: int = 0
     differences: list[str] = field(default_factory=list)
 
@@ -233,6 +235,7 @@ def _compare_end(name: str, rest: list[str], tally: Tally) -> None:
 
 def summary(tally: Tally) -> str:
     told = [f"{getattr(tally, name):,} {name}" for name in WRITTEN]
+    told += [f"{tally.native:,} split by the native core"] if tally.native else []
     told += [f"{tally.damaged:,} damaged segments"] if tally.damaged else []
     told += [f"{tally.killed} of them killed its JVM"] if tally.killed else []
     told += [f"{tally.unknown:,} of unknown tables", f"{tally.refused:,} refused by both"]

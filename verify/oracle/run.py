@@ -20,6 +20,7 @@ from local_stack.servers.cassandra_versions import VERSIONS
 from local_stack.servers.encryption import PASSWORD
 from tests.support.workload.record import KEYSTORE, OPTIONS, SCHEMA, Recording, forms, load_schema, record
 from tests.support.workload.workload import Workload
+from verify.oracle.batches import judge_batches
 from verify.oracle.commitlog_oracle import CommitLogOracle
 from verify.oracle.damage import DamageJudge
 from verify.oracle.judge import Tally, judge_made, judge_segment, summary
@@ -69,6 +70,7 @@ def _judge(
             of_form = Tally()
             for path in recording.segments:
                 of_form.add(judge_segment(oracle.segment(path), path, tables, keys))
+                of_form.add(judge_batches(path, tables, keys))
             of_form.add(judge_parts(oracle, mutations_of(recording.segments, keys, PARTS), tables))
             rng = random.Random(f"{seed} {recording.form}")
             for path in rng.choices(recording.segments, k=4):

@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+import cdc_native
 from verify.oracle.run import judge_version
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(1800)]
@@ -21,3 +22,4 @@ def test_random_statements(version: str, forms: list[str]) -> None:
     assert tally.differences == []
     assert tally.mutations >= MUTATIONS
     assert tally.refused == 0
+    assert tally.native > MUTATIONS // 2 or not cdc_native.is_enabled()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -12,23 +12,17 @@ from hypothesis import strategies as st
 import cdc_native
 from cassandra_files.codecs import SegmentCodecs
 from cassandra_storage.commitlog import CommitLogEntry, SegmentReader, parse_file_name
-from cassandra_storage.errors import FormatError
 from cassandra_storage.schema_keyspace import SCHEMA_TABLES
 from cassandra_storage.vint import write_int
-from cdc_messages import raw
 from publisher.batch_reader import BatchReader, SplitEntries
-from publisher.messages import Origin, split_into_messages
 from tests.support.cassandra_files.coded import CODECS, FORMS
 from tests.support.cassandra_storage.segment_builder import NAME, SEGMENT_ID, entry, segment
 from tests.support.cassandra_storage.update_builder import updates
-from tests.support.publisher.chosen_tables import HOST, SCHEMA_ID, ChosenTables, topic_of
+from tests.support.publisher.chosen_tables import ChosenTables
+from tests.support.publisher.read_twice import Comparison, Read, ends, events
 from tests.support.vectors.segments import keys, tables, vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from cassandra_storage.commitlog import Event
-    from cassandra_storage.commitlog_sections import Codecs
     from cassandra_storage.schema import TableMetadata
     from tests.support.cassandra_storage.update_builder import Written
     from tests.support.vectors.segments import SegmentVector
@@ -37,93 +31,6 @@ pytestmark = pytest.mark.skipif(not cdc_native.is_compiled(), reason="the core i
 
 VECTORS = vectors()
 WINDOWS = (64, 700, 1 << 18)
-
-
-class Read(NamedTuple):
-    """How a segment is read: from which position on, how far it is durable before it is complete, and how many bytes at
-    once.
-    """
-
-    resume_from: int = 0
-    durable: tuple[int, ...] = ()
-    window: int = 1 << 18
-
-
-def events(reader: SegmentReader, data: bytes, read: Read) -> Iterator[Event | SplitEntries]:
-    """All events, as OpenSegment asks for them."""
-    for durable in (*read.durable, None):
-        while not reader.is_ended:
-            before = reader.position, reader.wanted
-            limit = len(data) if durable is None or reader.is_coded else min(len(data), durable)
-            if durable is not None and sum(before) > limit:
-                break
-            size = max(min(max(read.window, reader.wanted), limit - reader.position), 0)
-            part = data[reader.position : reader.position + size]
-            yield from reader.read(part, len(data) if durable is None else None, durable=durable)
-            if (reader.position, reader.wanted) == before:
-                break
-
-
-def _events(reader: SegmentReader, data: bytes, read: Read) -> Iterator[object]:
-    """As `events`; the text of an error is the last."""
-    try:
-        yield from events(reader, data, read)
-    except FormatError as error:
-        yield f"{error!r} {error}"
-
-
-class Comparison:
-    """A segment read by SegmentReader, each mutation split by the Python code, and by BatchReader."""
-
-    def __init__(self, chosen: ChosenTables, name: str, codecs: Codecs | None = None) -> None:
-        self.chosen = chosen
-        self._name = name
-        self._codecs = codecs
-        self.in_batches = self.alone = self.messages = 0
-
-    def check(self, data: bytes, read: Read) -> list[object]:
-        """The events of SegmentReader, and its error."""
-        expected = list(_events(SegmentReader(self._name, read.resume_from, codecs=self._codecs), data, read))
-        reader = BatchReader(self._name, read.resume_from, codecs=self._codecs)
-        reader.splitter = self.chosen.splitter()
-        left = iter(expected)
-        for event in _events(reader, data, read):
-            if isinstance(event, SplitEntries):
-                self._check_batch(event, left, reader)
-            else:
-                assert event == next(left)
-                self.alone += isinstance(event, CommitLogEntry)
-        assert not list(left)
-        return expected
-
-    def _check_batch(self, event: SplitEntries, left: Iterator[object], reader: SegmentReader) -> None:
-        assert reader.descriptor is not None
-        batch = event.batch
-        sent, excluded, here = [], 0, event.position
-        for _ in range(batch.mutations):
-            one = next(left)
-            assert isinstance(one, CommitLogEntry)
-            assert one.position == here
-            here = one.end_position
-            origin = Origin(HOST, reader.segment_id, self._name, reader.descriptor.messaging_version, here)
-            decoded = split_into_messages(one.mutation, origin, self.chosen.schema())
-            assert decoded.filler_written_at is None
-            excluded += decoded.excluded_updates
-            sent += [
-                (topic_of(each.table.id), each.partition_key, raw.encode(each.message, SCHEMA_ID))
-                for each in decoded.messages
-            ]
-        assert here == event.end_position
-        assert excluded == batch.excluded_updates
-        got = [batch.message(index) for index in range(len(batch))]
-        assert [(event.topics[table], key, value) for table, key, value in got] == sent
-        assert batch.size == sum(len(value) for _, _, value in sent)
-        self.in_batches += batch.mutations
-        self.messages += len(sent)
-
-
-def ends(found: Iterable[object]) -> list[int]:
-    return [event.end_position for event in found if isinstance(event, CommitLogEntry)]
 
 
 def choose(

@@ -1,0 +1,111 @@
+"""A segment read by SegmentReader, each mutation split by the Python code, and read by BatchReader."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cassandra_storage.commitlog import CommitLogEntry, SegmentReader
+from cassandra_storage.errors import FormatError
+from cdc_messages import raw
+from publisher.batch_reader import BatchReader, SplitEntries
+from publisher.messages import Origin, split_into_messages
+from tests.support.publisher.chosen_tables import HOST, SCHEMA_ID, ChosenTables, topic_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cassandra_storage.commitlog import Event
+    from cassandra_storage.commitlog_sections import Codecs
+
+
+class Read(NamedTuple):
+    """How a segment is read: from which position on, how far it is durable before it is complete, and how many bytes at
+    once.
+    """
+
+    resume_from: int = 0
+    durable: tuple[int, ...] = ()
+    window: int = 1 << 18
+
+
+def events(reader: SegmentReader, data: bytes, read: Read) -> Iterator[Event | SplitEntries]:
+    """All events, as OpenSegment asks for them."""
+    for durable in (*read.durable, None):
+        while not reader.is_ended:
+            before = reader.position, reader.wanted
+            limit = len(data) if durable is None or reader.is_coded else min(len(data), durable)
+            if durable is not None and sum(before) > limit:
+                break
+            size = max(min(max(read.window, reader.wanted), limit - reader.position), 0)
+            part = data[reader.position : reader.position + size]
+            yield from reader.read(part, len(data) if durable is None else None, durable=durable)
+            if (reader.position, reader.wanted) == before:
+                break
+
+
+def _events(reader: SegmentReader, data: bytes, read: Read) -> Iterator[object]:
+    """As `events`; the text of an error is the last."""
+    try:
+        yield from events(reader, data, read)
+    except FormatError as error:
+        yield f"{error!r} {error}"
+
+
+class Comparison:
+    """Of one segment. AssertionError where the two readings differ."""
+
+    def __init__(self, chosen: ChosenTables, name: str, codecs: Codecs | None = None) -> None:
+        self.chosen = chosen
+        self._name = name
+        self._codecs = codecs
+        self.in_batches = self.alone = self.messages = 0
+
+    def check(self, data: bytes, read: Read) -> list[object]:
+        """The events of SegmentReader, and its error."""
+        expected = list(_events(SegmentReader(self._name, read.resume_from, codecs=self._codecs), data, read))
+        reader = BatchReader(self._name, read.resume_from, codecs=self._codecs)
+        reader.splitter = self.chosen.splitter()
+        left = iter(expected)
+        for event in _events(reader, data, read):
+            if isinstance(event, SplitEntries):
+                self._check_batch(event, left, reader)
+            else:
+                self._same("event", event, next(left, None))
+                self.alone += isinstance(event, CommitLogEntry)
+        self._same("events left", [], list(left))
+        return expected
+
+    def _check_batch(self, event: SplitEntries, left: Iterator[object], reader: SegmentReader) -> None:
+        assert reader.descriptor is not None
+        batch = event.batch
+        sent, excluded, here = [], 0, event.position
+        for _ in range(batch.mutations):
+            one = next(left, None)
+            if not isinstance(one, CommitLogEntry) or one.position != here:
+                raise AssertionError(f"{self._name}: BatchReader has a mutation at {here}, SegmentReader {one!r:.500}")
+            here = one.end_position
+            origin = Origin(HOST, reader.segment_id, self._name, reader.descriptor.messaging_version, here)
+            decoded = split_into_messages(one.mutation, origin, self.chosen.schema())
+            self._same("filler's write", None, decoded.filler_written_at)
+            excluded += decoded.excluded_updates
+            sent += [
+                (topic_of(each.table.id), each.partition_key, raw.encode(each.message, SCHEMA_ID))
+                for each in decoded.messages
+            ]
+        self._same("end", event.end_position, here)
+        self._same("excluded updates", batch.excluded_updates, excluded)
+        got = [batch.message(index) for index in range(len(batch))]
+        self._same("messages", [(event.topics[table], key, value) for table, key, value in got], sent)
+        self._same("size", batch.size, sum(len(value) for _, _, value in sent))
+        self.in_batches += batch.mutations
+        self.messages += len(sent)
+
+    def _same(self, what: str, batched: object, expected: object) -> None:
+        if batched != expected:
+            raise AssertionError(
+                f"{self._name}: {what}: by BatchReader {batched!r:.1000}, by the Python code {expected!r:.1000}"
+            )
+
+
+def ends(found: Iterable[object]) -> list[int]:
+    return [event.end_position for event in found if isinstance(event, CommitLogEntry)]
