@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import bisect
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 
 from cassandra_storage.rows import Row
+from materializer.rows.written_keys import WrittenKeys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-_MANY = 1000  # new keys: with more of them, the next scan puts all keys in order
 
 
 class StateReader(Protocol):
@@ -48,14 +46,14 @@ class Overlay:
     `scan`.
     """
 
-    __slots__ = ("_fetched", "_in_order", "_new_keys", "_reader", "_writes")
+    __slots__ = ("_fetched", "_keys", "_reader", "_unencoded", "_writes")
 
     def __init__(self, reader: StateReader) -> None:
         self._reader = reader
         self._fetched: dict[bytes, bytes | None] = {}
-        self._in_order: list[bytes] = []  # the keys of `_writes`, but for `_new_keys`
-        self._new_keys: list[bytes] = []
         self._writes: dict[bytes, RowValue | None] = {}
+        self._keys = WrittenKeys()  # of _writes
+        self._unencoded: dict[bytes, None] = {}  # keys whose value is or was a StoredRow
 
     @property
     def has_writes(self) -> bool:
@@ -64,7 +62,9 @@ class Overlay:
     @property
     def writes(self) -> dict[bytes, bytes | None]:
         """The chunk's writes (None deletes), once its rows are encoded."""
-        return {key: _stored(value) for key, value in self._writes.items()}
+        for key in self._unencoded:
+            _stored(self._writes[key])
+        return cast("dict[bytes, bytes | None]", self._writes)
 
     def shared(
         self,
@@ -72,11 +72,12 @@ class Overlay:
         """What the native core reads and writes: the writes, what was read, the keys that are new among the writes, and
         the function that reads a key of the committed state.
         """
-        return self._writes, self._fetched, self._new_keys, self._reader.get
+        return self._writes, self._fetched, self._keys.added, self._reader.get
 
     def changed_rows(self) -> list[tuple[bytes, StoredRow]]:
         """The rows that are not encoded yet."""
-        return [(key, value) for key, value in self._writes.items() if isinstance(value, StoredRow)]
+        written = ((key, self._writes[key]) for key in self._unencoded)
+        return [(key, value) for key, value in written if isinstance(value, StoredRow)]
 
     def prefetch(self, keys: set[bytes]) -> None:
         """Read many keys at once, in their order: RocksDB reads fastest that way."""
@@ -100,8 +101,10 @@ class Overlay:
     def put_row(self, key: bytes, value: RowValue | None) -> None:
         """As `put`, for the key of a regular row."""
         if key not in self._writes:
-            self._new_keys.append(key)
+            self._keys.added.append(key)
         self._writes[key] = value
+        if isinstance(value, StoredRow):
+            self._unencoded[key] = None
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         """As StateReader.scan, with this chunk's writes; more may be written while the scan is read."""
@@ -111,7 +114,7 @@ class Overlay:
 
     def scan_rows(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, RowValue]]:
         """As `scan`, where regular rows may be among the keys."""
-        written = self._written_between(start, end)
+        written = self._keys.between(start, end)
         position = 0
         for key, value in self._reader.scan(start, end):
             while position < len(written) and written[position] < key:
@@ -129,20 +132,11 @@ class Overlay:
     def last(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         """The last of the pairs of `scan`."""
         committed = next((pair for pair in self._reader.scan_back(start, end) if pair[0] not in self._writes), None)
-        for key in reversed(self._written_between(start, end)):
+        for key in reversed(self._keys.between(start, end)):
             value = _stored(self._writes[key])
             if value is not None:
                 return committed if committed is not None and committed[0] > key else (key, value)
         return committed
-
-    def _written_between(self, start: bytes, end: bytes) -> list[bytes]:
-        if len(self._new_keys) > _MANY:
-            self._in_order += self._new_keys
-            self._in_order.sort()
-            self._new_keys.clear()
-        found = self._in_order[bisect.bisect_left(self._in_order, start) : bisect.bisect_left(self._in_order, end)]
-        new = [key for key in self._new_keys if start <= key < end]
-        return sorted(found + new) if new else found
 
     def _written(self, key: bytes) -> Iterator[tuple[bytes, RowValue]]:
         value = self._writes[key]
