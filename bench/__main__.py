@@ -32,6 +32,9 @@ CHOICES = (
     Choice("materializer", "bench.materializer", "40", "The whole Spark job beside Spark's own passthrough", _MORE),
     Choice("scale", "bench.scale", "15", "Rows per second with 1, 2 and 4 workers, and simulated with more", _MORE),
     Choice("latency", "bench.latency", "8", "From a write to its raw message and its change, at three rates", _MORE),
+    Choice(
+        "neighbour", "bench.neighbour", "10", "A table's latency while another deletes a partition of 10^6 rows", _MORE
+    ),
     Choice("raw-forms", "bench.raw_forms", "1", "Forms of a raw message that were compared: bytes and CPU"),
 )
 
