@@ -27,7 +27,7 @@ from cdc_program.registry import RegistryClient
 from materializer.job.driver import BatchDriver
 from materializer.job.lag_watch import LagWatch, UnreadKafka
 from materializer.job.planner import Planner
-from materializer.job.spark_conf import is_submitted, session_options
+from materializer.job.spark_conf import ARENAS, ARENAS_AT_MOST, is_submitted, session_options
 from materializer.job.spark_workers import SparkWorkers, spark_errors, spark_failed
 from materializer.job.status import JobStatus
 from materializer.job.stopped import Failure, StoppedPartitions
@@ -149,6 +149,7 @@ def _stop_signals(stop: threading.Event) -> Iterator[None]:
 def _spark_context(settings: Settings) -> Iterator[SparkContext]:
     """A context whose own SIGINT handler is removed."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault(ARENAS, ARENAS_AT_MOST)  # of the JVM that this process starts
     handler = signal.getsignal(signal.SIGINT)
     conf = SparkConf()
     conf.setAll(list(session_options(settings.materializer).items()))
