@@ -42,10 +42,10 @@ class Operations:
 
     `registry` has its metrics. Its loop calls `beat`. `status` returns the JSON object of /status. `commands`: by
     path; each gets the strings of a request and returns a JSON object. `health_seconds`: how long a round of the loop
-    may take.
+    may take. `has_core`: whether the program can use the native core, so that the metrics say whether it does.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what differs by keyword
         self,
         address: str,
         port: int,
@@ -53,11 +53,14 @@ class Operations:
         *,
         commands: Mapping[str, Command] | None = None,
         health_seconds: float = HEALTH_SECONDS,
+        has_core: bool = True,
     ) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
-        Gauge("cdc_compiled", "1 where the native core is in use", registry=self.registry).set(cdc_native.is_enabled())
+        if has_core:
+            in_use = Gauge("cdc_compiled", "1 where the native core is in use", registry=self.registry)
+            in_use.set(cdc_native.is_enabled())
         self._metrics = make_wsgi_app(self.registry)
         self._address = address
         self._asked_port = port

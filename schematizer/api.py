@@ -11,15 +11,18 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from schematizer import errors, routes
+from schematizer.database import reason_of
+from schematizer.metrics import MeasuredRequests
 from schematizer.responses import RegistryResponse
 
 if TYPE_CHECKING:
     from fastapi import Request
 
+    from schematizer.metrics import RegistryMetrics
     from schematizer.store import Store
 
 
-def application(store: Store) -> FastAPI:
+def application(store: Store, metrics: RegistryMetrics) -> FastAPI:
     """The service; it has no pages of its own, as those would load scripts from elsewhere."""
     app = FastAPI(
         title="cassandra-schematizer",
@@ -33,7 +36,13 @@ def application(store: Store) -> FastAPI:
     app.add_exception_handler(errors.RegistryError, _refused)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
-    app.add_exception_handler(SQLAlchemyError, _database_error)
+
+    def database_error(request: Request, error: Exception) -> RegistryResponse:
+        metrics.count_database_error()
+        return _database_error(request, error)
+
+    app.add_exception_handler(SQLAlchemyError, database_error)
+    app.add_middleware(MeasuredRequests, metrics)
     return app
 
 
@@ -58,6 +67,5 @@ def _invalid_request(_request: Request, error: Exception) -> RegistryResponse:
 
 
 def _database_error(request: Request, error: Exception) -> RegistryResponse:
-    reason = str(getattr(error, "orig", None) or error)
-    structlog.get_logger(__name__).error("database failed", path=request.url.path, reason=reason)
+    structlog.get_logger(__name__).error("database failed", path=request.url.path, reason=reason_of(error))
     return _answer(errors.database_failed())

@@ -22,6 +22,8 @@ main = Program(
         "--host": "schematizer.host",
         "--port": "schematizer.port",
         "--database-url": "schematizer.database_url",
+        "--operations-address": "schematizer.operations_address",
+        "--operations-port": "schematizer.operations_port",
     },
 )
 def serve(settings: Settings) -> None:

@@ -119,6 +119,11 @@ class Database:
             pass  # another process has just created it
 
 
+def reason_of(error: Exception) -> str:
+    """What the database's own driver says."""
+    return str(getattr(error, "orig", None) or error)
+
+
 def _parsed(url: str) -> URL:
     try:
         parsed = make_url(url)
@@ -139,7 +144,7 @@ def _parsed(url: str) -> URL:
 
 
 def _unusable(url: str, error: Exception) -> CdcError:
-    reason = getattr(error, "orig", None) or error
+    reason = reason_of(error)
     if isinstance(error, ImportError):
         fix = "Install that Python driver beside the registry, or use SQLite."
     else:

@@ -4,43 +4,65 @@ from __future__ import annotations
 
 import errno
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 import uvicorn
 
 from cdc_program.describe import mask_url
 from cdc_program.errors import CdcError, Code
+from cdc_program.operations import Operations
 from schematizer.api import application
 from schematizer.database import Database
+from schematizer.metrics import RegistryMetrics
 from schematizer.store import Store
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from cdc_program.settings import SchematizerSettings
 
 _STOP_SECONDS = 5
+_BEAT_SECONDS = 1
 
 
 def serve_registry(settings: SchematizerSettings) -> None:
     """Serve until SIGTERM or SIGINT; CdcError PORT_IN_USE, CONFIG_INVALID or REGISTRY_DATABASE if it cannot start."""
     listener = _listen(settings.host, settings.port)
     database = Database(settings.database_url)
+    store, shown_url = Store(database), mask_url(settings.database_url)
+
+    def status() -> dict[str, Any]:
+        return {"database": shown_url, **metrics.as_json()}
+
+    operations = Operations(settings.operations_address, settings.operations_port, status, has_core=False)
+    metrics = RegistryMetrics(operations.registry, store)
     try:
-        config = uvicorn.Config(
-            application(Store(database)),
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            timeout_graceful_shutdown=_STOP_SECONDS,
-        )
-        host, port = listener.getsockname()[:2]
-        structlog.get_logger(__name__).info(
-            "listening", url=f"http://{host}:{port}", database=mask_url(settings.database_url)
-        )
-        uvicorn.Server(config).run(sockets=[listener])
+        with operations:
+            host, port = listener.getsockname()[:2]
+            structlog.get_logger(__name__).info("listening", url=f"http://{host}:{port}", database=shown_url)
+            _run(application(store, metrics), listener, operations)
     finally:
         listener.close()
         database.close()
+
+
+def _run(app: FastAPI, listener: socket.socket, operations: Operations) -> None:
+    """The event loop shows that it lives."""
+
+    async def beat() -> None:
+        operations.beat()
+
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=_STOP_SECONDS,
+        callback_notify=beat,
+        timeout_notify=_BEAT_SECONDS,
+    )
+    uvicorn.Server(config).run(sockets=[listener])
 
 
 def _listen(host: str, port: int) -> socket.socket:

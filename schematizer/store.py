@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, false, func, insert, select, true, update
 
@@ -50,6 +50,14 @@ def read_schema(text: str) -> AvroSchema:
         return parse(text)
     except InvalidSchemaError as error:
         raise errors.invalid_schema(str(error)) from error
+
+
+class Counts(NamedTuple):
+    """What the registry holds; deleted versions count only as schemas."""
+
+    subjects: int
+    versions: int
+    schemas: int
 
 
 class Store:
@@ -120,6 +128,15 @@ class Store:
         if text is None:
             raise errors.schema_not_found(guid)
         return str(text)
+
+    def counts(self) -> Counts:
+        of_versions = select(func.count(versions.c.subject.distinct()), func.count()).where(_alive(deleted=False))
+
+        def transaction(connection: Connection) -> Counts:
+            subjects, numbers = connection.execute(of_versions).one()
+            return Counts(subjects, numbers, connection.execute(select(func.count()).select_from(schemas)).scalar_one())
+
+        return self._database.read(transaction)
 
     def max_id(self) -> int:
         query = select(func.max(schemas.c.id))

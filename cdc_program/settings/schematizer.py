@@ -17,3 +17,7 @@ class SchematizerSettings(Table):
     database_url: Annotated[str, Field(description="SQLAlchemy URL of the database. SQLite needs no server.")] = (
         "sqlite:////var/lib/cassandra-schematizer/registry.db"
     )
+    operations_address: Annotated[str, Field(description="Address that serves /metrics, /health and /status.")] = (
+        "127.0.0.1"
+    )
+    operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9473

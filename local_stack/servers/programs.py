@@ -105,6 +105,7 @@ def schematizer(folder: Path, port: int, settings: Mapping[str, Setting] | None 
             "schematizer.host": LOCALHOST,
             "schematizer.port": port,
             "schematizer.database_url": f"sqlite:///{folder / 'registry.db'}",
+            "schematizer.operations_port": free_ports(1)[0],
             **(settings or {}),
         },
         is_ready=lambda _: _answers(f"http://{LOCALHOST}:{port}/subjects"),

@@ -32,12 +32,13 @@ class Registry:
 
     database: Path
     url: str = ""
+    operations_port: int = 0  # none
     process: subprocess.Popen[str] | None = None
     log: list[str] = field(default_factory=list)
 
     def start(self) -> Registry:
         command = [sys.executable, "-m", "schematizer", "serve", "--port", "0", "--log-format", "json"]
-        command += ["--database-url", f"sqlite:///{self.database}"]
+        command += ["--database-url", f"sqlite:///{self.database}", "--operations-port", str(self.operations_port)]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("CDC_")}
         self.process = subprocess.Popen(
             command, stderr=subprocess.PIPE, text=True, env=environment, cwd=self.database.parent
