@@ -1,0 +1,332 @@
+"""The manifests: the API takes them, the programs take their settings, what they name is there. No cluster ran them."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from cdc_program.describe import all_settings, setting
+from cdc_program.load import load_settings
+from cdc_program.operations import Operations
+from local_stack.install.commands import REQUIREMENTS
+from local_stack.process.network import free_ports
+from local_stack.process.paths import project_root
+from materializer.cli import main as materializer
+from schematizer import routes
+from tests.support.deploy.alert_rules import RULES
+from tests.support.deploy.kubernetes import (
+    KUSTOMIZATION,
+    RESOURCES,
+    SETTINGS,
+    Container,
+    containers,
+    errors,
+    named,
+    pods,
+)
+from tests.support.http_get import get
+from tools.kubernetes_schemas import MANIFESTS
+
+if TYPE_CHECKING:
+    from tests.support.deploy.kubernetes import Pod
+
+ROOT = project_root()
+CONTAINERS = containers()
+PODS = {pod.name: pod for pod in pods()}
+PROGRAMS = {
+    "publisher": "cassandra-cdc/publisher",
+    "filler": "cassandra-cdc/filler",
+    "schematizer": "cassandra-schematizer/schematizer",
+    "materializer": "cassandra-materializer-driver/spark-kubernetes-driver",
+}
+"""Each program's container, by the name of its settings' table, which is the name of its operations port, too."""
+OURS = [*PROGRAMS.values(), "cassandra-materializer-executor/spark-kubernetes-executor"]
+PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+each_program = pytest.mark.parametrize("program", PROGRAMS)
+
+
+def container_of(program: str) -> Container:
+    return CONTAINERS[PROGRAMS[program]]
+
+
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda each: f"{each['kind']}-{each['metadata']['name']}")
+def test_the_api_takes_it(resource: dict[str, Any]) -> None:
+    assert errors(resource) == []
+
+
+def test_what_is_wrong_would_be_noticed() -> None:
+    """Misspelt, misplaced, of another type, missing; in pod templates, too."""
+    wrong = copy.deepcopy(named("StatefulSet", "cassandra-schematizer"))
+    container = wrong["spec"]["template"]["spec"]["containers"][0]
+    container["livenesProbe"] = container.pop("livenessProbe")
+    container["ports"][0]["containerPort"] = "8081"
+    wrong["spec"]["tolerations"] = []
+    del wrong["spec"]["selector"]
+    assert len(errors(wrong)) == 4
+    application = copy.deepcopy(named("SparkApplication", "cassandra-materializer"))
+    application["spec"]["mode"] = "clustered"
+    application["spec"]["driver"]["template"]["spec"]["containers"][0]["volumeMount"] = []
+    application["spec"]["executor"]["cores"] = 0
+    application["spec"]["deps"] = {"jars": []}
+    assert len(errors(application)) == 4
+    unused = copy.deepcopy(named("StatefulSet", "cassandra-schematizer"))
+    unused["spec"]["minReadySeconds"] = 1
+    [found] = errors(unused)
+    assert "run tools.kubernetes_schemas" in found
+
+
+def test_all_files_are_applied() -> None:
+    files = {file.name for file in MANIFESTS.iterdir()}
+    [settings] = KUSTOMIZATION["configMapGenerator"]
+    assert {"kustomization.yaml", *KUSTOMIZATION["resources"], *settings["files"]} == files
+    assert KUSTOMIZATION["namespace"] == named("Namespace", KUSTOMIZATION["namespace"])["metadata"]["name"]
+    [subject] = named("RoleBinding", "cassandra-materializer")["subjects"]
+    assert subject["namespace"] == KUSTOMIZATION["namespace"]
+    assert subject["name"] == named("SparkApplication", "cassandra-materializer")["spec"]["driver"]["serviceAccount"]
+
+
+def test_no_password_is_in_a_manifest() -> None:
+    """Each comes from a Secret, as a file or as a variable."""
+    assert not [each for each in RESOURCES if each["kind"] == "Secret"]
+    secret = {known.name for known in all_settings() if known.secret}
+    written = tomllib.loads(SETTINGS.read_text())
+    assert not secret & {f"{table}.{key}" for table, keys in written.items() for key in keys}
+    for container in CONTAINERS.values():
+        for name, value in container.environment.items():
+            is_secret = "SECRET" in name or "ACCESS_KEY" in name or name.endswith(("PASSWORD", "_URL"))
+            assert not is_secret or set(value) == {"secretKeyRef"}, name
+
+
+@each_program
+def test_a_program_takes_its_settings(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """cdc.toml under the container's variables; the files of its passwords are those of the mounted Secret."""
+    container = container_of(program)
+    mounted = mounted_files(container)
+    assert mounted["/etc/cdc.toml"] == "cdc-settings"
+    for variable, value in container.environment.items():
+        if variable.endswith("_PASSWORD_FILE"):
+            assert mounted[value] == f"cdc-{program}"
+            (tmp_path / variable).write_text("from the Secret")
+            monkeypatch.setenv(variable, str(tmp_path / variable))
+        elif variable.startswith("CDC_"):
+            monkeypatch.setenv(variable, value)
+    settings = load_settings(SETTINGS, {}).settings
+    own = getattr(settings, program)
+    assert own.operations_address == "0.0.0.0"  # noqa: S104 - a pod's own
+    assert own.operations_port == container.ports[program] == setting(f"{program}.operations_port").default
+    if program != "schematizer":
+        password = settings.cassandra.password if program == "filler" else settings.kafka.sasl_password
+        assert password.get_secret_value() == "from the Secret"
+    if program in ("publisher", "materializer"):
+        assert mounted[str(settings.kafka.ssl_ca_file)] == "kafka-ca"
+
+
+def mounted_files(container: Container) -> dict[str, str]:
+    """Path → the Secret or ConfigMap that it comes from."""
+    volumes = {volume["name"]: volume for volume in container.pod.spec["volumes"]}
+    found = {}
+    for mount in container.spec["volumeMounts"]:
+        volume = volumes.get(mount["name"], {})
+        source = volume.get("secret") or volume.get("configMap")
+        if source is None:
+            continue
+        name = source.get("secretName") or source["name"]
+        if "subPath" in mount:
+            found[mount["mountPath"]] = name
+        for item in source.get("items", []):
+            found[f"{mount['mountPath']}/{item['path']}"] = name
+    return found
+
+
+def test_each_writes_only_where_a_volume_is() -> None:
+    settings = load_settings(SETTINGS, {}).settings
+    writes = {
+        "publisher": [settings.publisher.state_directory, settings.node.cdc_raw_directory],
+        "schematizer": [Path(settings.schematizer.database_url.removeprefix("sqlite:///")).parent],
+    }
+    for program, paths in writes.items():
+        for path in paths:
+            assert is_writable(container_of(program), path)
+    assert not is_writable(container_of("filler"), settings.node.cdc_raw_directory)
+    assert is_writable(CONTAINERS[OURS[-1]], settings.materializer.state_directory)
+    for name in OURS:
+        assert CONTAINERS[name].spec["securityContext"]["readOnlyRootFilesystem"]
+        assert is_writable(CONTAINERS[name], Path("/tmp/x"))  # noqa: S108 - of a container
+
+
+def is_writable(container: Container, path: Path) -> bool:
+    mounts = [each for each in container.spec["volumeMounts"] if path.is_relative_to(each["mountPath"])]
+    return any(not each.get("readOnly") for each in mounts)
+
+
+@pytest.mark.parametrize("pod", PODS.values(), ids=PODS)
+def test_a_pod_holds_together(pod: Pod) -> None:
+    volumes = [volume["name"] for volume in pod.spec["volumes"]]
+    assert len(set(volumes)) == len(volumes)
+    assert not pod.claims & set(volumes)
+    used = {mount["name"] for each in pod.spec["containers"] for mount in each["volumeMounts"]}
+    assert used == {*volumes, *pod.claims}
+    for container in pod.spec["containers"]:
+        ports = Container(pod, container).ports
+        for probe in PROBES:
+            asked = container.get(probe, {})
+            assert asked.get("httpGet", asked.get("tcpSocket", {})).get("port") in {None, *ports}
+    if port := pod.metadata.get("annotations", {}).get("prometheus.io/port"):
+        assert int(port) in Container(pod, pod.spec["containers"][0]).ports.values()
+
+
+@pytest.mark.parametrize("pod", PODS.values(), ids=PODS)
+def test_a_pod_is_what_the_restricted_standard_allows(pod: Pod) -> None:
+    own = pod.spec["securityContext"]
+    assert own["runAsNonRoot"]
+    assert own["seccompProfile"] == {"type": "RuntimeDefault"}
+    user = int(re.findall(r"useradd --uid (\d+)", (ROOT / "deploy" / "images" / "Dockerfile").read_text())[0])
+    assert own["runAsUser"] == own["fsGroup"] == user
+    for container in pod.spec["containers"]:
+        assert container["securityContext"]["allowPrivilegeEscalation"] is False
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    kinds = {kind for volume in pod.spec["volumes"] for kind in volume if kind != "name"}
+    assert kinds <= {"configMap", "secret", "emptyDir", "ephemeral"}
+
+
+@each_program
+def test_a_probe_asks_for_what_is_served(program: str) -> None:
+    """Of Operations: every program has the same paths. Of the registry's own port: a route of its API."""
+    container = container_of(program)
+    no_store: Any = None
+    api = {getattr(route, "path", "") for router in routes.routers(no_store) for route in router.routes}
+    with Operations("127.0.0.1", free_ports(1)[0], dict) as served:
+        for probe in PROBES:
+            if probe not in container.spec:
+                continue
+            asked = container.spec[probe]["httpGet"]
+            if asked["port"] == program:
+                assert get(served.port, asked["path"])[0] == 200
+            else:
+                assert container.ports[asked["port"]] == setting("schematizer.port").default
+                assert asked["path"] in api
+    assert {"startupProbe", "livenessProbe"} <= container.spec.keys()
+    assert container.spec["livenessProbe"]["httpGet"]["path"] == "/health", "nothing that a restart would not mend"
+
+
+def test_sidecars_take_their_node_out_of_service_for_nothing() -> None:
+    for program in ("publisher", "filler"):
+        assert "readinessProbe" not in container_of(program).spec
+    assert named("Service", "cassandra-cdc")["spec"]["publishNotReadyAddresses"]
+
+
+def test_a_node_has_as_much_memory_under_systemd() -> None:
+    for program in ("publisher", "filler"):
+        limit = container_of(program).spec["resources"]["limits"]["memory"]
+        unit = (ROOT / "deploy" / "systemd" / f"cassandra-{program}.service").read_text()
+        assert f"MemoryMax={limit.removesuffix('i')}" in unit.splitlines()
+
+
+@pytest.mark.parametrize("kind", ["Service", "PodDisruptionBudget", "NetworkPolicy"])
+def test_it_finds_its_pods(kind: str) -> None:
+    for resource in (each for each in RESOURCES if each["kind"] == kind):
+        spec = resource["spec"]
+        selector = spec.get("podSelector", spec.get("selector"))
+        labels = selector.get("matchLabels", selector)
+        [pod] = [each for each in PODS.values() if labels.items() <= each.metadata["labels"].items()]
+        ports = {name for each in pod.spec["containers"] for name in Container(pod, each).ports}
+        wanted = [port["targetPort"] for port in spec.get("ports", [])]
+        wanted += [port["port"] for rule in spec.get("ingress", []) for port in rule["ports"]]
+        assert set(wanted) <= ports
+
+
+def test_every_pod_has_a_budget_but_the_driver() -> None:
+    """An executor's pods have no scale: the API wants a number that stays, and no share."""
+    budgets = [each["spec"] for each in RESOURCES if each["kind"] == "PodDisruptionBudget"]
+    covered = {
+        pod.name
+        for pod in PODS.values()
+        for budget in budgets
+        if budget["selector"]["matchLabels"].items() <= pod.metadata["labels"].items()
+    }
+    assert covered == PODS.keys() - {"cassandra-materializer-driver"}
+    executors = named("PodDisruptionBudget", "cassandra-materializer-executors")["spec"]
+    instances = named("SparkApplication", "cassandra-materializer")["spec"]["executor"]["instances"]
+    assert executors.keys() == {"selector", "minAvailable"}
+    assert isinstance(executors["minAvailable"], int)
+    assert executors["minAvailable"] < instances, "else no machine with an executor can be drained"
+
+
+def test_selectors_are_the_labels_of_their_own_pods() -> None:
+    for resource in (each for each in RESOURCES if each["kind"] == "StatefulSet"):
+        spec = resource["spec"]
+        assert spec["selector"]["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items()
+        assert spec["serviceName"] in {each["metadata"]["name"] for each in RESOURCES if each["kind"] == "Service"}
+    url = load_settings(SETTINGS, {}).settings.registry.url
+    service = named("Service", "cassandra-schematizer")
+    [port] = service["spec"]["ports"]
+    assert url == f"http://cassandra-schematizer.{KUSTOMIZATION['namespace']}.svc:{port['port']}"
+
+
+def test_images_are_of_this_version() -> None:
+    for program in ("publisher", "filler", "schematizer"):
+        assert container_of(program).spec["image"] == f"cassandra-{program}:{VERSION}"
+    spec = named("SparkApplication", "cassandra-materializer")["spec"]
+    assert spec["image"] == f"cassandra-materializer-spark:{VERSION}"
+    assert f"pyspark=={spec['sparkVersion']}" in REQUIREMENTS.read_text()
+    assert f"ARG SPARK_VERSION={spec['sparkVersion']}\n" in (ROOT / "deploy" / "images" / "Dockerfile").read_text()
+
+
+def test_the_application_runs_the_command() -> None:
+    spec = named("SparkApplication", "cassandra-materializer")["spec"]
+    command, *rest = spec["arguments"]
+    assert command in materializer.commands
+    assert rest == ["--config", "/etc/cdc.toml"]
+    dockerfile = (ROOT / "deploy" / "images" / "Dockerfile").read_text()
+    [source, target] = re.findall(r"^COPY (deploy/spark/\S+) (\S+)$", dockerfile, re.MULTILINE)[0]
+    assert (ROOT / source).is_file()
+    assert spec["mainApplicationFile"] == f"local://{target}"
+    assert "!deploy/spark" in (ROOT / ".dockerignore").read_text().splitlines()
+
+
+SCRAPE = ROOT / "deploy" / "prometheus" / "scrape.yml"
+
+
+def test_prometheus_finds_each_program_under_its_job() -> None:
+    [job] = yaml.safe_load(SCRAPE.read_text())["scrape_configs"]
+    keep, rename, _ = job["relabel_configs"]
+    assert rename["replacement"] == "cassandra-$1"
+    jobs = set()
+    for container in CONTAINERS.values():
+        metadata = container.pod.metadata
+        scraped = metadata.get("annotations", {}).get("prometheus.io/scrape", "")
+        for port in container.ports:
+            joined = ";".join((scraped, metadata["labels"]["app.kubernetes.io/part-of"], port))
+            if found := re.fullmatch(keep["regex"], joined):
+                jobs.add(rename["replacement"].replace("$1", found[1]))
+    assert jobs == {f"cassandra-{program}" for program in PROGRAMS}
+    asked = set(re.findall(r'job="([\w-]+)"', " ".join(rule["expr"] for rule in RULES.values())))
+    assert asked == jobs
+
+
+def test_prometheus_itself_takes_the_scraping(tmp_path: Path) -> None:
+    """All but the discovery, which Debian leaves out of its Prometheus."""
+    if (promtool := shutil.which("promtool")) is None:
+        pytest.skip("promtool, of Prometheus, is not on the PATH")
+    config = yaml.safe_load(SCRAPE.read_text())
+    assert config["scrape_configs"][0].pop("kubernetes_sd_configs") == [{"role": "pod"}]
+    file = tmp_path / "prometheus.yml"
+    file.write_text(yaml.safe_dump(config))
+    done = subprocess.run([promtool, "check", "config", str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_status_command_reads_what_the_driver_serves() -> None:
+    """What the comment in the manifest says: by a forwarded port."""
+    [port] = named("Service", "cassandra-materializer")["spec"]["ports"]
+    assert json.dumps(port["port"]) == setting("materializer.operations_port").default_text
