@@ -1,8 +1,9 @@
-"""What a publisher, a filler and a materializer serve to Prometheus."""
+"""What the programs serve to Prometheus."""
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, Any, cast
 
 import promql_parser
 import pytest
@@ -17,16 +18,54 @@ from materializer.job.status import JobStatus
 from materializer.job.stopped import Failure, StoppedPartitions
 from materializer.records import RawPartition
 from publisher.status import Status, metrics
+from schematizer.metrics import RegistryMetrics
+from schematizer.store import Counts, Store
+from tests.support.deploy.promql import Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from prometheus_client import CollectorRegistry
 
 
 def served() -> set[str]:
-    """The names of all their samples, and of `up`, which is Prometheus's own."""
+    """The names of all samples of all programs, and of `up`, which is Prometheus's own."""
+    return {sample.name for sample in scraped()}
+
+
+def scraped() -> list[Sample]:
+    """As Prometheus has them, with `job` and `instance`; each has grown by one a second."""
+    found = []
+    for job, registry in _registries().items():
+        own = {("job", job), ("instance", "here:1")}
+        found.append(Sample("up", frozenset(own), 1.0))
+        found += [
+            Sample(sample.name, frozenset({*sample.labels.items(), *own}), sample.value, 1.0)
+            for family in registry.collect()
+            for sample in family.samples
+        ]
+    return found
+
+
+def _registries() -> dict[str, CollectorRegistry]:
+    """Of programs that are busy with everything."""
+    publisher = Status(
+        "host", "cluster", "5.0.8", is_compiled=True, lag_seconds=1, log_latency_seconds=1, seconds_to_full=1, full_at=1
+    )
+    return {
+        "cassandra-publisher": _registry(Collected(lambda: metrics(publisher))),
+        "cassandra-filler": _registry(
+            Collected(lambda: filler_metrics(FillerStatus("host", "cluster", "5.0.8", 600.0, 1 << 25)))
+        ),
+        "cassandra-materializer": _registry(Collected(_busy_job().metrics)),
+        "cassandra-schematizer": _busy_schematizer(),
+    }
+
+
+def _registry(collected: Collected) -> CollectorRegistry:
     registry = Operations("127.0.0.1", 0, dict).registry
-    busy = Status("host", "cluster", "5.0.8", is_compiled=True, lag_seconds=1, log_latency_seconds=1, seconds_to_full=1)
-    registry.register(Collected(lambda: metrics(busy)))
-    registry.register(Collected(lambda: filler_metrics(FillerStatus("host", "cluster", "5.0.8", 600.0, 1 << 25))))
-    registry.register(Collected(_busy_job().metrics))
-    return {sample.name for family in registry.collect() for sample in family.samples} | {"up"}
+    registry.register(collected)
+    return registry
 
 
 def _busy_job() -> JobStatus:
@@ -38,6 +77,26 @@ def _busy_job() -> JobStatus:
     return JobStatus("group", stopped, lags)
 
 
+class _FilledStore:
+    def counts(self) -> Counts:
+        return Counts(1, 2, 2)
+
+
+def _busy_schematizer() -> CollectorRegistry:
+    no_status: dict[str, Any] = {}
+    registry = Operations("127.0.0.1", 0, lambda: no_status, has_core=False).registry
+    own = RegistryMetrics(registry, cast("Store", _FilledStore()))
+    own.count_request("POST", "/subjects", 200, 0.01)
+    own.count_request("POST", "/subjects", 500, 0.01)
+    own.count_database_error()
+    return registry
+
+
 def metrics_of(expression: str) -> set[str]:
     """ValueError if it is no PromQL."""
     return set(re.findall(r"\b(?:cdc|process)_\w+|\bup\b", promql_parser.parse(expression).prettify()))
+
+
+def metric_names(expressions: Iterable[str]) -> set[str]:
+    """Of all of them."""
+    return {name for expression in expressions for name in metrics_of(expression)}

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.support.deploy.alert_rules import FILE, GROUPS, ROOT, RULES
-from tests.support.deploy.promql import Sample, evaluate
+from tests.support.deploy.promql import Sample, evaluate, selected
 from tests.support.deploy.served import metrics_of, served
 
 if TYPE_CHECKING:
@@ -23,19 +23,34 @@ OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 ROW = re.compile(r"^\| `(Cdc\w+)` \| .{20,} \| .{20,} \| \[(CDC-\d{3})\]\(runbook\.md#([\w-]+)\) \|$", re.MULTILINE)
 
 PUBLISHER, FILLER, MATERIALIZER = "cassandra-publisher", "cassandra-filler", "cassandra-materializer"
+REGISTRY = "cassandra-schematizer"
 PARTITION = (("topic", "cdc.raw.shop.orders"), ("partition", "3"))
 MIB = 1 << 20
+
+
+class Grows(NamedTuple):
+    """A counter that grows steadily."""
+
+    per_second: float
 
 
 class Case(NamedTuple):
     """Metrics of a program that the alert is to fire for, and of one that it is not; the summary of the first."""
 
     job: str
-    sick: dict[str, float]
-    well: dict[str, float]
+    sick: dict[str, float | Grows]
+    well: dict[str, float | Grows]
     summary: str
     is_of_all: bool = False  # one alert of all programs together
-    labels: tuple[tuple[str, str], ...] = ()  # of its metrics, beside job and instance
+    labels: tuple[tuple[str, str], ...] = ()  # of its metrics, beside job and instance, and of the alert
+
+
+def requests(status: int) -> str:
+    return f'cdc_schematizer_requests_total{{method="GET", route="/subjects", status="{status}"}}'
+
+
+def bucket(bound: str) -> str:
+    return f'cdc_schematizer_request_seconds_bucket{{method="GET", route="/subjects", le="{bound}"}}'
 
 
 FULL = "cdc_publisher_cdc_raw_full_at_bytes"
@@ -87,7 +102,7 @@ CASES = {
         PUBLISHER,
         {"cdc_publisher_quarantined_mutations": 2},
         {"cdc_publisher_quarantined_mutations": 0},
-        "2 mutations of sick are quarantined.",
+        "2 mutations of sick could not be decoded.",
     ),
     "CdcChangesAreLost": Case(
         PUBLISHER,
@@ -127,6 +142,12 @@ CASES = {
         {"cdc_filler_segment_age_seconds": 1140, "cdc_filler_max_segment_age_seconds": 600},
         "The commit log segment of sick is 21m 0s old.",
     ),
+    "CdcFillerGrows": Case(
+        FILLER,
+        {"process_resident_memory_bytes": 112 * MIB},
+        {"process_resident_memory_bytes": 95 * MIB},
+        "The filler beside sick uses 112MiB of memory.",
+    ),
     "CdcMaterializerDown": Case(MATERIALIZER, {"up": 0}, {"up": 1}, "The materializer on sick does not answer."),
     "CdcMaterializerWaits": Case(
         MATERIALIZER,
@@ -161,12 +182,40 @@ CASES = {
         {"cdc_materializer_lag_age_seconds": 31},
         "The materializer on sick measured its lag 11m 0s ago.",
     ),
+    "CdcRegistryDown": Case(REGISTRY, {"up": 0}, {"up": 1}, "The schema registry on sick does not answer."),
+    "CdcRegistryDatabaseFails": Case(
+        REGISTRY,
+        {"cdc_schematizer_database_usable": 0},
+        {"cdc_schematizer_database_usable": 1},
+        "The database of the schema registry on sick cannot be used.",
+    ),
+    "CdcRegistryErrors": Case(
+        REGISTRY,
+        {requests(200): Grows(5), requests(500): Grows(0.25)},
+        {requests(200): Grows(5), requests(404): Grows(2), requests(500): 3},
+        "The schema registry on sick has answered requests by errors of its own for five minutes.",
+    ),
+    "CdcRegistrySlow": Case(
+        REGISTRY,
+        {bucket("1.0"): Grows(98), bucket("5.0"): Grows(100), bucket("+Inf"): Grows(100)},
+        {bucket("1.0"): Grows(99.5), bucket("5.0"): Grows(100), bucket("+Inf"): Grows(100)},
+        "One of a hundred requests to the schema registry on sick takes 3s.",
+    ),
 }
 
 
+def own_labels(case: Case, *, is_sick: bool) -> frozenset[tuple[str, str]]:
+    return frozenset({("job", case.job), ("instance", "sick" if is_sick else "well"), *case.labels})
+
+
 def samples(case: Case, *, is_sick: bool) -> list[Sample]:
-    labels = frozenset({("job", case.job), ("instance", "sick" if is_sick else "well"), *case.labels})
-    return [Sample(name, labels, float(value)) for name, value in (case.sick if is_sick else case.well).items()]
+    labels = own_labels(case, is_sick=is_sick)
+    return [
+        selected(name, 0.0, value.per_second, labels)
+        if isinstance(value, Grows)
+        else selected(name, float(value), 0.0, labels)
+        for name, value in (case.sick if is_sick else case.well).items()
+    ]
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
@@ -192,8 +241,10 @@ def test_it_fires_for_what_is_sick(alert: str) -> None:
     case = CASES[alert]
     sick, well = samples(case, is_sick=True), samples(case, is_sick=False)
     fired = evaluate(RULES[alert]["expr"], sick if case.is_of_all else [*sick, *well])
-    assert list(fired) == ([frozenset()] if case.is_of_all else [sick[0].labels])
+    assert list(fired) == ([frozenset()] if case.is_of_all else [own_labels(case, is_sick=True)])
     assert evaluate(RULES[alert]["expr"], [*sick, *well] if case.is_of_all else well) == {}
+    summary = re.sub(r"\\\{\\\{.*?\\\}\\\}", ".+", re.escape(RULES[alert]["annotations"]["summary"]))
+    assert re.fullmatch(summary, case.summary)
     texts = " ".join(RULES[alert]["annotations"].values())
     for asked in re.findall(r"\{\{(.*?)\}\}", texts):
         assert re.fullmatch(r" \$labels\.\w+ | \$value( \| humanize(Duration|1024))? ", asked)
@@ -227,7 +278,7 @@ def promtool_test(alert: str) -> dict[str, Any]:
         "input_series": [
             {
                 "series": sample.name + "{" + ", ".join(f'{name}="{value}"' for name, value in sample.labels) + "}",
-                "values": f"{sample.value}x60",
+                "values": f"{sample.value}+{60 * sample.growth}x60",
             }
             for sample in all_samples
         ],

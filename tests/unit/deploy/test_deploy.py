@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
 from cdc_program.describe import setting
 from tests.support.deploy.alert_rules import RULES
-from tests.support.deploy.served import metrics_of, served
+from tests.support.deploy.dashboards import DASHBOARDS, PANELS
+from tests.support.deploy.promql import evaluate
+from tests.support.deploy.served import metric_names, scraped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,21 +21,39 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[3]
 DEPLOY = ROOT / "deploy"
 DOCKERFILE = (DEPLOY / "images" / "Dockerfile").read_text()
-DASHBOARDS = {file.stem: json.loads(file.read_text())["panels"] for file in (DEPLOY / "grafana").glob("*.json")}
-PANELS = [panel for panels in DASHBOARDS.values() for panel in panels]
+ALL_PANELS = [panel for panels in PANELS.values() for panel in panels]
 
 
-@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
+@pytest.mark.parametrize("panel", ALL_PANELS, ids=lambda panel: panel["title"])
 def test_a_panel_shows_something(panel: dict[str, Any]) -> None:
+    """Of programs that are busy with everything; each line has a name of its own, of labels that it has."""
+    samples = scraped()
     for target in panel["targets"]:
-        asked = metrics_of(target["expr"])
-        assert asked
-        assert asked <= served()
+        shown = evaluate(target["expr"], samples)
+        assert shown, target["expr"]
+        assert all(math.isfinite(value) for value in shown.values())
+        assert len({line_name(target["legendFormat"], dict(labels)) for labels in shown}) == len(shown)
 
 
-@pytest.mark.parametrize("name", DASHBOARDS)
+def line_name(legend: str, labels: dict[str, str]) -> str:
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: labels[found[1]], legend)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "cdc_publisher_lags",
+        'cdc_publisher_lag_seconds{job="publisher"}',
+        "cdc_publisher_cdc_raw_bytes / cdc_filler_segment_age_seconds",
+    ],
+)
+def test_a_panel_that_shows_nothing_would_be_noticed(wrong: str) -> None:
+    assert evaluate(wrong, scraped()) == {}
+
+
+@pytest.mark.parametrize("name", PANELS)
 def test_panels_lie_beside_each_other(name: str) -> None:
-    panels = DASHBOARDS[name]
+    panels = PANELS[name]
     assert len({panel["id"] for panel in panels}) == len(panels)
     places = [panel["gridPos"] for panel in panels]
     assert len({(place["x"], place["y"]) for place in places}) == len(places)
@@ -42,32 +61,22 @@ def test_panels_lie_beside_each_other(name: str) -> None:
 
 
 def test_the_dashboards_show_what_the_alerts_ask_for() -> None:
-    shown = {name for panel in PANELS for target in panel["targets"] for name in metrics_of(target["expr"])}
-    asked = {name for rule in RULES.values() for name in metrics_of(rule["expr"])}
-    assert asked - shown == {"up", "cdc_filler_writer", "cdc_publisher_spool_segments", "cdc_publisher_spool_stuck"}
+    shown = metric_names(target["expr"] for panel in ALL_PANELS for target in panel["targets"])
+    assert metric_names(rule["expr"] for rule in RULES.values()) <= shown
 
 
-POD = yaml.safe_load((DEPLOY / "kubernetes" / "cassandra.yaml").read_text())["spec"]["template"]["spec"]
-SIDECARS = {each["name"]: each for each in POD["containers"] if each["name"] != "cassandra"}
+def test_the_dashboards_are_a_set() -> None:
+    """One for all programs together and one for each; each leads to the others, by their tag."""
+    assert DASHBOARDS.keys() == {"overview", "publishers", "fillers", "materializer", "schematizer"}
+    for name, dashboard in DASHBOARDS.items():
+        assert dashboard["uid"] == f"cassandra-cdc-{name}"
+        [link] = dashboard["links"]
+        assert set(link["tags"]) <= set(dashboard["tags"])
 
 
-def test_the_pod_has_sidecars_that_take_it_out_of_service_for_nothing() -> None:
-    assert list(SIDECARS) == ["publisher", "filler"]
-    volumes = {each["name"] for each in POD["volumes"]} | {"data"}
-    for name, sidecar in SIDECARS.items():
-        assert "readinessProbe" not in sidecar
-        [port] = sidecar["ports"]
-        assert sidecar["livenessProbe"]["httpGet"] == {"path": "/health", "port": port["name"]}
-        assert port["containerPort"] == setting(f"{name}.operations_port").default
-        assert {mount["name"] for mount in sidecar["volumeMounts"]} <= volumes
-        assert sidecar["securityContext"]["allowPrivilegeEscalation"] is False
-        unit = (DEPLOY / "systemd" / f"cassandra-{name}.service").read_text()
-        assert f"MemoryMax={sidecar['resources']['limits']['memory']}".removesuffix("i") in unit.splitlines()
-
-
-def test_pod_and_images_know_their_settings() -> None:
-    names = [entry["name"] for sidecar in SIDECARS.values() for entry in sidecar["env"]]
-    names += re.findall(r"\b(CDC_[A-Z]+__[A-Z_]+)=", DOCKERFILE)
+def test_images_know_their_settings() -> None:
+    names = re.findall(r"\b(CDC_[A-Z]+__[A-Z_]+)=", DOCKERFILE)
+    assert len(names) == 4
     assert [setting(name) for name in settings_of(names)]
 
 
@@ -81,7 +90,7 @@ def test_each_image_starts_its_program() -> None:
         command = re.findall(r"^ExecStart=\S+ (\w+)$", unit.read_text(), re.MULTILINE)
         assert re.findall(r'^CMD \["(\w+)"\]$', stages[program], re.MULTILINE) == command
         assert "USER cdc" in stages[program]
-    for name in SIDECARS:
+    for name in ("publisher", "filler", "schematizer"):
         assert f"EXPOSE {setting(f'{name}.operations_port').default}" in stages[name]
 
 
