@@ -64,6 +64,13 @@ CHOICES = (
         (("VERSION", "--versions"), ("PAIRS", "--pairs"), ("SEED", "--seed")),
     ),
     Choice(
+        "dashboards",
+        "verify.dashboards",
+        "4",
+        "Every panel and alert, asked of a Prometheus that scrapes the running stack",
+        (("SECONDS", "--seconds"),),
+    ),
+    Choice(
         "fold",
         "pytest",
         "20",

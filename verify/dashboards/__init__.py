@@ -1,0 +1,1 @@
+"""Every panel and every alert, asked of a real Prometheus that scrapes the running programs."""
