@@ -5,7 +5,8 @@ the child processes have: on the host's network, each server's folder mounted at
 the publisher to read and delete from), as this process's user. That takes an engine on Linux; testcontainers' reaper
 removes the containers when this process dies.
 
-NOT RUN where it was written: no Docker engine answered there. Only the refusal without an engine is tested.
+NOT RUN on a real engine: none answered where it was written. Tests run it on one in memory, which says what is asked of
+Docker and how its answers are read, but not whether the official images start like this.
 """
 
 from __future__ import annotations
