@@ -58,7 +58,13 @@ PLOTS_OF_RESULTS = (
         {"change p50": "p50", "change p99": "p99", "change p99.9": "p99.9"},
         by_row=True,
     ),
-    Plot("scale", "scale", "Updates per second", {"measured": "measured", "simulated": "simulated"}, by_row=True),
+    Plot(
+        "scale",
+        "scale",
+        "Updates per second, by workers",
+        {"measured": "measured", "simulated": "simulated"},
+        by_row=True,
+    ),
 )
 
 

@@ -6,9 +6,10 @@ waits at the end of each batch for the slowest one and for the driver. Kafka has
 
 from __future__ import annotations
 
+import statistics
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 import psutil
@@ -18,17 +19,23 @@ from bench.raw_load import LOADS, make_messages, make_topics
 from bench.results import Figures, medians, report
 from local_stack.servers.kafka import KafkaBroker
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 LOAD = "new"
 MEASURED_PARTITIONS = 8
 BATCH_SECONDS = 1.0  # materializer.job.driver
 
 
 class Costs(NamedTuple):
-    """CPU seconds: of a worker and its executor for a row, of Kafka for a row, of the driver for a batch."""
+    """CPU seconds: of a worker and its executor for a row, of Kafka for a row, of the driver for a batch and for each
+    worker in it.
+    """
 
     worker: float
     kafka: float
-    driver: float
+    batch: float
+    task: float
 
 
 @click.command()
@@ -43,13 +50,13 @@ def main(updates: int, rounds: int, workers: tuple[int, ...], raw_partitions: in
     measured = {
         count: medians([measure(messages, count, number) for number in range(rounds)]) for count in sorted(workers)
     }
-    costs = costs_of(measured[min(measured)])
+    costs = costs_of(measured)
     rows: dict[str, Figures] = {}
     for count in sorted({*measured, *(2**power for power in range(9))}):
         rate, limit = simulate(costs, count, raw_partitions, kafka_cores)
-        rows[f"{count} workers"] = {"simulated": rate}
+        rows[str(count)] = {"simulated": rate}
         if count in measured:
-            rows[f"{count} workers"] |= {"measured": measured[count]["rows_per_second"]}
+            rows[str(count)] |= {"measured": measured[count]["rows_per_second"]}
         click.echo(f"{count:4} workers: {rate:11,.0f} rows/s simulated, limited by {limit}")
     facts = {
         "updates": updates,
@@ -60,7 +67,7 @@ def main(updates: int, rounds: int, workers: tuple[int, ...], raw_partitions: in
         "measured": {str(count): figures for count, figures in measured.items()},
         "cores": psutil.cpu_count(),
     }
-    report("scale", f"rows per second; measured on {psutil.cpu_count()} cores", rows, facts)
+    report("scale", f"rows per second by workers; measured on {psutil.cpu_count()} cores", rows, facts)
 
 
 def measure(messages: list[tuple[bytes, bytes]], workers: int, number: int) -> Figures:
@@ -73,24 +80,36 @@ def measure(messages: list[tuple[bytes, bytes]], workers: int, number: int) -> F
     return figures
 
 
-def costs_of(figures: Figures) -> Costs:
-    """The costs that a measurement with one worker shows."""
-    driver = figures["cpu driver"] + figures["cpu driver's JVM"]
-    per_second = driver / 1e6 * figures["rows_per_second"]
+def costs_of(measured: Mapping[int, Figures]) -> Costs:
+    """The costs that the measurements with as many workers as there are cores, or fewer, show.
+
+    A worker's and Kafka's are those with the fewest workers, where nothing waits for a core.
+    """
+    one = measured[min(measured)]
+    counts = [count for count in measured if count <= (psutil.cpu_count() or 1)] or [min(measured)]
+    drivers = [driver_of(measured[count]) for count in counts]
+    if len(counts) > 1:
+        task, batch = statistics.linear_regression(counts, drivers)
+    else:
+        task, batch = drivers[0] / counts[0], 0.0
     return Costs(
-        (figures["cpu workers"] + figures["cpu executors"]) / 1e6,
-        figures["kafka_cpu_s_per_million"] / 1e6,
-        per_second / figures["batches_per_second"],
+        (one["cpu workers"] + one["cpu executors"]) / 1e6, one["kafka_cpu_s_per_million"] / 1e6, batch, max(task, 0.0)
     )
+
+
+def driver_of(figures: Figures) -> float:
+    """The CPU seconds of the driver and its JVM for a batch."""
+    per_row = (figures["cpu driver"] + figures["cpu driver's JVM"]) / 1e6
+    return per_row * figures["rows_per_second"] / figures["batches_per_second"]
 
 
 def simulate(costs: Costs, workers: int, raw_partitions: int, kafka_cores: int) -> tuple[float, str]:
     """Rows per second under a backlog in all raw partitions, and what sets the limit.
 
-    In each batch a worker folds its raw partitions for a second; then the driver works for each task, while all wait.
+    In each batch a worker folds its raw partitions for a second; then the driver works, while all wait.
     """
     busy = min(workers, raw_partitions)
-    driver_seconds = costs.driver * workers
+    driver_seconds = costs.batch + costs.task * workers
     share = BATCH_SECONDS / (BATCH_SECONDS + driver_seconds)
     folding = busy * share / costs.worker
     # Rows come evenly over the raw partitions. The worker with the most of them sets the pace of the table.
