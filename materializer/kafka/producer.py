@@ -127,11 +127,25 @@ class PartitionProducer:
         try:
             yield
         except KafkaException as error:
-            if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
-                raise _refused_as_too_large(error.args[0]) from error
+            reason = self._first_error(error.args[0])
+            if reason.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                raise _refused_as_too_large(reason) from error
             if time.monotonic() - self._begun > self._timeout:
-                raise _expired(self._raw_partition, time.monotonic() - self._begun, error.args[0]) from error
+                raise _expired(self._raw_partition, time.monotonic() - self._begun, reason) from error
             raise
+
+    def _first_error(self, error: KafkaError) -> KafkaError:
+        """What made the transaction fail. A call that is under way at that moment says only that the state is wrong
+        (_STATE); later calls give the reason. This one begins nothing, as the transaction is open.
+        """
+        if error.code() != KafkaError._STATE:  # noqa: SLF001 - the name that librdkafka gives it
+            return error
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as reason:
+            found: KafkaError = reason.args[0]
+            return found
+        return error
 
     def abandon(self) -> None:
         """Abort the open transaction if that works now; the raw partition's next producer aborts it in any case."""
