@@ -10,6 +10,7 @@ _MORE = (("BENCH_ARGS", ""),)
 
 CHOICES = (
     Choice("hot-paths", "bench.hot_paths", "2", "CPU seconds per million of each step, as a ratio to a peer"),
+    Choice("fold", "bench.fold", "3", "What each kind of write costs the fold, and the native core's share", _MORE),
     Choice("state", "bench.state", "4", "Whether an update's cost grows with the state, 10^5 to 3*10^6 rows", _MORE),
     Choice("moves", "bench.state_moves", "5", "Ten moves of a 10^6-row partition between two workers", _MORE),
     Choice("idle", "bench.idle", "8", "What 400 idle raw partitions cost: CPU, memory, latency", _MORE),

@@ -77,7 +77,7 @@ class Load:
         return f"{PREFIX}.raw.bench.{self.table.name}"
 
 
-def _row(rng: random.Random, key: tuple[bytes, bytes], timestamp: int, *, ttl: int = 0) -> Write:
+def new_row(rng: random.Random, key: tuple[bytes, bytes], timestamp: int, *, ttl: int = 0) -> Write:
     """An INSERT of all columns."""
 
     def cell(value: bytes, path: bytes | None = None) -> Cell:
@@ -101,33 +101,33 @@ def text(rng: random.Random, length: int) -> bytes:
     return "".join(rng.choices(_TEXT, k=length)).encode()
 
 
-def _new_key(rng: random.Random) -> tuple[bytes, bytes]:
-    return uuid.UUID(int=rng.getrandbits(128), version=4).bytes, _time_uuid(rng)
+def new_key(rng: random.Random) -> tuple[bytes, bytes]:
+    return uuid.UUID(int=rng.getrandbits(128), version=4).bytes, time_uuid(rng)
 
 
-def _time_uuid(rng: random.Random) -> bytes:
+def time_uuid(rng: random.Random) -> bytes:
     return uuid.UUID(int=rng.getrandbits(128), version=1).bytes
 
 
 def new_keys(rng: random.Random, count: int) -> Iterator[Write]:
     """Each row is new."""
     for number in range(count):
-        yield _row(rng, _new_key(rng), START_US + number)
+        yield new_row(rng, new_key(rng), START_US + number)
 
 
 def few_keys(rng: random.Random, count: int) -> Iterator[Write]:
     """Rows of KEYS partitions are written again and again."""
-    keys = [_new_key(rng) for _ in range(KEYS)]
+    keys = [new_key(rng) for _ in range(KEYS)]
     for number in range(count):
-        yield _row(rng, rng.choice(keys), START_US + number)
+        yield new_row(rng, rng.choice(keys), START_US + number)
 
 
 def wide(rng: random.Random, count: int) -> Iterator[Write]:
     """WIDE_PARTITIONS partitions of WIDE_ROWS rows each."""
-    partitions = [(_new_key(rng)[0], [_time_uuid(rng) for _ in range(WIDE_ROWS)]) for _ in range(WIDE_PARTITIONS)]
+    partitions = [(new_key(rng)[0], [time_uuid(rng) for _ in range(WIDE_ROWS)]) for _ in range(WIDE_PARTITIONS)]
     for number in range(count):
         partition, rows = rng.choice(partitions)
-        yield _row(rng, (partition, rng.choice(rows)), START_US + number)
+        yield new_row(rng, (partition, rng.choice(rows)), START_US + number)
 
 
 def mixed(rng: random.Random, count: int) -> Iterator[Write]:
@@ -135,7 +135,7 @@ def mixed(rng: random.Random, count: int) -> Iterator[Write]:
     column, 6 set one to null, 5 delete a row, 3 write the static column, 1 deletes a partition, 1 adds to the map.
     """
     partitions = [
-        (_new_key(rng)[0], [_time_uuid(rng) for _ in range(NARROW_ROWS)])
+        (new_key(rng)[0], [time_uuid(rng) for _ in range(NARROW_ROWS)])
         for _ in range(max(1, count // (2 * NARROW_ROWS)))
     ]
     for number in range(count):
@@ -147,7 +147,7 @@ def _mixed_write(rng: random.Random, key: tuple[bytes, bytes], timestamp: int) -
     which, second = rng.randrange(100), timestamp // 10**6
     deletion = DeletionTime(timestamp, second)
     if which < 70:
-        return _row(rng, key, timestamp, ttl=TTL if which >= 50 else 0)
+        return new_row(rng, key, timestamp, ttl=TTL if which >= 50 else 0)
     if which < 95:
         return key[0], "row", _change_of_row(rng, which, key[1], deletion)
     if which < 98:
