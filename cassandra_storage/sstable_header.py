@@ -58,8 +58,10 @@ def resolve(
             found = f"{len(clustering)} clustering columns, the table {len(table.clustering)}"
             raise FormatError(f"the header has {found}: {table.qualified_name} is another table")
     lengths = tuple(_length(each) for each in clustering)
-    layouts = [Columns(tuple(_layout(each, known) for each in columns)) for columns in (static, regular)]
-    return SSTableSchema(known, SerializationHeader(lengths, *layouts, header.stats, form.rows))
+    static_columns, regular_columns = (
+        Columns(tuple(_layout(each, known) for each in columns)) for columns in (static, regular)
+    )
+    return SSTableSchema(known, SerializationHeader(lengths, static_columns, regular_columns, header.stats, form.rows))
 
 
 def frozen(type_: CqlType) -> CqlType:

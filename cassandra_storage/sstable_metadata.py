@@ -129,7 +129,7 @@ def _stats(source: JavaInput, form: SSTableFormat) -> StatsMetadata:
     min_timestamp, max_timestamp = source.read_long(), source.read_long()
     read_time = source.read_unsigned_int if form.has_uint_deletion_time else source.read_int
     no_time = _NO_DELETION_TIMES[form.has_uint_deletion_time]
-    times = [NO_DELETION_TIME if time == no_time else time for time in (read_time(), read_time())]
+    min_time, max_time = (NO_DELETION_TIME if time == no_time else time for time in (read_time(), read_time()))
     min_ttl, max_ttl = source.read_int(), source.read_int()
     compression_ratio = source.read_double()
     source.read_int()  # the tombstone histogram's bins
@@ -155,7 +155,8 @@ def _stats(source: JavaInput, form: SSTableFormat) -> StatsMetadata:
     return StatsMetadata(
         min_timestamp,
         max_timestamp,
-        *times,
+        min_time,
+        max_time,
         min_ttl,
         max_ttl,
         compression_ratio,

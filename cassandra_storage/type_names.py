@@ -129,7 +129,7 @@ class _Parser:
 
     def _types(self, depth: int) -> list[NamedType]:
         self._expect("(")
-        found = []
+        found: list[NamedType] = []
         while not self._follows(")"):
             if found:
                 self._expect(",")
