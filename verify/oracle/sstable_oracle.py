@@ -112,11 +112,16 @@ def judge_sstable(said: Iterator[str], file: SSTableFile, table: TableMetadata) 
 def _difference(ours: str | None, theirs: str | None) -> str | None:
     if ours is None or theirs is None:
         return f"ours {ours}, Cassandra's {theirs}"
-    parsed: list[dict[str, Any]] = [json.loads(line) for line in (ours, theirs)]
+    our, their = parsed = [_parsed(line) for line in (ours, theirs)]
     for one in parsed:
         rows = [one["row"]] if "row" in one else []
         normalised({"updates": [{"table": "", "rows": rows, "static": one.get("static")}]})
-    return first_difference(*parsed)
+    return first_difference(our, their)
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(line)
+    return said
 
 
 def _ours(file: SSTableFile, table: TableMetadata, tally: SSTableTally) -> Iterator[str]:
