@@ -57,12 +57,11 @@ def parse_name(name: str) -> tuple[Descriptor, str]:
     """(the SSTable, the component) of a file's name. FormatError for other names, UnsupportedError for other versions;
     the error has the name as its segment.
     """
+    old = _OLD_NAME.fullmatch(name)
+    if old is not None:
+        raise UnsupportedError(f"SSTable version {old['version']} is not supported; {UPGRADE}", segment=name)
     match = _NAME.fullmatch(name)
     if match is None:
-        old = _OLD_NAME.fullmatch(name)
-        if old is not None:
-            reason = f"SSTable version {old['version']} is not supported; {UPGRADE}"
-            raise UnsupportedError(reason, segment=name)
         raise FormatError("not the name of an SSTable's file (<version>-<id>-<format>-Data.db)", segment=name)
     if not _NUMBER.fullmatch(match["id"]):
         id_uuid(match["id"], name)

@@ -50,7 +50,7 @@ _NATIVE = {
     "UUIDType": "uuid",
 }
 _PARAMETERS = {"ReversedType": 1, "FrozenType": 1, "ListType": 1, "SetType": 1, "MapType": 2}
-_TOKEN = re.compile(r"\s*(?:(?P<name>[\w.+&-]+)|(?P<mark>=>|[(),:=]))")
+_TOKEN = re.compile(r"\s*(?:(?P<name>[\w.+&-]+)|(?P<mark>=>|[(),:=]))", re.ASCII)
 _DEEPEST = 100  # types within types: readers of values recurse as deep
 _LARGEST = 2**31 - 1  # of a vector's dimension
 

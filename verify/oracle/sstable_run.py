@@ -60,8 +60,8 @@ def compressions(name: str) -> tuple[str, ...]:
 
 def judge_version(name: str, partitions: int, seed: int, report: Report) -> SSTableTally:
     """At least so many partitions of SSTables of one of FORMS."""
-    line, yaml = FORMS[name]
-    cluster = CassandraCluster(line, options=replace(OPTIONS, yaml={**OPTIONS.yaml, **yaml}), report=report)
+    cluster = make_cluster(name, report)
+    line = FORMS[name][0]
     workload = Workload(line, seed, has_negative_partition_deletions=line != "5.0-NONE")
     total = SSTableTally()
     with tempfile.TemporaryDirectory(prefix="oracle-") as folder:
@@ -69,11 +69,11 @@ def judge_version(name: str, partitions: int, seed: int, report: Report) -> SSTa
             rounds = 0
             while total.partitions < partitions:
                 missing = partitions - total.partitions
-                tables = _write(cluster, workload, rounds, min(UNITS, missing), Path(folder))
+                tables = write_sstables(cluster, workload, rounds, min(UNITS, missing), Path(folder))
                 rounds += 1
                 tally = SSTableTally()
                 with SSTableOracle(cluster.nodes[0]) as oracle:
-                    for file, table in _chosen(cluster.nodes[0].folder / "data", tables):
+                    for file, table in chosen_sstables(cluster.nodes[0].folder / "data", tables):
                         tally.add(judge_sstable(oracle.sstable(file), file, table))
                 report(f"{time.strftime('%H:%M:%S')} {name}, round {rounds}: {tally}")
                 total.add(tally)
@@ -82,7 +82,13 @@ def judge_version(name: str, partitions: int, seed: int, report: Report) -> SSTa
     return total
 
 
-def _write(
+def make_cluster(name: str, report: Report) -> CassandraCluster:
+    """One node that writes SSTables of one of FORMS."""
+    line, yaml = FORMS[name]
+    return CassandraCluster(line, options=replace(OPTIONS, yaml={**OPTIONS.yaml, **yaml}), report=report)
+
+
+def write_sstables(
     cluster: CassandraCluster, workload: Workload, rounds: int, units: int, folder: Path
 ) -> Mapping[bytes, TableMetadata]:
     """Let the cluster's one node write SSTables, and stop it. What it had before is truncated. The tables, by id."""
@@ -117,7 +123,7 @@ def _name_of(line: str) -> str:
     return line.partition("-")[0]
 
 
-def _chosen(data: Path, tables: Mapping[bytes, TableMetadata]) -> Iterator[tuple[SSTableFile, TableMetadata]]:
+def chosen_sstables(data: Path, tables: Mapping[bytes, TableMetadata]) -> Iterator[tuple[SSTableFile, TableMetadata]]:
     """The SSTables of the tables that are known, those of the system keyspaces too."""
     by_id = {table.id: table for table in tables.values()}
     for file in find_sstables(data):
