@@ -7,12 +7,13 @@ import sys
 
 import click
 
-from cassandra_commitlog.dump import Bound, Filter, json_line, mutation_json
+from cassandra_commitlog.dump import Bound, Filter, mutation_json
 from cassandra_commitlog.mutations import Damaged, Undecoded
 from cassandra_commitlog.options import SegmentInput, parse_bound, segment_options
 from cassandra_commitlog.report import info_text
 from cassandra_commitlog.segments import SegmentEnd, SegmentWalk
 from cassandra_commitlog.summary import SegmentSummary, summary_json
+from cdc_messages.json_lines import json_line
 
 PROBLEMS_FOUND = 1  # exit status; click exits with 2 for an invalid command line
 

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from cassandra_storage.commitlog import CommitLogEntry
     from cassandra_storage.partition import PartitionUpdate
 
-# DEL and the C1 controls, which JSON allows as they are, and which some terminals obey.
-_CONTROLS = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
-
 
 @dataclass(frozen=True, slots=True)
 class Bound:
@@ -97,9 +94,3 @@ def mutation_json(
 
 def _head(segment: SegmentFile, entry: CommitLogEntry) -> dict[str, Any]:
     return {"segment": segment.path.name, "position": entry.end_position, "size": len(entry.mutation)}
-
-
-def json_line(value: dict[str, Any]) -> bytes:
-    """One line of JSON in UTF-8."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.translate(_CONTROLS).encode() + b"\n"

@@ -12,12 +12,13 @@ import click
 
 from cassandra_commitlog.dump import Bound
 from cassandra_commitlog.mutations import Damaged, MutationReader
-from cassandra_commitlog.progress import Progress
-from cassandra_commitlog.schemas import Schemas, read_schema_file
+from cassandra_commitlog.schemas import Schemas
 from cassandra_commitlog.segments import SegmentFile, SegmentWalk, find_segments
 from cassandra_files.codecs import SegmentCodecs
 from cassandra_files.keystore import KeystoreError, read_keys
 from cassandra_storage.errors import FormatError
+from cdc_messages.schema_file import read_schema_file
+from cdc_program.terminal_progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -126,7 +127,7 @@ class SegmentInput:
     def __init__(self, segments: list[SegmentFile], reader: MutationReader) -> None:
         self.files = segments
         self._reader = reader
-        self._progress = Progress(len(segments))
+        self._progress = Progress()
         self._number = 0
         self._mutations = 0
 
@@ -139,7 +140,8 @@ class SegmentInput:
         try:
             for event in self._reader.events(walk):
                 self._mutations += 1
-                self._progress.update(self._number, self._mutations)
+                if not self._mutations % 256:
+                    self._progress.show(f"segment {self._number} of {len(self.files)}, {self._mutations} mutations")
                 yield event
         except OSError as error:
             yield Damaged(0, f"cannot be read: {error.strerror}")
@@ -147,4 +149,4 @@ class SegmentInput:
 
     def hide_progress(self) -> None:
         """The output goes to the terminal."""
-        self._progress = Progress(0, is_shown=False)
+        self._progress = Progress(is_shown=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cassandra_commitlog.summary import iso_time
+from cdc_messages.json_lines import iso_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -1,22 +1,18 @@
-"""The schemas for decoding mutations: from a file and from the commit log itself."""
+"""The schemas for decoding mutations: given ones, and those that the commit log itself has."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cassandra_commitlog.learned import LearnedSchema
 from cassandra_storage.deletion import NO_TIMESTAMP
 from cassandra_storage.schema import DroppedColumn, TableMetadata
 from cassandra_storage.schema_keyspace import KEYSPACE, SCHEMA_TABLES
-from cdc_messages import tables as table_messages
-from cdc_messages.errors import MessageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from cassandra_storage.partition import PartitionUpdate
 
@@ -49,26 +45,3 @@ class Schemas:
                 if column.name not in current:  # with its former type: DROP turns a user type into a tuple
                     dropped[column.name] = DroppedColumn(column, NO_TIMESTAMP)
         self.tables[table.id.bytes] = replace(table, dropped_columns=MappingProxyType(dropped))
-
-
-def read_schema_file(path: Path) -> list[TableMetadata]:
-    """The tables of a publisher's schema.json, or of values of the topic `<prefix>.tables`, one per line. Values of
-    other kinds are skipped.
-
-    ValueError if the file is neither, OSError if it cannot be read.
-    """
-    content = path.read_text()
-    try:
-        return [table_messages.from_json(message) for message in _messages(content)]
-    except (KeyError, TypeError, AttributeError, MessageError) as error:
-        raise ValueError(f"neither a publisher's schema.json nor messages of the tables topic: {error}") from error
-
-
-def _messages(content: str) -> list[bytes]:
-    try:
-        value: dict[str, Any] = json.loads(content)
-    except ValueError:
-        return [line.encode() for line in content.splitlines() if "table" in (json.loads(line or "null") or ())]
-    if "tables" in value:
-        return [entry["table"].encode() for entry in value["tables"]]
-    return [content.encode()]

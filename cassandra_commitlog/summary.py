@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -13,6 +12,7 @@ from cassandra_storage.errors import FormatError, UnknownTableError
 from cassandra_storage.mutation import first_table
 from cassandra_storage.rows import Cell
 from cassandra_storage.versions import commit_log_format
+from cdc_messages.json_lines import iso_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from cassandra_commitlog.segments import SegmentWalk
     from cassandra_storage.partition import PartitionUpdate
     from cassandra_storage.rows import Row
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(slots=True)
@@ -157,11 +155,3 @@ def _index_text(walk: SegmentWalk) -> str | None:
     if walk.index is None:
         return None
     return "COMPLETED" if walk.index.is_completed else f"durable up to {walk.index.offset}"
-
-
-def iso_time(microseconds: int) -> str | None:
-    """ISO 8601 in UTC, in milliseconds; None after the year 9999."""
-    try:
-        return (_EPOCH + timedelta(microseconds=microseconds)).isoformat(" ", "milliseconds").replace("+00:00", "Z")
-    except OverflowError:
-        return None

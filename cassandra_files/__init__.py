@@ -1,4 +1,4 @@
-"""Commit logs as files: directories of segments, read as they grow, decompressed and decrypted.
+"""Commit logs and SSTables as files: directories, segments as they grow, data decompressed, decrypted and verified.
 
 It uses cassandra_storage, which parses the bytes without I/O. The programs use it.
 """

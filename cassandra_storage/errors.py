@@ -6,8 +6,9 @@ from __future__ import annotations
 class FormatError(Exception):
     """Bytes that are not what Cassandra's format says they should be.
 
-    `position` is the offset in the buffer (or file) at which the reader noticed; `segment` is the file's name where
-    one is known. Nothing of the value that raised it may be used.
+    `position` is the offset in the buffer (or file) at which the reader noticed; `segment` is the name
+    of the file where it is known: a commit log segment or a component of an SSTable. Nothing of the value that raised
+    it may be used.
     """
 
     def __init__(self, reason: str, *, position: int | None = None, segment: str | None = None) -> None:
@@ -20,7 +21,7 @@ class FormatError(Exception):
         where = ", ".join(
             text
             for text in (
-                f"segment {self.segment}" if self.segment is not None else "",
+                self.segment or "",
                 f"position {self.position}" if self.position is not None else "",
             )
             if text

@@ -7,7 +7,15 @@ from __future__ import annotations
 from struct import unpack_from
 
 _MASK = (1 << 64) - 1
+_MINIMUM = -(1 << 63)  # Murmur3Partitioner.MINIMUM
 _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
+
+
+def decorated_token(partition_key: bytes) -> int:
+    """Murmur3Partitioner.getToken, by which SSTables are in order: as `token`, but the least one of an empty key, which
+    only views have.
+    """
+    return token(partition_key) if partition_key else _MINIMUM
 
 
 def token(partition_key: bytes) -> int:

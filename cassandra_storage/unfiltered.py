@@ -87,11 +87,33 @@ def read_row(buf: bytes, pos: int, header: SerializationHeader, *, is_static: bo
 
 
 def parse_row(buf: bytes, pos: int, header: SerializationHeader, *, is_static: bool) -> tuple[Row, int]:
-    """UnfilteredSerializer.deserializeRowBody with what comes before it."""
+    """A row as messages and commit logs have it, without sizes."""
+    head, pos = parse_row_head(buf, pos, header, is_static=is_static)
+    return parse_row_body(buf, pos, header, head, is_static=is_static)
+
+
+class RowHead(NamedTuple):
+    """What a row begins with. In an SSTable the sizes of this row and of the one before follow, then the body."""
+
+    flags: int
+    extended: int
+    clustering: Clustering
+
+
+def parse_row_head(buf: bytes, pos: int, header: SerializationHeader, *, is_static: bool) -> tuple[RowHead, int]:
+    """A row's flags and clustering; the position after them."""
     flags, extended, pos = _row_flags(buf, pos, is_static=is_static)
-    clustering: Clustering = ()
-    if not is_static:
-        clustering, pos = read_values(buf, pos, header.clustering_lengths, len(header.clustering_lengths))
+    if is_static:
+        return RowHead(flags, extended, ()), pos
+    clustering, pos = read_values(buf, pos, header.clustering_lengths, len(header.clustering_lengths))
+    return RowHead(flags, extended, clustering), pos
+
+
+def parse_row_body(
+    buf: bytes, pos: int, header: SerializationHeader, head: RowHead, *, is_static: bool
+) -> tuple[Row, int]:
+    """UnfilteredSerializer.deserializeRowBody of the row with that head, after its sizes if it has any."""
+    flags, extended, clustering = head
     liveness = NO_LIVENESS
     if flags & _HAS_TIMESTAMP:
         liveness, pos = _parse_liveness(buf, pos, header, has_ttl=bool(flags & _HAS_TTL))
@@ -215,8 +237,20 @@ def row_pieces(buf: bytes, pos: int, row: RowExtent) -> tuple[bytes, ...]:
 
 
 def parse_marker(buf: bytes, pos: int, header: SerializationHeader) -> tuple[Marker, int]:
-    """UnfilteredSerializer.deserializeMarkerBody with what comes before it."""
-    kind, values, pos = read_bound(buf, _skip_flags(buf, pos), header.clustering_lengths)
+    """A marker as messages and commit logs have it, without sizes."""
+    kind, values, pos = parse_marker_head(buf, pos, header)
+    return parse_marker_body(buf, pos, header, kind, values)
+
+
+def parse_marker_head(buf: bytes, pos: int, header: SerializationHeader) -> tuple[Kind, Clustering, int]:
+    """A marker's kind and values, and the position after them; in an SSTable two sizes follow, as for a row."""
+    return read_bound(buf, _skip_flags(buf, pos), header.clustering_lengths)
+
+
+def parse_marker_body(
+    buf: bytes, pos: int, header: SerializationHeader, kind: Kind, values: Clustering
+) -> tuple[Marker, int]:
+    """UnfilteredSerializer.deserializeMarkerBody, after its sizes if it has any."""
     close_kind, open_kind = MARKER_KINDS[kind]
     close = open_ = None
     if close_kind is not None:

@@ -30,10 +30,12 @@ if TYPE_CHECKING:
 
 def update_json(update: PartitionUpdate, *, with_values: bool) -> Json:
     """One update, without the parts that it does not have (a partition deletion, a static row, rows, ranges)."""
-    return _UpdateForm(update.table, with_values=with_values).update(update)
+    return UpdateForm(update.table, with_values=with_values).update(update)
 
 
-class _UpdateForm:
+class UpdateForm:
+    """Parts of updates of one table as JSON. `with_values`: show values, else their lengths."""
+
     def __init__(self, table: TableMetadata, *, with_values: bool) -> None:
         self._table = table
         self._with_values = with_values
@@ -47,22 +49,22 @@ class _UpdateForm:
             "keyspace": table.keyspace,
             "table": table.name,
             "table_id": str(table.id),
-            "partition_key": self._partition_key(update.partition_key),
+            "partition_key": self.partition_key(update.partition_key),
         }
         if not update.deletion.is_live:
             shown["partition_deletion"] = deletion_json(update.deletion)
         if update.static_row is not None:
-            shown["static_row"] = self._row(update.static_row)
+            shown["static_row"] = self.row(update.static_row)
         if update.rows:
-            shown["rows"] = [self._row(row) for row in update.rows]
+            shown["rows"] = [self.row(row) for row in update.rows]
         if update.range_tombstones:
             shown["range_tombstones"] = [
-                {"start": self._bound(start), "end": self._bound(end), **deletion_json(deletion)}
+                {"start": self.bound(start), "end": self.bound(end), **deletion_json(deletion)}
                 for start, end, deletion in update.range_tombstones
             ]
         return shown
 
-    def _partition_key(self, key: bytes) -> Json:
+    def partition_key(self, key: bytes) -> Json:
         try:
             values = partition_key_values(self._table, key)
         except FormatError:
@@ -82,10 +84,10 @@ class _UpdateForm:
     def _masked(self, shown: Json, value: bytes) -> Json:
         return shown if self._with_values else _mask(value)
 
-    def _bound(self, bound: ClusteringBound) -> Json:
+    def bound(self, bound: ClusteringBound) -> Json:
         return {"kind": bound.kind.name, "clustering": self._named(self._table.clustering, bound.values)}
 
-    def _row(self, row: Row) -> Json:
+    def row(self, row: Row) -> Json:
         shown: dict[str, Json] = {}
         if self._table.clustering and row.clustering:
             shown["clustering"] = self._named(self._table.clustering, row.clustering)

@@ -22,6 +22,7 @@ PACKAGES = (
     "materializer",
     "schematizer",
     "cassandra_commitlog",
+    "cassandra_sstable",
     "local_stack",
 )
 CHECKOUT_PACKAGES = ("tools", "verify", "bench")

@@ -50,6 +50,13 @@ CHOICES = (
         (("VERSION", "--versions"), ("MUTATIONS", "--mutations"), ("SEED", "--seed")),
     ),
     Choice(
+        "oracle-sstable",
+        "verify.oracle.sstable_run",
+        "60",
+        "Random CQL's SSTables, read by Cassandra's reader and by ours; 100,000 partitions of each version and format",
+        (("VERSION", "--versions"), ("PARTITIONS", "--partitions"), ("SEED", "--seed")),
+    ),
+    Choice(
         "oracle-merge",
         "verify.oracle.merge_check",
         "30",

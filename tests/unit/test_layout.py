@@ -17,6 +17,7 @@ PROGRAMS = (
     "cassandra_storage",
     "cassandra_files",
     "cassandra_commitlog",
+    "cassandra_sstable",
     "cdc_messages",
     "cdc_native",
     "cdc_program",

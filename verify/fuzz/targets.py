@@ -1,4 +1,4 @@
-"""Every public reader of cassandra_storage as a function of bytes, with seeds that it reads.
+"""Every public reader of cassandra_storage, and of SSTables as files, as a function of bytes, with seeds that it reads.
 
 A target may raise FormatError and nothing else, and asserts what must hold of whatever it could read.
 """
@@ -26,6 +26,14 @@ from cassandra_storage.versions import VERSION_40, VERSION_50, VERSION_3014
 from tests.support.cassandra_storage.split_parts import joined
 from tests.support.vectors.load import FOLDER
 from verify.fuzz.segment_targets import coded, descriptor, entry, index, section, segment
+from verify.fuzz.sstable_targets import (
+    cql_schema,
+    sstable_files,
+    sstable_name,
+    sstable_rows,
+    statistics,
+    type_name,
+)
 from verify.fuzz.target import Target, first_mutations, is_read
 from verify.oracle.type_values import COMPARABLE, KEYSPACE, USER_TYPES, TypeValues
 
@@ -246,5 +254,11 @@ TARGETS: dict[str, Callable[[], Target]] = {
         counter,
         cql_type,
         schema_rows,
+        sstable_rows,
+        sstable_files,
+        sstable_name,
+        statistics,
+        type_name,
+        cql_schema,
     )
 }

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cassandra_storage.clustering import Clustering, ClusteringBound
     from cassandra_storage.partition import PartitionUpdate
     from cassandra_storage.rows import ColumnData, Row
+    from cassandra_storage.unfiltered import Marker
 
 Said = dict[str, Any]
 
@@ -24,8 +25,8 @@ def described(update: PartitionUpdate) -> Said:
         "table": update.table.qualified_name,
         "key": update.partition_key.hex(),
         "deletion": update.deletion,
-        "static": None if update.static_row is None else _row(update.static_row),
-        "rows": [_row(row) for row in update.rows],
+        "static": None if update.static_row is None else described_row(update.static_row),
+        "rows": [described_row(row) for row in update.rows],
         "ranges": [[_bound(one.start), _bound(one.end), one.deletion] for one in update.range_tombstones],
     }
 
@@ -36,13 +37,18 @@ def plain(updates: Iterable[PartitionUpdate]) -> list[Said]:
     return found
 
 
-def _row(row: Row) -> Said:
+def described_row(row: Row) -> Said:
     return {
         "clustering": _values(row.clustering),
         "liveness": row.liveness,
         "deletion": row.deletion,
         "columns": {name: _data(data) for name, data in row.columns.items()},
     }
+
+
+def described_marker(marker: Marker) -> list[Any]:
+    """The bound that it closes and the one that it opens, each with its deletion, or None."""
+    return [None if end is None else [_bound(end[0]), end[1]] for end in marker]
 
 
 def _data(data: ColumnData) -> list[Any]:

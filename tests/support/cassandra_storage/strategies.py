@@ -177,3 +177,15 @@ def ranges(draw: st.DrawFn, table: TableMetadata) -> RangeTombstone:
     start = bound(Kind.INCL_START_BOUND, Kind.EXCL_START_BOUND)
     end = bound(Kind.INCL_END_BOUND, Kind.EXCL_END_BOUND)
     return RangeTombstone(start, end, draw(deletion_times))
+
+
+def example_table() -> TableMetadata:
+    """PRIMARY KEY (p, c), a text `v`."""
+    return TableMetadata(
+        "k",
+        "t",
+        UUID(int=1),
+        (ColumnMetadata("p", INT, ColumnKind.PARTITION_KEY, 0),),
+        (ColumnMetadata("c", INT, ColumnKind.CLUSTERING, 0),),
+        regular_columns=(ColumnMetadata("v", TEXT, ColumnKind.REGULAR),),
+    )

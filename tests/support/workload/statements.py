@@ -73,9 +73,13 @@ class Draw:
         return value
 
 
-def shapes(table: Table, parse: Parse, rng: random.Random) -> list[Shape]:
+def shapes(
+    table: Table, parse: Parse, rng: random.Random, *, has_negative_partition_deletions: bool = True
+) -> list[Shape]:
     """The statements that write to the table: each kind, and three choices where one is made."""
     maker = _Shapes(table, parse, rng)
+    if not has_negative_partition_deletions and not table.is_counter:
+        maker.partition_deletion_time = (_plain_timestamp,)
     unique = {shape.cql: shape for _ in range(3) for shape in maker.all()}
     return list(unique.values())
 
@@ -93,6 +97,7 @@ class _Shapes:
         # Of a partition deletion at a negative timestamp 5.0 makes an SSTable that it cannot read, as views do.
         self.timestamp = _plain_timestamp if table.has_views else _timestamp
         self.deletion_time: tuple[Parameter, ...] = () if table.is_counter else (self.timestamp,)
+        self.partition_deletion_time = self.deletion_time
 
     def all(self) -> Iterator[Shape]:
         table = self.table
@@ -116,8 +121,12 @@ class _Shapes:
             if columns and not (table.is_compact and not table.clustering and table.is_counter):
                 chosen = self.rng.sample(list(columns), self.rng.randint(1, min(5, len(columns))))
                 yield self._delete(", ".join(map(quoted, chosen)), where, key)
-        yield self._delete("", where_row, row)
-        yield self._delete("", self.where_partition, self.partition)
+        if table.clustering:
+            yield self._delete("", where_row, row)
+        yield self._shape(
+            f"DELETE FROM {self.name} {self.using_deletion}WHERE {self.where_partition}",
+            (*self.partition_deletion_time, *self.partition),
+        )
         yield from self._ranges()
 
     def _shape(self, cql: str, parameters: Sequence[Parameter]) -> Shape:

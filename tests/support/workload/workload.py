@@ -38,7 +38,9 @@ class Unit(NamedTuple):
 class Workload:
     """`create`, then any number of `units`, with `evolve` in between, which changes what units there are."""
 
-    def __init__(self, version: str, seed: int) -> None:
+    def __init__(self, version: str, seed: int, *, has_negative_partition_deletions: bool = True) -> None:
+        """5.0 cannot read its SSTables of `oa` and `da` where a partition is deleted at a negative timestamp."""
+        self._has_negative_partition_deletions = has_negative_partition_deletions
         self._rng = random.Random(f"{seed} workload")
         self._draw = Draw(random.Random(f"{seed} values"))
         self._types = dict(TYPES)
@@ -93,7 +95,12 @@ class Workload:
         def parse(text: str) -> CqlType:
             return parse_type(text, KEYSPACE, types)
 
-        of_table = {name: shapes(table, parse, self._rng) for name, table in self.tables.items()}
+        of_table = {
+            name: shapes(
+                table, parse, self._rng, has_negative_partition_deletions=self._has_negative_partition_deletions
+            )
+            for name, table in self.tables.items()
+        }
         self._shapes = [of for name, of in of_table.items() if not self.tables[name].is_counter]
         self._counters = [of for name, of in of_table.items() if self.tables[name].is_counter]
         self._common = [

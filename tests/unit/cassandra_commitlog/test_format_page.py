@@ -7,12 +7,12 @@ import re
 
 import pytest
 
-from cassandra_commitlog.schemas import read_schema_file
 from cassandra_storage import cells, marshal, partition_update, unfiltered
 from cassandra_storage.clustering import Kind
 from cassandra_storage.marshal import NativeType
 from cassandra_storage.serializers import NATIVE_DECODERS
 from cassandra_storage.versions import commit_log_format
+from cdc_messages.schema_file import read_schema_file
 from local_stack.process.paths import project_root
 from tests.support.cassandra_commitlog.fixtures import commitlog, json_lines
 

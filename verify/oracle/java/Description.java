@@ -10,7 +10,10 @@ import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.db.rows.Cell;
 import org.apache.cassandra.db.rows.ColumnData;
 import org.apache.cassandra.db.rows.ComplexColumnData;
+import org.apache.cassandra.db.rows.RangeTombstoneMarker;
 import org.apache.cassandra.db.rows.Row;
+import org.apache.cassandra.db.rows.Unfiltered;
+import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 
 /**
  * Updates as compact JSON, the same text for the same content in every version: names of fields and of bounds' kinds
@@ -69,6 +72,52 @@ final class Description
         text.append("],\"ranges\":[");
         ranges(update.deletionInfo().rangeIterator(false));
         return add("]}");
+    }
+
+    /** A partition of an SSTable before its rows. */
+    Description partition(UnfilteredRowIterator partition)
+    {
+        text.append("{\"key\":");
+        bytes(partition.partitionKey().getKey());
+        text.append(",\"deletion\":");
+        deletion(partition.partitionLevelDeletion());
+        text.append(",\"static\":");
+        if (partition.staticRow().isEmpty())
+            text.append("null");
+        else
+            row(partition.staticRow());
+        return add("}");
+    }
+
+    Description unfiltered(Unfiltered unfiltered)
+    {
+        if (unfiltered.isRow())
+        {
+            text.append("{\"row\":");
+            row((Row) unfiltered);
+            return add("}");
+        }
+        RangeTombstoneMarker marker = (RangeTombstoneMarker) unfiltered;
+        text.append("{\"marker\":[");
+        if (marker.isClose(false))
+            end(marker.closeBound(false), marker.closeDeletionTime(false));
+        else
+            text.append("null");
+        text.append(",");
+        if (marker.isOpen(false))
+            end(marker.openBound(false), marker.openDeletionTime(false));
+        else
+            text.append("null");
+        return add("]}");
+    }
+
+    private void end(ClusteringPrefix bound, DeletionTime deletion)
+    {
+        text.append("[");
+        bound(bound);
+        text.append(",");
+        deletion(deletion);
+        text.append("]");
     }
 
     private void ranges(Iterator<RangeTombstone> tombstones)

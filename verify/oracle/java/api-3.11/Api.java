@@ -22,6 +22,7 @@ import org.apache.cassandra.io.util.DataInputBuffer;
 /** What Cassandra 3.11 spells its own way. */
 final class Api
 {
+    static final boolean HAS_CF_METADATA = true;
     static final boolean HAS_SIGNED_TIMES = true;
     private static final int NO_DELETION_TIME = Cell.NO_DELETION_TIME;
 

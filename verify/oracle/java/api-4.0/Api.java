@@ -23,6 +23,7 @@ import org.apache.cassandra.schema.TableMetadata;
 /** What Cassandra 4.0 and later spell alike. */
 final class Api
 {
+    static final boolean HAS_CF_METADATA = false;
     static final boolean HAS_SIGNED_TIMES = Integer.class.isInstance(constant("NO_DELETION_TIME"));
 
     /** An unsigned one from 5.0 on. */

@@ -1,4 +1,4 @@
-"""The progress of a long run, on stderr if that is a terminal."""
+"""The progress of a long run of a command, on stderr if that is a terminal."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ _CLEAR = "\r\x1b[K"
 class Progress:
     """Shown after one second. `is_shown` is False if the output goes to the terminal."""
 
-    def __init__(self, segments: int, *, is_shown: bool = True) -> None:
-        self._segments = segments
+    def __init__(self, *, is_shown: bool = True) -> None:
         self._is_shown = is_shown and sys.stderr.isatty()
         self._next = time.monotonic() + _FIRST_SECONDS
         self._is_on_screen = False
 
-    def update(self, segment: int, mutations: int) -> None:
-        """`segment`: number of the current segment, from 1; `mutations`: number of mutations read so far."""
-        if not self._is_shown or mutations % 256 or (now := time.monotonic()) < self._next:
+    def show(self, text: str) -> None:
+        """Show how far the run is, unless it was shown a moment ago."""
+        if not self._is_shown or (now := time.monotonic()) < self._next:
             return
         self._next = now + _EVERY_SECONDS
         self._is_on_screen = True
-        sys.stderr.write(f"{_CLEAR}segment {segment} of {self._segments}, {mutations} mutations")
+        sys.stderr.write(f"{_CLEAR}{text}")
         sys.stderr.flush()
 
     def clear(self) -> None:

@@ -1,0 +1,1 @@
+"""The command cassandra-sstable inspects SSTables without any server."""

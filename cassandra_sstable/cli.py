@@ -1,0 +1,128 @@
+"""The console script cassandra-sstable: it inspects SSTables without any server."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from cassandra_files.sstables import verify_digest
+from cassandra_sstable.dump import Filter, sstable_lines
+from cassandra_sstable.options import SSTableInput, sstable_options
+from cassandra_sstable.report import info_json, info_text
+from cassandra_sstable.verify import Checked, check_order
+from cassandra_storage.errors import FormatError
+from cdc_messages.json_lines import json_line
+
+if TYPE_CHECKING:
+    from cassandra_files.sstables import SSTableFile
+
+PROBLEMS_FOUND = 1  # exit status; click exits with 2 for an invalid command line
+
+
+def main() -> None:
+    """The console script. A closed pipe (`| head`) ends it silently, like cat and grep."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    group()
+
+
+@click.group("cassandra-sstable")
+@click.version_option(package_name="cassandra-cdc-materializer", prog_name="cassandra-sstable")
+def group() -> None:
+    """Inspects SSTables of Cassandra 3.0 to 5.0, without any server.
+
+    PATH is an SSTable (<version>-<id>-<format>-Data.db) or a directory: of a table, a keyspace, a node's data, or a
+    snapshot. Indexes, backups and snapshots under a directory are left out. Take a snapshot of a running node: it
+    removes SSTables at any time.
+    """
+
+
+@group.command("info")
+@sstable_options
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON for each SSTable.")
+def info(sstables: SSTableInput, *, as_json: bool) -> None:
+    """Shows each SSTable's metadata: version, compression, times, repair, columns. The data are not read."""
+    problems = 0
+    for file in sstables.files:
+        try:
+            with sstables.open(file) as sstable:
+                shown = info_json(sstable)
+        except (FormatError, OSError) as error:
+            problems += 1
+            click.echo(_problem(file, error), err=True)
+            continue
+        click.echo(json_line(shown) if as_json else info_text(shown), nl=not as_json)
+    if problems:
+        sys.exit(PROBLEMS_FOUND)
+
+
+@group.command("dump")
+@sstable_options
+@click.option(
+    "--key",
+    metavar="KEY",
+    help="Only this partition key: its values, separated by colons, or 0x and its bytes.",
+)
+@click.option("--values", "with_values", is_flag=True, help="Show values. By default only their lengths are shown.")
+def dump(sstables: SSTableInput, *, key: str | None, with_values: bool) -> None:
+    """Prints partitions, rows and range tombstone markers as JSON lines, in Cassandra's terms. Damage is reported on
+    stderr; what comes after it in the SSTable is not printed.
+    """
+    out = sys.stdout.buffer
+    if sys.stdout.isatty():
+        sstables.hide_progress()
+    problems = 0
+    for file in sstables.files:
+        try:
+            with sstables.open(file) as sstable:
+                for line in sstable_lines(sstable, Filter(key), with_values=with_values):
+                    sstables.step(sstable)
+                    out.write(json_line(line))
+        except (FormatError, OSError) as error:
+            problems += 1
+            out.flush()
+            sstables.clear_progress()
+            click.echo(_problem(file, error), err=True)
+    out.flush()
+    sstables.clear_progress()
+    if problems:
+        sys.exit(PROBLEMS_FOUND)
+
+
+@group.command("verify")
+@sstable_options
+def verify(sstables: SSTableInput) -> None:
+    """Verifies all checksums, reads all rows and checks their order. Exit status: 0 without problems, 1 with."""
+    total = Checked()
+    problems = 0
+    for file in sstables.files:
+        try:
+            verify_digest(file)
+            with sstables.open(file) as sstable:
+                for _ in check_order(sstable, total):
+                    sstables.step(sstable)
+                if not sstable.data.has_checksums:
+                    sstables.clear_progress()
+                    click.echo(f"note: {file.data_path}: it has no checksums (no CRC.db)")
+        except (FormatError, OSError) as error:
+            problems += 1
+            sstables.clear_progress()
+            click.echo(_problem(file, error))
+    sstables.clear_progress()
+    click.echo(
+        f"{len(sstables.files)} SSTables, {total.partitions} partitions, {total.rows} rows, {total.markers} range"
+        f" tombstone markers, {problems} problems"
+    )
+    if problems:
+        sys.exit(PROBLEMS_FOUND)
+
+
+def _problem(file: SSTableFile, error: FormatError | OSError) -> str:
+    """FILE:POSITION: reason. Positions in rows are those of the uncompressed data."""
+    if isinstance(error, OSError):
+        return f"{error.filename or file.data_path}: cannot be read: {error.strerror}"
+    path = file.data_path if error.segment is None else file.folder / error.segment
+    place = "" if error.position is None else f"{error.position}:"
+    return f"{path}:{place} {error.reason}"

@@ -1,0 +1,79 @@
+"""Partitions, rows and markers as JSON lines: docs/sstable-tool.md has the form."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cassandra_storage.errors import FormatError
+from cassandra_storage.murmur3 import decorated_token
+from cassandra_storage.rows import Row
+from cdc_messages.envelope import partition_key_values
+from cdc_messages.update_json import UpdateForm, deletion_json
+from cdc_messages.values_json import hexadecimal, value_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cassandra_files.sstables import SSTable
+    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.sstable_reader import Partition
+    from cassandra_storage.unfiltered import Marker
+
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The partitions to show. `key`: as key_text, or 0x and bytes; None for all."""
+
+    key: str | None = None
+
+    def includes(self, table: TableMetadata, partition: Partition) -> bool:
+        return self.key is None or self.key in (hexadecimal(partition.key), key_text(table, partition.key))
+
+
+def key_text(table: TableMetadata, key: bytes) -> str | None:
+    """A partition key in nodetool's form: the values of its columns, separated by colons."""
+    try:
+        values = partition_key_values(table, key)
+    except FormatError:
+        return None
+    shown = (value_json(column.type, value) for column, value in zip(table.partition_key, values, strict=True))
+    return ":".join(value if isinstance(value, str) else json.dumps(value) for value in shown)
+
+
+def sstable_lines(sstable: SSTable, chosen: Filter, *, with_values: bool) -> Iterator[Line]:
+    """A line for each partition, and after it one for each of its rows and range tombstone markers."""
+    table = sstable.schema.table
+    form = UpdateForm(table, with_values=with_values)
+    name = sstable.file.data_path.name
+    for partition in sstable.partitions():
+        if not chosen.includes(table, partition):
+            continue
+        key = form.partition_key(partition.key)
+        line: Line = {
+            "sstable": name,
+            "position": partition.position,
+            "keyspace": table.keyspace,
+            "table": table.name,
+            "partition_key": key,
+            "token": decorated_token(partition.key),
+        }
+        if not partition.deletion.is_live:
+            line["partition_deletion"] = deletion_json(partition.deletion)
+        if partition.static_row is not None:
+            line["static_row"] = form.row(partition.static_row)
+        yield line
+        for unfiltered in sstable.rows():
+            if isinstance(unfiltered, Row):
+                yield {"sstable": name, "partition_key": key, "row": form.row(unfiltered)}
+            else:
+                yield {"sstable": name, "partition_key": key, "range_tombstone_marker": _marker(form, unfiltered)}
+
+
+def _marker(form: UpdateForm, marker: Marker) -> Line:
+    """The bound that it closes, the one that it opens, or both."""
+    ends = (("close", marker.close), ("open", marker.open_))
+    return {name: {**form.bound(end[0]), **deletion_json(end[1])} for name, end in ends if end is not None}

@@ -1,0 +1,110 @@
+"""The options that all commands of cassandra-sstable share, and the SSTables that they select."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cassandra_files.sstables import SSTable, find_sstables
+from cassandra_sstable.schemas import Schemas, read_file
+from cassandra_storage.errors import FormatError
+from cdc_program.terminal_progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cassandra_files.sstables import SSTableFile
+    from cassandra_storage.schema import TableMetadata
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+_FOLDER_OR_FILE = click.Path(exists=True, path_type=Path)
+_SHOWN_EVERY = 256  # rows
+
+
+def _files(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> list[SSTableFile]:
+    try:
+        found = [file for path in paths for file in find_sstables(path)]
+    except (FormatError, OSError) as error:
+        raise click.BadParameter(str(error)) from None
+    if not found:
+        raise click.BadParameter("no SSTable found (<version>-<id>-<format>-Data.db)")
+    return list(dict.fromkeys(found))
+
+
+def _tables(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> list[TableMetadata]:
+    try:
+        return [table for path in paths for table in read_file(path)]
+    except (FormatError, OSError) as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def sstable_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the shared options to a command, whose first parameter is then an SSTableInput."""
+
+    @click.argument("files", type=_FOLDER_OR_FILE, nargs=-1, required=True, metavar="PATH...", callback=_files)
+    @click.option(
+        "--schema",
+        "tables",
+        type=_FILE,
+        metavar="FILE",
+        multiple=True,
+        callback=_tables,
+        help="CQL (schema.cql of a snapshot, DESCRIBE), or a publisher's schema.json; may be repeated.",
+    )
+    @click.option(
+        "--data",
+        "data_folders",
+        type=_FOLDER,
+        metavar="FOLDER",
+        multiple=True,
+        help="A data directory of the node, whose system_schema has the tables.  [default: the SSTable's own]",
+    )
+    @functools.wraps(command)
+    def with_sstables(
+        *,
+        files: list[SSTableFile],
+        tables: list[TableMetadata],
+        data_folders: tuple[Path, ...],
+        **others: Any,  # noqa: ANN401  the command's own
+    ) -> None:
+        try:
+            schemas = Schemas(tables, data_folders)
+        except (FormatError, OSError) as error:
+            raise click.BadParameter(str(error), param_hint="--data") from None
+        command(SSTableInput(files, schemas), **others)
+
+    return with_sstables
+
+
+class SSTableInput:
+    """The input of a command, SSTable by SSTable."""
+
+    def __init__(self, files: list[SSTableFile], schemas: Schemas) -> None:
+        self.files = files
+        self._schemas = schemas
+        self._progress = Progress()
+        self._rows = 0
+
+    def open(self, file: SSTableFile) -> SSTable:
+        """FormatError, OSError."""
+        return SSTable(file, self._schemas.table_of(file))
+
+    def step(self, sstable: SSTable) -> None:
+        """Show how far the run is; call it for each row."""
+        self._rows += 1
+        if not self._rows % _SHOWN_EVERY:
+            number = self.files.index(sstable.file) + 1
+            done = sstable.position / max(sstable.data.length, 1)
+            self._progress.show(f"SSTable {number} of {len(self.files)}, {done:.0%} of it, {self._rows:,} rows")
+
+    def clear_progress(self) -> None:
+        """Call it before other output to the terminal."""
+        self._progress.clear()
+
+    def hide_progress(self) -> None:
+        """The output goes to the terminal."""
+        self._progress = Progress(is_shown=False)

@@ -1,0 +1,156 @@
+"""`make verify WHAT=oracle-sstable`: the SSTables of random CQL on real nodes, judged by Cassandra's own reader.
+
+A line a version: what was compared and how much differed. The exit status is 1 if anything did, or too little was
+compared. Tables are compressed by each of the version's compressors in turn, and some not at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cassandra_files.sstables import find_sstables
+from local_stack.servers.cassandra import CassandraCluster
+from tests.support.workload.record import OPTIONS, SCHEMA, load_schema, save_schema
+from tests.support.workload.session import WorkloadSession
+from tests.support.workload.tables import quoted
+from tests.support.workload.workload import Workload
+from verify.oracle.sstable_oracle import SSTableOracle, SSTableTally, judge_sstable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from cassandra_files.sstables import SSTableFile
+    from cassandra_storage.schema import TableMetadata
+
+    Report = Callable[[str], None]
+
+FLUSHES = 3  # in each round; the first two are compacted with each other
+UNITS = 4000  # between flushes, at most
+_OLD = (
+    "'class': 'LZ4Compressor', 'chunk_length_in_kb': 4",
+    "'class': 'SnappyCompressor'",
+    "'enabled': false",
+    "'class': 'DeflateCompressor', 'chunk_length_in_kb': 64",
+)
+_NEW = (  # from 4.0 on
+    "'class': 'ZstdCompressor'",
+    "'class': 'NoopCompressor'",
+    "'class': 'LZ4Compressor', 'chunk_length_in_kb': 4, 'min_compress_ratio': 4",
+)
+FORMS: Mapping[str, tuple[str, Mapping[str, object]]] = {
+    "3.11": ("3.11", {}),
+    "4.0": ("4.0", {}),
+    "4.1": ("4.1", {"uuid_sstable_identifiers_enabled": True}),
+    "5.0": ("5.0", {}),
+    "5.0-oa": ("5.0-NONE", {}),
+    "5.0-bti": ("5.0-NONE", {"sstable": {"selected_format": "bti"}}),
+}
+"""By name: the line of VERSIONS, and what is laid over cassandra.yaml."""
+
+
+def compressions(name: str) -> tuple[str, ...]:
+    return _OLD if name == "3.11" else (*_OLD, *_NEW)
+
+
+def judge_version(name: str, partitions: int, seed: int, report: Report) -> SSTableTally:
+    """At least so many partitions of SSTables of one of FORMS."""
+    cluster = make_cluster(name, report)
+    line = FORMS[name][0]
+    workload = Workload(line, seed, has_negative_partition_deletions=line != "5.0-NONE")
+    total = SSTableTally()
+    with tempfile.TemporaryDirectory(prefix="oracle-") as folder:
+        try:
+            rounds = 0
+            while total.partitions < partitions:
+                missing = partitions - total.partitions
+                tables = write_sstables(cluster, workload, rounds, min(UNITS, missing), Path(folder))
+                rounds += 1
+                tally = SSTableTally()
+                with SSTableOracle(cluster.nodes[0]) as oracle:
+                    for file, table in chosen_sstables(cluster.nodes[0].folder / "data", tables):
+                        tally.add(judge_sstable(oracle.sstable(file), file, table))
+                report(f"{time.strftime('%H:%M:%S')} {name}, round {rounds}: {tally}")
+                total.add(tally)
+        finally:
+            cluster.close(keep=sys.exc_info()[0] is not None)
+    return total
+
+
+def make_cluster(name: str, report: Report) -> CassandraCluster:
+    """One node that writes SSTables of one of FORMS."""
+    line, yaml = FORMS[name]
+    return CassandraCluster(line, options=replace(OPTIONS, yaml={**OPTIONS.yaml, **yaml}), report=report)
+
+
+def write_sstables(
+    cluster: CassandraCluster, workload: Workload, rounds: int, units: int, folder: Path
+) -> Mapping[bytes, TableMetadata]:
+    """Let the cluster's one node write SSTables, and stop it. What it had before is truncated. The tables, by id."""
+    (node,) = cluster.nodes
+    cluster.install(cluster.version)
+    node.start()
+    with WorkloadSession(node) as session:
+        if not rounds:
+            session.execute(workload.create())
+            forms = compressions(_name_of(cluster.version.line))
+            for number, name in enumerate(workload.tables):
+                form = forms[number % len(forms)]
+                session.execute([f"ALTER TABLE {quoted(name)} WITH compression = {{{form}}}"])
+        else:
+            session.use()
+            session.execute(f"TRUNCATE {quoted(name)}" for name in workload.tables)
+        for flush in range(FLUSHES):
+            session.run(workload.units(units))
+            node.nodetool("flush")
+            if flush == 1:
+                node.nodetool("compact")
+                session.execute(workload.evolve())  # what was written before has columns that are dropped now
+        schema = save_schema(session.session, folder / SCHEMA)
+    node.stop()
+    assert schema is not None
+    return load_schema(folder / SCHEMA).tables
+
+
+def _name_of(line: str) -> str:
+    return line.partition("-")[0]
+
+
+def chosen_sstables(data: Path, tables: Mapping[bytes, TableMetadata]) -> Iterator[tuple[SSTableFile, TableMetadata]]:
+    """The SSTables of the tables that are known, those of the system keyspaces too."""
+    by_id = {table.id: table for table in tables.values()}
+    for file in find_sstables(data):
+        table_id = file.table_name[2]
+        if table_id in by_id:
+            yield file, by_id[table_id]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("verify.oracle.sstable_run", description=__doc__)
+    parser.add_argument("--versions", default=",".join(FORMS), help=f"by commas (default: all): {', '.join(FORMS)}")
+    parser.add_argument("--partitions", type=int, default=100_000, help="for each version (default: 100000)")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    has_failed = False
+    for name in options.versions.split(","):
+        started = time.monotonic()
+        tally = judge_version(name, options.partitions, options.seed, _print_progress)
+        for difference in tally.differences:
+            _print_progress(f"DIFFERENCE {difference}")
+        print(f"{name}: {tally} ({time.monotonic() - started:.0f} s)", flush=True)  # noqa: T201 - the result
+        has_failed |= bool(tally.different) or tally.partitions < options.partitions
+    return int(has_failed)
+
+
+def _print_progress(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
