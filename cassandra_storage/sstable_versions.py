@@ -68,9 +68,9 @@ _FORMATS = {
     for each in (
         _before_na("ma", "3.0.0 to 3.0.6", lower=False, intervals=False, host_id=False),
         _before_na("mb", "3.0.7 and 3.7", lower=True, intervals=False, host_id=False),
-        _before_na("mc", "3.0.8 to 3.11.3", lower=True, intervals=True, host_id=False),
-        _before_na("md", "3.0.18 to 3.11.10", lower=True, intervals=True, host_id=False),
-        _before_na("me", "3.0.25 to 3.11", lower=True, intervals=True, host_id=True),
+        _before_na("mc", "3.0.8 to 3.0.17 and 3.9 to 3.11.3", lower=True, intervals=True, host_id=False),
+        _before_na("md", "3.0.18 to 3.0.24 and 3.11.4 to 3.11.10", lower=True, intervals=True, host_id=False),
+        _before_na("me", "3.0.25 and later, and 3.11.11 and later", lower=True, intervals=True, host_id=True),
         SSTableFormat("na", BIG, "4.0-rc1", has_originating_host_id=False),
         SSTableFormat("nb", BIG, "4.0, 4.1, and 5.0 by default"),
         SSTableFormat(

@@ -60,6 +60,7 @@ class SSTableVectors(NamedTuple):
 
 # Releases that wrote versions of their own (ma, mb, mc, md, na), and the line that reads them: see old_sstables.py.
 OLD_RELEASES = {"3.0.0": "3.11", "3.0.7": "3.11", "3.0.17": "3.11", "3.0.22": "3.11", "4.0-rc1": "4.0"}
+VERSION_OF = {"3.0.0": "ma", "3.0.7": "mb", "3.0.17": "mc", "3.0.22": "md", "4.0-rc1": "na"}
 FORMS_MADE = tuple(FORMS)
 
 

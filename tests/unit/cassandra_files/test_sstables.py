@@ -14,6 +14,7 @@ from cassandra_files.sstables import SSTable, SSTableFile, find_sstables, list_s
 from cassandra_storage.errors import FormatError, UnknownColumnError, UnsupportedError
 from cassandra_storage.rows import Row
 from cassandra_storage.sstable_name import COMPRESSION_INFO, CRC, DATA, DIGEST, STATISTICS, TOC
+from cassandra_storage.sstable_versions import known_formats
 from tests.support.vectors import sstables
 from verify.oracle.sstable_oracle import judge_sstable
 
@@ -66,6 +67,29 @@ def test_rows_are_those_that_cassandra_reads(vectors: sstables.SSTableVectors) -
         assert not tally.differences
         compressors |= tally.compressors
     assert compressors == (COMPRESSORS if vectors.form == "3.11" else COMPRESSORS | NEWER)
+
+
+@pytest.mark.parametrize("release", sstables.OLD_RELEASES)
+def test_rows_of_older_versions(release: str) -> None:
+    """ma, mb, mc, md and na."""
+    vectors = sstables.load(release)
+    compressors, versions = set(), set()
+    for file, table, lines in vectors.files():
+        tally = judge_sstable(iter(lines), file, table)
+        assert not tally.differences
+        assert tally.rows == 60
+        compressors |= tally.compressors
+        versions.add(file.descriptor.format.version)
+        assert read(file, None) == 60
+    assert compressors == COMPRESSORS
+    assert versions == {sstables.VERSION_OF[release]}
+
+
+def test_all_versions_have_vectors() -> None:
+    """None is claimed that no Cassandra wrote for these tests."""
+    found = {file.descriptor.format for form in sstables.FORMS_MADE for file, _, _ in sstables.load(form).files()}
+    versions = {form.version for form in found} | set(sstables.VERSION_OF.values())
+    assert versions == {form.version for form in known_formats()}
 
 
 def test_a_planted_difference_is_found(vectors: sstables.SSTableVectors) -> None:

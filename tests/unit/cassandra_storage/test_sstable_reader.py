@@ -54,13 +54,15 @@ def sstables(
     for _ in range(draw(st.integers(0, 3))):
         unfiltereds: list[Row | Marker] = []
         for _ in range(draw(st.integers(0, 3))):
-            if table.clustering and draw(st.booleans()):
+            if bool(table.clustering) and draw(st.booleans()):
                 tombstone = draw(strategies.ranges(table))
                 unfiltereds.append(Marker(None, (tombstone.start, tombstone.deletion)))
                 unfiltereds.append(Marker((tombstone.end, tombstone.deletion), None))
             else:
                 unfiltereds.append(draw(strategies.rows(table)))
-        static = draw(strategies.rows(table, is_static=True)) if table.static_columns and draw(st.booleans()) else None
+        static = (
+            draw(strategies.rows(table, is_static=True)) if bool(table.static_columns) and draw(st.booleans()) else None
+        )
         deletion = draw(st.just(LIVE) | st.builds(DeletionTime, st.integers(0, 2**63 - 1), st.integers(0, 2**32 - 3)))
         partitions.append((draw(st.binary(max_size=10)), deletion, static, unfiltereds))
     return header, partitions
