@@ -77,7 +77,7 @@ def test_rows_of_older_versions(release: str) -> None:
     for file, table, lines in vectors.files():
         tally = judge_sstable(iter(lines), file, table)
         assert not tally.differences
-        assert tally.rows == 60
+        assert tally.rows - tally.statics == 60
         compressors |= tally.compressors
         versions.add(file.descriptor.format.version)
         assert read(file, None) == 60
