@@ -127,11 +127,26 @@ class PartitionProducer:
         try:
             yield
         except KafkaException as error:
-            if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
-                raise _refused_as_too_large(error.args[0]) from error
+            cause = self._first_error(error.args[0])
+            if cause.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                raise _refused_as_too_large(cause) from error
             if time.monotonic() - self._begun > self._timeout:
-                raise _expired(self._raw_partition, time.monotonic() - self._begun, error.args[0]) from error
+                raise _expired(self._raw_partition, time.monotonic() - self._begun, cause) from error
             raise
+
+    def _first_error(self, error: KafkaError) -> KafkaError:
+        """The error that has failed the transaction. If that happens while send_offsets_to_transaction waits for a
+        broker, librdkafka only answers that the state is wrong. It names the cause when asked to begin a transaction,
+        which it refuses in the state of a failed one.
+        """
+        if error.code() != KafkaError._STATE:  # noqa: SLF001
+            return error
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as refusal:
+            cause: KafkaError = refusal.args[0]
+            return cause
+        return error
 
     def abandon(self) -> None:
         """Abort the open transaction if that works now; the raw partition's next producer aborts it in any case."""
