@@ -11,7 +11,7 @@ from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings
 from materializer.exactly_once.position import Position
 from materializer.kafka import PartitionProducer
-from materializer.records import RawPartition
+from materializer.records import Message, RawPartition
 from tests.support.mock_brokers import ADD_OFFSETS_TO_TXN, END_TXN, PRODUCE, MockBroker, mock_broker
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def producer(broker: MockBroker) -> Iterator[PartitionProducer]:
 
 
 def send(producer: PartitionProducer) -> None:
-    producer.send((TOPIC, 0, b"key", b"value", ()))
+    producer.send(Message(TOPIC, 0, b"key", b"value"))
 
 
 def test_a_refused_message_is_named_if_it_is_refused_while_the_position_is_sent(
