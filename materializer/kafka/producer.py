@@ -127,24 +127,25 @@ class PartitionProducer:
         try:
             yield
         except KafkaException as error:
-            reason = self._first_error(error.args[0])
-            if reason.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-                raise _refused_as_too_large(reason) from error
+            cause = self._first_error(error.args[0])
+            if cause.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                raise _refused_as_too_large(cause) from error
             if time.monotonic() - self._begun > self._timeout:
-                raise _expired(self._raw_partition, time.monotonic() - self._begun, reason) from error
+                raise _expired(self._raw_partition, time.monotonic() - self._begun, cause) from error
             raise
 
     def _first_error(self, error: KafkaError) -> KafkaError:
-        """What made the transaction fail. A call that is under way at that moment says only that the state is wrong
-        (_STATE); later calls give the reason. This one begins nothing, as the transaction is open.
+        """The error that has failed the transaction. If that happens while send_offsets_to_transaction waits for a
+        broker, librdkafka only answers that the state is wrong. It names the cause when asked to begin a transaction,
+        which it refuses in the state of a failed one.
         """
-        if error.code() != KafkaError._STATE:  # noqa: SLF001 - the name that librdkafka gives it
+        if error.code() != KafkaError._STATE:  # noqa: SLF001
             return error
         try:
             self._producer.begin_transaction()
-        except KafkaException as reason:
-            found: KafkaError = reason.args[0]
-            return found
+        except KafkaException as refusal:
+            cause: KafkaError = refusal.args[0]
+            return cause
         return error
 
     def abandon(self) -> None:

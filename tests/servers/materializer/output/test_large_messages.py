@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import random
 import string
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import pytest
 from cassandra.metadata import Murmur3Token
-from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_program.errors import CdcError, Code
-from materializer.exactly_once.position import Position
-from materializer.kafka import GroupPositions, PartitionProducer, Topics
+from materializer.kafka import Topics
 from materializer.output.large_messages import LargeMessages
-from materializer.records import Message
 from tests.support.materializer.raw_builder import int_bytes, raw_record
 from tests.support.materializer.table_job import TableJob, job_settings
 
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from local_stack.servers.kafka import KafkaBroker
-    from materializer.records import RawRecord
+    from materializer.records import Message, RawRecord
 
 pytestmark = pytest.mark.servers
 LIMIT = 20_000
@@ -135,32 +132,6 @@ def test_a_message_that_the_brokers_refuse_is_named(job: TableJob, monkeypatch: 
         error = stopped(job)
     assert f"{job.settings.kafka.topic_prefix}.shop.orders" in error.problem
     assert job.changes() == []
-
-
-class WrongState:
-    """A producer whose calls fail as those that are under way when the brokers refuse a message."""
-
-    def __init__(self, producer: Producer) -> None:
-        self._producer = producer
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the producer's
-        return getattr(self._producer, name)
-
-    def send_offsets_to_transaction(self, *_: object) -> None:
-        raise KafkaException(KafkaError(KafkaError._STATE))
-
-
-def test_the_refusal_is_named_where_a_call_says_only_that_the_state_is_wrong(job: TableJob) -> None:
-    consumer = GroupPositions(job.settings.kafka, job.settings.materializer.group_id).consumer
-    producer = PartitionProducer(job.settings.kafka, "wrong-state", job.raw, consumer)
-    topic = f"{job.settings.kafka.topic_prefix}.shop.orders"
-    producer.begin()
-    producer.send(Message(topic, 0, b"key", random_text(2 * LIMIT).encode(), ()))
-    producer._producer.flush(30)
-    producer._producer = cast("Producer", WrongState(producer._producer))
-    with pytest.raises(CdcError, match=topic) as caught:
-        producer.send_position(Position(1, "version", 2))
-    assert caught.value.code is Code.MESSAGE_TOO_LARGE
 
 
 def test_a_longer_transaction_than_the_brokers_allow_is_refused(job: TableJob) -> None:
