@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import cdc_native
 from cassandra_files.codecs import SegmentCodecs
+from tests.support.publisher.both_readers import Comparison, Read
 from tests.support.publisher.chosen_tables import ChosenTables
-from tests.support.publisher.read_twice import Comparison, Read
 from verify.oracle.judge import Tally
 
 if TYPE_CHECKING:

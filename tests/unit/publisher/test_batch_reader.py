@@ -18,12 +18,11 @@ from publisher.batch_reader import BatchReader, SplitEntries
 from tests.support.cassandra_files.coded import CODECS, FORMS
 from tests.support.cassandra_storage.segment_builder import NAME, SEGMENT_ID, entry, segment
 from tests.support.cassandra_storage.update_builder import updates
+from tests.support.publisher.both_readers import Comparison, Read, choose, damaged, ends, events
 from tests.support.publisher.chosen_tables import ChosenTables
-from tests.support.publisher.read_twice import Comparison, Read, ends, events
 from tests.support.vectors.segments import keys, tables, vectors
 
 if TYPE_CHECKING:
-    from cassandra_storage.schema import TableMetadata
     from tests.support.cassandra_storage.update_builder import Written
     from tests.support.vectors.segments import SegmentVector
 
@@ -31,32 +30,6 @@ pytestmark = pytest.mark.skipif(not cdc_native.is_compiled(), reason="the core i
 
 VECTORS = vectors()
 WINDOWS = (64, 700, 1 << 18)
-
-
-def choose(
-    known: dict[bytes, TableMetadata], rng: random.Random, segment_id: int = 0, *, all_published: bool
-) -> ChosenTables:
-    """Of the user's tables some or all are published; the node's own never are."""
-    own = sorted(table_id for table_id, table in known.items() if not table.keyspace.startswith("system"))
-    if all_published:
-        return ChosenTables(known, set(own))
-    published = {table_id for table_id in own if rng.random() < 0.5}
-    rest = [table_id for table_id in own if table_id not in published]
-    filler = set(rest[:1])
-    excluded = {table_id for table_id in rest[1:] if rng.random() < 0.5}
-    closed = {table_id for table_id in published if rng.random() < 0.2}
-    unknown = {table_id for table_id in rest[1:] if rng.random() < 0.2}
-    left = {table_id: table for table_id, table in known.items() if table_id not in unknown}
-    ends = {table_id: (segment_id + rng.randrange(-1, 2), rng.randrange(50_000)) for table_id in rng.sample(own, 2)}
-    return ChosenTables(left, published, excluded - unknown, filler, closed, ends)
-
-
-def damaged(data: bytes, rng: random.Random) -> bytes:
-    """A few bytes are others, or the end is missing."""
-    changed = bytearray(data)
-    for _ in range(rng.randrange(1, 4)):
-        changed[rng.randrange(len(data))] = rng.choice((0, 255, rng.randrange(256)))
-    return bytes(changed[: rng.randrange(len(data))] if rng.random() < 0.3 else changed)
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: f"{vector.version}-{vector.form}-{vector.name}")

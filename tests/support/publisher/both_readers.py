@@ -1,4 +1,4 @@
-"""A segment read by SegmentReader, each mutation split by the Python code, and read by BatchReader."""
+"""A segment read twice: by SegmentReader with the Python code, and in batches by the native core."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from publisher.messages import Origin, split_into_messages
 from tests.support.publisher.chosen_tables import HOST, SCHEMA_ID, ChosenTables, topic_of
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterable, Iterator
 
     from cassandra_storage.commitlog import Event
     from cassandra_storage.commitlog_sections import Codecs
+    from cassandra_storage.schema import TableMetadata
 
 
 class Read(NamedTuple):
@@ -109,3 +111,29 @@ class Comparison:
 
 def ends(found: Iterable[object]) -> list[int]:
     return [event.end_position for event in found if isinstance(event, CommitLogEntry)]
+
+
+def choose(
+    known: dict[bytes, TableMetadata], rng: random.Random, segment_id: int = 0, *, all_published: bool
+) -> ChosenTables:
+    """Of the user's tables some or all are published; the node's own never are."""
+    own = sorted(table_id for table_id, table in known.items() if not table.keyspace.startswith("system"))
+    if all_published:
+        return ChosenTables(known, set(own))
+    published = {table_id for table_id in own if rng.random() < 0.5}
+    rest = [table_id for table_id in own if table_id not in published]
+    filler = set(rest[:1])
+    excluded = {table_id for table_id in rest[1:] if rng.random() < 0.5}
+    closed = {table_id for table_id in published if rng.random() < 0.2}
+    unknown = {table_id for table_id in rest[1:] if rng.random() < 0.2}
+    left = {table_id: table for table_id, table in known.items() if table_id not in unknown}
+    ends = {table_id: (segment_id + rng.randrange(-1, 2), rng.randrange(50_000)) for table_id in rng.sample(own, 2)}
+    return ChosenTables(left, published, excluded - unknown, filler, closed, ends)
+
+
+def damaged(data: bytes, rng: random.Random) -> bytes:
+    """A few bytes are others, or the end is missing."""
+    changed = bytearray(data)
+    for _ in range(rng.randrange(1, 4)):
+        changed[rng.randrange(len(data))] = rng.choice((0, 255, rng.randrange(256)))
+    return bytes(changed[: rng.randrange(len(data))] if rng.random() < 0.3 else changed)
