@@ -18,7 +18,8 @@ from cassandra_files.keystore import read_keys
 from local_stack.servers.cassandra import CassandraCluster
 from local_stack.servers.cassandra_versions import VERSIONS
 from local_stack.servers.encryption import PASSWORD
-from tests.support.workload.record import KEYSTORE, OPTIONS, SCHEMA, Recording, forms, load_schema, record
+from tests.support.workload.record import OPTIONS, Recording, forms, record
+from tests.support.workload.recorded import KEYSTORE, SCHEMA, load_schema
 from tests.support.workload.workload import Workload
 from verify.oracle.batches import judge_batches
 from verify.oracle.commitlog_oracle import CommitLogOracle

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from cassandra_files.sstables import find_sstables
 from local_stack.servers.cassandra import CassandraCluster
-from tests.support.workload.record import OPTIONS, SCHEMA, load_schema, save_schema
+from tests.support.workload.record import OPTIONS, save_schema
+from tests.support.workload.recorded import SCHEMA, load_schema
 from tests.support.workload.session import WorkloadSession
 from tests.support.workload.tables import quoted
 from tests.support.workload.workload import Workload

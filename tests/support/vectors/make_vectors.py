@@ -1,7 +1,7 @@
 """Makes the vectors in this folder from real Cassandras: `python -m tests.support.vectors.make_vectors 5.0 3.11 …`, or
 `select`, which is 5.0's.
 
-segments/<version>: see segments.py.
+segments/<version>: see make_segments.py.
 select: 5.0/<segment>.log.gz and its _cdc.idx as they lay in cdc_raw; expected.json: the rows of system_schema, and what
 SELECT said of every table, values as hex of their serialized form.
 """
@@ -23,7 +23,7 @@ from cassandra.protocol import ProtocolHandler, ResultMessage, read_int
 from cassandra.query import dict_factory
 
 from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
-from tests.support.vectors import segments, workload
+from tests.support.vectors import make_segments, workload
 from tests.support.vectors.load import FOLDER
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def make_select(version: str = "5.0") -> None:
 
 def main(names: Sequence[str]) -> None:
     for name in names:
-        {"select": make_select}.get(name, partial(segments.make, name))()
+        {"select": make_select}.get(name, partial(make_segments.make, name))()
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ from local_stack.java.jars import install
 from local_stack.java.runtime import find_java
 from local_stack.servers.cassandra_versions import VERSIONS
 from tests.support.vectors.sstables import OLD_RELEASES, pack
-from tests.support.workload.record import SCHEMA, load_schema, save_schema
+from tests.support.workload.record import save_schema
+from tests.support.workload.recorded import SCHEMA, load_schema
 from tests.support.workload.session import WorkloadSession
 from verify.oracle.sstable_run import make_cluster
 

@@ -22,7 +22,7 @@ from cassandra_storage.schema import TableMetadata
 from cassandra_storage.sstable_name import COMPRESSION_INFO, CRC, DATA, DIGEST, STATISTICS, TOC
 from cdc_messages.tables import from_json
 from tests.support.vectors.load import FOLDER
-from tests.support.workload.record import SCHEMA, load_schema
+from tests.support.workload.recorded import SCHEMA, load_schema
 from tests.support.workload.workload import Workload
 from verify.oracle.sstable_oracle import SSTableOracle
 from verify.oracle.sstable_run import FORMS, chosen_sstables, make_cluster, write_sstables

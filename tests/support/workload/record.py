@@ -10,6 +10,7 @@ from cassandra_storage.commitlog import index_file_name
 from local_stack.servers.cassandra import CassandraOptions
 from local_stack.servers.encryption import make_keystore
 from publisher.schema import NodeSchema
+from tests.support.workload.recorded import KEYSTORE, SCHEMA
 from tests.support.workload.session import WorkloadSession
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 PLAIN, ENCRYPTED = "none", "encrypted"
 CONDITIONAL = 30  # lightweight transactions in each form
-KEYSTORE, SCHEMA = "keystore.jceks", "schema.json"
 _PATIENCE = ("read_request", "write_request", "counter_write_request", "cas_contention", "request")
 OPTIONS = CassandraOptions(
     heap_mib=900,
@@ -86,15 +86,6 @@ def save_schema(session: Session, file: Path) -> NodeSchema:
     """The schema of the node, in the file as the publisher keeps it."""
     schema = NodeSchema(file, lambda query: list(session.execute(query)), ("", ""))
     schema.refresh()
-    return schema
-
-
-def load_schema(file: Path) -> NodeSchema:
-    def ask(_: str) -> list[dict[str, object]]:
-        raise AssertionError
-
-    schema = NodeSchema(file, ask, ("", ""))
-    schema.load()
     return schema
 
 

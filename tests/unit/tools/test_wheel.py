@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 IMPORT_NAMES = {
     "cassandra_commitlog",
     "cassandra_files",
+    "cassandra_sstable",
     "cassandra_storage",
     "cdc_messages",
     "cdc_native",
@@ -135,7 +136,7 @@ def test_the_cores_tests_pass_on_each_machine(wheels: dict[str, Path], machine: 
     python, libraries = ([sys.executable], "") if machine == "x86_64" else (arm64_python(), f":{arm64_libraries()}")
     with zipfile.ZipFile(wheels[machine]) as packed:
         packed.extractall(tmp_path)
-    for folder in ("tests", "docs", "local_stack", "tools"):
+    for folder in ("tests", "docs", "local_stack", "tools", "verify"):
         shutil.copytree(project_root() / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(project_root() / "pyproject.toml", tmp_path)
     # Without tests/conftest.py, which needs what runs servers; ci: no deadline for an example.
