@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cassandra_storage.errors import FormatError
 from cassandra_storage.marshal import (
@@ -23,6 +23,7 @@ from cassandra_storage.marshal import (
     VectorType,
 )
 from cassandra_storage.serializers import NATIVE_DECODERS
+from cassandra_storage.type_tokens import DEEPEST, LARGEST_DIMENSION, TypeTokens, frozen
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -34,9 +35,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-_DEEPEST = 100  # types within types: readers of values recurse as deep
 _MOST = 100_000  # types within a type, each use of a user type counted: names alone could stand for 2**100 of them
-_LARGEST = 2**31 - 1  # of a vector's dimension
 _UNQUOTED = re.compile(r"[a-z][a-z0-9_]*")  # ColumnIdentifier.UNQUOTED_IDENTIFIER
 _EMPTY_TYPE = "org.apache.cassandra.db.marshal.EmptyType"
 _NATIVE_NAMES = frozenset(NATIVE_DECODERS) | {"varchar"}
@@ -107,17 +106,7 @@ class _Names:
 
 
 def _parse(text: str, names: _Names, within: tuple[str, ...], depth: int) -> CqlType:
-    parser = _Parser(text, names, within, depth)
-    type_ = parser.read_type()
-    parser.expect_end()
-    return type_
-
-
-def _frozen(type_: CqlType) -> CqlType:
-    match type_:
-        case ListType() | SetType() | MapType() | UserType():
-            return replace(type_, is_multi_cell=False)
-    return type_
+    return _Parser(text, names, within, depth).read_whole()
 
 
 class _Parser:
@@ -126,128 +115,96 @@ class _Parser:
     """
 
     def __init__(self, text: str, names: _Names, within: tuple[str, ...], depth: int) -> None:
-        self._text = text
+        self._tokens = TypeTokens(text, _TOKEN, "no CQL type")
         self._names = names
         self._within = within
         self._depth = depth
-        self._tokens = _tokens(text)
-        self._at = 0
+
+    def read_whole(self) -> CqlType:
+        type_ = self.read_type()
+        self._tokens.expect_end()
+        return type_
 
     def read_type(self) -> CqlType:
         self._names.count += 1
-        if self._depth > _DEEPEST or self._names.count > _MOST:
-            raise FormatError(f"a CQL type nested more than {_DEEPEST} deep or of more than {_MOST} types")
+        if self._depth > DEEPEST or self._names.count > _MOST:
+            raise FormatError(f"a CQL type nested more than {DEEPEST} deep or of more than {_MOST} types")
         self._depth += 1
         type_ = self._read_type()
         self._depth -= 1
         return type_
 
     def _read_type(self) -> CqlType:
-        kind, token = self._next()
+        kind, token = self._tokens.next()
         if kind == "custom":
-            return NativeType("empty") if token == _EMPTY_TYPE else CustomType(token)
+            class_name = token.replace("''", "'")
+            return NativeType("empty") if class_name == _EMPTY_TYPE else CustomType(class_name)
         if kind == "name":
             lower = token.lower()
-            if self._follows("<"):
+            if self._tokens.follows("<"):
                 return self._read_parametric(lower)
             if lower in _NATIVE_NAMES:
                 return NativeType("text" if lower == "varchar" else lower)
             return self._read_user_type(lower)
         if kind == "quoted":
-            return self._read_user_type(token)
-        raise self._error()
-
-    def expect_end(self) -> None:
-        if self._at != len(self._tokens):
-            raise self._error()
+            return self._read_user_type(_unquoted(token))
+        raise self._tokens.error()
 
     def _read_parametric(self, name: str) -> CqlType:
-        self._expect("<")
+        self._tokens.expect("<")
         first = self.read_type()
         match name:
             case "frozen":
                 if isinstance(first, NativeType | CustomType):
-                    raise self._error()
-                type_ = _frozen(first)
+                    raise self._tokens.error()
+                type_ = frozen(first)
             case "list":
-                type_ = ListType(_frozen(first), is_multi_cell=True)
+                type_ = ListType(frozen(first), is_multi_cell=True)
             case "set":
-                type_ = SetType(_frozen(first), is_multi_cell=True)
+                type_ = SetType(frozen(first), is_multi_cell=True)
             case "map":
-                self._expect(",")
-                type_ = MapType(_frozen(first), _frozen(self.read_type()), is_multi_cell=True)
+                self._tokens.expect(",")
+                type_ = MapType(frozen(first), frozen(self.read_type()), is_multi_cell=True)
             case "tuple":
                 type_ = self._read_tuple(first)
             case "vector":
-                self._expect(",")
-                type_ = VectorType(_frozen(first), self._read_dimension())
+                self._tokens.expect(",")
+                type_ = VectorType(frozen(first), self._read_dimension())
             case _:
-                raise self._error()
-        self._expect(">")
+                raise self._tokens.error()
+        self._tokens.expect(">")
         return type_
 
     def _read_tuple(self, first: CqlType) -> TupleType:
-        types = [_frozen(first)]
-        while self._follows(","):
-            self._expect(",")
-            types.append(_frozen(self.read_type()))
+        types = [frozen(first)]
+        while self._tokens.follows(","):
+            self._tokens.expect(",")
+            types.append(frozen(self.read_type()))
         return TupleType(tuple(types))
 
     def _read_dimension(self) -> int:
-        kind, token = self._next()
-        if kind != "number" or len(token) > 10 or not 0 < int(token) <= _LARGEST:
-            raise self._error()
+        kind, token = self._tokens.next()
+        if kind != "number" or len(token) > 10 or not 0 < int(token) <= LARGEST_DIMENSION:
+            raise self._tokens.error()
         return int(token)
 
     def _read_user_type(self, name: str) -> UserType:
         keyspace = self._names.keyspace
-        if self._follows("."):
+        if self._tokens.follows("."):
             if name != keyspace:
-                raise self._error()
-            self._expect(".")
-            kind, token = self._next()
-            name = token.lower() if kind == "name" else token
+                raise self._tokens.error()
+            self._tokens.expect(".")
+            kind, token = self._tokens.next()
+            name = token.lower() if kind == "name" else _unquoted(token)
         definition = self._names.user_types.get(name)
         if definition is None:
-            raise FormatError(f"unknown user type {keyspace}.{name} in {self._text!r}")
+            raise FormatError(f"unknown user type {keyspace}.{name} in {self._tokens.text!r}")
         if name in self._within:
             raise FormatError(f"user type {keyspace}.{name} contains itself")
         within = (*self._within, name)
-        field_types = [_frozen(_parse(text, self._names, within, self._depth)) for text in definition.field_types]
+        field_types = [frozen(_parse(text, self._names, within, self._depth)) for text in definition.field_types]
         return UserType(keyspace, name, definition.field_names, tuple(field_types), is_multi_cell=True)
 
-    def _next(self) -> tuple[str, str]:
-        if self._at == len(self._tokens):
-            raise self._error()
-        self._at += 1
-        return self._tokens[self._at - 1]
 
-    def _follows(self, mark: str) -> bool:
-        return self._at < len(self._tokens) and self._tokens[self._at] == ("mark", mark)
-
-    def _expect(self, mark: str) -> None:
-        if not self._follows(mark):
-            raise self._error()
-        self._at += 1
-
-    def _error(self) -> FormatError:
-        return FormatError(f"no CQL type: {self._text!r}")
-
-
-def _tokens(text: str) -> list[tuple[str, str]]:
-    """(kind, content) of each token, quotes taken off."""
-    tokens = []
-    text = text.rstrip()
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None or match.lastgroup is None:
-            raise FormatError(f"no CQL type: {text!r}", position=position)
-        content = match[match.lastgroup]
-        if match.lastgroup == "quoted":
-            content = content.replace('""', '"')
-        elif match.lastgroup == "custom":
-            content = content.replace("''", "'")
-        tokens.append((match.lastgroup, content))
-        position = match.end()
-    return tokens
+def _unquoted(token: str) -> str:
+    return token.replace('""', '"')
