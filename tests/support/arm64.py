@@ -6,6 +6,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import zlib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -71,11 +72,12 @@ def arm64_python() -> list[str]:
     """
     if platform.machine() == "aarch64":
         return [sys.executable]
+    complete = _FOLDER / f"complete-{zlib.crc32(repr((_PACKAGES, _LIBRARIES)).encode()):08x}"
     with locked(_FOLDER):
-        if not (_FOLDER / "complete").exists():
+        if not complete.exists():
             shutil.rmtree(_FOLDER, ignore_errors=True)
             _bring()
-            (_FOLDER / "complete").touch()
+            complete.touch()
     return [str(_FOLDER / "host/usr/bin/qemu-aarch64-static"), "-L", str(_FOLDER / "root"), str(_python())]
 
 
