@@ -33,13 +33,24 @@ _LARGEST_CHUNK = 1 << 26  # bytes that CRC.db may say at a time
 _OVERHEAD = 4096
 
 
-class _File:
-    """A file that is read by position. OSError if it cannot be opened or read."""
+class ComponentFile:
+    """A context manager: a component that is read by position. OSError if it cannot be opened or read.
+
+    It is closed with its last reference too: whoever opens several may fail at the second.
+    """
+
+    _handle = -1
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self.size = os.fstat(self._handle).st_size
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def read(self, size: int, position: int) -> bytes:
         """The bytes at that place; FormatError if the file ends before."""
@@ -55,13 +66,17 @@ class _File:
         return FormatError(reason, position=position, segment=self.path.name)
 
     def close(self) -> None:
-        os.close(self._handle)
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+    __del__ = close
 
 
 class _Numbers:
     """Numbers of a file, a window of them at a time."""
 
-    def __init__(self, file: _File, form: str, start: int, count: int) -> None:
+    def __init__(self, file: ComponentFile, form: str, start: int, count: int) -> None:
         self._file = file
         self._form = form
         self._size = struct.calcsize(f">{form}")
@@ -89,7 +104,7 @@ class DataFile:
     has_checksums = True
 
     def __init__(self, path: Path) -> None:
-        self._file = _File(path)
+        self._file = ComponentFile(path)
 
     def __enter__(self) -> Self:
         return self
@@ -117,7 +132,7 @@ class DataFile:
 class _CompressedFile(DataFile):
     def __init__(self, path: Path, info_path: Path, *, has_max_compressed_length: bool) -> None:
         super().__init__(path)
-        self._info = _File(info_path)
+        self._info = ComponentFile(info_path)
         try:
             head = self._info.read(min(self._info.size, MAX_HEAD), 0)
             info = parse_compression_info(head, self._info.size, has_max_compressed_length=has_max_compressed_length)
@@ -173,10 +188,10 @@ class _PlainFile(DataFile):
         self.length = self.size
         self.has_checksums = checksums is not None
         self._chunk_length = _PLAIN_CHUNK
-        self._crc: _File | None = None
+        self._crc: ComponentFile | None = None
         if checksums is None:
             return
-        self._crc = _File(checksums)
+        self._crc = ComponentFile(checksums)
         if self._crc.size < _CHECKSUM_SIZE:
             raise self._crc.error("ends before the length of a chunk", self._crc.size)
         self._chunk_length = int.from_bytes(self._crc.read(4, 0), "big", signed=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import click
 
 from cassandra_files.sstables import verify_digest
-from cassandra_sstable.dump import Filter, sstable_lines
+from cassandra_files.table_sstables import DamagedTableError
+from cassandra_sstable.dump import Filter, merged_lines, sstable_lines
 from cassandra_sstable.options import SSTableInput, sstable_options
 from cassandra_sstable.report import info_json, info_text
 from cassandra_sstable.verify import Checked, check_order
@@ -58,14 +60,20 @@ def info(sstables: SSTableInput, *, as_json: bool) -> None:
         sys.exit(PROBLEMS_FOUND)
 
 
-@group.command("dump")
-@sstable_options
-@click.option(
+_key_option = click.option(
     "--key",
     metavar="KEY",
     help="Only this partition key: its values, separated by colons, or 0x and its bytes.",
 )
-@click.option("--values", "with_values", is_flag=True, help="Show values. By default only their lengths are shown.")
+_values_option = click.option(
+    "--values", "with_values", is_flag=True, help="Show values. By default only their lengths are shown."
+)
+
+
+@group.command("dump")
+@sstable_options
+@_key_option
+@_values_option
 def dump(sstables: SSTableInput, *, key: str | None, with_values: bool) -> None:
     """Prints partitions, rows and range tombstone markers as JSON lines, in Cassandra's terms. Damage is reported on
     stderr; what comes after it in the SSTable is not printed.
@@ -85,6 +93,42 @@ def dump(sstables: SSTableInput, *, key: str | None, with_values: bool) -> None:
             out.flush()
             sstables.clear_progress()
             click.echo(_problem(file, error), err=True)
+    out.flush()
+    sstables.clear_progress()
+    if problems:
+        sys.exit(PROBLEMS_FOUND)
+
+
+@group.command("merge")
+@sstable_options
+@_key_option
+@_values_option
+def merge(sstables: SSTableInput, *, key: str | None, with_values: bool) -> None:
+    """Prints what a compaction of all the SSTables would leave, table by table, as JSON lines like dump's.
+
+    Each partition comes once, in the order of tokens. What a deletion shadows is left out, and so are tombstones older
+    than the table's gc_grace_seconds and cells of dropped columns. Name the directories of all data directories of the
+    node, or a row may lack its deletion. The table must be known: see --schema and --data. Damage is reported on
+    stderr; the rest of that table is not printed.
+    """
+    out = sys.stdout.buffer
+    if sys.stdout.isatty():
+        sstables.hide_progress()
+    try:
+        tables = sstables.tables()
+    except (FormatError, DamagedTableError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    problems = 0
+    for table in tables:
+        try:
+            for line in merged_lines(table, table.purger(int(time.time())), Filter(key), with_values=with_values):
+                sstables.step_merged(table)
+                out.write(json_line(line))
+        except (FormatError, DamagedTableError, OSError) as error:
+            problems += 1
+            out.flush()
+            sstables.clear_progress()
+            click.echo(str(error), err=True)
     out.flush()
     sstables.clear_progress()
     if problems:

@@ -14,11 +14,14 @@ from cdc_messages.update_json import UpdateForm, deletion_json
 from cdc_messages.values_json import hexadecimal, value_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from cassandra_files.sstables import SSTable
+    from cassandra_files.table_sstables import TableSSTables
+    from cassandra_storage.purge import Purger
     from cassandra_storage.schema import TableMetadata
-    from cassandra_storage.sstable_reader import Partition
+    from cassandra_storage.sstable_merge import MergedPartition
+    from cassandra_storage.sstable_reader import Partition, Unfiltered
     from cassandra_storage.unfiltered import Marker
 
 Line = dict[str, Any]
@@ -30,8 +33,8 @@ class Filter:
 
     key: str | None = None
 
-    def includes(self, table: TableMetadata, partition: Partition) -> bool:
-        return self.key is None or self.key in (hexadecimal(partition.key), key_text(table, partition.key))
+    def includes(self, table: TableMetadata, key: bytes) -> bool:
+        return self.key is None or self.key in (hexadecimal(key), key_text(table, key))
 
 
 def key_text(table: TableMetadata, key: bytes) -> str | None:
@@ -50,27 +53,43 @@ def sstable_lines(sstable: SSTable, chosen: Filter, *, with_values: bool) -> Ite
     form = UpdateForm(table, with_values=with_values)
     name = sstable.file.data_path.name
     for partition in sstable.partitions():
-        if not chosen.includes(table, partition):
-            continue
-        key = form.partition_key(partition.key)
-        line: Line = {
-            "sstable": name,
-            "position": partition.position,
-            "keyspace": table.keyspace,
-            "table": table.name,
-            "partition_key": key,
-            "token": decorated_token(partition.key),
-        }
-        if not partition.deletion.is_live:
-            line["partition_deletion"] = deletion_json(partition.deletion)
-        if partition.static_row is not None:
-            line["static_row"] = form.row(partition.static_row)
-        yield line
-        for unfiltered in sstable.rows():
-            if isinstance(unfiltered, Row):
-                yield {"sstable": name, "partition_key": key, "row": form.row(unfiltered)}
-            else:
-                yield {"sstable": name, "partition_key": key, "range_tombstone_marker": _marker(form, unfiltered)}
+        if chosen.includes(table, partition.key):
+            source = {"sstable": name, "position": partition.position, **_table_name(table)}
+            yield from _partition_lines(form, source, {"sstable": name}, partition, sstable.rows())
+
+
+def merged_lines(sstables: TableSSTables, purger: Purger, chosen: Filter, *, with_values: bool) -> Iterator[Line]:
+    """As sstable_lines, of all of the table's SSTables in one."""
+    form = UpdateForm(sstables.table, with_values=with_values)
+    for partition in sstables.merged(purger):
+        if chosen.includes(sstables.table, partition.key):
+            yield from _partition_lines(form, _table_name(sstables.table), {}, partition, partition.unfiltereds)
+
+
+def _table_name(table: TableMetadata) -> Line:
+    return {"keyspace": table.keyspace, "table": table.name}
+
+
+def _partition_lines(
+    form: UpdateForm,
+    source: Line,
+    row_source: Line,
+    partition: Partition | MergedPartition,
+    unfiltereds: Iterable[Unfiltered],
+) -> Iterator[Line]:
+    """`source`, `row_source`: where the partition and its rows come from."""
+    key = form.partition_key(partition.key)
+    line: Line = {**source, "partition_key": key, "token": decorated_token(partition.key)}
+    if not partition.deletion.is_live:
+        line["partition_deletion"] = deletion_json(partition.deletion)
+    if partition.static_row is not None:
+        line["static_row"] = form.row(partition.static_row)
+    yield line
+    for unfiltered in unfiltereds:
+        if isinstance(unfiltered, Row):
+            yield {**row_source, "partition_key": key, "row": form.row(unfiltered)}
+        else:
+            yield {**row_source, "partition_key": key, "range_tombstone_marker": _marker(form, unfiltered)}
 
 
 def _marker(form: UpdateForm, marker: Marker) -> Line:

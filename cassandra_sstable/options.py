@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cassandra_files.sstables import SSTable, find_sstables
-from cassandra_sstable.schemas import Schemas, read_file
+from cassandra_files.table_sstables import TableSSTables
+from cassandra_sstable.schemas import Schemas, read_file, with_dropped
 from cassandra_storage.errors import FormatError
 from cdc_program.terminal_progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from uuid import UUID
 
     from cassandra_files.sstables import SSTableFile
     from cassandra_storage.schema import TableMetadata
@@ -86,12 +88,34 @@ class SSTableInput:
     def __init__(self, files: list[SSTableFile], schemas: Schemas) -> None:
         self.files = files
         self._schemas = schemas
+        self._shown: dict[int, tuple[TableMetadata, TableMetadata]] = {}
         self._progress = Progress()
         self._rows = 0
 
     def open(self, file: SSTableFile) -> SSTable:
-        """FormatError, OSError."""
-        return SSTable(file, self._schemas.table_of(file))
+        """Cells of dropped columns are read too. FormatError, OSError."""
+        table = self._schemas.table_of(file)
+        if table is None:
+            return SSTable(file)
+        return SSTable(file, self._shown.setdefault(id(table), (table, with_dropped(table)))[1])
+
+    def tables(self) -> list[TableSSTables]:
+        """The SSTables by table, of whatever directories, with the schema of the first. FormatError, also if a table is
+        not known; DamagedTableError; OSError.
+        """
+        files: dict[tuple[str, str, UUID], tuple[TableMetadata, list[SSTableFile]]] = {}
+        for file in self.files:
+            table = self._schemas.table_of(file)
+            if table is None:
+                raise FormatError("its table is not known: name its --schema", segment=str(file.data_path))
+            files.setdefault((table.keyspace, table.name, table.id), (table, []))[1].append(file)
+        return [TableSSTables(table, of_table) for table, of_table in files.values()]
+
+    def step_merged(self, sstables: TableSSTables) -> None:
+        """As step, for what is merged."""
+        self._rows += 1
+        if not self._rows % _SHOWN_EVERY:
+            self._progress.show(f"{sstables.table.qualified_name}, {self._rows:,} rows")
 
     def step(self, sstable: SSTable) -> None:
         """Show how far the run is; call it for each row."""

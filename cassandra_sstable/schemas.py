@@ -28,9 +28,7 @@ SNAPSHOT_SCHEMA = "schema.cql"
 
 
 class Schemas:
-    """Finds the table of an SSTable by its id, else by its name. Cells of dropped columns are read too: the tool shows
-    what a file has, not the result of a query.
-    """
+    """Finds the table of an SSTable by its id, else by its name."""
 
     def __init__(self, given: Iterable[TableMetadata] = (), data_folders: Iterable[Path] = ()) -> None:
         self._given = _Tables(given)
@@ -67,11 +65,10 @@ class _Tables:
         self._by_id: dict[UUID, TableMetadata] = {}
         self._by_name: dict[tuple[str, str], TableMetadata] = {}
         for table in tables:
-            shown = _with_dropped(table)
             if table.id.int:
-                self._by_id[table.id] = shown
+                self._by_id[table.id] = table
             else:
-                self._by_name[table.keyspace, table.name] = shown
+                self._by_name[table.keyspace, table.name] = table
 
     def find(self, file: SSTableFile) -> TableMetadata | None:
         keyspace, name, table_id = file.table_name
@@ -80,8 +77,8 @@ class _Tables:
         return self._by_name.get((keyspace, name))
 
 
-def _with_dropped(table: TableMetadata) -> TableMetadata:
-    """The table with which no cell is left out."""
+def with_dropped(table: TableMetadata) -> TableMetadata:
+    """The table with which no cell is left out: what a file has, not the result of a query."""
     dropped = {name: replace(each, dropped_time=NO_TIMESTAMP) for name, each in table.dropped_columns.items()}
     return replace(table, dropped_columns=MappingProxyType(dropped))
 

@@ -73,8 +73,11 @@ def clear_marked(context: bytes) -> bytes:
     """DeserializationHelper.maybeClearCounterValue, as a commit log is read: in a context whose header's count is
     negative (ContextState.markLocalToBeCleared) local shards become remote ones.
     """
-    if context[:1] < b"\x80" and len(context) > 1:
-        return context
+    return context if context[:1] < b"\x80" and len(context) > 1 else without_local(context)
+
+
+def without_local(context: bytes) -> bytes:
+    """CounterContext.clearAllLocal: local shards become remote ones."""
     length = _header_length(context)
     elements = [context[place : place + 2] for place in range(2, length, 2)]
     kept = [element for element in elements if element[0] >= 0x80]

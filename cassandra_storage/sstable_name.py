@@ -19,6 +19,10 @@ COMPRESSION_INFO = "CompressionInfo.db"
 CRC = "CRC.db"
 DIGEST = "Digest.crc32"
 TOC = "TOC.txt"
+INDEX = "Index.db"  # of BIG
+SUMMARY = "Summary.db"  # of BIG
+PARTITIONS = "Partitions.db"  # of BTI
+ROWS = "Rows.db"  # of BTI
 
 _NAME = re.compile(r"(?P<version>[a-z]{2})-(?P<id>[0-9a-z_]+)-(?P<format>[a-z]+)-(?P<component>[\w+-]+\.\w+)")
 _OLD_NAME = re.compile(r".+-(?:tmp-)?(?P<version>[a-z]{2})-[0-9]+-[\w-]+\.\w+")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from itertools import chain, islice, zip_longest
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from cassandra_files.sstables import SSTable, verify_digest
 from cassandra_storage.errors import FormatError
@@ -18,15 +18,26 @@ from verify.oracle.java_child import FOLDER, JavaChild
 from verify.oracle.judge import KEPT, first_difference, normalised
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cassandra_files.sstables import SSTableFile
     from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.sstable_merge import MergedPartition
+    from cassandra_storage.sstable_reader import Partition, Unfiltered
     from local_stack.servers.cassandra import CassandraNode
 
 _COUNTED = ("sstables", "partitions", "statics", "deletions", "rows", "markers", "cells", "refused", "different")
-_END = '{"end":'
-_ERROR = '{"error":'
+_TOLD = 600  # characters of a line
+END = '{"end":'
+ERROR = '{"error":'
+
+
+class Purge(NamedTuple):
+    """What a compaction purges by, in s. `is_repaired_only`: repaired tombstones only; none of the SSTables is."""
+
+    now: int
+    gc_grace_seconds: int
+    is_repaired_only: bool = False
 
 
 class SSTableOracle(JavaChild):
@@ -50,10 +61,19 @@ class SSTableOracle(JavaChild):
     def sstable(self, file: SSTableFile) -> Iterator[str]:
         """What SSTableReader says of the file: "stats", partitions, rows and markers, and last "end" or "error"."""
         self.send_line(f"sstable\t{file.data_path}")
+        return self._lines()
+
+    def merge(self, files: Sequence[SSTableFile], purge: Purge) -> Iterator[str]:
+        """What a compaction of the files would write: partitions, rows and markers, and last "end" or "error"."""
+        numbers = purge.now, purge.now - purge.gc_grace_seconds, 0 if purge.is_repaired_only else -1
+        self.send_line("\t".join(["merge", *map(str, numbers), *(str(file.data_path) for file in files)]))
+        return self._lines()
+
+    def _lines(self) -> Iterator[str]:
         while True:
             line = self.answer()
             yield line
-            if line.startswith((_END, _ERROR)):
+            if line.startswith((END, ERROR)):
                 return
 
 
@@ -79,6 +99,10 @@ class SSTableTally:
         self.differences = (self.differences + other.differences)[:KEPT]
         self.compressors |= other.compressors
 
+    def differ(self, what: str) -> None:
+        self.different += 1
+        self.differences = [*self.differences, what][:KEPT]
+
     def __str__(self) -> str:
         told = ", ".join(f"{getattr(self, name):,} {name}" for name in _COUNTED)
         return f"{told}; {', '.join(sorted(self.compressors))}"
@@ -91,22 +115,27 @@ class SSTableTally:
 def judge_sstable(said: Iterator[str], file: SSTableFile, table: TableMetadata) -> SSTableTally:
     """`said`: the lines of SSTableOracle.sstable of the same file."""
     tally = SSTableTally(sstables=1)
-    where = f"{table.qualified_name} {file.descriptor.base}"
-    pairs = zip_longest(_ours(file, table, tally), said)
+    compare_lines(_ours(file, table, tally), said, f"{table.qualified_name} {file.descriptor.base}", tally)
+    return tally
+
+
+def compare_lines(ours_said: Iterator[str], said: Iterator[str], where: str, tally: SSTableTally) -> None:
+    """The first difference between our lines and Cassandra's, if any, in `tally`."""
+    pairs = zip_longest(ours_said, said)
     for number, (ours, theirs) in enumerate(pairs):
         if ours == theirs:
             continue
-        if ours is not None and theirs is not None and ours.startswith(_ERROR) and theirs.startswith(_ERROR):
+        if ours is not None and theirs is not None and ours.startswith(ERROR) and theirs.startswith(ERROR):
             tally.refused += 1
             continue
         difference = _difference(ours, theirs)
         if difference:
-            tally.different += 1
-            tally.differences.append(f"{where}, line {number}: {difference}")
+            told = f"ours {str(ours)[:_TOLD]}, Cassandra's {str(theirs)[:_TOLD]}"
+            following = next(pairs, None)
+            tally.differ(f"{where}, line {number}: {difference}: {told}; then {str(following)[:_TOLD]}")
             break
     for _ in islice(pairs, None):  # the child says all that it has to say
         pass
-    return tally
 
 
 def _difference(ours: str | None, theirs: str | None) -> str | None:
@@ -144,18 +173,25 @@ def _stats(sstable: SSTable) -> Iterator[str]:
 
 def _partitions(sstable: SSTable, tally: SSTableTally) -> Iterator[str]:
     for partition in sstable.partitions():
-        tally.partitions += 1
-        tally.deletions += not partition.deletion.is_live
-        static = partition.static_row
-        if static is not None:
-            tally.statics += 1
-            tally.count(static)
-        shown = None if static is None else described_row(static)
-        yield compact({"key": partition.key.hex(), "deletion": partition.deletion, "static": shown})
-        for unfiltered in sstable.rows():
-            if isinstance(unfiltered, Row):
-                tally.count(unfiltered)
-                yield compact({"row": described_row(unfiltered)})
-            else:
-                tally.markers += 1
-                yield compact({"marker": described_marker(unfiltered)})
+        yield from partition_lines(partition, sstable.rows(), tally)
+
+
+def partition_lines(
+    partition: Partition | MergedPartition, unfiltereds: Iterable[Unfiltered], tally: SSTableTally
+) -> Iterator[str]:
+    """As Description.partition and Description.unfiltered have it."""
+    tally.partitions += 1
+    tally.deletions += not partition.deletion.is_live
+    static = partition.static_row
+    if static is not None:
+        tally.statics += 1
+        tally.count(static)
+    shown = None if static is None else described_row(static)
+    yield compact({"key": partition.key.hex(), "deletion": partition.deletion, "static": shown})
+    for unfiltered in unfiltereds:
+        if isinstance(unfiltered, Row):
+            tally.count(unfiltered)
+            yield compact({"row": described_row(unfiltered)})
+        else:
+            tally.markers += 1
+            yield compact({"marker": described_marker(unfiltered)})

@@ -90,9 +90,11 @@ def make_cluster(name: str, report: Report) -> CassandraCluster:
 
 
 def write_sstables(
-    cluster: CassandraCluster, workload: Workload, rounds: int, units: int, folder: Path
+    cluster: CassandraCluster, workload: Workload, rounds: int, units: int, folder: Path, *, compacts: bool = True
 ) -> Mapping[bytes, TableMetadata]:
-    """Let the cluster's one node write SSTables, and stop it. What it had before is truncated. The tables, by id."""
+    """Let the cluster's one node write SSTables, and stop it. What it had before is truncated. The tables, by id.
+    `compacts`: whether the first two of each table are compacted with each other.
+    """
     (node,) = cluster.nodes
     cluster.install(cluster.version)
     node.start()
@@ -110,7 +112,8 @@ def write_sstables(
             session.run(workload.units(units))
             node.nodetool("flush")
             if flush == 1:
-                node.nodetool("compact")
+                if compacts:
+                    node.nodetool("compact")
                 session.execute(workload.evolve())  # what was written before has columns that are dropped now
         schema = save_schema(session.session, folder / SCHEMA)
     node.stop()

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from cassandra_sstable.cli import group
 from cassandra_sstable.schemas import read_data_folder
 from cassandra_storage.sstable_name import DATA
-from tests.support.vectors import sstables
+from tests.support.vectors import indexed_sstables, sstables
 from tests.support.workload.tables import tables
 
 if TYPE_CHECKING:
@@ -132,6 +132,64 @@ def test_snapshot_with_its_schema(tmp_path: Path) -> None:
         f"CREATE TABLE ks.only_keys (id int, c int, PRIMARY KEY (id, c)) WITH ID = {file.table_name[2]};"
     )
     assert lines(sstable("dump", tmp_path / "ks" / file.folder.name / "snapshots"))[0]["partition_key"].keys() == {"id"}
+
+
+def indexed(tmp_path: Path) -> tuple[Path, Path]:
+    """(a file of the schema, a directory of two SSTables that have partitions in common)."""
+    vectors = indexed_sstables.load("5.0-bti")
+    schema = tmp_path / "schema.cql"
+    schema.write_text("CREATE TABLE ks.indexed (id int, c int, v text, PRIMARY KEY (id, c));")
+    shutil.copytree(vectors.data, tmp_path / "data")
+    return schema, tmp_path / "data"
+
+
+def test_merge(tmp_path: Path) -> None:
+    schema, data = indexed(tmp_path)
+    merged = lines(sstable("merge", "--schema", schema, data))
+    tokens = [line["token"] for line in merged if "token" in line]
+    assert tokens == sorted(set(tokens))
+    dumped = [line["token"] for line in lines(sstable("dump", "--schema", schema, data)) if "token" in line]
+    assert set(dumped) == set(tokens)
+    assert len(dumped) > len(tokens)
+    partition, row = lines(sstable("merge", "--values", "--key", "6", "--schema", schema, data))
+    shared = {"partition_key": {"id": 6}}
+    assert partition == {"keyspace": "ks", "table": "indexed", **shared, "token": partition["token"]}
+    assert row["row"]["columns"]["v"]["value"] == "3"  # written after the 2 of the other SSTable
+
+
+def test_merge_of_several_directories(tmp_path: Path) -> None:
+    """Each directory of a snapshot may have a schema.cql of its own."""
+    schema, data = indexed(tmp_path)
+    expected = sstable("merge", "--schema", schema, data).stdout
+    (folder,) = (data / "ks").iterdir()
+    other = tmp_path / "other" / "ks" / folder.name
+    other.mkdir(parents=True)
+    for path in folder.glob("da-2-*"):
+        path.rename(other / path.name)
+    for each in (folder, other):
+        shutil.copy(schema, each / "schema.cql")
+    assert sstable("merge", folder, other).stdout == expected
+
+
+def test_merge_needs_the_table(tmp_path: Path) -> None:
+    _, data = indexed(tmp_path)
+    assert "its table is not known: name its --schema" in sstable("merge", data, status=1).stderr
+
+
+def test_merge_names_damage(tmp_path: Path) -> None:
+    schema, data = indexed(tmp_path)
+    path = next(data.rglob(f"*-{DATA}"))
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 1
+    path.write_bytes(content)
+    result = sstable("merge", "--schema", schema, data, status=1)
+    assert lines(result)
+    assert re.search(
+        rf"{path}:\d+: the checksum of a chunk .* of ks.indexed what has tokens above -?\d+", result.stderr
+    )
+    path.with_name(path.name.replace(DATA, "Statistics.db")).unlink()
+    result = sstable("merge", "--schema", schema, data, status=1)
+    assert "the file is not there; of ks.indexed none of it can be merged" in result.stderr
 
 
 def test_info() -> None:

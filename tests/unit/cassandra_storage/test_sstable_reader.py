@@ -17,6 +17,7 @@ from cassandra_storage.rows import Cell, Row
 from cassandra_storage.sstable_reader import SSTableReader
 from cassandra_storage.sstable_versions import BIG, sstable_format
 from cassandra_storage.unfiltered import Marker
+from cassandra_storage.versions import NO_DELETION_TIMES
 from tests.support.cassandra_storage import sstable_builder, strategies
 from tests.support.cassandra_storage.as_read import row_as_read, time_as_read
 
@@ -63,7 +64,8 @@ def sstables(
         static = (
             draw(strategies.rows(table, is_static=True)) if bool(table.static_columns) and draw(st.booleans()) else None
         )
-        deletion = draw(st.just(LIVE) | st.builds(DeletionTime, st.integers(0, 2**63 - 1), st.integers(0, 2**32 - 3)))
+        seconds = st.integers(0, 2**32 - 3).filter(lambda number: number not in NO_DELETION_TIMES)
+        deletion = draw(st.just(LIVE) | st.builds(DeletionTime, st.integers(0, 2**63 - 1), seconds))
         partitions.append((draw(st.binary(max_size=10)), deletion, static, unfiltereds))
     return header, partitions
 

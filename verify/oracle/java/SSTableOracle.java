@@ -7,11 +7,15 @@ import java.io.PrintStream;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 
 import com.fasterxml.jackson.core.io.JsonStringEncoder;
 
 import org.apache.cassandra.config.DatabaseDescriptor;
+import org.apache.cassandra.db.partitions.UnfilteredPartitionIterator;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
+import org.apache.cassandra.db.transform.Transformation;
 import org.apache.cassandra.io.sstable.Descriptor;
 import org.apache.cassandra.io.sstable.ISSTableScanner;
 import org.apache.cassandra.io.sstable.format.SSTableReader;
@@ -24,6 +28,9 @@ import org.apache.cassandra.io.sstable.metadata.StatsMetadata;
  * <pre>
  * sstable TAB path of Data.db   {"stats": [...]}, then for each partition one line of it, one line for each of its rows
  *                               and markers, and last {"end": true}, or {"error": text} where the reader gives up
+ * merge TAB now TAB gcBefore TAB oldestUnrepaired TAB paths...
+ *                               the same lines, without "stats", of all those SSTables compacted: merged, and purged as
+ *                               CompactionIterator does; oldestUnrepaired -1: not only repaired tombstones are purged
  * </pre>
  */
 public final class SSTableOracle
@@ -42,7 +49,11 @@ public final class SSTableOracle
         {
             try
             {
-                read(line.split("\t")[1]);
+                String[] words = line.split("\t");
+                if (words[0].equals("merge"))
+                    merge(words);
+                else
+                    read(words[1]);
                 say("{\"end\":true}");
             }
             catch (Throwable error)
@@ -77,20 +88,53 @@ public final class SSTableOracle
             stats(sstable.getSSTableMetadata());
             try (ISSTableScanner scanner = sstable.getScanner())
             {
-                while (scanner.hasNext())
-                {
-                    try (UnfilteredRowIterator partition = scanner.next())
-                    {
-                        out.print(new Description().partition(partition).add("\n"));
-                        while (partition.hasNext())
-                            out.print(new Description().unfiltered(partition.next()).add("\n"));
-                    }
-                }
+                tell(scanner);
             }
         }
         finally
         {
             sstable.selfRef().release();
+        }
+    }
+
+    private static void merge(String[] words) throws Exception
+    {
+        long now = Long.parseLong(words[1]);
+        long unrepaired = Long.parseLong(words[3]);
+        List<SSTableReader> sstables = new ArrayList<>();
+        List<ISSTableScanner> scanners = new ArrayList<>();
+        try
+        {
+            for (int i = 4; i < words.length; i++)
+            {
+                sstables.add(open(words[i]));
+                scanners.add(sstables.get(i - 4).getScanner());
+            }
+            Api.Purger purger = new Api.Purger(now, Long.parseLong(words[2]), unrepaired, unrepaired >= 0);
+            try (UnfilteredPartitionIterator merged = Transformation.apply(Api.merge(scanners, now), purger))
+            {
+                tell(merged);
+            }
+        }
+        finally
+        {
+            for (ISSTableScanner scanner : scanners)
+                scanner.close();
+            for (SSTableReader sstable : sstables)
+                sstable.selfRef().release();
+        }
+    }
+
+    private static void tell(UnfilteredPartitionIterator partitions)
+    {
+        while (partitions.hasNext())
+        {
+            try (UnfilteredRowIterator partition = partitions.next())
+            {
+                out.print(new Description().partition(partition).add("\n"));
+                while (partition.hasNext())
+                    out.print(new Description().unfiltered(partition.next()).add("\n"));
+            }
         }
     }
 

@@ -2,6 +2,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Predicate;
 
 import org.apache.cassandra.config.CFMetaData;
 import org.apache.cassandra.config.ColumnDefinition;
@@ -11,6 +12,9 @@ import org.apache.cassandra.db.DecoratedKey;
 import org.apache.cassandra.db.DeletionTime;
 import org.apache.cassandra.db.Mutation;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
+import org.apache.cassandra.db.partitions.PurgeFunction;
+import org.apache.cassandra.db.partitions.UnfilteredPartitionIterator;
+import org.apache.cassandra.db.partitions.UnfilteredPartitionIterators;
 import org.apache.cassandra.db.rows.BTreeRow;
 import org.apache.cassandra.db.rows.BufferCell;
 import org.apache.cassandra.db.rows.Cell;
@@ -59,6 +63,26 @@ final class Api
     static CFMetaData metadata(String keyspace, String table)
     {
         return Schema.instance.getCFMetaData(keyspace, table);
+    }
+
+    static UnfilteredPartitionIterator merge(List<? extends UnfilteredPartitionIterator> sources, long now)
+    {
+        return UnfilteredPartitionIterators.merge(sources, (int) now, null);
+    }
+
+    /** Purges all that is older than gcBefore: nothing lies outside of what is merged. */
+    static final class Purger extends PurgeFunction
+    {
+        Purger(long now, long gcBefore, long oldestUnrepaired, boolean onlyRepaired)
+        {
+            super(false, (int) now, (int) gcBefore, (int) oldestUnrepaired, onlyRepaired, false);
+        }
+
+        @Override
+        protected Predicate<Long> getPurgeEvaluator()
+        {
+            return timestamp -> true;
+        }
     }
 
     static DecoratedKey key(CFMetaData metadata, ByteBuffer key)

@@ -3,12 +3,16 @@ import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.LongPredicate;
 
 import org.apache.cassandra.db.ClusteringPrefix;
 import org.apache.cassandra.db.DecoratedKey;
 import org.apache.cassandra.db.DeletionTime;
 import org.apache.cassandra.db.Mutation;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
+import org.apache.cassandra.db.partitions.PurgeFunction;
+import org.apache.cassandra.db.partitions.UnfilteredPartitionIterator;
+import org.apache.cassandra.db.partitions.UnfilteredPartitionIterators;
 import org.apache.cassandra.db.rows.BTreeRow;
 import org.apache.cassandra.db.rows.BufferCell;
 import org.apache.cassandra.db.rows.Cell;
@@ -83,6 +87,26 @@ final class Api
     static TableMetadata metadata(String keyspace, String table)
     {
         return Schema.instance.getTableMetadata(keyspace, table);
+    }
+
+    static UnfilteredPartitionIterator merge(List<? extends UnfilteredPartitionIterator> sources, long now)
+    {
+        return UnfilteredPartitionIterators.merge(sources, null);
+    }
+
+    /** Purges all that is older than gcBefore: nothing lies outside of what is merged. 5.0 takes longs. */
+    static final class Purger extends PurgeFunction
+    {
+        Purger(long now, long gcBefore, long oldestUnrepaired, boolean onlyRepaired)
+        {
+            super((int) now, (int) gcBefore, (int) oldestUnrepaired, onlyRepaired, false);
+        }
+
+        @Override
+        protected LongPredicate getPurgeEvaluator()
+        {
+            return timestamp -> true;
+        }
     }
 
     static DecoratedKey key(TableMetadata metadata, ByteBuffer key)

@@ -1,0 +1,225 @@
+"""All SSTables of a table on a node, in its data directories or in a snapshot, merged into one stream of partitions.
+
+An SSTable is opened when the merge reaches its first partition and closed after its last, so that of a table whose
+SSTables lie one after the other (leveled compaction) few are open at a time.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cassandra_files.sstable_data import ComponentFile
+from cassandra_files.sstables import SSTable, list_sstables, read_statistics
+from cassandra_storage.errors import FormatError, UnsupportedError
+from cassandra_storage.murmur3 import decorated_token
+from cassandra_storage.partition_index import IndexEntry, find_before_in_trie, find_in_index
+from cassandra_storage.purge import Purger
+from cassandra_storage.sstable_merge import merge_sources
+from cassandra_storage.sstable_name import INDEX, PARTITIONS, ROWS, SUMMARY, parse_table_folder
+from cassandra_storage.sstable_versions import BTI
+from cassandra_storage.token_ranges import MINIMUM, WHOLE_RING, Span, TokenRange, spans
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator, Sequence
+
+    from cassandra_files.sstables import SSTableFile
+    from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.sstable_merge import MergedPartition, Place
+    from cassandra_storage.sstable_reader import Partition, Unfiltered
+
+MURMUR3 = "org.apache.cassandra.dht.Murmur3Partitioner"
+_SNAPSHOTS = "snapshots"
+
+
+class DamagedTableError(Exception):
+    """An SSTable of a table that cannot be read any further: its table cannot be merged until it is repaired or
+    removed. Other tables can. `path`: the file; `position`: the place in it, or for rows of Data.db that in the
+    uncompressed data (see SSTable); `after`: the last token whose partitions were given whole, None if none were.
+    """
+
+    def __init__(self, table: str, path: Path, error: FormatError, after: int | None) -> None:
+        lost = "none of it can be merged" if after is None else f"what has tokens above {after} cannot be merged"
+        where = f"{path}" if error.position is None else f"{path}:{error.position}"
+        super().__init__(f"{where}: {error.reason}; of {table} {lost}. Run nodetool scrub or repair")
+        self.table = table
+        self.path = path
+        self.position = error.position
+        self.reason = error.reason
+        self.after = after
+
+
+def table_files(data_folders: Iterable[Path], table: TableMetadata, snapshot: str | None = None) -> list[SSTableFile]:
+    """The SSTables of the table in those data directories of a node, or of one of its snapshots there, older ones
+    first. FormatError, UnsupportedError and OSError as list_sstables; FileNotFoundError if the snapshot is nowhere.
+    """
+    folders = [
+        folder
+        for data in data_folders
+        if (data / table.keyspace).is_dir()
+        for folder in sorted((data / table.keyspace).iterdir())
+        if folder.is_dir() and _is_of(folder.name, table)
+    ]
+    if snapshot is not None:
+        folders = [folder / _SNAPSHOTS / snapshot for folder in folders if (folder / _SNAPSHOTS / snapshot).is_dir()]
+        if not folders:
+            raise FileNotFoundError(f"{table.qualified_name} has no snapshot {snapshot!r}")
+    found = [file for folder in folders for file in list_sstables(folder)]
+    return sorted(found, key=lambda file: file.descriptor.order)
+
+
+def _is_of(folder: str, table: TableMetadata) -> bool:
+    """Directories of 3.x and later have the table's id: one of the same name may be of a table that was dropped."""
+    named = parse_table_folder(folder)
+    return named is not None and named[1] == table.id
+
+
+class TableSSTables:
+    """The SSTables of one table, `files`, which must stay as they are: take a snapshot of them.
+
+    DamagedTableError if one of them is not readable, UnsupportedError for another partitioner than Murmur3Partitioner
+    and what SSTable does not support.
+    """
+
+    def __init__(self, table: TableMetadata, files: Sequence[SSTableFile]) -> None:
+        self.table = table
+        self.files = files
+        self.merged_to: int | None = None
+        unrepaired = []
+        for file in files:
+            with self.damage_of(file):
+                statistics = read_statistics(file)
+            if statistics.partitioner != MURMUR3:
+                reason = f"the partitioner {statistics.partitioner} is not supported, only {MURMUR3}"
+                raise UnsupportedError(reason, segment=str(file.data_path))
+            if not statistics.stats.repaired_at:
+                unrepaired.append(statistics.stats.min_local_deletion_time)
+        self._oldest_unrepaired = min(unrepaired, default=None)
+
+    def purger(self, now: int, *, only_repaired: bool = False) -> Purger:
+        """What a compaction of all of them at `now` (s since the epoch) purges by. `only_repaired`: the table's
+        compaction option only_purge_repaired_tombstones.
+        """
+        oldest = self._oldest_unrepaired if only_repaired else None
+        return Purger(now, self.table.gc_grace_seconds, oldest_unrepaired=oldest)
+
+    def merged(
+        self, purger: Purger, ranges: Iterable[TokenRange] = WHOLE_RING, after: Place | None = None
+    ) -> Generator[MergedPartition, None, None]:
+        """The merged partitions whose tokens are in the ranges, after that place (sstable_merge.merge_sources). What
+        lies before is found by the SSTables' indexes and not read. The generator closes the files when it is closed.
+        DamagedTableError, UnsupportedError and OSError come from it and from the rows of its partitions.
+        """
+        self.merged_to = None
+        wanted = spans(ranges, MINIMUM if after is None else after.token)
+        sources = [_Source(self, file, wanted) for file in self.files] if wanted else []
+        try:
+            found = [source for source in sources if source.find_first()]
+            for partition in merge_sources(self.table, found, purger, after):
+                yield partition
+                self.merged_to = partition.token - 1  # another key may have the same
+        finally:
+            for source in sources:
+                source.close()
+
+    @contextmanager
+    def damage_of(self, file: SSTableFile) -> Iterator[None]:
+        """FormatErrors of that file, and components of it that are missing, become DamagedTableErrors. Without its
+        Data.db the file was removed, not damaged: FileNotFoundError.
+        """
+        try:
+            yield
+        except UnsupportedError:
+            raise
+        except FormatError as error:
+            raise self.damaged(file, error) from error
+        except FileNotFoundError as error:
+            if not file.data_path.exists():
+                raise
+            name = Path(error.filename).name
+            raise self.damaged(file, FormatError("the file is not there", segment=name)) from error
+
+    def damaged(self, file: SSTableFile, error: FormatError) -> DamagedTableError:
+        """The error of that file as one of its table."""
+        path = file.data_path if error.segment is None else file.folder / error.segment
+        return DamagedTableError(self.table.qualified_name, path, error, self.merged_to)
+
+
+class _Source:
+    """The partitions of one SSTable whose tokens are in the spans (sstable_merge.Source)."""
+
+    def __init__(self, of: TableSSTables, file: SSTableFile, wanted: Sequence[Span]) -> None:
+        self.first_token = MINIMUM
+        self._of = of
+        self._file = file
+        self._spans = wanted
+        self._sstable: SSTable | None = None
+        self._stream: Generator[tuple[int, Partition], None, None] | None = None
+
+    def find_first(self) -> bool:
+        """Set first_token; False if there are no partitions in the spans."""
+        first = next(self.partitions(), None)
+        self.close()
+        if first is None:
+            return False
+        self.first_token = first[0]
+        return True
+
+    def partitions(self) -> Iterator[tuple[int, Partition]]:
+        self._stream = self._read()
+        return self._stream
+
+    def _read(self) -> Generator[tuple[int, Partition], None, None]:
+        with self._of.damage_of(self._file), SSTable(self._file, self._of.table) as sstable:
+            self._sstable = sstable
+            for span in self._spans:
+                yield from self._span(sstable, span)
+
+    def rows(self) -> Iterator[Unfiltered]:
+        assert self._sstable is not None
+        with self._of.damage_of(self._file):
+            yield from self._sstable.rows()
+
+    def error(self, reason: str) -> Exception:
+        position = None if self._sstable is None else self._sstable.position
+        return self._of.damaged(self._file, FormatError(reason, position=position))
+
+    def close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+    def _span(self, sstable: SSTable, span: Span) -> Iterator[tuple[int, Partition]]:
+        entry: IndexEntry | None = IndexEntry(0)
+        if span.first != MINIMUM:
+            entry = find_partition(self._file, span.first)
+        if entry is None:
+            return
+        must_be_before = entry.position > 0 and self._file.descriptor.format.format == BTI
+        expected = entry.key
+        for partition in sstable.partitions(entry.position):
+            if expected is not None and partition.key != expected:
+                raise FormatError(f"not the partition 0x{expected.hex()} of the index", position=partition.position)
+            expected = None
+            token = decorated_token(partition.key)
+            if must_be_before and token >= span.first:
+                raise FormatError("Partitions.db leads past earlier partitions", position=partition.position)
+            must_be_before = False
+            if token > span.last:
+                return
+            if token >= span.first:
+                yield token, partition
+
+
+def find_partition(file: SSTableFile, token: int) -> IndexEntry | None:
+    """Where the partitions from that token on begin (partition_index), by the SSTable's index: the first of them (BIG),
+    or one before all of them (BTI). FormatError, OSError.
+    """
+    if file.descriptor.format.format == BTI:
+        with ComponentFile(file.path(PARTITIONS)) as partitions, ComponentFile(file.path(ROWS)) as rows:
+            return find_before_in_trie(partitions, rows, token)
+    with ComponentFile(file.path(INDEX)) as index:
+        if not file.path(SUMMARY).exists():
+            return find_in_index(index, None, token)
+        with ComponentFile(file.path(SUMMARY)) as summary:
+            return find_in_index(index, summary, token)
