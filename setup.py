@@ -25,7 +25,6 @@ IS_WANTED = os.environ.get("CDC_BUILD_CORE") != "0"
 SOURCES = sorted(path.as_posix() for path in Path("cdc_native").glob("*.pyx")) if IS_WANTED else []
 DIRECTIVES = {
     "language_level": 3,
-    "boundscheck": False,
     "wraparound": False,
     "cdivision": True,
     "initializedcheck": False,

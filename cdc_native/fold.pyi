@@ -1,30 +1,11 @@
 # ruff: noqa: ANN401 - objects of packages that are above this one
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from typing import Any, Literal
+from typing import Any
 
+from cdc_native.changes import EncodedChange
 from cdc_native.plan import Plan
 from cdc_native.updates import PlainUpdate
-
-class EncodedChange:
-    partition_key: bytes
-    schema: bytes
-    key: bytes
-    value: bytes
-    op: Literal["c", "u", "d"]
-    row_sequence: int
-    is_alone: bool
-    is_of_fan_out: bool
-    before: bytes | None
-    after: bytes | None
-    static: bytes | None
-    static_after: bytes | None
-    before_second: int
-    after_second: int
-    @property
-    def source(self) -> tuple[int, bytes, str, int, Any]: ...
-    def row_change(self) -> Any: ...
-    def partition(self, count: int) -> int: ...
 
 class Fold:
     is_begun: bool
@@ -40,6 +21,7 @@ class Fold:
         budget: Any,
         floor: int,
         number: int,
+        is_in_snapshot: bool,
         read_columns: Callable[[int, bool], list[tuple[int, int | None]] | None],
         encode: Callable[[Any], bytes],
         convert: Callable[[EncodedChange], Any],
@@ -52,7 +34,7 @@ class Fold:
         partition_key: bytes,
         rows: list[tuple[bytes, Any]],
         deletion: tuple[int, ...] | None,
-        source: tuple[int, bytes, str, int, str],
+        source: tuple[int, bytes, str, int, str, bool, bool],
         seconds: tuple[int, ...],
         statics: tuple[bytes | None, bytes | None, bool],
         statics_size: int,

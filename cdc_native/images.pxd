@@ -25,6 +25,8 @@ cdef struct Source:
     int64_t position
     Bytes cause
     int64_t cause_size
+    bint is_incomplete
+    bint is_snapshot
 
 
 cdef bint is_there(Plan plan, const Row* row, int64_t now) noexcept

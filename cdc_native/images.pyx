@@ -8,7 +8,8 @@ from cdc_native.buffers cimport Bytes, Writer, write_avro_long, write_byte, writ
 from cdc_native.keys cimport compare_bytes
 from cdc_native.plan cimport Field, Plan
 from cdc_native.rows cimport Cell, Column, Row, Shape, is_live, is_present, is_row_live
-from cdc_native.values cimport FITS, IS_EMPTY, NOT_MINE, Fit, Type, is_field, write_uuid, write_value
+from cdc_native.texts cimport write_uuid
+from cdc_native.values cimport FITS, IS_EMPTY, NOT_MINE, Fit, Type, is_field, write_value
 
 cdef enum:
     _NULL = 0
@@ -253,7 +254,10 @@ cdef class MessageWriter:
             return False
         self._write_source(plan, source, row_sequence)
         write_byte(w, 2)
-        write_byte(w, 0x63 if before == NULL else (0x64 if after == NULL else 0x75))
+        if before == NULL:
+            write_byte(w, 0x72 if source.is_snapshot else 0x63)
+        else:
+            write_byte(w, 0x64 if after == NULL else 0x75)
         write_byte(w, _VALUE)
         if self.key.is_bad or w.is_bad or self.empty.is_bad or self.unreadable.is_bad:
             raise MemoryError
@@ -310,7 +314,7 @@ cdef class MessageWriter:
         _write_object(w, plan.source_start)
         write_avro_long(w, ms)
         write_avro_long(w, source.timestamp)
-        _write_object(w, plan.source_table)
+        _write_object(w, plan.snapshot_source_table if source.is_snapshot else plan.source_table)
         write_uuid(w, source.host)
         write_avro_long(w, source.file_size)
         write_bytes(w, source.file, <size_t>source.file_size)
@@ -320,7 +324,7 @@ cdef class MessageWriter:
         write_avro_long(w, <int64_t>row_sequence)
         _write_array(w, &self.empty, self.empty_count)
         _write_array(w, &self.unreadable, self.unreadable_count)
-        write_byte(w, 0)  # incomplete: false
+        write_byte(w, 1 if source.is_incomplete else 0)
         write_byte(w, 0)  # left_out: nothing
         return 0
 

@@ -30,12 +30,19 @@ cdef dict _KINDS = {
 }
 
 
+# The bytes of a value, on which _fixed_key relies.
+cdef dict _SIZES = {
+    "signed": range(1, _KEY_SIZE + 1), "fixed": range(1, _KEY_SIZE + 1), "floating": (4, 8), "boolean": (1,),
+    "bigint": (8,), "uuid": (16,), "timeuuid": (16,), "field": range(1 << 16),
+}
+
+
 cdef int set_key_type(KeyType* t, object form) except -1:
     """form: (kind, size, is reversed). size: a value's bytes; of "field" how many fields the user type has."""
     kind, size, is_reversed = form
     t.kind, t.size, t.is_reversed = _KINDS[kind], size, is_reversed
-    if t.kind != FIELD and not 0 <= t.size <= 16:
-        raise ValueError(f"a key type of {size} bytes")
+    if t.size not in _SIZES.get(kind, (t.size,)):
+        raise ValueError(f"{size} bytes of the kind {kind}")
     return 0
 
 
@@ -189,7 +196,9 @@ cdef bint is_path(const KeyType* t, Bytes path, uint64_t size) noexcept nogil:
 cdef int compare_paths(
     const KeyType* t, Bytes left, uint64_t left_size, Bytes right, uint64_t right_size
 ) noexcept nogil:
-    """The order of two paths of the type, by their keys. Paths that are not equal may be two forms of one: 0."""
+    """The order of two paths, by their keys; of what is_path refuses, 0. Paths that are not equal may be two forms of
+    one: 0.
+    """
     cdef uint8_t left_key[_KEY_SIZE]
     cdef uint8_t right_key[_KEY_SIZE]
     cdef int left_length, right_length
@@ -197,6 +206,8 @@ cdef int compare_paths(
         return compare_bytes(left, left_size, right, right_size)
     left_length = _fixed_key(t, left, left_size, left_key)
     right_length = _fixed_key(t, right, right_size, right_key)
+    if left_length < 0 or right_length < 0:
+        return 0
     return compare_bytes(left_key, <uint64_t>left_length, right_key, <uint64_t>right_length)
 
 

@@ -64,6 +64,8 @@ cdef enum:
     MOST_BATCH = 1 << 20  # bytes of messages after which a batch takes no more mutations
     MOST_KEPT = 1 << 20  # bytes of a buffer between two batches
 
+cdef int64_t MOST_START = <int64_t>1 << 62
+
 prepare_crc32()
 
 
@@ -191,10 +193,9 @@ cdef class MutationSplitter:
         cdef size_t count, output
         batch.clear()
         self._batch = batch
-        if until > available:
-            until = available
-        if at < 0:
-            raise ValueError("an offset before the data")
+        if at < 0 or not -MOST_START <= start <= MOST_START:
+            raise ValueError(f"an offset {at} before the data, or no position {start}")
+        until = max(0, min(until, available))
         while until - at >= ENTRY_OVERHEAD and batch.data.size < MOST_BATCH:
             size = _read_uint32(bytes_ + at)
             crc = crc32(0, bytes_ + at, 4)
@@ -309,6 +310,8 @@ cdef class MutationSplitter:
         skip_deletion_time(c)
         if c.is_bad:
             return False
+        if not table.is_sent:
+            return True
         self._begin(lead, HAS_PARTITION_DELETION)
         write_byte(&self._update, 0)  # no columns
         write_bytes(&self._update, start, <size_t>(c.at - start))
@@ -320,6 +323,8 @@ cdef class MutationSplitter:
         skip_row(c, &table.c, &table.c.statics, lead.min_ttl, True, &row)
         if c.is_bad:
             return False
+        if not table.is_sent:
+            return True
         self._begin(lead, HAS_STATIC_ROW)
         write_columns(&self._update, &table.c.statics, &row)
         write_byte(&self._update, 0)  # no regular columns
@@ -350,27 +355,35 @@ cdef class MutationSplitter:
                         or close.local_deletion_time != opened.local_deletion_time
                     ):
                         return False
-                    self._begin(lead, 0)
-                    write_byte(&self._update, 0)  # no columns
-                    write_byte(&self._update, 0)  # no rows
-                    write_bound(&self._update, &opened)
-                    write_bound(&self._update, &close)
-                    if not self._put(RANGE_DELETION, table, lead):
+                    if table.is_sent and not self._put_range(table, lead, &opened, &close):
                         return False
                 opened = next_opened
                 continue
             skip_row(c, &table.c, &table.c.regulars, lead.min_ttl, False, &row)
             if c.is_bad:
                 return False
-            self._begin(lead, 0)
-            write_columns(&self._update, &table.c.regulars, &row)
-            write_byte(&self._update, 1)  # one row
-            write_row(&self._update, &row)
-            if not self._put(ROW, table, lead):
+            if table.is_sent and not self._put_row(table, lead, &row):
                 return False
 
+    cdef bint _put_range(self, _Table table, Lead* lead, const Bound* opened, const Bound* close) except -1:
+        self._begin(lead, 0)
+        write_byte(&self._update, 0)  # no columns
+        write_byte(&self._update, 0)  # no rows
+        write_bound(&self._update, opened)
+        write_bound(&self._update, close)
+        return self._put(RANGE_DELETION, table, lead)
+
+    cdef bint _put_row(self, _Table table, Lead* lead, const Row* row) except -1:
+        self._begin(lead, 0)
+        write_columns(&self._update, &table.c.regulars, row)
+        write_byte(&self._update, 1)  # one row
+        write_row(&self._update, row)
+        return self._put(ROW, table, lead)
+
     cdef void _begin(self, Lead* lead, uint8_t flags) noexcept:
-        """Begin an update of one part."""
+        """Begin an update of one part. Not of a table that is not sent: a mutation may have very many parts, each with
+        the whole key, and what MOST_OUTPUT bounds is only what is put out.
+        """
         self._update.size = 0
         write_bytes(&self._update, lead.id_and_key, lead.id_and_key_size)
         write_byte(&self._update, HAS_ROW_ESTIMATE | flags)
@@ -380,8 +393,6 @@ cdef class MutationSplitter:
         """End the update and put out its message; False if the messages of this mutation become too large."""
         cdef Writer* w = &self._batch.data
         cdef Message message
-        if not table.is_sent:
-            return True
         message.table = table.index
         message.value_at = w.size
         write_byte(&self._update, END_OF_PARTITION)

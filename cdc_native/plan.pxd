@@ -36,10 +36,11 @@ cdef class Plan:
     cdef list field_names  # (before.<name>, after.<name>) as Avro strings
     cdef readonly bint has_messages
     cdef bint is_clustering_nullable
-    cdef bytes key_header, value_header, source_start, source_table
+    cdef bytes key_header, value_header, source_start, source_table, snapshot_source_table
     cdef dict places  # of regular columns, by their names as headers have them
     cdef Columns newest  # the regular columns by place: `drops` and `dropped`
     cdef dict lists  # ColumnList by a header's bytes
     cdef bytes latest
     cdef ColumnList latest_list
+    cdef int _add_fields(self, tuple fields) except -1
     cdef ColumnList columns_of(self, bytes names)

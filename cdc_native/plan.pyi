@@ -17,5 +17,5 @@ class Plan:
         clustering: Sequence[tuple[int, KeyForm, TypeForm]],
         partition_key: Sequence[TypeForm],
         fields: Sequence[tuple[bool, int, TypeForm, int | None, bytes, bytes]],
-        message: tuple[bytes, bytes, bytes, bytes, bool] | None,
+        message: tuple[bytes, bytes, bytes, bytes, bytes, bool] | None,
     ) -> None: ...

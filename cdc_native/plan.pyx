@@ -1,11 +1,12 @@
 # cython: language_level=3
 """What the core knows of one table under its newest schema; built once from the schema, for all raw partitions."""
+from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdint cimport uint64_t
 
 from cdc_native.buffers cimport Bytes, Cursor, read_unsigned_vint, take
 from cdc_native.keys cimport set_key_type
 from cdc_native.rows cimport MOST_CLUSTERINGS, MOST_COLUMNS, Columns, Shape
-from cdc_native.values cimport add_type, free_types
+from cdc_native.values cimport add_type, free_types, is_of_cells
 
 cdef enum:
     _MOST_LISTS = 1024
@@ -14,7 +15,7 @@ cdef enum:
 cdef class ColumnList:
     """The columns of a header: (place, dropped time or None) of each."""
 
-    def __init__(self, entries: list) -> None:
+    def __cinit__(self, list entries not None):
         if len(entries) > MOST_COLUMNS:
             raise ValueError(f"{len(entries)} columns")
         self.columns.count = len(entries)
@@ -47,6 +48,12 @@ cdef int _set_shape(Shape* shape, object columns, bint is_static) except -1:
     return 0
 
 
+cdef bytes _bytes(part):
+    if type(part) is not bytes:
+        raise TypeError(f"{part!r} where bytes are wanted")
+    return part
+
+
 cdef class Plan:
     """
     columns, statics: (name as headers have it, length of values or -1, form of its paths' key or None, dropped time or
@@ -56,11 +63,11 @@ cdef class Plan:
     message: (key header, value header, start of source, its table, is a clustering nullable); None makes no messages.
     """
 
-    def __cinit__(self):
-        self.types.types = NULL
-        self.types.count = self.types.capacity = 0
-
-    def __init__(self, table_id: bytes, digest: bytes, columns, statics, clustering, partition_key, fields, message) -> None:
+    def __cinit__(
+        self, bytes table_id not None, bytes digest not None, columns, statics, clustering, partition_key, fields, message
+    ):
+        columns, statics, clustering = tuple(columns), tuple(statics), tuple(clustering)
+        partition_key, fields = tuple(partition_key), tuple(fields)
         if len(table_id) != 16 or len(digest) != 16:
             raise ValueError("an id that has not 16 bytes")
         if len(clustering) > MOST_CLUSTERINGS or len(partition_key) > MOST_KEYS or len(fields) > 2 * MOST_COLUMNS:
@@ -85,20 +92,27 @@ cdef class Plan:
         self._add_fields(fields)
         self.has_messages = message is not None
         if self.has_messages:
-            self.key_header, self.value_header, self.source_start, self.source_table, nullable = message
+            *parts, nullable = message
+            self.key_header, self.value_header, self.source_start, *tables = map(_bytes, parts)
+            self.source_table, self.snapshot_source_table = tables
             self.is_clustering_nullable = nullable
         self.lists = {}
         self.latest, self.latest_list = b"\xff", None
 
-    def _add_fields(self, fields) -> None:
+    cdef int _add_fields(self, tuple fields) except -1:
         self.field_count, self.field_names = len(fields), []
         for i, (is_static, place, form, dropped, before, after) in enumerate(fields):
             if not 0 <= place < (self.statics.count if is_static else self.rows.count):
                 raise ValueError(f"a column's place {place}")
             self.fields[i].is_static, self.fields[i].place = is_static, place
             self.fields[i].type = add_type(&self.types, form)
+            if is_of_cells(&self.types.types[self.fields[i].type]) != (
+                self.statics.is_complex[<int>place] if is_static else self.rows.is_complex[<int>place]
+            ):
+                raise ValueError(f"the column at {place} has cells of its own, or its type has: not both")
             self.fields[i].has_drop, self.fields[i].dropped = dropped is not None, dropped or 0
-            self.field_names.append((before, after))
+            self.field_names.append((_bytes(before), _bytes(after)))
+        return 0
 
     def __dealloc__(self):
         free_types(&self.types)
@@ -107,7 +121,7 @@ cdef class Plan:
         """The columns of an update's header, which begins with their number; None if one is not a regular column."""
         cdef Cursor c
         cdef uint64_t size
-        cdef Bytes start = <Bytes><const char*>names
+        cdef Bytes start = <Bytes>PyBytes_AS_STRING(names)
         cdef Py_ssize_t first
         found = self.lists.get(names)
         if found is not None:

@@ -98,12 +98,6 @@ cdef struct Header:
     int64_t no_deletion_time
 
 
-# Seconds; -1 for none. As materializer.rows.expiry.RowTimers.
-cdef struct RowTimers:
-    int64_t expires
-    int64_t dead_since
-
-
 cdef void clear_row(Row* row) noexcept nogil
 cdef void free_row(Row* row) noexcept nogil
 cdef Cell* add_cell(Row* row) noexcept nogil
@@ -112,10 +106,7 @@ cdef void set_stored_stats(Header* header) noexcept nogil
 cdef bint set_version(Header* header, int64_t version) noexcept nogil
 cdef bint read_row(Cursor* c, const Shape* shape, const Header* header, Row* row) noexcept nogil
 cdef void write_row(Writer* w, const Shape* shape, const Row* row) noexcept nogil
-cdef int64_t largest_timestamp(const Shape* shape, const Row* row) noexcept nogil
-cdef int64_t first_end(const Shape* shape, const Row* row) noexcept nogil
 cdef int64_t row_size(const Shape* shape, const Row* row) noexcept nogil
-cdef RowTimers row_timers(const Shape* shape, const Row* row, int64_t now) noexcept nogil
 
 
 cdef inline bint is_live(const Cell* cell, int64_t now) noexcept nogil:

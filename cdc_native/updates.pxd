@@ -20,7 +20,10 @@ cdef class PlainUpdate:
     cdef Header header
     cdef Py_ssize_t row_start, row_end, file_start
     cdef int64_t file_size
-    cdef int64_t timestamp, segment, position, index
+    cdef readonly bint is_snapshot  # a snapshot's row image: behind all writes of the log, at the chunk's last second
+    cdef int64_t timestamp          # of its order key
+    cdef int64_t largest_timestamp  # of what it writes
+    cdef int64_t segment, position, index
     cdef uint8_t host[16]
     cdef int64_t first_end         # as rows.first_end
 

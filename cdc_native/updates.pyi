@@ -14,6 +14,7 @@ class PlainUpdate:
     key: bytes | None
     file: str
     python: Any
+    is_snapshot: bool
     @property
     def message(self) -> Any: ...
     @property

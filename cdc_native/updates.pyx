@@ -23,23 +23,17 @@ from cdc_native.buffers cimport (
 )
 from cdc_native.keys cimport write_component
 from cdc_native.plan cimport ColumnList, Plan
-from cdc_native.rows cimport (
-    Row,
-    Shape,
-    first_end,
-    free_row,
-    is_empty,
-    largest_timestamp,
-    read_row,
-    read_stats,
-    set_version,
-)
-from cdc_native.values cimport is_utf8
+from cdc_native.row_times cimport first_end, largest_timestamp
+from cdc_native.rows cimport Row, Shape, free_row, is_empty, read_row, read_stats, set_version
+from cdc_native.texts cimport is_utf8
 
 cdef enum:
     _HEADER_SIZE = 5  # of the Confluent wire format
-    _VERSION = 2      # the format version 1 and the kind "row", as Avro has them
+    # Format versions and kinds, as Avro has them.
+    _VERSION = 2
     _ROW = 0
+    _SNAPSHOT_VERSION = 4
+    _SNAPSHOT_ROW = 12
     _HAS_ROW_ESTIMATE = 0x10
     _END_OF_PARTITION = 0x01
 
@@ -93,7 +87,7 @@ cdef class PlainUpdate:
     def __iter__(self):
         return iter((self.record, self.message, self.arrival_ms))
 
-    def __lt__(self, PlainUpdate other):
+    def __lt__(self, PlainUpdate other not None):
         cdef int order
         if self.timestamp != other.timestamp:
             return self.timestamp < other.timestamp
@@ -146,7 +140,7 @@ cdef inline Bytes _take_id(Cursor* c) noexcept nogil:
     return at
 
 
-def decode(Plan plan, list records, list arrival_times_ms, read_message) -> list:
+def decode(Plan plan not None, list records not None, list arrival_times_ms not None, read_message) -> list:
     """For each record a PlainUpdate, or None if the Python code must decode it.
 
     records: materializer.records.RawRecord, with their arrival times (ms). read_message: of a record, when it is asked
@@ -155,6 +149,8 @@ def decode(Plan plan, list records, list arrival_times_ms, read_message) -> list
     cdef _Scratch scratch = _Scratch.__new__(_Scratch)
     cdef list found = []
     cdef Py_ssize_t i
+    if len(arrival_times_ms) != len(records):
+        raise ValueError(f"{len(arrival_times_ms)} arrival times of {len(records)} records")
     for i in range(len(records)):
         found.append(_decode(plan, records[i], arrival_times_ms[i], read_message, scratch))
     return found
@@ -164,16 +160,19 @@ cdef PlainUpdate _decode(Plan plan, record, int64_t arrival_ms, read_message, _S
     cdef Cursor c, u
     cdef PlainUpdate update
     cdef bytes key = record[0], raw = record[1]
-    cdef Bytes start = <Bytes>PyBytes_AS_STRING(raw)
-    cdef Bytes place
+    cdef Bytes start, place
     cdef int64_t size = 0, version
+    if key is None or raw is None:
+        raise TypeError("a record without a key or a value")
+    start = <Bytes>PyBytes_AS_STRING(raw)
     c.at, c.end, c.is_bad = start, start + PyBytes_GET_SIZE(raw), False
     if PyBytes_GET_SIZE(raw) < _HEADER_SIZE + 2 or start[0] != 0:
         return None
-    if start[_HEADER_SIZE] != _VERSION or start[_HEADER_SIZE + 1] != _ROW:
+    update = PlainUpdate.__new__(PlainUpdate)
+    update.is_snapshot = start[_HEADER_SIZE] == _SNAPSHOT_VERSION and start[_HEADER_SIZE + 1] == _SNAPSHOT_ROW
+    if not update.is_snapshot and (start[_HEADER_SIZE] != _VERSION or start[_HEADER_SIZE + 1] != _ROW):
         return None
     c.at += _HEADER_SIZE + 2
-    update = PlainUpdate.__new__(PlainUpdate)
     u.at = _take_avro_bytes(&c, &size)
     u.end, u.is_bad = c.at, False
     version = _read_avro_long(&c)
@@ -230,7 +229,8 @@ cdef bint _decode_row(Plan plan, PlainUpdate update, Cursor* u, Bytes start, byt
     update.row_end = u.at - start
     if read_byte(u) != _END_OF_PARTITION or u.is_bad or u.at != u.end:
         return False
-    update.timestamp = largest_timestamp(&plan.rows, &scratch.row)
+    update.largest_timestamp = largest_timestamp(&plan.rows, &scratch.row)
+    update.timestamp = INT64_MAX if update.is_snapshot else update.largest_timestamp
     update.first_end = first_end(&plan.rows, &scratch.row)
     update.key = _row_key(plan, key, &scratch.row, &scratch.key)
     return update.key is not None
@@ -292,16 +292,18 @@ def wrap(update, bytes key) -> PlainUpdate:
         raise ValueError("a host id that has not 16 bytes")
     memcpy(wrapped.host, PyBytes_AS_STRING(host), 16)
     wrapped.python, wrapped.partition_key, wrapped.raw = update, update.partition_key, update.raw
-    wrapped.arrival_ms, wrapped.key = update.arrival_ms, key
+    wrapped.arrival_ms, wrapped.key, wrapped.is_snapshot = update.arrival_ms, key, update.is_snapshot
+    if wrapped.partition_key is None or wrapped.raw is None:
+        raise TypeError("an update without a partition key or a message")
     wrapped.first_end = INT64_MAX
     return wrapped
 
 
-def in_write_order(list updates, int64_t start_ms, int64_t clock_ms) -> None:
+def in_write_order(list updates not None, int64_t start_ms, int64_t clock_ms) -> None:
     """Sort PlainUpdates into write order, and give each its second.
 
     That is the second of its arrival or, if that is earlier, of an update of its Cassandra partition that belongs after
-    it; as materializer.fold.reorder.release_in_write_order without a buffer.
+    it, and the clock's for a snapshot's; as materializer.fold.reorder.release_in_write_order without a buffer.
     """
     cdef PlainUpdate update
     cdef dict earliest = {}
@@ -309,7 +311,10 @@ def in_write_order(list updates, int64_t start_ms, int64_t clock_ms) -> None:
     cdef Py_ssize_t i
     updates.sort()
     for i in range(len(updates) - 1, -1, -1):
-        update = updates[i]
+        update = <PlainUpdate?>updates[i]
+        if update.is_snapshot:
+            update.second = clock_ms // 1000
+            continue
         time_ms = min(clock_ms, update.arrival_ms)
         found = earliest.get(update.partition_key)
         if found is None or time_ms < <int64_t>found:
@@ -319,13 +324,17 @@ def in_write_order(list updates, int64_t start_ms, int64_t clock_ms) -> None:
         update.second = max(time_ms, start_ms) // 1000
 
 
-def of_new_hosts(list arrivals) -> list:
-    """The arrivals but those of PlainUpdates whose host had an earlier one: what PublisherWatermarks must see."""
+def of_new_hosts(list arrivals not None) -> list:
+    """The arrivals but those of PlainUpdates that are a snapshot's or whose host had an earlier one: what
+    PublisherWatermarks must see.
+    """
     cdef set hosts = set()
     cdef list found = []
     cdef bytes latest = b""
     for arrival in arrivals:
         if type(arrival) is PlainUpdate:
+            if (<PlainUpdate>arrival).is_snapshot:
+                continue
             if memcmp((<PlainUpdate>arrival).host, PyBytes_AS_STRING(latest), 16 if latest else 0) == 0 and latest:
                 continue
             latest = (<const char*>(<PlainUpdate>arrival).host)[:16]
@@ -336,9 +345,11 @@ def of_new_hosts(list arrivals) -> list:
     return found
 
 
-def mutation_end(list updates, Py_ssize_t at) -> int:
+def mutation_end(list updates not None, Py_ssize_t at) -> int:
     """The index after the updates of the mutation at an index, of one Cassandra partition."""
     cdef Py_ssize_t end = at + 1
-    while end < len(updates) and is_same_mutation(updates[at], updates[end]):
+    if not 0 <= at < len(updates):
+        raise IndexError(at)
+    while end < len(updates) and is_same_mutation(<PlainUpdate?>updates[at], <PlainUpdate?>updates[end]):
         end += 1
     return end

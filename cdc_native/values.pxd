@@ -30,8 +30,7 @@ cdef struct Types:
 cdef int add_type(Types* types, object form) except -1
 cdef void free_types(Types* types) noexcept
 cdef Fit write_value(Writer* w, const Type* types, const Type* t, Bytes value, uint64_t size) noexcept nogil
-cdef bint is_utf8(Bytes value, uint64_t size) noexcept nogil
-cdef void write_uuid(Writer* w, Bytes value) noexcept nogil
+cdef bint is_of_cells(const Type* t) noexcept nogil
 cdef bint is_field(const Type* t, Bytes path, uint64_t size, int64_t* place) noexcept nogil
 
 

@@ -15,6 +15,7 @@ from cdc_native.buffers cimport (
     write_byte,
     write_bytes,
 )
+from cdc_native.texts cimport is_ascii, is_utf8, write_ipv4, write_ipv6, write_uuid
 
 cdef enum Kind:
     BYTES
@@ -46,6 +47,10 @@ cdef dict _KINDS = {
 }
 cdef int _MOST = 1000  # types of one table
 
+# The bytes of a value, and how many types are within one, on which the writers rely.
+cdef dict _SIZES = {"integer": range(1, 9), "floating": (4, 8), "date": (4,), "boolean": (1,), "uuid": (16,)}
+cdef dict _COUNTS = {"list": 1, "vector": 1, "list_cells": 1, "set_cells": 1, "map": 2, "map_cells": 2}
+
 
 cdef int add_type(Types* types, object form) except -1:
     """The index of the type in `types`; `form` is (kind, size, fixed, forms within it). ValueError for too many."""
@@ -54,24 +59,28 @@ cdef int add_type(Types* types, object form) except -1:
     return at
 
 
-cdef int _make_room(Types* types, int count) except -1:
+cdef int _make_room(Types* types, Py_ssize_t count) except -1:
     cdef int at = types.count
     cdef void* data
-    if at + count > _MOST:
+    if count > _MOST - at:
         raise ValueError("a table of too many types")
     if at + count > types.capacity:
-        data = realloc(types.types, 2 * (at + count) * sizeof(Type))
+        data = realloc(types.types, <size_t>(2 * (at + count)) * sizeof(Type))
         if data == NULL:
             raise MemoryError
         types.types = <Type*>data
-        types.capacity = 2 * (at + count)
-    types.count += count
+        types.capacity = <int>(2 * (at + count))
+    types.count += <int>count
     return at
 
 
 cdef int _fill(Types* types, int at, object form) except -1:
     cdef int first, i
     kind, size, fixed, inner = form
+    if size not in _SIZES.get(kind, (size,)) or len(inner) != _COUNTS.get(kind, len(inner)):
+        raise ValueError(f"{size} bytes of the kind {kind}, with {len(inner)} types")
+    if kind.endswith("_cells") and fixed != (kind == "field_cells"):
+        raise ValueError(f"the kind {kind} with {fixed}")
     first = _make_room(types, len(inner))
     types.types[at].kind = _KINDS[kind]
     types.types[at].size = size
@@ -94,7 +103,7 @@ cdef Fit write_value(Writer* w, const Type* types, const Type* t, Bytes value, u
     cdef int64_t number
     cdef int i
     if t.kind == TEXT or t.kind == ASCII:
-        if not (is_utf8(value, size) if t.kind == TEXT else _is_ascii(value, size)):
+        if not (is_utf8(value, size) if t.kind == TEXT else is_ascii(value, size)):
             return IS_UNREADABLE
         _write_sized(w, value, size)
     elif t.kind == BYTES:
@@ -148,142 +157,6 @@ cdef inline void _write_sized(Writer* w, Bytes value, uint64_t size) noexcept no
     write_bytes(w, value, size)
 
 
-cdef bint _is_ascii(Bytes value, uint64_t size) noexcept nogil:
-    cdef uint8_t found = 0
-    cdef uint64_t i
-    for i in range(size):
-        found |= value[i]
-    return found < 0x80
-
-
-cdef bint is_utf8(Bytes value, uint64_t size) noexcept nogil:
-    """Whether Python decodes it: no overlong forms, no surrogates, nothing above U+10FFFF."""
-    cdef uint64_t i = 0, word
-    cdef uint8_t first, second, low, high
-    cdef int more, j
-    while i < size:
-        if size - i >= 8:
-            memcpy(&word, value + i, 8)
-            if not word & <uint64_t>0x8080808080808080:
-                i += 8
-                continue
-        first = value[i]
-        i += 1
-        if first < 0x80:
-            continue
-        low, high = 0x80, 0xBF
-        if 0xC2 <= first <= 0xDF:
-            more = 1
-        elif 0xE0 <= first <= 0xEF:
-            more = 2
-            if first == 0xE0:
-                low = 0xA0
-            elif first == 0xED:
-                high = 0x9F
-        elif 0xF0 <= first <= 0xF4:
-            more = 3
-            if first == 0xF0:
-                low = 0x90
-            elif first == 0xF4:
-                high = 0x8F
-        else:
-            return False
-        if size - i < <uint64_t>more:
-            return False
-        second = value[i]
-        if second < low or second > high:
-            return False
-        for j in range(1, more):
-            if value[i + j] & 0xC0 != 0x80:
-                return False
-        i += <uint64_t>more
-    return True
-
-
-cdef const char* _HEX = b"0123456789abcdef"
-
-
-cdef void write_uuid(Writer* w, Bytes value) noexcept nogil:
-    """16 bytes as a string of 36 characters, with its length."""
-    cdef uint8_t* out
-    cdef int i
-    if not reserve(w, 37):
-        return
-    out = w.data + w.size
-    out[0] = 0x48
-    out += 1
-    for i in range(16):
-        if i == 4 or i == 6 or i == 8 or i == 10:
-            out[0] = 0x2D
-            out += 1
-        out[0] = _HEX[value[i] >> 4]
-        out[1] = _HEX[value[i] & 15]
-        out += 2
-    w.size += 37
-
-
-cdef int _decimal(uint8_t* out, int number) noexcept nogil:
-    """0 .. 255 in decimal; how many digits."""
-    cdef int size = 0
-    if number >= 100:
-        out[size] = <uint8_t>(48 + number // 100)
-        size += 1
-    if number >= 10:
-        out[size] = <uint8_t>(48 + number // 10 % 10)
-        size += 1
-    out[size] = <uint8_t>(48 + number % 10)
-    return size + 1
-
-
-cdef int _ipv4(uint8_t* out, Bytes value) noexcept nogil:
-    cdef int size = 0, i
-    for i in range(4):
-        if i:
-            out[size] = 0x2E
-            size += 1
-        size += _decimal(out + size, value[i])
-    return size
-
-
-cdef int _ipv6(uint8_t* out, Bytes value) noexcept nogil:
-    """As str(ipaddress.IPv6Address): the longest run of zeros, of several the first, is ::."""
-    cdef int group[8]
-    cdef int i, j, best = -1, longest = 1, run, size = 0, shift
-    cdef bint has_digit
-    for i in range(8):
-        group[i] = value[2 * i] << 8 | value[2 * i + 1]
-    i = 0
-    while i < 8:
-        run = 0
-        while i + run < 8 and group[i + run] == 0:
-            run += 1
-        if run > longest:
-            best, longest = i, run
-        i += run + 1
-    i = 0
-    while i < 8:
-        if i == best:
-            out[size] = 0x3A
-            size += 1
-            i += longest
-            if i == 8:
-                out[size] = 0x3A
-                size += 1
-            continue
-        if i:
-            out[size] = 0x3A
-            size += 1
-        has_digit = False
-        for j in range(4):
-            shift = 12 - 4 * j
-            if has_digit or group[i] >> shift & 15 or j == 3:
-                out[size] = <uint8_t>_HEX[group[i] >> shift & 15]
-                size += 1
-                has_digit = True
-        i += 1
-    return size
-
-
 cdef Fit _write_inet(Writer* w, Bytes value, uint64_t size) noexcept nogil:
     cdef uint8_t text[64]
     cdef int length = 0, i
@@ -291,15 +164,15 @@ cdef Fit _write_inet(Writer* w, Bytes value, uint64_t size) noexcept nogil:
     if size == 0:
         return IS_EMPTY
     if size == 4:
-        length = _ipv4(text, value)
+        length = write_ipv4(text, value)
     elif size == 16:
         for i in range(12):
             is_mapped = is_mapped and value[i] == (0xFF if i >= 10 else 0)
         if is_mapped:
             memcpy(text, b"::ffff:", 7)
-            length = 7 + _ipv4(text + 7, value + 12)
+            length = 7 + write_ipv4(text + 7, value + 12)
         else:
-            length = _ipv6(text, value)
+            length = write_ipv6(text, value)
     else:
         return IS_UNREADABLE
     _write_sized(w, text, <uint64_t>length)
@@ -448,6 +321,11 @@ cdef Fit _write_vector(Writer* w, const Type* types, const Type* t, Bytes value,
         at += length
     write_byte(w, 0)
     return FITS
+
+
+cdef bint is_of_cells(const Type* t) noexcept nogil:
+    """Whether it is the type of a column whose elements are cells of their own."""
+    return t.kind >= CELLS_OF_LIST
 
 
 cdef bint is_field(const Type* t, Bytes path, uint64_t size, int64_t* place) noexcept nogil:

@@ -32,7 +32,7 @@ CHOICES = (
         "verify.chaos",
         "3-40",
         "Crash at every fault point (RUNS=0 stops there), then kill programs under load 20 times",
-        (("SEED", "--seed"), ("RUNS", "--runs"), ("POINT", "--point")),
+        (("SEED", "--seed"), ("RUNS", "--runs"), ("POINT", "--point"), ("SPARK", "--spark")),
     ),
     Choice(
         "fuzz",
@@ -41,6 +41,13 @@ CHOICES = (
         "Damaged bytes into every reader; only the format's error may come out",
         environment=(("FUZZ_RUNS", "FUZZ_RUNS", "1000000"), ("FUZZ_SEED", "FUZZ_SEED", "1")),
         extra=("fuzz", "atheris"),
+    ),
+    Choice(
+        "native",
+        "verify.native",
+        "10",
+        "Damaged input for the native core under AddressSanitizer; DEFECT=all: without its checks, which must be found",
+        (("SEED", "--seed"), ("MINUTES", "--minutes"), ("TARGETS", "--targets"), _DEFECT[0]),
     ),
     Choice(
         "oracle",
@@ -54,6 +61,13 @@ CHOICES = (
         "verify.oracle.sstable_run",
         "60",
         "Random CQL's SSTables, read by Cassandra's reader and by ours; 100,000 partitions of each version and format",
+        (("VERSION", "--versions"), ("PARTITIONS", "--partitions"), ("SEED", "--seed")),
+    ),
+    Choice(
+        "oracle-compaction",
+        "verify.oracle.compaction_run",
+        "30",
+        "Random CQL's SSTables, merged and purged by Cassandra and by us; 20,000 partitions of each version",
         (("VERSION", "--versions"), ("PARTITIONS", "--partitions"), ("SEED", "--seed")),
     ),
     Choice(
@@ -75,6 +89,13 @@ CHOICES = (
         "verify.dashboards",
         "4",
         "Every panel and alert, asked of a Prometheus that scrapes the running stack",
+        (("SECONDS", "--seconds"),),
+    ),
+    Choice(
+        "spark-page",
+        "verify.spark_page",
+        "2",
+        "The Streaming tab, lastProgress and Spark's own metrics of the running job, with pictures for the docs",
         (("SECONDS", "--seconds"),),
     ),
     Choice(

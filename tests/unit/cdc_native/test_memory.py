@@ -1,0 +1,95 @@
+"""The core keeps nothing of a chunk, and loses no memory on the ways out."""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+import weakref
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cassandra_storage.errors import FormatError
+from cdc_messages.tables import canonical, digest
+from cdc_program.errors import CdcError
+from materializer.fold.chunk import fold_chunk
+from materializer.rows.keys import PARTITION, ROWS_SECTION, split_data_key
+from materializer.rows.native_plan import IS_NATIVE
+from materializer.rows.settings import DEFAULT_FOLD_SETTINGS
+from tests.support.materializer.both_folds import encoder_of
+from tests.support.materializer.memory_state import MemoryState
+from tests.support.materializer.odd_messages import NOW_S
+from tests.support.materializer.plain_messages import PlainTable
+from tests.support.materializer.raw_builder import catalog_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from materializer.fold.result import ChunkResult
+
+pytestmark = pytest.mark.skipif(not IS_NATIVE, reason="the native core is not compiled, or turned off")
+
+
+@pytest.fixture(autouse=True)
+def collector() -> Iterator[None]:
+    """Off: what is free is free by itself."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@cache
+def table_of(seed: int) -> PlainTable:
+    """One object for each seed: codecs are kept by the table's identity."""
+    return PlainTable(random.Random(seed))
+
+
+def folded(seed: int, state: MemoryState) -> ChunkResult:
+    table = table_of(seed)
+    encoder = encoder_of(table.table)
+    catalog = replace(catalog_of(table.table), encoders={digest(canonical(table.table)): encoder})
+    records = [table.record(offset, NOW_S * 1000 + offset) for offset in range(20)]
+    result = fold_chunk(state, records, catalog, DEFAULT_FOLD_SETTINGS)
+    for change in result.changes:
+        if hasattr(change, "row_change"):
+            change.row_change()
+    return result
+
+
+def test_a_chunks_memory_is_free_when_it_ends() -> None:
+    native = 0
+    for seed in range(20):
+        state = MemoryState()
+        reader = weakref.ref(state)
+        result = folded(seed, state)
+        native += result.native
+        del state, result
+        assert reader() is None, seed
+    assert native > 50
+
+
+def test_no_memory_is_lost() -> None:
+    """Also where the state is damaged, and a chunk is given up."""
+
+    def rounds(count: int) -> None:
+        for _ in range(count):
+            for seed in range(10):
+                state = MemoryState()
+                try:
+                    state.apply(folded(seed, state).writes)
+                    for key, value in state.data.items():
+                        if key.startswith(PARTITION) and split_data_key(key)[1] == ROWS_SECTION:
+                            state.data[key] = value[: len(value) // 2]
+                    folded(seed, state)
+                except (CdcError, FormatError, ValueError, AssertionError, IndexError):
+                    continue
+        gc.collect()
+
+    rounds(5)
+    before = sys.getallocatedblocks()
+    rounds(10)
+    assert sys.getallocatedblocks() - before < 500
