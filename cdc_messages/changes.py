@@ -12,7 +12,7 @@ from cassandra_storage.clustering import Clustering
 ColumnImage: TypeAlias = bytes | tuple[tuple[bytes, bytes], ...]
 RowImage: TypeAlias = Mapping[str, ColumnImage]
 
-Op: TypeAlias = Literal["c", "u", "d"]
+Op: TypeAlias = Literal["c", "u", "d", "r"]
 Cause: TypeAlias = Literal["write", "expired_write", "expiry", "schema"]
 
 
@@ -20,7 +20,9 @@ class Source(NamedTuple):
     """The origin of a change: its largest write timestamp (µs) and its place in a node's commit log.
 
     `cause`: "expired_write" is a write that arrived after something in it had expired; the "expiry" follows at once.
-    `incomplete`: a mutation of the row's Cassandra partition is missing, so the row may differ from `SELECT`'s.
+    `incomplete`: a mutation of the row's Cassandra partition is missing, or a snapshot of the table is running, so the
+    row may differ from `SELECT`'s. `snapshot`: a snapshot's row image made the change; then `file` and `position` are
+    the snapshot's and its unit's.
     """
 
     ts_us: int
@@ -29,6 +31,7 @@ class Source(NamedTuple):
     position: int
     cause: Cause = "write"
     incomplete: bool = False
+    snapshot: bool = False
 
 
 class RowChange(NamedTuple):
@@ -48,6 +51,8 @@ class RowChange(NamedTuple):
     schema: bytes = b""
 
 
-def change_op(before: RowImage | None, after: RowImage | None) -> Op:
-    """The operation that changes one image into another."""
-    return "c" if before is None else "d" if after is None else "u"
+def change_op(before: RowImage | None, after: RowImage | None, *, is_snapshot: bool = False) -> Op:
+    """The operation that changes one image into another; is_snapshot: a snapshot's row image does."""
+    if before is None:
+        return "r" if is_snapshot else "c"
+    return "d" if after is None else "u"

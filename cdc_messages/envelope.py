@@ -45,14 +45,15 @@ class _Column(NamedTuple):
 
 class MessageLayout(NamedTuple):
     """What is the same in all messages of a ChangeEncoder: the wire format's headers, `source` up to `ts_ms` and from
-    `snapshot` to `table`, and the names of fields by column. is_clustering_nullable: it is null in the row of a
-    partition that has only statics.
+    `snapshot` to `table` (snapshot_source_table: of a snapshot's changes), and the names of fields by column.
+    is_clustering_nullable: it is null in the row of a partition that has only statics.
     """
 
     key_header: bytes
     value_header: bytes
     source_start: bytes
     source_table: bytes
+    snapshot_source_table: bytes
     is_clustering_nullable: bool
     names: dict[str, str]
 
@@ -127,7 +128,10 @@ class ChangeEncoder:
         key_size = len(table.partition_key) + len(table.clustering)
         self._key_columns, self._columns = columns[:key_size], columns[key_size:]
         self._source_start = b"".join(map(encode_string, (VERSION, CONNECTOR, prefix)))
-        self._source_table = b"".join(map(encode_string, ("false", cluster, table.keyspace, table.name)))
+        self._source_table, self._snapshot_source_table = (
+            b"".join(map(encode_string, (snapshot, cluster, table.keyspace, table.name)))
+            for snapshot in ("false", "true")
+        )
         self._file: tuple[bytes, str] = (b"", "")
         self._source_file = b""
 
@@ -138,6 +142,7 @@ class ChangeEncoder:
             self._value_header,
             self._source_start,
             self._source_table,
+            self._snapshot_source_table,
             any(column.is_nullable for column in self._key_columns),
             {column.cql_name: column.name for column in self._columns},
         )
@@ -222,7 +227,7 @@ class ChangeEncoder:
             self._source_start,
             encode_long(source.ts_us // 1000),
             encode_long(source.ts_us),
-            self._source_table,
+            self._snapshot_source_table if source.snapshot else self._source_table,
             self._source_file,
             encode_long(source.position),
             encode_string(source.cause),

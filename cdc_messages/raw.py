@@ -2,6 +2,9 @@
 
 They are Avro in the Confluent wire format. The first field is the format version, which determines the layout of the
 others: a reader needs no registry, and reads its own version and the one before.
+
+Version 2 has the fields of version 1 and the kinds of a snapshot. Messages of the other kinds are written as version 1,
+so that a reader before this one still reads them, and stops at a snapshot's (docs/decisions/0032).
 """
 
 from __future__ import annotations
@@ -18,10 +21,26 @@ from cdc_messages import wire
 from cdc_messages.avro_binary import encode_long
 from cdc_messages.errors import MessageError, check_version
 
-FORMAT_VERSION = 1
-READABLE_VERSIONS = range(1, FORMAT_VERSION + 1)  # there is no version before 1
+FORMAT_VERSION = 2
+READABLE_VERSIONS = range(FORMAT_VERSION - 1, FORMAT_VERSION + 1)
 
-Kind: TypeAlias = Literal["row", "static", "partition_deletion", "range_deletion", "gap", "heartbeat"]
+LogKind: TypeAlias = Literal["row", "static", "partition_deletion", "range_deletion", "gap", "heartbeat"]
+SnapshotKind: TypeAlias = Literal[
+    "snapshot_row",
+    "snapshot_static",
+    "snapshot_partition_deletion",
+    "snapshot_range_deletion",
+    "snapshot_begin",
+    "snapshot_end",
+]
+Kind: TypeAlias = LogKind | SnapshotKind
+
+CONTROL_KINDS: frozenset[Kind] = frozenset({"snapshot_begin", "snapshot_end"})
+"""They frame a snapshot and write nothing (cdc_messages.snapshots)."""
+IMAGE_KINDS: frozenset[Kind] = frozenset(get_args(SnapshotKind)) - CONTROL_KINDS
+"""What a snapshot writes."""
+_KINDS: tuple[Kind, ...] = (*get_args(LogKind), *get_args(SnapshotKind))
+_SNAPSHOT_KINDS: frozenset[str] = frozenset(get_args(SnapshotKind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +51,13 @@ class RawMessage:
         Cassandra's serialization of `messaging_version`. gap: a quarantined mutation; `update` is what is known of it.
         The messages of its replay have the same host, segment and position. A gap with an empty `file` resolves the
         gap whose place_id is `update` (docs/decisions/0013). A gap with an empty key is a gap of every Cassandra
-        partition. heartbeat: `update` is empty; the message says nothing about rows.
+        partition. heartbeat: `update` is empty; the message says nothing about rows. snapshot_row and so on: the same
+        as without `snapshot_`, from an SSTable. snapshot_begin, snapshot_end: `update` is cdc_messages.snapshots'.
     table_id, host_id: UUIDs, 16 bytes. schema_digest: 16 bytes (cdc_messages.tables.digest).
     truncation_epoch: the number of truncations of the table in this host's log so far.
     segment, position, index: the CommitLogPosition of the mutation and the place in it; `file` is the segment's name.
+        Of a snapshot: when its host began to send (µs), the number of the unit and the place in it; `file` is
+        cdc_messages.snapshots.file_name. The messages of one unit are folded as one mutation.
     published_up_to_segment, published_up_to_position: Kafka has acknowledged the host's log up to there (heartbeats;
         0 in other messages). clock: the host's time in µs when the message was made.
     """
@@ -81,7 +103,7 @@ RAW_SCHEMA: dict[str, Any] = {
             "type": {
                 "type": "enum",
                 "name": "Kind",
-                "symbols": list(get_args(Kind)),
+                "symbols": list(_KINDS),
             },
         },
         {"name": "update", "type": "bytes", "doc": "a serialized PartitionUpdate"},
@@ -101,17 +123,18 @@ RAW_SCHEMA: dict[str, Any] = {
 }
 _PARSED = parse_schema(RAW_SCHEMA)
 _FIELDS = tuple(field.name for field in fields(RawMessage))
-_VERSION_BYTE = FORMAT_VERSION << 1  # Avro's zigzag; one byte up to version 63
+_LOG_VERSION, _SNAPSHOT_VERSION = READABLE_VERSIONS
+_VERSION_BYTES = frozenset(version << 1 for version in READABLE_VERSIONS)  # Avro's zigzag; one byte up to version 63
 _FIRST_KIND: Kind = "row"
 _EMPTY_UPDATE = bytes(2)  # the first kind, and no bytes
 _ZERO_PLACE = bytes(7)  # all from `segment` on
-_HEARTBEAT = bytes([_VERSION_BYTE, get_args(Kind).index("heartbeat") << 1])
+_HEARTBEAT = bytes([_LOG_VERSION << 1, _KINDS.index("heartbeat") << 1])
 
 
 def encode(message: RawMessage, schema_id: int) -> bytes:
     """The message in the Confluent wire format under the registry's `schema_id` of RAW_SCHEMA."""
     record: dict[str, Any] = {name: getattr(message, name) for name in _FIELDS}
-    record["format_version"] = FORMAT_VERSION
+    record["format_version"] = _version_of(message.kind)
     out = BytesIO()
     out.write(wire.header(schema_id))
     schemaless_writer(out, _PARSED, record)
@@ -146,9 +169,10 @@ def decode(data: bytes) -> RawMessage:
     stream.seek(wire.HEADER_SIZE)
     try:
         record: Any = schemaless_reader(stream, _PARSED, None)
-        del record["format_version"]
+        version = record.pop("format_version")
         message = RawMessage(**record)
         _check_ids(message)
+        _check_kind(message, version)
     except Exception as error:  # fastavro raises EOFError, IndexError, ValueError and others
         raise MessageError(f"damaged raw message: {type(error).__name__}") from error
     if stream.tell() != len(data):
@@ -162,10 +186,20 @@ def _check_ids(message: RawMessage) -> None:
         raise ValueError("an id that has not 16 bytes")
 
 
+def _check_kind(message: RawMessage, version: int) -> None:
+    """ValueError for a kind that a message of this version cannot have: each kind is written in one version."""
+    if version != _version_of(message.kind):
+        raise ValueError("a kind of another version")
+
+
+def _version_of(kind: Kind) -> int:
+    return _SNAPSHOT_VERSION if kind in _SNAPSHOT_KINDS else _LOG_VERSION
+
+
 def _check_version(data: bytes) -> None:
     """The first byte of the Avro part is the version: it stays below 64."""
     if len(data) <= wire.HEADER_SIZE:
         raise MessageError("damaged raw message: empty")
-    if data[wire.HEADER_SIZE] != _VERSION_BYTE:
+    if data[wire.HEADER_SIZE] not in _VERSION_BYTES:
         first = data[wire.HEADER_SIZE]
         check_version((first >> 1) ^ -(first & 1), READABLE_VERSIONS, "raw message")

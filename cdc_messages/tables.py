@@ -5,7 +5,8 @@ key: the table's id (16 bytes) and the digest (16 bytes). Value: JSON, `{"altere
 Cassandra: it has only what decoding and the Avro schemas need. So a changed gc_grace_seconds is a new value of the same
 key.
 
-A key that is only the table's id has a snapshot mark: `{"format_version", "needs_snapshot_since_us"}`.
+A key that is only the table's id has a snapshot mark: `{"format_version", "needs_snapshot_since_us"}`; 0
+when all hosts of a snapshot have ended.
 """
 
 from __future__ import annotations
@@ -70,12 +71,12 @@ def from_json(value: bytes) -> TableMetadata:
 
 
 def mark_to_json(since: int) -> bytes:
-    """The value of a snapshot mark: changes of the table are missing from `since` (µs) on."""
+    """The value of a snapshot mark: changes of the table are missing from before `since` (µs); 0 clears the mark."""
     return _dump({"format_version": FORMAT_VERSION, "needs_snapshot_since_us": since})
 
 
 def mark_from_json(value: bytes) -> int:
-    """The time (µs) of a snapshot mark; MessageError if the value is not one."""
+    """The time (µs) of a snapshot mark, 0 if it is cleared; MessageError if the value is not one."""
     try:
         message = json.loads(value)
         check_version(message["format_version"], READABLE_VERSIONS, "table mark")

@@ -218,10 +218,13 @@ def state_show(settings: Settings, table: str, key: tuple[str, ...], *, with_val
     params=[
         click.Argument(["table"], metavar="KEYSPACE.TABLE"),
         click.Option(["--dry-run"], is_flag=True, help="Only print what would be done."),
+        click.Option(
+            ["--spark", "in_spark"], is_flag=True, help="Use Spark's executors: a task for each raw partition."
+        ),
     ],
     group=state,
 )
-def state_reshard(settings: Settings, table: str, *, dry_run: bool) -> None:
+def state_reshard(settings: Settings, table: str, *, dry_run: bool, in_spark: bool) -> None:
     """Redistributes a table's state.
 
     Use it after the table's raw topic got more partitions. Stop the materializer first; publishers may continue. The
@@ -230,4 +233,4 @@ def state_reshard(settings: Settings, table: str, *, dry_run: bool) -> None:
     """
     from materializer.commands.reshard.command import reshard_state  # noqa: PLC0415
 
-    reshard_state(settings, table, dry_run=dry_run)
+    reshard_state(settings, table, dry_run=dry_run, in_spark=in_spark)

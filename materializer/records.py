@@ -30,8 +30,10 @@ class TopicShape(NamedTuple):
 # cdc_messages.changes.RowChange or, where the native core has written the message, cdc_native.fold.EncodedChange.
 Change: TypeAlias = Any
 
-# A write's order key: its largest write timestamp, then its place in a commit log (host, segment, position, index).
+# A write's order key: its largest write timestamp, then its place in a commit log (host, segment, position, index). A
+# snapshot's row image has the largest timestamp that there is, then its place in the snapshot.
 Order: TypeAlias = tuple[int, bytes, int, int, int]
+SNAPSHOT_TIMESTAMP = 2**63 - 1
 
 
 class RawRecord(NamedTuple):
@@ -58,7 +60,8 @@ class Arrival(NamedTuple):
 class RowUpdate(NamedTuple):
     """What one raw message writes to one Cassandra partition: exactly one of row, static, range and deletion.
 
-    `arrival_ms`: the time of the raw partition at which the message arrived. `raw`: the message itself.
+    `arrival_ms`: the time of the raw partition at which the message arrived. `raw`: the message itself. `is_snapshot`:
+    a snapshot's row image, which is folded when it arrives, behind all writes of the log in its chunk.
     """
 
     order: Order
@@ -70,6 +73,7 @@ class RowUpdate(NamedTuple):
     static: Row | None = None
     range: RangeTombstone | None = None
     deletion: DeletionTime = LIVE
+    is_snapshot: bool = False
 
 
 class UnreadableError(Exception):

@@ -18,6 +18,7 @@ from cdc_messages.topics import partition_for, raw_topic
 from cdc_messages.update_json import deletion_json, update_json
 from cdc_program.errors import CdcError, Code
 from materializer.commands.stored_partitions import read_positions
+from materializer.fold.snapshots import SnapshotProgress, read_snapshots
 from materializer.job.processor import table_catalog
 from materializer.job.table_schemas import read_table_schemas
 from materializer.job.wiring import object_store
@@ -123,7 +124,8 @@ def cassandra_partition_json(
 ) -> dict[str, Any]:
     """The Cassandra partition in the form of docs/commitlog-tool.md, with the row_sequence of each row.
 
-    Bounds of range tombstones are shown only with values, in the state's byte-comparable encoding.
+    Bounds of range tombstones are shown only with values, in the state's byte-comparable encoding. `snapshots` is
+    what the whole raw partition has heard of.
     """
     table_id = list(catalog.newest)[-1]
     _, newest = catalog.newest_of(table_id)
@@ -156,4 +158,16 @@ def cassandra_partition_json(
         ]
     if facts is not None and facts.visible_rows:
         shown["visible_rows"] = facts.visible_rows
+    snapshots = [_snapshot_json(snapshot, progress) for snapshot, progress in read_snapshots(reader)]
+    if snapshots:
+        shown["snapshots"] = snapshots
     return shown
+
+
+def _snapshot_json(snapshot: UUID, progress: SnapshotProgress) -> dict[str, Any]:
+    return {
+        "snapshot": str(snapshot),
+        "begun_ms": progress.begun_ms,
+        "changed_ms": progress.changed_ms,
+        "hosts": {str(UUID(bytes=host)): state for host, state in sorted(progress.hosts.items())},
+    }

@@ -10,7 +10,8 @@ import click
 from cdc_program.errors import CdcError, Code
 from materializer.commands.stored_partitions import list_stored_partitions, read_positions
 from materializer.job.wiring import object_store
-from materializer.store.checkpoints import CheckpointStore, MissingFileError
+from materializer.store.checkpoints import CheckpointStore
+from materializer.store.object_store import MissingFileError
 from materializer.store.versions import NOTHING, MissingVersionError, plan_restore
 
 if TYPE_CHECKING:

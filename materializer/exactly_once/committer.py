@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from materializer.fault_points import FaultPoint, reach
@@ -19,19 +20,21 @@ if TYPE_CHECKING:
 
 
 class Committer:
-    """Commits positions of one raw partition; `committed` is the last one.
+    """Commits positions of one raw partition; `committed` is the last one. seconds: how long all commits took.
 
     before_commit: the fault point between sending a position and committing it.
     """
 
     def __init__(self, resources: Resources, before_commit: AnyPoint = FaultPoint.AFTER_SEND_OFFSETS) -> None:
         self.committed: Position | None = None
+        self.seconds = 0.0
         self._transactions = resources.transactions
         self._state = resources.state
         self._before_commit = before_commit
 
     def commit_chunk(self, before: Position, offset: int, result: ChunkResult, messages: Iterable[Message]) -> Position:
         """Send the messages of a folded chunk and commit the new state together with `offset`: the new position."""
+        started = time.monotonic()
         after = before._replace(offset=offset, version=next_version(before.version))
         head = Head(after.version, after.offset, result.now_ms, after.partitions)
         changelog = Changelog(head, before.version, before.offset, result.writes)
@@ -45,12 +48,15 @@ class Committer:
         self._commit(after)
         self._state.apply(changelog)
         reach(FaultPoint.AFTER_APPLY)
+        self.seconds += time.monotonic() - started
         return after
 
     def commit_position(self, position: Position) -> None:
         """Commit a position whose state is stored already, or that has none yet."""
+        started = time.monotonic()
         self._transactions.begin()
         self._commit(position)
+        self.seconds += time.monotonic() - started
 
     def _commit(self, position: Position) -> None:
         self._transactions.send_position(position)

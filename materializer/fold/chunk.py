@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from materializer.fold.chunk_fold import ChunkFold
-from materializer.fold.native_fold import in_order
+from materializer.fold.native_fold import Incomplete, in_order
 from materializer.fold.part import Part
 from materializer.fold.reorder import ReorderBuffer, release_in_write_order
 from materializer.fold.row_updates import read_row_updates
@@ -68,7 +68,8 @@ class WholeChunk(ChunkFold):
         """Fold with the native core, and in Python what it leaves; False if it must take nothing: nothing is done."""
         if self._plan is None or len(run.arrivals) < len(self._arrivals) or not self._is_buffer_empty():
             return False
-        native = table.open_native(self._plan, self._incomplete.partitions)
+        incomplete = Incomplete(self._incomplete.partitions, self._snapshots.was_running)
+        native = table.open_native(self._plan, incomplete)
         if native is None:
             return False
         updates = native.updates(run.arrivals, self._catalog, self._incomplete.dead_letter)

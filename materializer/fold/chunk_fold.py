@@ -14,6 +14,7 @@ from materializer.fold.reorder import clear_reorder_buffer
 from materializer.fold.result import ChunkResult
 from materializer.fold.row_updates import decode_records
 from materializer.fold.schema_change import shown_table_id
+from materializer.fold.snapshots import Snapshots
 from materializer.fold.table import ChunkContext, TableFold
 from materializer.fold.table_runs import split_by_table
 from materializer.rows.budget import Budget
@@ -51,6 +52,7 @@ class ChunkFold(ABC):
         self._clock = Clock(self._overlay, records, settings.reorder_ms)
         self._watermarks = PublisherWatermarks(self._overlay, self._clock, settings)
         self._incomplete = IncompletePartitions(self._overlay, settings.max_dead_letters)
+        self._snapshots = Snapshots(self._overlay, settings.forgotten_publishers)
         self._plan = self._native_plan()
         times = self._clock.arrival_times_ms
         self._arrivals = decode_records(records, times, self._incomplete, decode_plain(self._plan, records, times))
@@ -66,13 +68,14 @@ class ChunkFold(ABC):
         self._store_times()
         return ChunkResult(
             writes=self._overlay.writes,
-            changes=self._incomplete.mark_changes(self._finished_changes()),
+            changes=self._incomplete.mark_changes(self._finished_changes(), is_in_snapshot=self._snapshots.was_running),
             now_ms=self._clock.now_ms,
             publishers_ms=self._watermarks.clock_ms(),
             stalled_publishers=self._watermarks.stalled_publishers(),
             dead_letters=self._incomplete.dead_letters,
             left=0 if self._are_records_folded else len(self._records),
             native=self._native_count,
+            running_snapshots=self._snapshots.running,
         )
 
     @abstractmethod
@@ -101,11 +104,15 @@ class ChunkFold(ABC):
             if run.is_recreated:
                 clear_reorder_buffer(self._overlay, self.budget)
                 self._incomplete.resolve_all()
+                self._snapshots.forget_all()
+            self._snapshots.apply_steps(run.arrivals, self._incomplete.dead_letter)
             table = self._open_table(run.table_id, self._catalog, clock)
             self._fold_updates(table, run, clock)
             if run is runs[-1]:
                 self._finish_records()
-                self._purge_waits_until = table.close(self._watermarks, self._settings)
+                self._purge_waits_until = table.close(
+                    self._watermarks, self._settings, may_purge=not self._snapshots.is_running
+                )
             table.encode_rows()
         if not runs:  # no message of a table has ever been read
             self._finish_records()
@@ -130,3 +137,4 @@ class ChunkFold(ABC):
         ):
             self._clock.store()
             self._watermarks.store()
+            self._snapshots.forget_old(self._clock.now_ms)

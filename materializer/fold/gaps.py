@@ -10,6 +10,7 @@ import struct
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
+from cdc_messages.changes import RowChange
 from cdc_messages.raw import place_id
 from cdc_program.errors import CdcError, Code
 from materializer.rows.format_version import FORMAT_VERSION, check_version
@@ -89,9 +90,11 @@ class IncompletePartitions:
         for update in updates:
             key = update.partition_key
             if key in self._partitions or affects_all:
+                self._remove((key, dead_letter_id(key, update.raw)), -1, update.arrival_ms)
+                if update.is_snapshot:  # its place is in no log
+                    continue
                 _, host, segment, position, _ = update.order
-                for gap in ((key, dead_letter_id(key, update.raw)), (key, place_id(host, segment, position))):
-                    self._remove(gap, -1, update.arrival_ms)
+                self._remove((key, place_id(host, segment, position)), -1, update.arrival_ms)
                 self._remove((b"", place_id(host, segment, position)), -1, update.arrival_ms)
 
     def resolve_all(self) -> None:
@@ -100,14 +103,23 @@ class IncompletePartitions:
             self._remove((key, place), -1, 0)
         self._partitions.clear()
 
-    def mark_changes(self, changes: list[Change]) -> list[Change]:
-        """The changes, marked as incomplete if their Cassandra partition had a gap at any time of this chunk."""
-        if not self._partitions:
+    def mark_changes(self, changes: list[Change], *, is_in_snapshot: bool) -> list[Change]:
+        """The changes, marked as incomplete if their Cassandra partition had a gap at any time of this chunk.
+
+        is_in_snapshot: a snapshot was running, so that all changes but its own are incomplete. Those of the native core
+        are marked already, and none is of a partition with a gap.
+        """
+        if not self._partitions and not is_in_snapshot:
             return changes
         affects_all = b"" in self._partitions
+
+        def is_incomplete(change: RowChange) -> bool:
+            is_of_gap = affects_all or change.partition_key in self._partitions
+            return is_of_gap or (is_in_snapshot and not change.source.snapshot)
+
         return [
             change._replace(source=change.source._replace(incomplete=True))
-            if affects_all or change.partition_key in self._partitions
+            if isinstance(change, RowChange) and is_incomplete(change)
             else change
             for change in changes
         ]

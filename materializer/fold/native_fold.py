@@ -6,10 +6,12 @@ difference which of them folds a mutation.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.deletion import DeletionTime
 from cassandra_storage.rows import Row
+from cassandra_storage.schema import ColumnMetadata
 from cdc_messages.changes import RowChange, Source
 from materializer.fold.row_updates import decode_record, read_row_updates
 from materializer.rows.catalog import row_columns
@@ -25,11 +27,10 @@ if IS_NATIVE:
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
-    from collections.abc import Set as AbstractSet
 
     from cassandra_storage.schema import TableMetadata
     from cdc_messages.changes import RowImage
-    from cdc_native.fold import EncodedChange
+    from cdc_native.changes import EncodedChange
     from cdc_native.plan import Plan
     from materializer.fold.clock import RunClock
     from materializer.fold.partition import Event, TableTools
@@ -77,7 +78,7 @@ class ChangeDecoder(NamedTuple):
             static_after = None if stored is None else self.codec.decode(stored, is_static=True).row
             statics_after = {} if static_after is None else self.imager.columns(static_after, change.after_second)
         if change.is_alone:
-            before, after = (None, statics) if change.op == "c" else (statics, None)
+            before, after = (statics, None) if change.op == "d" else (None, statics)
         else:
             if change.before is not None:
                 row = self.codec.decode(change.before, is_static=False).row
@@ -95,6 +96,18 @@ class ChangeDecoder(NamedTuple):
         return {**statics, **columns} if columns is not None else None
 
 
+class ColumnReader(NamedTuple):
+    """Finds the columns of stored rows in the plan. places: its static (True) and regular columns, by name."""
+
+    codec: RowCodec
+    places: dict[bool, dict[str, ColumnMetadata]]
+
+    def read(self, number: int, is_static: bool) -> list[tuple[int, int | None]] | None:  # noqa: FBT001 - the core's
+        """column_entries of the rows that refer to their schema by a number."""
+        columns = self.codec.columns(number, is_static=is_static)
+        return None if columns is None else column_entries(columns, self.places[is_static])
+
+
 class RowsChange(NamedTuple):
     """What a fan-out does to each row: it is deleted, or not; and the static row, whose cells have `statics_size`
     bytes, is another one.
@@ -107,11 +120,22 @@ class RowsChange(NamedTuple):
     statics_size: int
 
 
+class Incomplete(NamedTuple):
+    """Which changes of a chunk are incomplete: those of Cassandra partitions with these keys (the empty key stands for
+    all) and, in a snapshot, all that are not the snapshot's.
+    """
+
+    partitions: AbstractSet[bytes]
+    is_in_snapshot: bool
+
+
 class NativeFold:
     """Folds the plain rows of one table's part of a chunk; `count` is how many updates the core has folded.
 
-    python_only: the keys of Cassandra partitions that the Python code must fold: their changes have a mark. The empty
-    key stands for all.
+    Nothing that it refers to refers to it: its memory, with all the chunk's writes, is free when the chunk ends.
+
+    The Python code folds the Cassandra partitions in incomplete.partitions, and marks their changes. The core marks its
+    own changes in a snapshot.
     """
 
     def __init__(
@@ -120,17 +144,17 @@ class NativeFold:
         tools: TableTools,
         states: dict[bytes, PartitionState],
         table: TableMetadata,
-        python_only: AbstractSet[bytes],
+        incomplete: Incomplete,
     ) -> None:
         self.count = 0
         self._codec = tools.codec
         self._overlay = tools.overlay
         self._clustering_key = tools.clustering_key
-        self._python_only = python_only
+        self._python_only = incomplete.partitions
         stored = with_dropped_columns(table)
         self._has_statics = bool(stored.static_columns)
         columns = row_columns(table)
-        self._places = {
+        places = {
             True: {each.name: columns[each.name] for each in stored.static_columns},
             False: {each.name: columns[each.name] for each in stored.regular_columns},
         }
@@ -143,7 +167,8 @@ class NativeFold:
             budget=tools.budget,
             floor=tools.floor.value,
             number=tools.codec.newest_number(),
-            read_columns=self._read_columns,
+            is_in_snapshot=incomplete.is_in_snapshot,
+            read_columns=ColumnReader(tools.codec, places).read,
             encode=tools.codec.encode_unstored,
             convert=ChangeDecoder(tools.codec, tools.imager).row_change,
         )
@@ -188,13 +213,13 @@ class NativeFold:
         """Emit what expires at a second in the rows at some keys; the keys that are left to the Python code."""
         keys = sorted(data_keys)
         static_key = any(split_data_key(key)[1] != ROWS_SECTION for key in keys)
-        if static_key or _ALL in self._python_only or partition_key in self._python_only:
+        if static_key or self._is_python_only(partition_key):
             return keys
         return keys[self._fold.expire_rows(partition_key, second, keys, table) :]
 
     def fan_out(self, event: Event, rows: list[tuple[bytes, RowValue]], change: RowsChange) -> tuple[int, int]:
         """Update rows that something else changes: (how many are done, by how many more rows are visible)."""
-        if _ALL in self._python_only or event.partition_key in self._python_only:
+        if self._is_python_only(event.partition_key):
             return 0, 0
         before, after = (
             None if static is None else self._codec.encode_unstored(StoredRow(static, 0), is_static=True)
@@ -204,11 +229,14 @@ class NativeFold:
             event.partition_key,
             rows,
             None if change.deletion is None else tuple(change.deletion),
-            event.source[:5],
+            (*event.source,),
             tuple(event.now),
             (before, after, change.statics_differ),
             change.statics_size,
         )
+
+    def _is_python_only(self, partition_key: bytes) -> bool:
+        return _ALL in self._python_only or partition_key in self._python_only
 
     @property
     def has_written(self) -> bool:
@@ -219,10 +247,6 @@ class NativeFold:
         if update.row is None:
             return None
         return partition_prefix(update.partition_key) + ROWS_SECTION + self._clustering_key(update.row.clustering)
-
-    def _read_columns(self, number: int, is_static: bool) -> list[tuple[int, int | None]] | None:  # noqa: FBT001 - the core's
-        columns = self._codec.columns(number, is_static=is_static)
-        return None if columns is None else column_entries(columns, self._places[is_static])
 
 
 def in_order(updates: list[PlainUpdate], clock: RunClock) -> None:

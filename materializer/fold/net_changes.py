@@ -40,7 +40,7 @@ def net_changes(changes: Sequence[RowChange]) -> tuple[list[RowChange], Mapping[
         else:
             net.append(
                 last._replace(
-                    op=change_op(first.before, last.after),
+                    op=change_op(first.before, last.after, is_snapshot=last.source.snapshot),
                     before=first.before,
                     row_sequence=first.row_sequence,
                     source=last.source._replace(cause=_cause([first, *more])),

@@ -93,8 +93,8 @@ class Part(ChunkFold):
 
     def _fold_record(self, table: TableFold, run: TableRun, clock: RunClock) -> None:
         for update in read_row_updates(run.arrivals, self._catalog, self._incomplete.dead_letter):
-            if update.arrival_ms <= clock.clock_ms:
-                second = max(update.arrival_ms, clock.start_ms) // 1000
+            if update.is_snapshot or update.arrival_ms <= clock.clock_ms:
+                second = clock.second if update.is_snapshot else max(update.arrival_ms, clock.start_ms) // 1000
                 table.prepare_partition(update.partition_key, second)
                 self.budget.check()
                 self._incomplete.resolve([update])

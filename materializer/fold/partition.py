@@ -15,7 +15,7 @@ from materializer.records import Change
 from materializer.rows.budget import Budget, BudgetSpentError, row_size
 from materializer.rows.catalog import SchemaId
 from materializer.rows.continuation import FanOut, FanOutContinuation, store_continuation
-from materializer.rows.expired_write import ExpiredWrite, expired_parts
+from materializer.rows.expired_write import ExpiredParts, ExpiredWrite, expired_parts
 from materializer.rows.expiry import NowInSeconds
 from materializer.rows.keys import RANGES_SECTION, ROWS_END, ROWS_SECTION
 from materializer.rows.overlay import Overlay, StoredRow
@@ -97,7 +97,7 @@ class PartitionFold:
         rows = (update,) if stored is None else (stored.row, update)
         active = self._active_deletion(clustering_key)
         merged = self._tools.merger.merge(rows, active)
-        expired = expired_parts(update, None if stored is None else stored.row, self._now.after)
+        expired = self._expired_parts(update, None if stored is None else stored.row)
         shown = merged if expired is None else expired.shown(merged, self._now.after)
         if expired is None or shown == merged:
             self._replace_row(key, stored, merged, active)
@@ -126,7 +126,7 @@ class PartitionFold:
         self._spend(None)
         rows = (update,) if self._state.static is None else (self._state.static, update)
         merged = self._tools.merger.merge(rows, self._state.facts.deletion)
-        expired = expired_parts(update, self._state.static, self._now.after)
+        expired = self._expired_parts(update, self._state.static)
         if expired is not None and expired.shown(merged, self._now.after) != merged:
             self._mark_as_expired()
         self._put_static(merged)
@@ -175,6 +175,10 @@ class PartitionFold:
         self._visible_before = continuation.visible_before
         self._fan_out(continuation.fan_out, continuation.at)
         self._finish()
+
+    def _expired_parts(self, update: Row, stored: Row | None) -> ExpiredParts | None:
+        """What a write brings expired, to be shown; nothing of a snapshot's row image, which is no write of now."""
+        return None if self._event.source.snapshot else expired_parts(update, stored, self._now.after)
 
     def _mark_as_expired(self) -> None:
         self._event = self._event._replace(source=self._event.source._replace(cause="expired_write"))
@@ -295,8 +299,8 @@ class PartitionFold:
     def _emit(
         self, clustering: Clustering | None, before: RowImage | None, after: RowImage | None, sequence: int
     ) -> None:
-        op = change_op(before, after)
         key, source = self._event.partition_key, self._event.source
+        op = change_op(before, after, is_snapshot=source.snapshot)
         digest = self._tools.schema.digest
         self._tools.changes.append(RowChange(key, clustering, op, before, after, sequence, source, digest))
 

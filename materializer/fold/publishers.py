@@ -7,6 +7,7 @@ from statistics import median_low
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from cdc_messages.raw import CONTROL_KINDS, IMAGE_KINDS
 from materializer.rows.format_version import FORMAT_VERSION, check_version
 from materializer.rows.keys import PUBLISHER, PUBLISHER_END
 
@@ -45,8 +46,10 @@ class PublisherWatermarks:
         self._watermarks = {host: self._advance(watermark) for host, watermark in stored.items()}
 
     def observe_arrival(self, arrival: AnyArrival) -> None:
-        """Raise the watermark of the publisher of a message."""
+        """Raise the watermark of the publisher of a message; a snapshot's carry none."""
         _, message, arrival_ms = arrival
+        if message.kind in CONTROL_KINDS or message.kind in IMAGE_KINDS:
+            return
         watermark = self._watermarks.get(message.host_id)
         if watermark is None:
             watermark = self._watermarks[message.host_id] = PublisherWatermark(arrival_ms)

@@ -33,17 +33,18 @@ def release_in_write_order(
 
     An update that arrived by the clock is released, with all updates of its Cassandra partition that belong
     before it. Its second is that of its arrival or, if that is earlier, the arrival of an update that belongs after it.
-    So the result does not depend on how the messages are batched.
+    So the result does not depend on how the messages are batched. A snapshot's are released at once, behind all others,
+    and have the clock's second.
     """
     limits: dict[bytes, Order] = {}
     for update in arrived:
-        if update.arrival_ms <= clock.clock_ms:
+        if update.arrival_ms <= clock.clock_ms and not update.is_snapshot:
             limits[update.partition_key] = max(update.order, limits.get(update.partition_key, update.order))
     buffer.raise_limits(limits, clock.clock_ms, budget)
     released = []
     for update in arrived:
         limit = limits.get(update.partition_key)
-        if limit is not None and update.order <= limit:
+        if update.is_snapshot or (limit is not None and update.order <= limit):
             released.append(update)
         else:
             buffer.add(update)
@@ -129,6 +130,9 @@ def _with_seconds(released: Iterable[RowUpdate], clock: RunClock) -> list[tuple[
     earliest: defaultdict[bytes, int] = defaultdict(lambda: clock.clock_ms)
     timed = []
     for update in reversed(list(released)):
+        if update.is_snapshot:
+            timed.append((clock.second, update))
+            continue
         time_ms = earliest[update.partition_key] = min(earliest[update.partition_key], update.arrival_ms)
         timed.append((max(time_ms, clock.start_ms) // 1000, update))
     timed.reverse()

@@ -13,7 +13,8 @@ class ChunkResult(NamedTuple):
     """writes: what the chunk writes to the state (None deletes a key); without writes there are no changes either, and
     nothing has to be committed. changes: the change events, in order; with encoders in the catalog some of them are
     EncodedChanges. now_ms: the raw partition's new time. publishers_ms: as PublisherWatermarks.clock_ms.
-    stalled_publishers: the ids of publishers that have sent nothing for too long. dead_letters: messages for the
+    stalled_publishers: the ids of publishers that have sent nothing for too long. running_snapshots: the ids of the
+    snapshots for which purging waits. dead_letters: messages for the
     dead-letter topic. native: how many updates the native core has folded.
 
     left: how many records, from the end, are left for the next chunks. If it is all of them, part of the work before or
@@ -28,3 +29,4 @@ class ChunkResult(NamedTuple):
     dead_letters: Sequence[DeadLetter] = ()
     left: int = 0
     native: int = 0
+    running_snapshots: tuple[str, ...] = ()

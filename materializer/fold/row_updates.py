@@ -11,10 +11,10 @@ from cassandra_storage.merge import largest_timestamp
 from cassandra_storage.partition_update import read_partition_update
 from cdc_messages.changes import Source
 from cdc_messages.errors import MessageError, NextVersionError
-from cdc_messages.raw import RawMessage, decode
+from cdc_messages.raw import CONTROL_KINDS, IMAGE_KINDS, RawMessage, decode
 from cdc_program.errors import CdcError, Code
 from materializer.fold.update_check import check_update
-from materializer.records import Arrival, RawRecord, RowUpdate, UnreadableError
+from materializer.records import SNAPSHOT_TIMESTAMP, Arrival, RawRecord, RowUpdate, UnreadableError
 from materializer.rows.catalog import row_columns
 
 OnUnreadable: TypeAlias = Callable[[RawRecord, UnreadableError], None]
@@ -75,10 +75,10 @@ def decode_record(record: RawRecord) -> RawMessage:
 def read_row_updates(
     arrivals: Iterable[AnyArrival], catalog: TableCatalog, on_unreadable: OnUnreadable
 ) -> list[RowUpdate]:
-    """The updates in the messages, in their order; heartbeats have none."""
+    """The updates in the messages, in their order; heartbeats and the steps of a snapshot have none."""
     updates = []
     for record, message, arrival_ms in arrivals:
-        if message.kind == "heartbeat":
+        if message.kind == "heartbeat" or message.kind in CONTROL_KINDS:
             continue
         try:
             update = _update(message, read_update(message, record, catalog), arrival_ms, record.value)
@@ -155,16 +155,19 @@ def _update(message: RawMessage, update: PartitionUpdate, arrival_ms: int, raw: 
         timestamp = update.deletion.marked_for_delete_at
     else:
         return None
+    is_snapshot = message.kind in IMAGE_KINDS
+    place = message.host_id, message.segment, message.position, message.index
     return RowUpdate(
-        order=(timestamp, message.host_id, message.segment, message.position, message.index),
+        order=(SNAPSHOT_TIMESTAMP if is_snapshot else timestamp, *place),
         partition_key=update.partition_key,
-        source=Source(timestamp, message.host_id, message.file, message.position),
+        source=Source(timestamp, message.host_id, message.file, message.position, snapshot=is_snapshot),
         arrival_ms=arrival_ms,
         raw=raw,
         row=row,
         static=static,
         range=tombstone,
         deletion=update.deletion,
+        is_snapshot=is_snapshot,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_storage.merge import RowMerger
 from cdc_messages.changes import Source
 from materializer.fold.clock import RunClock
-from materializer.fold.native_fold import NativeFold
+from materializer.fold.native_fold import Incomplete, NativeFold
 from materializer.fold.net_changes import as_row_change, net_changes
 from materializer.fold.partition import Event, PartitionFold, TableTools
 from materializer.fold.purge import PartitionPurge
@@ -28,7 +28,6 @@ from materializer.rows.timers import Timers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from collections.abc import Set as AbstractSet
 
     from cassandra_storage.deletion import DeletionTime
     from cdc_native.plan import Plan
@@ -83,13 +82,10 @@ class TableFold:
         self._partitions: dict[bytes, PartitionState] = {}
         self._native: NativeFold | None = None
 
-    def open_native(self, plan: Plan | None, python_only: AbstractSet[bytes]) -> NativeFold | None:
-        """Let the native core fold plain rows; None if the Python code must fold all rows of the table now.
-
-        python_only: as in NativeFold.
-        """
+    def open_native(self, plan: Plan | None, incomplete: Incomplete) -> NativeFold | None:
+        """Let the native core fold plain rows; None if the Python code must fold all rows of the table now."""
         if plan is not None and plan.digest == self._tools.schema.digest and self._schema_change.is_done:
-            self._native = NativeFold(plan, self._tools, self._partitions, self._table, python_only)
+            self._native = NativeFold(plan, self._tools, self._partitions, self._table, incomplete)
             self._tools = self._tools._replace(native=self._native)
         return self._native
 
@@ -206,15 +202,15 @@ class TableFold:
         """The next second, from `first` to the chunk's, at which something expires."""
         return self._timers.next_expiry_second(first, self._clock.second)
 
-    def close(self, watermarks: PublisherWatermarks, settings: FoldSettings) -> int | None:
-        """With a budget of its own, after the records: show more rows under a changed schema, and purge.
+    def close(self, watermarks: PublisherWatermarks, settings: FoldSettings, *, may_purge: bool) -> int | None:
+        """With a budget of its own, after the records: show more rows under a changed schema, and purge if it may.
 
         Returns the second that all publishers must pass before the next purge, if that purge waits only for them.
         """
         self._budget.renew()
         try:
             self._schema_change.migrate_some(self._clock.second)
-            return self._purge(watermarks, settings)
+            return self._purge(watermarks, settings) if may_purge else None
         except BudgetSpentError:
             return None
 

@@ -25,24 +25,34 @@ if TYPE_CHECKING:
     from cdc_program.settings import Settings
     from materializer.job.plan import BatchPlan
     from materializer.job.planner import Planner
+    from materializer.job.progress import Progress
     from materializer.job.status import JobStatus
     from materializer.job.stopped import Stop
     from materializer.job.worker_loop import TaskResult
 
 _logger = structlog.get_logger(__name__)
-_BATCH_SECONDS = 1.0  # after which new tables and schemas are looked for
+_BATCH_SECONDS = 1.0  # after which a batch may end, and new tables and schemas are looked for
 _RETRY_SECONDS = 2.0
 
 
 class Workers(Protocol):
-    """materializer.job.spark_workers.SparkWorkers."""
+    """materializer.job.streaming.StreamingWorkers."""
 
-    def list_workers(self) -> Sequence[str]:
-        """The names of the workers that are there now; at least one."""
+    def list_workers(self, raw_partitions: int) -> Sequence[str]:
+        """The names of the workers that are there now, for so many raw partitions; at least one."""
         ...
 
-    def run_task(self, task: BatchTask, assignments: Mapping[str, Assignment]) -> list[TaskResult]:
-        """Have each worker run its assignment, or another worker if it cannot. Any exception ends the job."""
+    def run_task(
+        self, task: BatchTask, assignments: Mapping[str, Assignment], is_cut: Callable[[], bool]
+    ) -> list[TaskResult]:
+        """Have each worker run its assignment, or another worker if it cannot. Any exception ends the job.
+
+        is_cut: whether the batch is to end soon. It is asked from time to time by the caller's thread.
+        """
+        ...
+
+    def progress(self) -> Progress | None:
+        """What Spark says of the last batch."""
         ...
 
 
@@ -86,8 +96,10 @@ class BatchDriver:
             self._refresh_offsets(plan)
         started = time.monotonic()
         results = self._run_tasks(plan)
-        self._log.log_batch(results, time.monotonic() - started)
-        self._status.count_batch(results)
+        seconds = time.monotonic() - started
+        self._placement.count_batch(results, seconds)
+        self._log.log_batch(results, seconds)
+        self._status.count_batch(results, self._workers.progress())
         self._take_results(results)
         self._stop_log.remind(self._stopped.all())
 
@@ -141,18 +153,39 @@ class BatchDriver:
 
     def _run_tasks(self, plan: BatchPlan) -> list[TaskResult]:
         """Stopped raw partitions keep their places, so that no other one moves."""
-        workers = self._workers.list_workers()
+        workers = self._workers.list_workers(sum(shape.partitions for shape in plan.shapes.values()))
         max_messages = max(1, self._settings.max_offsets_per_trigger // len(workers))
         assignments: dict[str, Assignment] = {}
         pending = self._planner.pending
         for worker, placed in self._placement.assign(list_raw_partitions(plan.shapes), workers).items():
             assigned = tuple(each for each in placed if each.topic not in pending and self._stopped.may_run(each))
             if assigned:
-                assignments[worker] = Assignment(assigned, max_messages, _BATCH_SECONDS)
+                seconds = min(_BATCH_SECONDS, self._settings.task_seconds)
+                assignments[worker] = Assignment(assigned, max_messages, seconds)
         if not assignments:
             self._stop.wait(_BATCH_SECONDS)
             return []
-        return self._workers.run_task(BatchTask(plan), assignments)
+        return self._workers.run_task(BatchTask(plan), assignments, self._make_cut(plan))
+
+    def _make_cut(self, plan: BatchPlan) -> Callable[[], bool]:
+        """Whether the batch is to end: the job is to stop, a try is due, or the plan is another one by now."""
+        errors, pending = set(self._planner.errors), set(self._planner.pending)
+        next_look = time.monotonic() + _BATCH_SECONDS
+
+        def is_cut() -> bool:
+            nonlocal next_look
+            if self._stop.is_set() or self._stopped.has_due_try:
+                return True
+            if time.monotonic() < next_look:
+                return False
+            next_look = time.monotonic() + _BATCH_SECONDS
+            try:
+                is_same = self._planner.plan_batch() == plan
+            except CdcError:  # the next batch meets it too
+                return True
+            return not is_same or (errors, pending) != (set(self._planner.errors), set(self._planner.pending))
+
+        return is_cut
 
     def _refresh_offsets(self, plan: BatchPlan) -> None:
         """Refresh the offsets of idle raw partitions while no task commits any."""

@@ -34,6 +34,7 @@ class Lag(NamedTuple):
     kept_until: the earliest time (s since 1970) at which Kafka deletes the first of them by the topic's retention.ms;
     infinite if time deletes nothing; None if there is no such message or if it is not measured. Kafka deletes whole
     segments, so it may be later.
+    since: the broker's time of the first of them (s since 1970), where messages wait for minutes.
     is_lost: the first of them is deleted already. has_max_bytes: retention.bytes may delete it earlier.
     """
 
@@ -42,6 +43,7 @@ class Lag(NamedTuple):
     kept_until: float | None = None
     is_lost: bool = False
     has_max_bytes: bool = False
+    since: float | None = None
 
     def seconds_left(self, now: float) -> float | None:
         """Until the first unread message may be deleted: 0 if it is. None or infinite as `kept_until`."""
@@ -157,4 +159,4 @@ def _lag(position: Position | CdcError | None, first: int, following: int) -> La
 
 def _with_retention(lag: Lag, timestamp_ms: int, retention: Retention) -> Lag:
     until = math.inf if retention.milliseconds is None else (timestamp_ms + retention.milliseconds) / 1000
-    return lag._replace(kept_until=until, has_max_bytes=retention.has_max_bytes)
+    return lag._replace(kept_until=until, has_max_bytes=retention.has_max_bytes, since=timestamp_ms / 1000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import structlog
 from materializer.errors import trace_of
 from materializer.exactly_once.partition_task import NotOwnerError, PartitionTask
 from materializer.job.wiring import object_store, open_task
+from materializer.store.snapshots import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from materializer.exactly_once.partition_task import Report
     from materializer.job.plan import BatchPlan
     from materializer.records import RawPartition, RawRecord
+    from materializer.store.object_store import Traffic
+    from materializer.store.snapshots import Run
 
 _logger = structlog.get_logger(__name__)
 
@@ -24,25 +28,31 @@ _logger = structlog.get_logger(__name__)
 class OpenPartitions:
     """Keeps the tasks of as many raw partitions as the settings allow; closes the least recently used one first."""
 
-    def __init__(self) -> None:
+    def __init__(self, run: Run = at_once) -> None:
+        """run: how snapshots are uploaded."""
+        self._run = run
         self._tasks: OrderedDict[RawPartition, PartitionTask] = OrderedDict()
+        self._counted = (0, 0, 0)
 
-    def process(self, plan: BatchPlan, raw_partition: RawPartition, records: Iterable[RawRecord]) -> Report:
-        """Fold the records as PartitionTask.process. After any exception the raw partition is closed."""
+    def process(
+        self, plan: BatchPlan, raw_partition: RawPartition, records: Iterable[RawRecord], end: float = math.inf
+    ) -> Report:
+        """Fold the records as PartitionTask.process. After any exception the raw partition is closed.
+
+        The report has all traffic with the checkpoint location since the one before, of other threads too.
+        """
         processor = plan.processor(raw_partition.topic)
-        traffic = object_store(plan.materializer).traffic
-        read, written = traffic.read, traffic.written
         task = self._tasks.pop(raw_partition, None)
         try:
             if task is not None:
                 try:
-                    report = task.process(records, processor)
+                    report = task.process(records, processor, end)
                 except NotOwnerError:
                     _close(task)
                     task = None
             if task is None:
-                task = open_task(plan, raw_partition)
-                report = task.process(records, processor)
+                task = open_task(plan, raw_partition, self._run)
+                report = task.process(records, processor, end)
         except BaseException:
             if task is not None:
                 _close(task)
@@ -50,7 +60,16 @@ class OpenPartitions:
         self._tasks[raw_partition] = task
         while len(self._tasks) > plan.materializer.max_open_raw_partitions:
             _close(self._tasks.popitem(last=False)[1])
-        return report._replace(read=traffic.read - read, written=traffic.written - written)
+        report = self._with_traffic(report, object_store(plan.materializer).traffic)
+        return report._replace(state_bytes=task.state_bytes()) if report.chunks else report
+
+    def _with_traffic(self, report: Report, traffic: Traffic) -> Report:
+        (read, written, restores), self._counted = self._counted, (traffic.read, traffic.written, traffic.restores)
+        return report._replace(
+            read=self._counted[0] - read,
+            written=self._counted[1] - written,
+            restores=self._counted[2] - restores,
+        )
 
     def close(self, raw_partition: RawPartition) -> None:
         """Close a raw partition that this process does not work on any more."""

@@ -73,7 +73,8 @@ class BatchPlan:
 
 
 class Assignment(NamedTuple):
-    """What one worker does in a batch: it reads and folds these raw partitions for `seconds`.
+    """What one worker does in a batch: it reads and folds these raw partitions for `seconds`, and then until the driver
+    ends the batch.
 
     max_messages: how many unfolded messages it holds at most, heartbeats of idle raw partitions not counted.
     """

@@ -59,7 +59,7 @@ class Planner:
         self._plans: dict[str, TopicPlan] = {}
         self._stale: set[str] = set()
         self._change_topics = ChangeTopics(self._prefix, registry, self._topics.make_change_topic)
-        self._plan_making = InBackground[TopicPlan](patience)
+        self._plan_making = InBackground[str, TopicPlan](patience)
 
     @property
     def pending(self) -> set[str]:

@@ -12,22 +12,47 @@ from typing import TYPE_CHECKING
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cdc_program.settings import MaterializerSettings
 
 _JAVA = 17
-# Spark does little here: one core, the fast compiler alone, and a small young generation, which is used up before it is
-# collected.
-_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmn32m"
+# Spark does little here: one core, the fast compiler alone, a small young generation, which is used up before it is
+# collected, a heap that grows by little, and few of Netty's buffers.
+_JVM = (
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmn16m -Xms48m -XX:MinHeapFreeRatio=15 -XX:MaxHeapFreeRatio=30 "
+    "-Dio.netty.allocator.numDirectArenas=1"
+)
 # glibc gives each thread a heap of its own, and none of them back. Two are enough: 80 MB less for two workers.
 ARENAS, ARENAS_AT_MOST = "MALLOC_ARENA_MAX", "2"
+_PYTHON_MEMORY = "spark.executor.pyspark.memory"
+_NEW_PROCESSES = "each task would start in a new process and open its states and producers again"
+_REFUSED = (
+    ("spark.speculation", "true", "false", "two attempts of a task would fence each other again and again"),
+    ("spark.python.worker.reuse", "false", "true", _NEW_PROCESSES),
+    ("spark.python.use.daemon", "false", "true", _NEW_PROCESSES),
+)
+# Spark's own metrics on its UI's port.
+PROMETHEUS = {
+    "spark.metrics.conf.*.sink.prometheusServlet.class": "org.apache.spark.metrics.sink.PrometheusServlet",
+    "spark.metrics.conf.*.sink.prometheusServlet.path": "/metrics/prometheus",
+}
+# What Spark's UI remembers: each micro-batch is a job.
+_KEPT = {
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "20",
+}
 
 
 def session_options(settings: MaterializerSettings) -> dict[str, str]:
     """CdcError if Java is missing. Under spark-submit, only what needs no JVM of its own is set."""
     options = {
         "spark.app.name": settings.group_id,
-        "spark.executor.cores": "1",  # so a raw partition stays in one process, which keeps its state open
+        "spark.api.mode": "classic",
         "spark.ui.showConsoleProgress": "false",
+        **PROMETHEUS,
         f"spark.executorEnv.{ARENAS}": os.environ.get(ARENAS, ARENAS_AT_MOST),
     }
     if "CDC_NATIVE" in os.environ:  # of the workers too: they fold
@@ -39,6 +64,7 @@ def session_options(settings: MaterializerSettings) -> dict[str, str]:
     java_options = f"{log_option} {_JVM}"
     options |= {
         "spark.master": settings.spark_master,
+        **_KEPT,
         "spark.driver.extraJavaOptions": java_options,
         "spark.executor.extraJavaOptions": java_options,
     }
@@ -49,6 +75,20 @@ def session_options(settings: MaterializerSettings) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
         }
     return options
+
+
+def check_conf(conf: Mapping[str, str]) -> None:
+    """CdcError(SPARK_SETTING) for an option of Spark with which the job would work badly or not at all."""
+    for option, value, right, reason in _REFUSED:
+        if conf.get(option, right) == value:
+            raise CdcError(Code.SPARK_SETTING, f"{option} is {value}: {reason}.", f"Set {option}={right} for this job.")
+    if _PYTHON_MEMORY in conf:
+        raise CdcError(
+            Code.SPARK_SETTING,
+            f"{_PYTHON_MEMORY} is set: it limits the address space of a worker, of which threads and RocksDB reserve "
+            "far more than they use.",
+            f"Unset {_PYTHON_MEMORY}, and give the executors spark.executor.memoryOverhead.",
+        )
 
 
 def is_submitted() -> bool:

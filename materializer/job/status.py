@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client.core import GaugeMetricFamily
 
 from cdc_program.metrics import as_time, counters, gauges
+from materializer.job.progress import text as progress_text
+from materializer.job.state_sizes import StateSizes
+from materializer.job.state_sizes import text as sizes_text
+from materializer.job.table_counts import TableCounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
     from materializer.job.lag_watch import Lag, LagWatch
+    from materializer.job.progress import Progress
     from materializer.job.stopped import Stop, StoppedPartitions
     from materializer.job.worker_loop import TaskResult
     from materializer.records import RawPartition
@@ -38,18 +43,30 @@ class JobStatus:
         self._raw_partitions: Sequence[RawPartition] = ()
         self._counts: Counter[str] = Counter()
         self._stalled: dict[tuple[str, str], float] = {}
+        self._snapshots: dict[RawPartition, Sequence[str]] = {}
+        self._progress: Progress | None = None
+        self._sizes = StateSizes()
+        self._tables = TableCounts()
 
     def follow(self, raw_partitions: Sequence[RawPartition]) -> None:
         """These are the raw partitions now."""
         self._raw_partitions = raw_partitions
         self._lags.follow(raw_partitions)
+        self._sizes.follow(raw_partitions)
+        self._tables.follow(raw_partitions)
+        for gone in self._snapshots.keys() - set(raw_partitions):
+            del self._snapshots[gone]
 
     def wait_because(self, problem: str) -> None:
         """The driver waits; or does not, if the problem is empty."""
         self._waiting = problem
 
-    def count_batch(self, results: Sequence[TaskResult]) -> None:
+    def count_batch(self, results: Sequence[TaskResult], progress: Progress | None = None) -> None:
+        """progress: of the last batch that Spark has ended, which may be the one before."""
+        self._progress = progress
         self._counts["batches"] += 1
+        self._sizes.count_batch(results)
+        self._tables.count_batch(results)
         for result in results:
             if result.report is not None:
                 self._counts["messages"] += result.report.messages
@@ -58,11 +75,15 @@ class JobStatus:
                 self._counts["dead_letters"] += result.report.dead_letters
                 for host in result.report.stalled_publishers:
                     self._stalled[result.raw_partition.topic, host] = time.monotonic()
+                if result.report.chunks:
+                    self._snapshots[result.raw_partition] = result.report.running_snapshots
         if any(result.error is not None for result in results):
             self._lags.measure_soon()
 
     def as_json(self) -> dict[str, Any]:
-        """Times are in seconds and offsets in messages. `stopped` has one object for each stopped raw partition."""
+        """Times are in seconds and offsets in messages. `stopped` has one object for each stopped raw partition;
+        `snapshots` the number of raw partitions in which each snapshot is running.
+        """
         now, lags, stops = time.time(), self._lags.latest, self.stopped.all()
         measured = self._lags.measured_at
         return {
@@ -71,9 +92,12 @@ class JobStatus:
             "waiting": self._waiting,
             **{name: self._counts[name] for name in ("batches", "messages", "changes", "dead_letters")},
             "stalled_publishers": self._stalled_count(),
+            "snapshots": self._snapshot_counts(),
             "lag": sum(lag.messages for lag in lags.values()),
             "lag_measured_seconds_ago": None if measured is None else round(max(0.0, now - measured), 1),
             "least_hours_left": _least_hours_left(lags, now),
+            "spark": None if self._progress is None else self._progress.as_json(),
+            "local_states": self._sizes.as_json(),
             "stopped": [self._stop_json(each, stop, lags.get(each), now) for each, stop in stops.items()],
         }
 
@@ -98,14 +122,23 @@ class JobStatus:
                 ("waiting", "1 while the driver waits for Kafka.", float(bool(self._waiting))),
                 ("stalled_publishers", "Publishers that have sent nothing for long.", self._stalled_count()),
                 (
+                    "snapshot_raw_partitions",
+                    "Raw partitions in which a snapshot is running, so that nothing is purged.",
+                    sum(map(bool, self._snapshots.values())),
+                ),
+                (
                     "lag_age_seconds",
                     "Time since the lag was measured.",
                     None if measured is None else max(0.0, now - measured),
                 ),
             ),
         )
+        if (progress := self._progress) is not None:
+            yield from progress.metrics()
         yield from self._stop_metrics(now, stops)
         yield from _lag_metrics(now, lags)
+        yield from self._sizes.metrics()
+        yield from self._tables.metrics()
 
     def _stop_metrics(self, now: float, stops: dict[RawPartition, Stop]) -> Iterator[Metric]:
         codes = GaugeMetricFamily(
@@ -121,6 +154,9 @@ class JobStatus:
             labels = (topic, str(partition), stop.failure.error.code.text)
             seconds.add_metric(labels, max(0.0, now - stop.since))
         yield seconds
+
+    def _snapshot_counts(self) -> dict[str, int]:
+        return dict(Counter(each for running in self._snapshots.values() for each in running))
 
     def _stalled_count(self) -> int:
         latest = time.monotonic() - _STALLED_SECONDS
@@ -165,12 +201,17 @@ def _lag_metrics(now: float, lags: dict[RawPartition, Lag]) -> Iterator[Metric]:
         "Time until Kafka may delete the first unread message, 0 if it has; only where messages wait for minutes.",
         labels=_LABELS,
     )
+    age = GaugeMetricFamily(
+        f"{_PREFIX}_lag_seconds", "Age of the first unread message; 0 until messages wait for minutes.", labels=_LABELS
+    )
     for (topic, partition), lag in lags.items():
         messages.add_metric((topic, str(partition)), lag.messages)
+        age.add_metric((topic, str(partition)), 0.0 if lag.since is None else max(0.0, now - lag.since))
         seconds = lag.seconds_left(now)
         if seconds is not None and seconds < math.inf:
             left.add_metric((topic, str(partition)), seconds)
     yield messages
+    yield age
     yield left
 
 
@@ -191,10 +232,18 @@ def text(status: dict[str, Any]) -> str:
             f"{status['dead_letters']:,} dead letters since the start"
         ),
     ]
+    if status["spark"] is not None:
+        lines.append(progress_text(status["spark"]))
+    if status["local_states"]:
+        lines.append(sizes_text(status["local_states"]))
     if status["least_hours_left"] is not None:
         lines.append(f"unread messages are kept for at least {status['least_hours_left']:g} h")
     if status["stalled_publishers"]:
         lines.append(f"{status['stalled_publishers']:,} publishers are stalled: no tombstone is purged")
+    lines += [
+        f"snapshot {snapshot} is running in {count:,} raw partitions: no tombstone is purged there"
+        for snapshot, count in status["snapshots"].items()
+    ]
     if status["waiting"]:
         lines.append(f"waiting: {status['waiting']}")
     return "\n".join(lines)

@@ -85,6 +85,13 @@ class StoppedPartitions:
                 return None
             return self._stops.pop(raw_partition)
 
+    @property
+    def has_due_try(self) -> bool:
+        """Whether begin_tries would find one."""
+        with self._lock:
+            now = self._clock()
+            return any(stop.next_try is not None and stop.next_try <= now for stop in self._stops.values())
+
     def begin_tries(self) -> set[RawPartition]:
         """Those whose next try is due now; from here on they are being tried."""
         with self._lock:

@@ -66,18 +66,24 @@ class TableSchemas:
             since = mark_from_json(value)
         except MessageError as error:
             raise self._unreadable(table_id, error.reason) from error
-        if self._needs_snapshot_since.get(table_id) == since:
+        if self._needs_snapshot_since.get(table_id, 0) == since:
             return
         self._needs_snapshot_since[table_id] = since
-        names = [name for name, schemas in self._schemas.items() if any(each == table_id for each, _ in schemas)]
+        if not since:
+            _logger.info("table needs no snapshot any more", table=self._name_of(table_id))
+            return
         _logger.warning(
             "table needs a snapshot",
             code=Code.NEEDS_SNAPSHOT.text,
-            table=".".join(names[0]) if names else table_id.hex(),
+            table=self._name_of(table_id),
             since=datetime.fromtimestamp(since / 1e6, UTC).isoformat(),
             problem="Its change topic lacks the rows that were written while its cdc was off.",
-            fix="Rebuild the table in the CDC datacenter: streamed rows pass through its commit logs.",
+            fix="Take a snapshot of it (cassandra-publisher snapshot), or rebuild the table in the CDC datacenter.",
         )
+
+    def _name_of(self, table_id: bytes) -> str:
+        names = [name for name, schemas in self._schemas.items() if any(each == table_id for each, _ in schemas)]
+        return ".".join(names[0]) if names else table_id.hex()
 
     def _unreadable(self, key: bytes, reason: str) -> CdcError:
         return CdcError(

@@ -1,7 +1,11 @@
 """A Spark task: a worker polls its raw partitions and folds them for the time of a batch.
 
-A Python worker lives as long as its executor, which has one core. Its PollLoop keeps unfolded messages for the next
-batch, which has the same raw partitions. If the worker is lost, they are read again from the group's positions.
+A worker is a Python process of an executor, which has one for each core that runs a task, and lives as long as the
+executor. Its PollLoop keeps unfolded messages for the next batch, which has the same raw partitions. If the worker is
+lost, they are read again from the group's positions.
+
+A task's time ends between two chunks, or between two parts of a change that is too much for one transaction; the next
+batch goes on from there. A worker whose time is over folds on while another one needs longer.
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 import os
 import time
 import zipimport
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
@@ -19,16 +24,19 @@ from materializer.exactly_once.partition_task import Report
 from materializer.exactly_once.position import check_offset, check_shape
 from materializer.job import collector
 from materializer.job.backlog import RawBacklog
+from materializer.job.local_states import LocalStates
 from materializer.job.open_partitions import OpenPartitions
 from materializer.kafka import RawReader, ReadBudget, Topics, driver_errors
 from materializer.records import RawPartition
+from materializer.store.snapshots import in_background
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from cdc_program.settings import KafkaSettings, MaterializerSettings
     from materializer.job.plan import Assignment, BatchPlan, TopicPlan
     from materializer.records import RawRecord
+    from materializer.store.unused import DiskUse
 
 _logger = structlog.get_logger(__name__)
 
@@ -43,9 +51,28 @@ zipimport.zipimporter.invalidate_caches = _keep_caches  # type: ignore[method-as
 
 _IDLE_SECONDS = 0.25  # of a poll for folding idle raw partitions, while new messages wait
 _ACTIVE_SECONDS = 1.0  # of a poll for folding active raw partitions, while the driver and idle ones wait
+_ASK_SECONDS = 0.25  # between two questions whether to go on
 _MIN_POLL_SECONDS = 0.01
 _READ_CHUNKS = 4  # bytes of raw messages that are read ahead, as a multiple of those of a chunk
 _MAX_HEARTBEATS = 50_000  # that wait, each of about 500 bytes in memory
+
+
+class Standing(NamedTuple):
+    """Of a worker whose time is over. is_behind: whether it has messages of several raw partitions left. has_failed:
+    whether a raw partition has. is_restoring: whether a state is on its way.
+    """
+
+    is_behind: bool = False
+    has_failed: bool = False
+    is_restoring: bool = False
+
+
+MayGoOn = Callable[[Standing], bool]
+"""What a worker asks when its time is over: whether it is to go on for a while."""
+
+
+def _return_in_time(_standing: Standing) -> bool:
+    return False
 
 
 class TaskResult(NamedTuple):
@@ -67,18 +94,17 @@ class BatchTask:
     def __init__(self, plan: BatchPlan) -> None:
         self._plan = plan
 
-    def __call__(self, assignments: Iterable[Assignment]) -> Iterator[TaskResult]:
+    def __call__(self, assignment: Assignment, may_go_on: MayGoOn = _return_in_time) -> list[TaskResult]:
         """The results of the raw partitions that were folded or failed.
 
         Spark handles an exception of the loop itself: it runs the task again, here or in another process.
         """
         os.umask(0o077)
-        for assignment in assignments:
-            try:
-                yield from _poll_loop(self._plan).run_batch(self._plan, assignment)
-            except Exception:
-                _discard_poll_loop(self._plan)
-                raise
+        try:
+            return _poll_loop(self._plan).run_batch(self._plan, assignment, may_go_on)
+        except Exception:
+            _discard_poll_loop(self._plan)
+            raise
 
 
 class PollLoop:
@@ -88,51 +114,78 @@ class PollLoop:
     """
 
     def __init__(
-        self, settings: MaterializerSettings, reader: RawReader, topics: Topics, open_partitions: OpenPartitions
+        self,
+        settings: MaterializerSettings,
+        reader: RawReader,
+        topics: Topics,
+        open_partitions: OpenPartitions,
+        states: LocalStates,
     ) -> None:
         self._poll_seconds = poll_seconds(settings)
         self._reader = reader
         self._topics = topics
         self._open_partitions = open_partitions
+        self._states = states
+        self._waiting: set[RawPartition] = set()  # for their states
+        self._disk: DiskUse | None = None
         self._backlog = RawBacklog(max_heartbeat_wait(settings), _MAX_HEARTBEATS)
         self._plans: dict[str, TopicPlan] = {}
         self._results: dict[RawPartition, TaskResult] = {}
         self._logged: dict[RawPartition, str] = {}
 
-    def run_batch(self, plan: BatchPlan, assignment: Assignment) -> list[TaskResult]:
+    def run_batch(
+        self, plan: BatchPlan, assignment: Assignment, may_go_on: MayGoOn = _return_in_time
+    ) -> list[TaskResult]:
         """Poll at least once, until the time is over. A raw partition that fails is left out from then on."""
-        end = time.monotonic() + assignment.seconds
+        ask_at = time.monotonic() + assignment.seconds
         self._results = {}
         collector.collect()
         self._apply_assignment(plan, assignment)
         while True:
             self._poll_and_fold(plan, assignment)
-            if time.monotonic() >= end:
-                return list(self._results.values())
+            now = time.monotonic()
+            if now >= ask_at:
+                if not may_go_on(self._standing()):
+                    return self._measured_results(plan)
+                ask_at = now + _ASK_SECONDS
 
     def close(self) -> None:
         self._open_partitions.close_all()
         self._reader.close()
 
+    def _standing(self) -> Standing:
+        has_failed = any(result.error is not None for result in self._results.values())
+        return Standing(len(self._backlog.active()) > 1, has_failed, bool(self._waiting))
+
+    def _measured_results(self, plan: BatchPlan) -> list[TaskResult]:
+        """The results. From time to time one of them says what the states take on this machine."""
+        results = list(self._results.values())
+        self._disk = self._states.sweep(plan, self._backlog.raw_partitions | self._waiting) or self._disk
+        for number, result in enumerate(results):
+            if result.report is not None and self._disk is not None:
+                results[number] = result._replace(report=result.report._replace(disk=self._disk))
+                self._disk = None
+        return results
+
     def _apply_assignment(self, plan: BatchPlan, assignment: Assignment) -> None:
         """Release and add raw partitions, and mark the topics of changed tables ready."""
         assigned = set(assignment.raw_partitions)
-        for raw_partition in self._backlog.raw_partitions - assigned:
+        for raw_partition in (self._backlog.raw_partitions | self._waiting) - assigned:
             self._forget(raw_partition)
-        self._add(assigned - self._backlog.raw_partitions)
+        self._add(assigned - self._backlog.raw_partitions - self._waiting, plan)
         for topic, topic_plan in plan.topics.items():
             if topic_plan != self._plans.get(topic):
                 self._backlog.mark_ready(topic)
         self._plans = plan.topics
 
-    def _add(self, raw_partitions: set[RawPartition]) -> None:
-        """Read these from their committed positions on."""
+    def _add(self, raw_partitions: set[RawPartition], plan: BatchPlan) -> None:
+        """Read these from their committed positions on, as soon as their states are here."""
         try:
             positions = self._reader.positions(raw_partitions)
             offsets = {
                 each: 0 if position is None else position.offset
                 for each, position in positions.items()
-                if not isinstance(position, CdcError)
+                if not isinstance(position, CdcError) and self._states.is_here(plan, each, position)
             }
             self._reader.add(offsets)
         except CdcError as error:
@@ -141,12 +194,25 @@ class PollLoop:
         for raw_partition, position in positions.items():
             if isinstance(position, CdcError):
                 self._fail(raw_partition, position)
-            else:
+            elif raw_partition in offsets:
                 self._backlog.add(raw_partition, time.monotonic())
+            else:
+                self._waiting.add(raw_partition)
+
+    def _add_restored(self, plan: BatchPlan) -> None:
+        """Those whose states have come since."""
+        restored = {each: error for each, error in self._states.finished().items() if each in self._waiting}
+        self._waiting -= restored.keys()
+        for raw_partition, error in restored.items():
+            if error is not None:
+                self._fail(raw_partition, error)
+        if here := {each for each, error in restored.items() if error is None}:
+            self._add(here, plan)
 
     def _poll_and_fold(self, plan: BatchPlan, assignment: Assignment) -> None:
         """Read for a while. Then fold all active raw partitions, and the idle ones that are ready."""
         settings = plan.materializer
+        self._add_restored(plan)
         self._poll(ReadBudget(assignment.max_messages, _READ_CHUNKS * settings.chunk_max_bytes))
         started = time.monotonic()
         self._check_topics(plan)
@@ -219,21 +285,23 @@ class PollLoop:
         """Fold one raw partition after another, until the time is over."""
         end = time.monotonic() + seconds
         for raw_partition in raw_partitions:
-            self._fold(raw_partition, plan)
+            self._fold(raw_partition, plan, end)
             if time.monotonic() >= end:
                 return
 
-    def _fold(self, raw_partition: RawPartition, plan: BatchPlan) -> None:
+    def _fold(self, raw_partition: RawPartition, plan: BatchPlan, end: float) -> None:
+        """Fold one chunk, or what of its parts begins before `end`, and at least one part."""
         records = self._backlog.first_records(raw_partition, plan.materializer.chunk_max_messages)
         try:
             with driver_errors(f"fold messages of {raw_partition}"):
-                report = self._open_partitions.process(plan, raw_partition, records)
+                report = self._open_partitions.process(plan, raw_partition, records, end)
         except CdcError as error:
             self._fail(raw_partition, error, records)
         except Exception as error:  # noqa: BLE001 - a defect that one table's data meets must not stop the others
             self._fail(raw_partition, unexpected(str(raw_partition), error), records, trace_of(error))
         else:
-            self._backlog.mark_folded(raw_partition, records, report, time.monotonic())
+            folded = records[: len(records) - report.left]
+            self._backlog.mark_folded(raw_partition, folded, report, time.monotonic())
             before = self._results.get(raw_partition)
             if before is not None and before.report is not None:
                 report = before.report.and_then(report)
@@ -258,6 +326,8 @@ class PollLoop:
 
     def _forget(self, raw_partition: RawPartition) -> None:
         """Drop its backlog and close it. A later batch reads it again from its committed position."""
+        self._waiting.discard(raw_partition)
+        self._states.forget(raw_partition)
         self._backlog.remove(raw_partition)
         self._reader.remove([raw_partition])
         self._open_partitions.close(raw_partition)
@@ -270,7 +340,7 @@ def _poll_loop(plan: BatchPlan) -> PollLoop:
         collector.take_over()
         settings = plan.materializer
         reader = RawReader(plan.kafka, settings.group_id, int(500 * poll_seconds(settings)))
-        _poll_loops[key] = PollLoop(settings, reader, Topics(plan.kafka), OpenPartitions())
+        _poll_loops[key] = PollLoop(settings, reader, Topics(plan.kafka), OpenPartitions(in_background), LocalStates())
     return _poll_loops[key]
 
 

@@ -10,6 +10,8 @@ from cdc_program.kafka import WITHOUT_GROUP, client_config
 from materializer.kafka.clients import QUICK, TIMEOUT, batches, driver_errors
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from confluent_kafka import Message as KafkaClientMessage
 
     from cdc_program.settings import KafkaSettings
@@ -24,12 +26,17 @@ class KafkaMessage(NamedTuple):
 
 
 class TopicReader:
-    """Reads the committed messages of a topic, each once, in the order of offsets within a partition."""
+    """Reads the committed messages of a topic, each once, in the order of offsets within a partition.
+
+    Partitions are assigned only while there is something to read: a broker answers a question for offsets after the
+    fetch that waits on the same connection, which is half a second.
+    """
 
     def __init__(self, settings: KafkaSettings, topic: str) -> None:
         self._settings = settings
         self._topic = topic
         self._next: dict[int, int] = {}
+        self._has_partitions = False
         self._messages: list[KafkaMessage] = []  # read before an error, not returned yet
         self._consumer: Consumer | None = None
 
@@ -52,10 +59,17 @@ class TopicReader:
     def _read(self) -> None:
         consumer = self._opened()
         ends = {each.partition: consumer.get_watermark_offsets(each, TIMEOUT)[1] for each in self._places()}
+        if not self._is_before(ends):
+            return
+        consumer.assign(self._places())
         coming = batches(consumer)
-        while any(self._next[partition] < end for partition, end in ends.items()):
+        while self._is_before(ends):
             for message in next(coming):
                 self._add_message(message)
+        consumer.unassign()
+
+    def _is_before(self, ends: Mapping[int, int]) -> bool:
+        return any(self._next[partition] < end for partition, end in ends.items())
 
     def _add_message(self, message: KafkaClientMessage) -> None:
         partition, offset = message.partition(), message.offset()
@@ -68,14 +82,15 @@ class TopicReader:
             self._next[partition] = offset
 
     def _opened(self) -> Consumer:
-        """A consumer that continues where the last one ended; without partitions while the topic does not exist."""
+        """The consumer. The partitions are known once the topic exists, and looked up again by a new consumer."""
         if self._consumer is None:
             self._consumer = Consumer({**client_config(self._settings), **QUICK, **WITHOUT_GROUP})
-        if not self._consumer.assignment():
+            self._has_partitions = False
+        if not self._has_partitions:
             topic = self._consumer.list_topics(self._topic, TIMEOUT).topics[self._topic]
             if topic.error is None:
                 self._next = {partition: self._next.get(partition, 0) for partition in topic.partitions}
-                self._consumer.assign(self._places())
+                self._has_partitions = True
             elif topic.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise KafkaException(topic.error)
         return self._consumer

@@ -17,7 +17,7 @@ from materializer.records import Change, Message
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from cdc_native.fold import EncodedChange
+    from cdc_native.changes import EncodedChange
     from materializer.output.large_messages import LargeMessages
 
 _logger = structlog.get_logger(__name__)

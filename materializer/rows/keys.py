@@ -10,6 +10,7 @@
     h <partition> <order>                           a write in the reorder buffer
     e <partition>                                   a partition that a schema change has reached before its turn
     i <partition> <gap>                             a gap: what a partition lacks (materializer.fold.gaps)
+    b <snapshot>                                    a snapshot that has begun (materializer.fold.snapshots)
     p <partition> 0                                 a partition's own facts (PartitionFacts)
     p <partition> 1 <start>                         a range tombstone
     p <partition> 2                                 the static row
@@ -41,6 +42,8 @@ REORDER_TIMER_END = b"r"
 REORDER = b"h"
 INCOMPLETE = b"i"
 INCOMPLETE_END = b"j"
+SNAPSHOT = b"b"
+SNAPSHOT_END = b"c"
 PARTITION = b"p"
 PARTITION_END = b"q"
 

@@ -32,6 +32,12 @@ class BulkLoad:
         if self._size >= _BATCH_BYTES:
             self._flush()
 
+    def add_all(self, writes: Mapping[bytes, bytes | None]) -> None:
+        """Add the entries as a batch."""
+        self._flush()
+        self._writes = dict(writes)
+        self._entries += len(writes)
+
     def finish(self) -> tuple[int, LocalStore]:
         """How many entries were added, and the loaded store."""
         self._flush()

@@ -17,7 +17,10 @@ from __future__ import annotations
 import json
 import math
 import secrets
+from collections import deque
+from functools import partial
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_program.errors import CdcError, Code
@@ -25,10 +28,14 @@ from materializer.errors import advise_rebuild, check_format
 from materializer.fault_points import FaultPoint, reach
 from materializer.store import changelog
 from materializer.store.changelog import Changelog, DamagedDataError
+from materializer.store.deadline import in_thread
+from materializer.store.download import Download
+from materializer.store.object_store import MissingFileError
 from materializer.store.versions import NOTHING, newest_unneeded_changelog, oldest_kept_snapshot, sequence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from concurrent.futures import Future
     from pathlib import Path
 
     from materializer.records import RawPartition
@@ -36,6 +43,7 @@ if TYPE_CHECKING:
 
 MANIFEST_VERSION = 1
 _MANIFEST = ".json"
+_CHANGELOGS_AHEAD = 8  # that are read while one is decoded
 
 
 class StoredFile(NamedTuple):
@@ -59,10 +67,6 @@ class RetentionSettings(NamedTuple):
 
     versions: int
     seconds: float
-
-
-class MissingFileError(Exception):
-    """A listed file is missing: damage, or a clean-up by another attempt at the raw partition."""
 
 
 class CheckpointStore:
@@ -92,10 +96,8 @@ class CheckpointStore:
         for folder in ("snapshots", "changelogs", "files"):
             self._store.delete(f"{self._folder}/{folder}/{name}" for name in self._names(folder))
 
-    def write_changelog(self, entry: Changelog, encoded: bytes | None = None) -> None:
-        """`encoded`: what changelog.encode makes of it, if that is done already."""
-        data = changelog.encode(entry) if encoded is None else encoded
-        self._store.write(self._changelog_path(entry.head.version, entry.parent), data)
+    def write_changelog(self, entry: Changelog) -> None:
+        self._store.write(self._changelog_path(entry.head.version, entry.parent), changelog.encode(entry))
 
     def read_changelog(self, version: str, parent: str) -> Changelog:
         path = self._changelog_path(version, parent)
@@ -107,6 +109,17 @@ class CheckpointStore:
             raise self.damaged(path, "its version is not the one in its name")
         return entry
 
+    def read_changelogs(self, versions: Iterable[tuple[str, str]]) -> Iterator[Changelog]:
+        """The changelogs of these versions, each with its parent, in order. The next ones are on their way already."""
+        left = iter(versions)
+        ahead = deque["Future[Changelog]"]()
+        while True:
+            for version, parent in islice(left, 1 + _CHANGELOGS_AHEAD - len(ahead)):
+                ahead.append(in_thread(partial(self.read_changelog, version, parent)))
+            if not ahead:
+                return
+            yield ahead.popleft().result()
+
     def read_manifest(self, version: str) -> Manifest:
         path = self.manifest_path(version)
         digest, _, body = self._read(path).partition(b"\n")
@@ -116,7 +129,9 @@ class CheckpointStore:
         check_format(f"The snapshot {self._store.full_path(path)}", fields["format"], MANIFEST_VERSION)
         return Manifest(fields["version"], tuple(StoredFile(*file) for file in fields["files"]))
 
-    def write_snapshot(self, version: str, files: dict[Path, str], base: Manifest | None, *, is_own: bool) -> Manifest:
+    def write_snapshot(
+        self, version: str, files: Iterable[tuple[Path, str]], base: Manifest | None, *, is_own: bool
+    ) -> Manifest:
         """Store the files (with the digests of their contents) as the snapshot of `version`.
 
         Files that `base`, the newest snapshot, holds with the same content are not sent again. If `base` is not this
@@ -124,7 +139,7 @@ class CheckpointStore:
         """
         known = {(file.size, file.digest): file.stored for file in base.files} if base else {}
         stored = []
-        for path, digest in files.items():
+        for path, digest in files:
             size = path.stat().st_size
             name = known.get((size, digest))
             if name is None or not is_own:
@@ -141,19 +156,21 @@ class CheckpointStore:
         """A new name in files/ with the content of `path`: a copy of the stored file `known` if that still exists."""
         name = f"{version.partition('-')[0]}-{secrets.token_hex(8)}"
         if known is None or not self._store.copy(self.file_path(known), self.file_path(name)):
-            self._store.write(self.file_path(name), path.read_bytes())
+            self._store.upload(self.file_path(name), path)
         return name
 
     def fetch_snapshot(self, manifest: Manifest, target: Path) -> None:
         """Download the snapshot's files into the folder `target`."""
-        for file in manifest.files:
-            path = self.file_path(file.stored)
-            local = target / file.name
-            if not self._store.download(path, local):
-                raise MissingFileError(path)
-            if local.stat().st_size != file.size or digest_of_file(local) != file.digest:
-                raise self.damaged(path, "its checksum is wrong")
+        files = {target / file.name: file for file in manifest.files}
+        downloads = [Download(self.file_path(file.stored), local, file.size) for local, file in files.items()]
+        digests: dict[Path, Future[str]] = {}
+        for done in self._store.download(downloads):
+            digests[done.target] = in_thread(partial(digest_of_file, done.target))
             reach(FaultPoint.IN_FETCH)
+        for local, digest in digests.items():
+            file = files[local]
+            if local.stat().st_size != file.size or digest.result() != file.digest:
+                raise self.damaged(self.file_path(file.stored), "its checksum is wrong")
 
     def check_file(self, file: StoredFile) -> None:
         """MissingFileError or CdcError(STATE_DAMAGED) unless the file is what was written."""
@@ -244,15 +261,13 @@ def digest_of_file(path: Path) -> str:
     return digest.hexdigest()
 
 
-def digests_of(paths: Iterable[Path], known: dict[str, str]) -> dict[Path, str]:
-    """The digests of the files' contents. `known` caches those of SST files by name: they never change."""
-    result = {}
+def with_digests(paths: Iterable[Path], known: dict[str, str]) -> Iterator[tuple[Path, str]]:
+    """The files with the digests of their contents. `known` caches those of SST files by name: they never change."""
     for path in paths:
         digest = known.get(path.name) or digest_of_file(path)
         if path.suffix == ".sst":
             known[path.name] = digest
-        result[path] = digest
-    return result
+        yield path, digest
 
 
 def _sequence_of(name: str) -> float:

@@ -1,18 +1,19 @@
 """The object store of the checkpoint location: a local folder, or a URI of a file system that pyarrow supports (s3://…).
 
 Paths are relative to the location and use `/`. A file exists completely or not at all, and is durable once `write` has
-returned. A refusal is CdcError(CHECKPOINT_LOCATION), and so is a listing or a read without an answer in time; for
-writes the caller sets the deadline. A missing file is not an error.
+returned. A refusal is CdcError(CHECKPOINT_LOCATION), and so is a call without an answer in time. Such a call may still
+be carried out later, after others. A missing file is not an error.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
+import threading
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from io import BytesIO
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import structlog
@@ -21,15 +22,21 @@ from pyarrow import fs
 from cdc_program.errors import CdcError, Code
 from materializer.fault_points import FaultPoint, reach
 from materializer.store.deadline import within
+from materializer.store.download import RANGE_BYTES, ReadLimit, download_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from materializer.store.download import Download, RemoteFile
+
 _logger = structlog.get_logger(__name__)
 ANSWER_SECONDS = 90.0  # with the default settings
+READS = 16  # as the default setting
+_LOCAL_READS = 4  # at most, from a folder: more get in each other's way
+_LOOKS = 3  # at a folder that is created or deleted meanwhile
+_UPLOAD_RATE = 1024 * 1024  # bytes a second, below which an upload is given up
 _TEMPORARY = ".part"
 _TESTED = ("local", "s3")
-_BLOCK = 1024 * 1024
 
 T = TypeVar("T")
 
@@ -42,30 +49,46 @@ class ObjectEntry(NamedTuple):
     written: float
 
 
-@dataclass(slots=True)
-class Traffic:
-    """Bytes that this process has read from the location and written to it."""
+class MissingFileError(Exception):
+    """A file that was listed, or named by another one, is missing: damage, or a clean-up by another attempt at the raw
+    partition.
+    """
 
-    read: int = 0
-    written: int = 0
+
+class Traffic:
+    """Bytes that this process has read from the location and written to it, and states restored, by several threads."""
+
+    def __init__(self) -> None:
+        self.read = self.written = self.restores = 0
+        self._lock = threading.Lock()
+
+    def count(self, read: int = 0, written: int = 0, restores: int = 0) -> None:
+        with self._lock:
+            self.read += read
+            self.written += written
+            self.restores += restores
 
 
 class ObjectStore:
-    """The checkpoint location. A request without an answer for `answer_seconds` fails."""
+    """The checkpoint location. A request without an answer for `answer_seconds` fails.
 
-    def __init__(self, location: str, answer_seconds: float = ANSWER_SECONDS) -> None:
+    reads: how many ranges of 4 MiB are downloaded at once, by all threads of this process; of a folder at most four.
+    """
+
+    def __init__(self, location: str, answer_seconds: float = ANSWER_SECONDS, reads: int = READS) -> None:
         self.traffic = Traffic()
         self._answer_seconds = answer_seconds
         self._shown = location.partition("?")[0].rstrip("/")
         self._local: Path | None = None
         if "://" in location:
-            self._files, root = _from_uri(location)
+            self._files, root = within(answer_seconds, lambda: _from_uri(location), f"connecting to {self._shown}")
             if self._files.type_name == "local":
                 self._local = Path(root)
         else:
             self._files, root = fs.LocalFileSystem(), location
             self._local = Path(location)
         self._root = root.rstrip("/")
+        self._reads = ReadLimit(reads if self._local is None else min(reads, _LOCAL_READS))
 
     def check(self) -> None:
         """At start: CdcError unless it can be listed; a warning for a kind of file system that was never tested."""
@@ -94,70 +117,123 @@ class ObjectStore:
         return sorted(info.base_name for info in self._infos(folder) if info.type is fs.FileType.Directory)
 
     def read(self, path: str) -> bytes | None:
-        """The file's bytes, None if it is missing."""
-        target = BytesIO()
-        return target.getvalue() if self._copy_to(target, path) else None
+        """The file's bytes, None if it is missing. Each block has its own deadline: a large file may come slowly."""
+        doing = f"reading {self.full_path(path)}"
+        blocks = []
+        with self.errors("read", path):
+            try:
+                source = self._answer(lambda: self._open(path), doing)
+            except FileNotFoundError:
+                return None
+            while block := self._answer(lambda: source.read(RANGE_BYTES), doing):
+                blocks.append(block)
+                self.traffic.count(read=len(block))
+        return b"".join(blocks)
 
-    def download(self, path: str, target: Path) -> bool:
-        """Copy the file to `target`: whether it existed."""
-        with target.open("wb") as file:
-            if self._copy_to(file, path):
-                return True
-        target.unlink()
-        return False
+    def download(self, files: Sequence[Download]) -> Iterator[Download]:
+        """Copy the files to this machine: each as soon as it is complete. MissingFileError if one does not exist.
+
+        Each range has its own deadline.
+        """
+        try:
+            for size, file in download_all(self, files, self._reads, self._answer_seconds):
+                self.traffic.count(read=size)
+                if file is not None:
+                    yield file
+        except OSError as error:  # of this machine
+            raise CdcError(
+                Code.CHECKPOINT_LOCATION,
+                f"A state cannot be restored: {error}.",
+                "Make the worker's materializer.state_directory writable, with free space.",
+            ) from error
+
+    def open(self, path: str) -> RemoteFile:
+        """For downloads, which set the deadlines. MissingFileError if it does not exist."""
+        with self.errors("read", path):
+            try:
+                return _RangeFile(self, path, self._open(path))
+            except FileNotFoundError as error:
+                raise MissingFileError(path) from error
 
     def write(self, path: str, data: bytes) -> None:
         """All bytes at once: when an exception closes a pyarrow stream, the file is stored with what it has so far."""
-        with self._errors("write", path):
-            if self._local is not None:
-                _write_durably(self._local / path, data)
-            else:
-                with self._files.open_output_stream(self._prepared(path)) as stream:
-                    stream.write(data)
-                    reach(FaultPoint.IN_WRITE)
-        self.traffic.written += len(data)
+        self._write(path, data, self._answer_seconds)
+
+    def upload(self, path: str, source: Path) -> None:
+        """Copy a file of this machine to the location. For each MiB it may take a second longer."""
+        data = source.read_bytes()
+        self._write(path, data, self._answer_seconds + len(data) / _UPLOAD_RATE)
 
     def copy(self, source: str, target: str) -> bool:
         """Give `source` the second name `target`: whether it existed. The bytes do not pass through this process."""
-        with self._errors("copy", source):
-            if self._local is not None:
-                return _link_durably(self._local / source, self._local / target)
-            if self._files.get_file_info(f"{self._root}/{source}").type is not fs.FileType.File:
-                return False
-            try:
-                self._files.copy_file(f"{self._root}/{source}", self._prepared(target))
-            except OSError:  # S3 gives the same error for a file that was just deleted as for all others
-                if self._files.get_file_info(f"{self._root}/{source}").type is fs.FileType.File:
-                    raise
-                return False
-        return True
+        with self.errors("copy", source):
+            return self._answer(lambda: self._copy(source, target), f"copying {self.full_path(source)}")
 
     def delete(self, paths: Iterable[str]) -> None:
         """A file that does not exist any more counts as deleted."""
         for path in paths:
-            with self._errors("delete", path), suppress(FileNotFoundError):
-                self._files.delete_file(f"{self._root}/{path}")
+            with self.errors("delete", path), suppress(FileNotFoundError):
+                full = f"{self._root}/{path}"
+                self._answer(partial(self._files.delete_file, full), f"deleting {self.full_path(path)}")
+
+    @contextmanager
+    def errors(self, doing: str, path: str) -> Iterator[None]:
+        """A refusal becomes CdcError(CHECKPOINT_LOCATION)."""
+        try:
+            yield
+        except OSError as error:
+            raise CdcError(
+                Code.CHECKPOINT_LOCATION,
+                f"The checkpoint location refuses to {doing} {self.full_path(path)}: {error}.",
+                "Make the location reachable and writable for all workers, with free space.",
+            ) from error
 
     def _infos(self, folder: str) -> Sequence[fs.FileInfo]:
         selector = fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True)
-        with self._errors("list", folder):
-            return self._answer(lambda: self._files.get_file_info(selector), f"listing {self.full_path(folder)}")
+        with self.errors("list", folder):
+            return self._answer(lambda: self._look(selector), f"listing {self.full_path(folder)}")
 
-    def _copy_to(self, target: BinaryIO, path: str) -> bool:
-        """Whether the file existed. Each block has its own deadline: a large file may take as long as it needs.
-
-        A hanging call that continues later writes nothing to this machine, where the next attempt uses the same names.
+    def _look(self, selector: fs.FileSelector) -> Sequence[fs.FileInfo]:
+        """Arrow lists a folder and, if there is none, looks whether that is true. If the folder comes or goes between
+        the two, it raises FileNotFoundError all the same.
         """
-        doing = f"reading {self.full_path(path)}"
-        with self._errors("read", path):
-            try:
-                source = self._answer(lambda: self._files.open_input_stream(f"{self._root}/{path}"), doing)
-            except FileNotFoundError:
-                return False
-            while block := self._answer(lambda: source.read(_BLOCK), doing):
-                target.write(block)
-                self.traffic.read += len(block)
-            source.close()
+        for _ in range(_LOOKS - 1):
+            with suppress(FileNotFoundError):
+                return self._look_once(selector)
+        return self._look_once(selector)
+
+    def _look_once(self, selector: fs.FileSelector) -> Sequence[fs.FileInfo]:
+        found: Sequence[fs.FileInfo] = self._files.get_file_info(selector)
+        return found
+
+    def _open(self, path: str) -> fs.NativeFile:
+        return self._files.open_input_file(f"{self._root}/{path}")
+
+    def _write(self, path: str, data: bytes, seconds: float) -> None:
+        with self.errors("write", path):
+            within(seconds, lambda: self.write_all(path, data), f"writing {self.full_path(path)}")
+        self.traffic.count(written=len(data))
+
+    def write_all(self, path: str, data: bytes) -> None:
+        """As `write`, without a deadline: the call that may hang."""
+        if self._local is not None:
+            _write_durably(self._local / path, data)
+            return
+        with self._files.open_output_stream(self._prepared(path)) as stream:
+            stream.write(data)
+            reach(FaultPoint.IN_WRITE)
+
+    def _copy(self, source: str, target: str) -> bool:
+        if self._local is not None:
+            return _link_durably(self._local / source, self._local / target)
+        if self._files.get_file_info(f"{self._root}/{source}").type is not fs.FileType.File:
+            return False
+        try:
+            self._files.copy_file(f"{self._root}/{source}", self._prepared(target))
+        except OSError:  # S3 gives the same error for a file that was just deleted as for all others
+            if self._files.get_file_info(f"{self._root}/{source}").type is fs.FileType.File:
+                raise
+            return False
         return True
 
     def _answer(self, call: Callable[[], T], doing: str) -> T:
@@ -169,16 +245,19 @@ class ObjectStore:
             self._files.create_dir(full.rpartition("/")[0], recursive=True)
         return full
 
-    @contextmanager
-    def _errors(self, doing: str, path: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise CdcError(
-                Code.CHECKPOINT_LOCATION,
-                f"The checkpoint location refuses to {doing} {self.full_path(path)}: {error}.",
-                "Make the location reachable and writable for all workers, with free space.",
-            ) from error
+
+class _RangeFile:
+    """A file whose reads name it in their errors."""
+
+    def __init__(self, store: ObjectStore, path: str, file: fs.NativeFile) -> None:
+        self._store = store
+        self._path = path
+        self._file = file
+
+    def read_at(self, nbytes: int, offset: int, /) -> bytes:
+        with self._store.errors("read", self._path):
+            data: bytes = self._file.read_at(nbytes, offset)
+            return data
 
 
 def _from_uri(location: str) -> tuple[fs.FileSystem, str]:
@@ -203,7 +282,7 @@ def _from_uri(location: str) -> tuple[fs.FileSystem, str]:
 def _write_durably(target: Path, data: bytes) -> None:
     """Temporary file, fsync, rename, fsync of the folder."""
     _make_folder(target.parent)
-    temporary = target.with_name(f"{target.name}.{os.getpid()}{_TEMPORARY}")
+    temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}{_TEMPORARY}")  # of this call alone
     try:
         with temporary.open("wb") as stream:
             stream.write(data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from materializer.fault_points import FaultPoint, reach
-from materializer.store.checkpoints import MissingFileError
+from materializer.store.object_store import MissingFileError
 from materializer.store.versions import NOTHING, MissingVersionError, plan_restore
 
 if TYPE_CHECKING:
@@ -43,6 +43,6 @@ def _restore(local: LocalStore, checkpoints: CheckpointStore, committed: str) ->
         local.replace(lambda folder: checkpoints.fetch_snapshot(manifest, folder), origin)
         if local.version != plan.base:
             raise checkpoints.damaged(checkpoints.manifest_path(plan.base), f"it holds version {local.version}")
-    for version in plan.changelogs:
+    for entry in checkpoints.read_changelogs((version, parents[version]) for version in plan.changelogs):
         reach(FaultPoint.IN_RESTORE)
-        local.apply(checkpoints.read_changelog(version, parents[version]))
+        local.apply(entry)

@@ -1,6 +1,6 @@
 """The local store: the state of one raw partition in a RocksDB on this machine. It can be lost at any time.
 
-    <state_directory>/<group>/<topic>-<partition>/slot-<n>/    lock, db
+    <state_directory>/<group>/<topic>-<partition>/slot-<n>/    lock, db, incoming, outgoing-<random>
 
 A process that finds slot 0 in use by another one (an attempt that still runs, or hangs) uses the next one. What
 `apply` wrote survives the death of the process. After a power loss the state is that of an earlier version.
@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import shutil
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 
 from rocksdict import (
     BlockBasedOptions,
@@ -29,13 +31,16 @@ from rocksdict import (
 from cdc_program.errors import CdcError, Code
 from materializer.fault_points import FaultPoint, reach
 from materializer.store.changelog import Changelog, Head, decode_head, encode_head
-from materializer.store.checkpoints import digests_of
+from materializer.store.checkpoints import with_digests
 from materializer.store.versions import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
+SLOT = "slot-"
+LOCK = "lock"
+_INCOMING = "incoming"
+_OUTGOING = "outgoing-"
 _HEAD_KEY = b"\x00head"  # the fold's keys never begin with 0x00
 _MAX_SLOTS = 16
 _WRITE_BUFFER_BYTES = 16 * 1024 * 1024
@@ -46,6 +51,23 @@ class DamagedLocalStoreError(Exception):
     """RocksDB cannot read back what it has stored on this machine."""
 
 
+class LocalCopy(NamedTuple):
+    """A copy of a local store at one version: the folder of its files, and the digests that are known by their names.
+
+    It outlives the store, and may be read by another thread.
+    """
+
+    folder: Path
+    digests: dict[str, str]
+
+    def files(self) -> Iterator[tuple[Path, str]]:
+        """The files with the digests of their contents."""
+        return with_digests(sorted(self.folder.iterdir()), self.digests)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
 class LocalStore:
     """The open RocksDB of a slot, for one process. It is the fold's StateReader."""
 
@@ -53,6 +75,7 @@ class LocalStore:
         self._slot = slot
         self._lock = lock
         self._digests: dict[str, str] = {}
+        _remove_left_over(slot)
         self._origin: str | None = None
         self._is_damaged = False
         self._db, self.head = self._open()
@@ -122,7 +145,7 @@ class LocalStore:
 
         origin: where the files come from, for error messages.
         """
-        incoming = self._slot / "incoming"
+        incoming = self._slot / _INCOMING
         shutil.rmtree(incoming, ignore_errors=True)
         incoming.mkdir()
         fill(incoming)
@@ -131,20 +154,20 @@ class LocalStore:
         shutil.rmtree(self._slot / "db")
         reach(FaultPoint.IN_RESTORE_SWAP)
         incoming.rename(self._slot / "db")
-        self._digests.clear()
+        self._digests = {}  # copies keep theirs
         self._db, self.head = self._open()
         self._origin = origin
 
-    def checkpoint(self, use: Callable[[dict[Path, str]], None]) -> None:
-        """Call `use` with the files of a RocksDB checkpoint of this store, and the digests of their contents."""
-        folder = self._slot / "outgoing"
-        shutil.rmtree(folder, ignore_errors=True)
+    def copy(self) -> LocalCopy:
+        """A copy of this store as it is now. It takes no disk space until files of the store are deleted."""
+        folder = self._slot / f"{_OUTGOING}{secrets.token_hex(4)}"
         Checkpoint(self._db).create_checkpoint(str(folder))
         reach(FaultPoint.BEFORE_UPLOAD)
-        try:
-            use(digests_of(sorted(folder.iterdir()), self._digests))
-        finally:
-            shutil.rmtree(folder)
+        return LocalCopy(folder, self._digests)
+
+    def size(self) -> int:
+        """Bytes of the store's files, without what is only in memory."""
+        return folder_size(self._slot / "db")
 
     def close(self) -> None:
         """Deletes a damaged store: the next task restores it from the checkpoint location."""
@@ -154,6 +177,7 @@ class LocalStore:
             if self._is_damaged:
                 shutil.rmtree(self._slot / "db", ignore_errors=True)  # part of it may be gone
         finally:
+            os.utime(self._lock)  # when it was last used
             os.close(self._lock)
 
     def _fail(self, error: Exception) -> NoReturn:
@@ -192,23 +216,64 @@ def _open_db(path: Path) -> tuple[Rdict, Head | None]:
 def open_local_store(folder: Path) -> LocalStore:
     """The local store in the first slot of the raw partition's folder that no other process uses."""
     for number in range(_MAX_SLOTS):
-        slot = folder / f"slot-{number}"
-        slot.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(slot / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            continue
-        return LocalStore(slot, lock)
+        slot = folder / f"{SLOT}{number}"
+        lock = lock_slot(slot)
+        if lock is not None:
+            return LocalStore(slot, lock)
     raise RuntimeError(f"all {_MAX_SLOTS} slots of {folder} are in use by other processes")
 
 
+def lock_slot(slot: Path) -> int | None:
+    """The locked file of a slot, which is made if it does not exist; None if it is in use."""
+    while True:
+        try:
+            slot.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(slot / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        except (FileNotFoundError, FileExistsError):  # deleted just now, as unused
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(lock).st_nlink:
+                os.utime(lock)
+                return lock
+        except BlockingIOError:
+            os.close(lock)
+            return None
+        os.close(lock)  # deleted just now, as unused
+
+
+def clear_slot(slot: Path) -> None:
+    """Delete the state of a locked slot. After a crash there is all of it, or none."""
+    _remove_left_over(slot)
+    with suppress(FileNotFoundError):
+        (slot / "db").rename(slot / _INCOMING)
+    _remove_left_over(slot)
+
+
+def _remove_left_over(slot: Path) -> None:
+    """What an earlier process has left in a locked slot."""
+    for folder in (slot / _INCOMING, *slot.glob(f"{_OUTGOING}*")):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def folder_size(folder: Path) -> int:
+    """Bytes of the files in a folder, at any depth. Files that are deleted meanwhile may count or not."""
+    size = 0
+    for where, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                size += os.lstat(os.path.join(where, name)).st_size  # noqa: PTH118 - many files
+    return size
+
+
 def _options() -> Options:
-    """Measured fastest with an open handle: mmap reads without a block cache, all files open, no compression."""
+    """Measured fastest with an open handle: reads without a block cache of our own, all files open, no compression.
+
+    Mapped files are as fast, but count as the worker's memory (decision 0029).
+    """
     options = Options(raw_mode=True)
     options.create_if_missing(True)
-    options.set_allow_mmap_reads(True)
+    options.set_allow_mmap_reads(False)
     options.set_compression_type(DBCompressionType.none())
     options.set_max_open_files(-1)
     options.set_write_buffer_size(_WRITE_BUFFER_BYTES)

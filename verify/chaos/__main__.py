@@ -8,6 +8,7 @@ import tempfile
 import uuid
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -17,14 +18,20 @@ from local_stack.clients import cql
 from local_stack.servers.choice import kafka_broker
 from local_stack.servers.stack import Stack
 from materializer.fault_points import FaultPoint
+from verify.chaos.masters import MASTERS, Master, spark_defaults
 from verify.chaos.matrix import Outcome, cells, make_setup, reached, run_cell
 from verify.chaos.report import show_cell, show_matrix, show_run, show_runs, show_strike
 from verify.chaos.whole_path import ChaosResult, chaos_run
 from verify.model.check import SINGLE, Run
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from local_stack.servers.programs import Setting
+
 NAMES = [point.name.lower() for point in FaultPoint]
 # Small chunks and many snapshots: more moments to be hurt at.
-SETTINGS = {
+SETTINGS: Mapping[str, Setting] = {
     "publisher.heartbeat_seconds": 1.0,
     "kafka.raw_partitions": 1,
     "materializer.chunk_max_messages": 25,
@@ -46,11 +53,13 @@ def matrix(console: Console, seed: int, point: FaultPoint | None) -> bool:
     return show_matrix(console, outcomes, seed)
 
 
-def runs(console: Console, seeds: range, point: FaultPoint | None) -> bool:
+def runs(console: Console, seeds: range, point: FaultPoint | None, master: Master) -> bool:
     """Runs over the whole path on one Cassandra and one Kafka; whether all is well."""
     results: list[ChaosResult] = []
+    settings: dict[str, Setting] = {**SETTINGS, "materializer.spark_master": master.url}
     with (
-        Stack(settings=SETTINGS, report=lambda text: console.print(text, style="dim", highlight=False)) as stack,
+        spark_defaults(master.options),
+        Stack(settings=settings, report=lambda text: console.print(text, style="dim", highlight=False)) as stack,
         cql.connect(stack.servers.cassandra_hosts, stack.servers.cassandra_port) as client,
         tempfile.TemporaryDirectory(prefix="chaos-") as folder,
     ):
@@ -66,13 +75,14 @@ def runs(console: Console, seeds: range, point: FaultPoint | None) -> bool:
 @click.option("--runs", "count", default=20, show_default=True, help="Runs over the whole path; 0 for none.")
 @click.option("--point", "name", type=click.Choice(NAMES), help="Only this fault point.")
 @click.option("--matrix/--no-matrix", "with_matrix", default=True, show_default=True, help="The protocol's matrix.")
-def main(seed: int, count: int, name: str | None, *, with_matrix: bool) -> None:
+@click.option("--spark", type=click.Choice(list(MASTERS)), default="two-executors", show_default=True)
+def main(seed: int, count: int, name: str | None, spark: str, *, with_matrix: bool) -> None:
     """Exit status 1 if anything is missing, comes twice or differs."""
     console = Console(soft_wrap=True)
     point = FaultPoint[name.upper()] if name else None
     with reported_errors():
         verdicts = [matrix(console, seed, point)] if with_matrix else []
-        verdicts += [runs(console, range(seed, seed + count), point)] if count else []
+        verdicts += [runs(console, range(seed, seed + count), point, MASTERS[spark])] if count else []
     sys.exit(0 if all(verdicts) else 1)
 
 

@@ -83,7 +83,7 @@ def seed_changelog_last() -> None:
         while held:
             write(*held.pop())
 
-    _patch(CheckpointStore, write_changelog=lambda self, entry, _encoded: held.append((self, entry)))
+    _patch(CheckpointStore, write_changelog=lambda self, entry: held.append((self, entry)))
     _patch(PartitionProducer, commit=commit_first)
 
 

@@ -12,7 +12,7 @@ from materializer.kafka import read_raw
 from materializer.records import UnreadableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from cdc_program.settings import KafkaSettings
     from materializer.commands.reshard.survey import Survey
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def read_backlog(
-    settings: KafkaSettings, survey: Survey, chunk_limits: ChunkSettings
+    settings: KafkaSettings, survey: Survey, chunk_limits: ChunkSettings, targets: Collection[int]
 ) -> Iterator[Mapping[int, list[RawMessageAt]]]:
-    """Chunks of the backlog, each by the number of the target partition."""
+    """Chunks of the backlog of these target partitions, each by the number of its target."""
     chunk: dict[int, list[RawMessageAt]] = {}
     size = rows = 0
     backlogs = [
@@ -32,7 +32,10 @@ def read_backlog(
         for number in survey.positions
     ]
     for each in heapq.merge(*backlogs, key=_broker_order):
-        for target in _targets(each.record, survey.old_count):
+        needing = [target for target in _targets(each.record, survey.old_count) if target in targets]
+        if not needing:
+            continue
+        for target in needing:
             chunk.setdefault(target, []).append(each)
         size, rows = size + len(each.record.key) + len(each.record.value), rows + 1
         if size >= chunk_limits.max_bytes or rows >= chunk_limits.max_messages:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _PATIENCE_SECONDS = 60.0
 
 
-def reshard_state(settings: Settings, table: str, *, dry_run: bool) -> None:
-    """Reshard the state of `keyspace.table`, or print what that would do."""
+def reshard_state(settings: Settings, table: str, *, dry_run: bool, in_spark: bool = False) -> None:
+    """Reshard the state of `keyspace.table`, in this process or in Spark; or print what that would do."""
     topic = read_raw_topic(settings.kafka, f"{settings.kafka.topic_prefix}.raw.{table}")  # an error before any change
     if dry_run:
         raw_partitions = [topic.raw_partition(number) for number in topic.bounds]
@@ -40,4 +40,10 @@ def reshard_state(settings: Settings, table: str, *, dry_run: bool) -> None:
             "Start a publisher: it sends the schemas that it knows.",
         )
     with command_errors(f"reshard {topic.name}"):
-        Reshard(plan, topic.name, click.echo).reshard_topic()
+        if not in_spark:
+            Reshard(plan, topic.name, click.echo).reshard_topic()
+            return
+        from materializer.job.spark_tasks import spark_tasks  # noqa: PLC0415 - without it, no Spark is needed
+
+        with spark_tasks(settings.materializer) as tasks:
+            Reshard(plan, topic.name, click.echo, tasks).reshard_topic()

@@ -98,14 +98,19 @@ class ReshardedPartition:
 
 
 @contextmanager
-def opened(plan: BatchPlan, raw_partition: RawPartition, expected: Position) -> Iterator[ReshardedPartition]:
-    """CdcError(STATE_MISMATCH) if another process has committed since."""
+def opened(
+    plan: BatchPlan, raw_partition: RawPartition, expected: Position, begun: Position
+) -> Iterator[ReshardedPartition]:
+    """CdcError(STATE_MISMATCH) if another process has committed since.
+
+    begun: the position as this step leaves it, whatever the version: an earlier try of the step may have got there.
+    """
     resources = open_resources(plan, raw_partition)
     try:
         position = resources.read_position(raw_partition) or expected._replace(offset=0, version=NOTHING)
-        if position != expected:
+        if position != expected and position._replace(version=begun.version) != begun:
             raise overtaken(raw_partition)
-        yield ReshardedPartition(raw_partition, resources, task_settings(plan.materializer), expected)
+        yield ReshardedPartition(raw_partition, resources, task_settings(plan.materializer), position)
     finally:
         resources.close()
 

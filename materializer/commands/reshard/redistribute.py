@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
 
 from cdc_messages.raw import RawMessage, encode
 from cdc_messages.topics import partition_for
 from materializer.fold.publishers import PublisherWatermark, decode_watermark, encode_watermark
 from materializer.fold.schema_change import read_shown
+from materializer.fold.snapshots import SnapshotProgress, encode_progress, least_far, read_snapshots, snapshot_key
 from materializer.records import RawRecord
 from materializer.rows.keys import (
     CLOCK,
@@ -31,6 +33,7 @@ from materializer.rows.keys import (
     ROWS_SECTION,
     SCHEMA,
     SHOWN,
+    SNAPSHOT,
     STATIC_SECTION,
     schema_key,
     split_data_key,
@@ -40,7 +43,7 @@ from materializer.rows.overlay import Overlay
 from materializer.rows.row_codec import renumbered
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
     from materializer.rows.overlay import StateReader
 
@@ -72,6 +75,7 @@ class StateFacts(NamedTuple):
     table_id: bytes | None
     publishers: Mapping[bytes, PublisherWatermark]
     schemas: Mapping[int, bytes]
+    snapshots: Mapping[UUID, SnapshotProgress]
 
 
 class Redistribution(NamedTuple):
@@ -109,6 +113,7 @@ def read_facts(reader: StateReader) -> StateFacts:
         shown[0].schema.table_id if shown else None,  # the newest: not all rows may follow it yet
         {key[1:]: decode_watermark(value) for key, value in reader.scan(PUBLISHER, PUBLISHER_END)},
         {int.from_bytes(key[1:], "big"): value for key, value in reader.scan(SCHEMA, _SCHEMA_END)},
+        dict(read_snapshots(reader)),
     )
 
 
@@ -131,25 +136,28 @@ def plan_redistribution(states: Sequence[StateFacts], target_count: int, times: 
         # A publisher's watermark holds for a state's own keys only. The next heartbeat gives the target its own.
         heard_ms = max(facts.publishers[publisher].heard_ms for facts in states if publisher in facts.publishers)
         initial[PUBLISHER + publisher] = encode_watermark(PublisherWatermark(heard_ms))
+    for snapshot in {snapshot for facts in states for snapshot in facts.snapshots}:
+        # A target has rows of several states: none of them may still wait for a host of it.
+        known = [facts.snapshots[snapshot] for facts in states if snapshot in facts.snapshots]
+        initial[snapshot_key(snapshot)] = encode_progress(least_far(known))
     return Redistribution(target_count, times, initial, schema_numbers)
 
 
 def redistribute(
-    reader: StateReader, schema_numbers: Mapping[int, int], target_count: int, targets: Collection[int]
+    reader: StateReader, schema_numbers: Mapping[int, int], target_count: int
 ) -> Iterator[tuple[int, bytes, bytes]]:
-    """A state's entries for these targets: (target, key, value), in the order of the keys."""
+    """A state's entries for all targets: (target, key, value), in the order of the keys."""
     for key, value in reader.scan(_FIRST, _END):
         kind = key[:1]
-        if kind in (_FACTS, PUBLISHER, SCHEMA):
+        if kind in (_FACTS, PUBLISHER, SCHEMA, SNAPSHOT):
             continue
         partition_key = _partition_key(kind, key)
         if kind == PARTITION and split_data_key(key)[1] in (STATIC_SECTION, ROWS_SECTION):
             value = renumbered(value, schema_numbers)  # noqa: PLW2901
         # An incomplete entry without a partition key may concern any Cassandra partition, so every target gets it.
         is_for_all = partition_key == b"" and kind == INCOMPLETE
-        for target in targets if is_for_all else (partition_for(partition_key, target_count),):
-            if target in targets:
-                yield target, key, value
+        for target in range(target_count) if is_for_all else (partition_for(partition_key, target_count),):
+            yield target, key, value
 
 
 def _partition_key(kind: bytes, key: bytes) -> bytes:

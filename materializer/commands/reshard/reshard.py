@@ -6,50 +6,54 @@ the one after the switch.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from dataclasses import replace
+import tempfile
+from contextlib import contextmanager
 from functools import partial
-from itertools import takewhile
 from typing import TYPE_CHECKING
-from uuid import UUID
 
-from materializer.commands.reshard.backlog import read_backlog
-from materializer.commands.reshard.partition import opened, overtaken
-from materializer.commands.reshard.redistribute import TICK_HOST, StateFacts, Times, make_tick, plan_redistribution
-from materializer.commands.reshard.states import TopicStates
-from materializer.commands.reshard.survey import RawTopic, Survey, is_placed_by, read_raw_topic, survey_topic
-from materializer.exactly_once.position import RESHARDING, Position, command_lock
+from materializer.commands.reshard.folds import catch_up, fold_backlog, mark_and_align
+from materializer.commands.reshard.partition import overtaken
+from materializer.commands.reshard.parts import PartsPlace, by_target
+from materializer.commands.reshard.redistribute import Times, make_tick, plan_redistribution
+from materializer.commands.reshard.states import (
+    Source,
+    Split,
+    Target,
+    facts_of,
+    newest_version,
+    split_source,
+    store_target,
+)
+from materializer.commands.reshard.survey import RawTopic, Survey, read_raw_topic, survey_topic
+from materializer.commands.reshard.tasks import LocalTasks
+from materializer.exactly_once.position import Position, command_lock
 from materializer.fault_points import ReshardPoint, reach
-from materializer.job.open_partitions import OpenPartitions
-from materializer.job.wiring import chunk_settings
-from materializer.kafka import GroupPositions, PartitionProducer, read_raw
-from materializer.store.changelog import Head
-from materializer.store.versions import next_version, sequence
+from materializer.job.wiring import state_folder
+from materializer.kafka import GroupPositions, PartitionProducer
+from materializer.records import RawPartition
+from materializer.store.versions import sequence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from materializer.commands.reshard.redistribute import Redistribution, StateFacts
+    from materializer.commands.reshard.tasks import Tasks
     from materializer.job.plan import BatchPlan
-    from materializer.records import RawPartition, RawRecord
-
-_TARGETS_AT_ONCE = 16  # states that are filled in one pass over the old ones
-_NEVER = 2**40  # seconds: nothing is purged here, so that messages that are folded twice change nothing
 
 
 class Reshard:
-    """The reshard of one raw topic. `say` prints progress. CdcError or KafkaException if it fails."""
+    """The reshard of one raw topic. `say` prints progress. tasks: where each step is done for the raw partitions.
 
-    def __init__(self, plan: BatchPlan, topic: str, say: Callable[[str], None]) -> None:
-        settings = plan.materializer
-        forgotten = frozenset({*settings.forgotten_publishers, UUID(bytes=TICK_HOST)})
-        here = settings.model_copy(update={"purge_margin_seconds": _NEVER, "forgotten_publishers": forgotten})
+    CdcError or KafkaException if it fails.
+    """
+
+    def __init__(self, plan: BatchPlan, topic: str, say: Callable[[str], None], tasks: Tasks | None = None) -> None:
         self._plan = plan
         self._name = topic
         self._say = say
-        self._plan_here = replace(plan, materializer=here)
-        self._processor_here = self._plan_here.processor(topic)
-        self._states = TopicStates(settings, say)
-        self._group = settings.group_id
+        self._tasks = tasks or LocalTasks()
+        self._settings = plan.materializer
+        self._group = plan.materializer.group_id
         self._group_positions = GroupPositions(plan.kafka, self._group)
 
     def reshard_topic(self) -> None:
@@ -80,42 +84,24 @@ class Reshard:
 
     def _catch_up(self, survey: Survey) -> None:
         """Fold as the job would have, up to the first message that needs the new partitions."""
-        plan, open_partitions = self._plan.with_partition_count(self._name, survey.old_count), OpenPartitions()
-        for number in range(survey.old_count):
-            raw_partition, end = survey.topic.raw_partition(number), survey.topic.bounds[number][1]
-            records = takewhile(
-                partial(_is_from_before, survey, number),
-                read_raw(self._plan.kafka, raw_partition, survey.position(number).offset, end),
-            )
-            try:
-                report = open_partitions.process(plan, raw_partition, records)
-            finally:
-                open_partitions.close_all()
-            self._say(f"{raw_partition}: caught up: {report.messages} messages, {report.changes} changes")
+        numbers = list(range(survey.old_count))
+        for number, done in zip(numbers, self._tasks.run(partial(catch_up, self._plan, survey), numbers), strict=True):
+            messages, changes = done
+            self._say(f"{survey.topic.raw_partition(number)}: caught up: {messages} messages, {changes} changes")
         reach(ReshardPoint.AFTER_CATCH_UP)
 
     def _mark_and_align(self, survey: Survey) -> dict[int, Position]:
         """Mark the positions, which stops everyone else, and bring all states to one time and one schema."""
-        processor = self._plan_here.with_partition_count(self._name, survey.old_count).processor(self._name)
-        facts = [
-            self._states.read_facts(survey.topic.raw_partition(number), survey.position(number).version)
-            for number in range(survey.old_count)
-        ]
+        facts = self._read_facts({number: survey.position(number) for number in range(survey.old_count)}, survey.topic)
         times, table_id = self._common_times(facts)
-        positions = {}
-        for number, known in enumerate(facts):
-            position = survey.position(number)
-            with opened(self._plan, survey.topic.raw_partition(number), position) as partition:
-                partition.commit_position(
-                    position._replace(
-                        topic_id=survey.topic.id, refreshes=position.refreshes + 1, in_progress=RESHARDING
-                    )
-                )
-                reach(ReshardPoint.AFTER_MARK)
-                if table_id is not None and known.table_id is not None:
-                    partition.settle(make_tick(table_id, times.now_ms), processor)
-                positions[number] = partition.position
-        return positions
+        ticks = [
+            None if table_id is None or known.table_id is None else make_tick(table_id, times.now_ms) for known in facts
+        ]
+        return dict(self._tasks.run(partial(mark_and_align, self._plan, survey), list(enumerate(ticks))))
+
+    def _read_facts(self, positions: Mapping[int, Position], topic: RawTopic) -> list[StateFacts]:
+        sources = [Source(topic.raw_partition(number), position.version) for number, position in positions.items()]
+        return list(self._tasks.run(partial(facts_of, self._settings), sources))
 
     def _common_times(self, facts: Sequence[StateFacts]) -> tuple[Times, bytes | None]:
         """The times that all states are brought to, and the newest table id that one of them has."""
@@ -150,38 +136,72 @@ class Reshard:
 
     def _store_targets(self, topic: RawTopic, marked: Mapping[int, Position]) -> dict[int, str]:
         """The version of each target's state, which is later than all stored ones."""
-        sources = {topic.raw_partition(number): position.version for number, position in marked.items()}
-        facts = [self._states.read_facts(source, version) for source, version in sources.items()]
+        facts = self._read_facts(marked, topic)
         times, _ = self._common_times(facts)
         redistribution = plan_redistribution(facts, topic.partition_count, times)
-        targets = [topic.raw_partition(number) for number in topic.bounds]
-        newest = max([*sources.values(), self._states.newest_version(targets)], key=sequence)
-        heads = {
-            target: Head(
-                next_version(newest), _backlog_start(marked, target.partition), times.now_ms, topic.partition_count
-            )
-            for target in targets
-        }
-        for start in range(0, len(targets), _TARGETS_AT_ONCE):
-            some = {target: heads[target] for target in targets[start : start + _TARGETS_AT_ONCE]}
-            self._states.store_targets(sources, some, redistribution)
-        return {target.partition: head.version for target, head in heads.items()}
+        newest = max(
+            [
+                *(position.version for position in marked.values()),
+                newest_version(self._settings, [topic.raw_partition(number) for number in topic.bounds]),
+            ],
+            key=sequence,
+        )
+        splits = [
+            Split(Source(topic.raw_partition(number), position.version), schema_numbers)
+            for (number, position), schema_numbers in zip(marked.items(), redistribution.schema_numbers, strict=True)
+        ]
+        starts = {number: _backlog_start(marked, number) for number in topic.bounds}
+        with self._parts_place() as place:
+            return self._redistribute(splits, starts, redistribution, newest, place)
+
+    def _redistribute(
+        self,
+        splits: Sequence[Split],
+        starts: Mapping[int, int],
+        redistribution: Redistribution,
+        newest: str,
+        place: PartsPlace,
+    ) -> dict[int, str]:
+        """Each old state is read once and written to parts; each new state is made of its parts: their versions.
+
+        starts: the offset of each target.
+        """
+        split = partial(split_source, self._settings, place, redistribution.target_count)
+        parts = by_target(list(self._tasks.run(split, splits)))
+        targets = [Target(RawPartition(self._name, each), start, parts.get(each, ())) for each, start in starts.items()]
+        store = partial(store_target, self._settings, place, redistribution, newest)
+        versions: dict[int, str] = {}
+        for target, (entries, version) in zip(targets, self._tasks.run(store, targets), strict=True):
+            versions[target.raw_partition.partition] = version
+            self._say(f"{target.raw_partition}: {entries} entries")
+        return versions
+
+    @contextmanager
+    def _parts_place(self) -> Iterator[PartsPlace]:
+        """A folder of this machine if all tasks run here, else of the checkpoint location. Parts of an earlier run that
+        was interrupted go too.
+        """
+        folder = state_folder(self._settings)
+        if self._tasks.is_here:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder, prefix="reshard-parts-") as here:
+                yield PartsPlace(here, "parts")
+            return
+        place = PartsPlace("", f"{self._group}/{self._name}.parts")
+        place.delete_all(self._settings)
+        yield place
+        place.delete_all(self._settings)
 
     def _fold_backlog(self, survey: Survey) -> dict[int, Position]:
         """Fold the backlog of all partitions in the order of time, each message in its target."""
-        changes = messages = 0
-        with ExitStack() as stack:
-            partitions = {
-                number: stack.enter_context(opened(self._plan, survey.topic.raw_partition(number), position))
-                for number, position in survey.positions.items()
-            }
-            for chunk in read_backlog(self._plan.kafka, survey, chunk_settings(self._plan.materializer)):
-                for number, records in chunk.items():
-                    changes += partitions[number].fold(records, self._processor_here)
-                    messages += len(records)
-                reach(ReshardPoint.IN_BACKLOG)
-            self._say(f"{survey.topic.name}: backlog folded: {messages} messages, {changes} changes")
-            return {number: partition.position for number, partition in partitions.items()}
+        positions: dict[int, Position] = {}
+        messages = changes = 0
+        groups = self._tasks.groups(list(survey.positions))
+        for folded in self._tasks.run(partial(fold_backlog, self._plan, survey), groups):
+            positions |= folded.positions
+            messages, changes = messages + folded.messages, changes + folded.changes
+        self._say(f"{survey.topic.name}: backlog folded: {messages} messages, {changes} changes")
+        return positions
 
     def _finish(self, lock: PartitionProducer, survey: Survey, positions: Mapping[int, Position]) -> None:
         """Remove the marks."""
@@ -215,7 +235,3 @@ class Reshard:
 def _backlog_start(marked: Mapping[int, Position], number: int) -> int:
     """The first offset of a partition's backlog. A new partition has no position and starts at 0."""
     return marked[number].offset if number in marked else 0
-
-
-def _is_from_before(survey: Survey, number: int, record: RawRecord) -> bool:
-    return record.timestamp_ms < survey.first_moved_ms and is_placed_by(record, number, survey.old_count)

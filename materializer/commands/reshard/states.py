@@ -1,88 +1,108 @@
-"""The states of a raw topic's partitions: `state reshard` reads the old ones and stores those of the targets."""
+"""The states of a raw topic's partitions: `state reshard` reads the old ones and stores those of the targets.
+
+Each function is a task: it is given all that it needs, and can run on any machine.
+"""
 
 from __future__ import annotations
 
 import tempfile
-from contextlib import ExitStack, closing, contextmanager
-from functools import partial
+from collections.abc import Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from materializer.commands.reshard.redistribute import read_facts, redistribute
+from materializer.commands.reshard.parts import PartsPlace, PartWriter, read_parts
+from materializer.commands.reshard.redistribute import Redistribution, read_facts, redistribute
 from materializer.fault_points import ReshardPoint, reach
-from materializer.job.wiring import object_store
+from materializer.job.wiring import object_store, state_folder
+from materializer.records import RawPartition
 from materializer.store.bulk_load import BulkLoad
+from materializer.store.changelog import Head
 from materializer.store.checkpoints import CheckpointStore
 from materializer.store.restore import restore
 from materializer.store.rocksdb import open_local_store
-from materializer.store.versions import sequence
+from materializer.store.versions import next_version, sequence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator
 
     from cdc_program.settings import MaterializerSettings
-    from materializer.commands.reshard.redistribute import Redistribution, StateFacts
-    from materializer.records import RawPartition
-    from materializer.store.changelog import Head
+    from materializer.commands.reshard.redistribute import StateFacts
     from materializer.store.rocksdb import LocalStore
 
 
-class TopicStates:
-    """`say` prints progress."""
+class Source(NamedTuple):
+    """An old state: its raw partition and its committed version."""
 
-    def __init__(self, settings: MaterializerSettings, say: Callable[[str], None]) -> None:
-        self._group = settings.group_id
-        self._folder = settings.state_directory / settings.group_id
-        self._store = object_store(settings)
-        self._say = say
-
-    def read_facts(self, raw_partition: RawPartition, version: str) -> StateFacts:
-        with self._open(raw_partition, version) as state:
-            return read_facts(state)
-
-    def newest_version(self, raw_partitions: Collection[RawPartition]) -> str:
-        """The newest version that is stored of any of them, committed or not."""
-        return max((self._checkpoints(each).newest_version() for each in raw_partitions), key=sequence)
-
-    def store_targets(
-        self,
-        sources: Mapping[RawPartition, str],
-        targets: Mapping[RawPartition, Head],
-        redistribution: Redistribution,
-    ) -> None:
-        """Store a snapshot of each target. `sources` are the committed versions of the old states."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=self._folder, prefix="reshard-")))
-            loads = {
-                target.partition: BulkLoad(
-                    stack.enter_context(closing(open_local_store(folder / str(target.partition)))),
-                    head,
-                    redistribution.initial,
-                )
-                for target, head in targets.items()
-            }
-            for (source, version), numbers in zip(sources.items(), redistribution.schema_numbers, strict=True):
-                with self._open(source, version) as state:
-                    for number, key, value in redistribute(state, numbers, redistribution.target_count, loads):
-                        loads[number].add(key, value)
-            for target, head in targets.items():
-                entries, state = loads[target.partition].finish()
-                write = partial(self._checkpoints(target).write_snapshot, head.version)
-                state.checkpoint(partial(_write_first_snapshot, write))
-                reach(ReshardPoint.IN_REDISTRIBUTION)
-                self._say(f"{target}: {entries} entries")
-
-    @contextmanager
-    def _open(self, raw_partition: RawPartition, version: str) -> Iterator[LocalStore]:
-        with closing(open_local_store(self._folder / str(raw_partition))) as state:
-            restore(state, self._checkpoints(raw_partition), version)
-            yield state
-
-    def _checkpoints(self, raw_partition: RawPartition) -> CheckpointStore:
-        return CheckpointStore(self._store, self._group, raw_partition)
+    raw_partition: RawPartition
+    version: str
 
 
-def _write_first_snapshot(write: Callable[..., object], files: dict[Path, str]) -> None:
-    """A snapshot without a predecessor."""
-    write(files, None, is_own=True)
+class Split(NamedTuple):
+    """A source to be split. schema_numbers: as one of Redistribution's."""
+
+    source: Source
+    schema_numbers: Mapping[int, int]
+
+
+class Target(NamedTuple):
+    """A new state: where it begins in its raw partition, and the parts that it is made of."""
+
+    raw_partition: RawPartition
+    offset: int
+    parts: Sequence[str]
+
+
+def facts_of(settings: MaterializerSettings, source: Source) -> StateFacts:
+    with _open(settings, source) as state:
+        return read_facts(state)
+
+
+def newest_version(settings: MaterializerSettings, raw_partitions: Collection[RawPartition]) -> str:
+    """The newest version that is stored of any of them, committed or not."""
+    return max((_checkpoints(settings, each).newest_version() for each in raw_partitions), key=sequence)
+
+
+def split_source(
+    settings: MaterializerSettings, place: PartsPlace, target_count: int, split: Split
+) -> dict[int, list[str]]:
+    """Write the entries of an old state to parts, in one pass: the names of each target's parts."""
+    writer = PartWriter(place, settings)
+    with _open(settings, split.source) as state:
+        for number, key, value in redistribute(state, split.schema_numbers, target_count):
+            writer.add(number, key, value)
+    return writer.finish()
+
+
+def store_target(
+    settings: MaterializerSettings, place: PartsPlace, redistribution: Redistribution, newest: str, target: Target
+) -> tuple[int, str]:
+    """Store a snapshot of a new state, later than the version `newest`: the number of its entries, and its version.
+
+    Each try has a version of its own, so that an earlier one which goes on elsewhere replaces nothing.
+    """
+    version = next_version(newest)
+    head = Head(version, target.offset, redistribution.times.now_ms, redistribution.target_count)
+    folder = state_folder(settings)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix="reshard-") as here:
+        load = BulkLoad(open_local_store(Path(here)), head, redistribution.initial)
+        for writes in read_parts(place, settings, target.parts):
+            load.add_all(writes)
+        entries, state = load.finish()
+        with closing(state):
+            checkpoints = _checkpoints(settings, target.raw_partition)
+            checkpoints.write_snapshot(version, state.copy().files(), None, is_own=True)
+    reach(ReshardPoint.IN_REDISTRIBUTION)
+    return entries, version
+
+
+@contextmanager
+def _open(settings: MaterializerSettings, source: Source) -> Iterator[LocalStore]:
+    with closing(open_local_store(state_folder(settings) / str(source.raw_partition))) as state:
+        restore(state, _checkpoints(settings, source.raw_partition), source.version)
+        yield state
+
+
+def _checkpoints(settings: MaterializerSettings, raw_partition: RawPartition) -> CheckpointStore:
+    return CheckpointStore(object_store(settings), settings.group_id, raw_partition)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from hypothesis import strategies as st
 
+from cdc_messages.raw import LogKind, decode
+from cdc_messages.snapshots import HOST_STATES
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer.brute_model import BruteModel, Write
 from tests.support.materializer.fold_run import FoldRun, events, in_any_order
-from tests.support.materializer.raw_builder import raw_record
+from tests.support.materializer.raw_builder import as_image, raw_record, snapshot_step
 from tests.support.materializer.table_writes import BASE_S, BASE_US, PARTITIONS, Stamp, writes
 
 if TYPE_CHECKING:
@@ -55,8 +57,11 @@ def check_step_by_step(writer: TableWriter, data: st.DataObject, fold_settings: 
         model.writes.append(write)
         after = model.visible(write.partition_key, now)
         emitted = len(run.changes)
-        run.chunk(record(writer, write, now, offset))
+        arrived = record(writer, write, now, offset)
+        is_snapshot = data.draw(st.sampled_from([False, False, True]))
+        run.chunk(as_image(arrived) if is_snapshot else arrived)
         changes = run.changes[emitted:]
+        assert all(change.source.snapshot is is_snapshot for change in changes)
         expected = model.expected(write.partition_key, before, after)
         assert in_any_order(events(changes)) == in_any_order(expected)
         assert run.visible(write.partition_key) == after
@@ -78,6 +83,15 @@ def check_expiry(model: BruteModel, run: FoldRun, changes: list[RowChange], firs
     assert all(change.source.cause == "expiry" for change in changes)
     for key in PARTITIONS:
         assert run.visible(key) == model.visible(key, last)
+
+
+def snapshot_steps(writer: TableWriter, second: int) -> st.SearchStrategy[RawRecord]:
+    """A begin or an end of a snapshot of two hosts."""
+    return st.builds(
+        lambda state, host: snapshot_step(state, ms=second * 1000, host=host, hosts=(1, 2), writer=writer),
+        st.sampled_from(HOST_STATES),
+        st.integers(1, 2),
+    )
 
 
 @st.composite
@@ -115,7 +129,9 @@ def check_batches(writer: TableWriter, data: st.DataObject, fold_settings: FoldS
 
 
 def check_order_independence(writer: TableWriter, data: st.DataObject) -> None:
-    """Permuted, duplicated, of any replicas, in any batches: the same merged data, and what `SELECT` shows."""
+    """Permuted, duplicated, of any replicas, in any batches, from the log or only or also from a snapshot: the same
+    merged data, and what `SELECT` shows.
+    """
     made = data.draw(timed_writes(writer.table, rising=False))
     end = made[-1][0] + data.draw(st.integers(0, 3))
     model = BruteModel(writer.table)
@@ -128,7 +144,11 @@ def check_order_independence(writer: TableWriter, data: st.DataObject) -> None:
             for offset, ((_, write), of) in enumerate(zip(made, hosts, strict=True))
             for host in of
         ]
-        arrival = data.draw(st.permutations(copies + data.draw(st.lists(st.sampled_from(copies), max_size=3))))
+        copies = [as_image(each) if data.draw(st.integers(0, 2)) == 0 else each for each in copies]
+        others = [as_image(each) for each in copies if decode(each.value).kind in get_args(LogKind)]
+        more = data.draw(st.lists(st.sampled_from(copies + others), max_size=4))
+        steps = data.draw(st.lists(snapshot_steps(writer, end), max_size=4))
+        arrival = data.draw(st.permutations(copies + more + steps))
         run = FoldRun(writer, NEVER_PURGE)
         for batch in in_batches(data, list(arrival)):
             run.chunk(*batch)

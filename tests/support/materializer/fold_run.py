@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cassandra_storage.byte_comparable import clustering_encoder
 from cassandra_storage.deletion import LIVE
 from cassandra_storage.merge import RowMerger
+from cdc_messages.changes import change_op
 from materializer.fold.chunk import fold_chunk
 from materializer.rows.keys import PARTITION, ROWS_END, ROWS_SECTION, split_data_key
 from materializer.rows.overlay import Overlay
@@ -121,7 +122,7 @@ class FoldRun:
             assert change.row_sequence > number
         else:
             assert change.row_sequence == number + 1
-        assert change.op == ("c" if change.before is None else "d" if change.after is None else "u")
+        assert change.op == change_op(change.before, change.after, is_snapshot=change.source.snapshot)
         self._numbers[key] = change.row_sequence
         self._latest[key] = change.after
 

@@ -34,7 +34,7 @@ class MemoryKafka:
     def install(self, patch: pytest.MonkeyPatch) -> None:
         for module in ("commands.reshard.reshard", "job.wiring"):
             patch.setattr(f"materializer.{module}.PartitionProducer", self.producer)
-        for module in ("commands.reshard.reshard", "commands.reshard.survey", "commands.reshard.backlog"):
+        for module in ("commands.reshard.folds", "commands.reshard.survey", "commands.reshard.backlog"):
             patch.setattr(f"materializer.{module}.read_raw", self.read_raw)
         patch.setattr("materializer.commands.reshard.reshard.GroupPositions", lambda *_: self)
         patch.setattr("materializer.job.wiring._positions", lambda *_: self)

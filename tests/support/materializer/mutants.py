@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage import byte_comparable, dropped_columns
 from materializer.exactly_once import chunks
-from materializer.fold import reorder, schema_version, update_check
+from materializer.fold import reorder, row_updates, schema_version, update_check
 from materializer.fold.chunk_fold import ChunkFold
 from materializer.fold.clock import Clock
+from materializer.fold.gaps import IncompletePartitions
 from materializer.fold.net_changes import net_changes
 from materializer.fold.part import Part
 from materializer.fold.partition import PartitionFold
@@ -19,6 +20,7 @@ from materializer.fold.partition_schema_change import PartitionSchemaChange
 from materializer.fold.publishers import PublisherWatermarks
 from materializer.fold.purge import PartitionPurge
 from materializer.fold.reorder import ReorderBuffer
+from materializer.fold.snapshots import SnapshotProgress
 from materializer.fold.table import TableFold
 from materializer.rows import expired_write, expiry, ranges
 from materializer.rows.catalog import TableCatalog
@@ -63,8 +65,8 @@ MUTANTS = [
     Mutant(
         "every second intermediate change is dropped",
         ChunkFold.fold,
-        "self._incomplete.mark_changes(self._finished_changes())",
-        "[each for n, each in enumerate(self._changes, 1) if n % 2 or n == len(self._changes)]",
+        "self._finished_changes(), is_in_snapshot",
+        "[each for n, each in enumerate(self._changes, 1) if n % 2 or n == len(self._changes)], is_in_snapshot",
     ),
     Mutant("a task's last message is skipped", chunks.chunks, "if chunk:\n        yield chunk", "yield chunk[:-1]"),
     Mutant(
@@ -196,6 +198,25 @@ MUTANTS = [
     Mutant(
         "a cut is finished under the newest schema", TableCatalog.as_of, "schema.digest", "self.newest_of(schema[0])[0]"
     ),
+    # Snapshots.
+    Mutant("a snapshot does not hold purging back", ChunkFold._fold_tables, "not self._snapshots.is_running", "True"),
+    Mutant("one host ends a snapshot", SnapshotProgress.is_running, "any(", "all("),
+    Mutant("a late step takes a host back", SnapshotProgress.with_step, "= max(", "= min("),
+    Mutant("a begin starts a snapshot again", SnapshotProgress.with_step, " | dict(self.hosts)", ""),
+    Mutant("changes in a snapshot have no mark", ChunkFold.fold, "self._snapshots.was_running", "False"),
+    Mutant("a row image is a change like any other", PartitionFold._emit, "source.snapshot", "False"),
+    Mutant("an expired row image is shown", PartitionFold._expired_parts, "self._event.source.snapshot", "False"),
+    Mutant("a row image waits for its turn", reorder.release_in_write_order, "update.is_snapshot or (", "("),
+    Mutant("a row image pulls writes back", reorder._with_seconds, "update.is_snapshot", "False"),
+    Mutant("a row image swallows an event", row_updates._update, "SNAPSHOT_TIMESTAMP if", "timestamp if"),
+    Mutant("a unit is not one mutation", net_changes, "last.source.snapshot", "False"),
+    Mutant(
+        "a snapshot makes a publisher known",
+        PublisherWatermarks.observe_arrival,
+        "message.kind in CONTROL_KINDS or message.kind in IMAGE_KINDS",
+        "False",
+    ),
+    Mutant("a row image closes a gap", IncompletePartitions.resolve, "update.is_snapshot", "False"),
     # What arrives after it has expired.
     Mutant(
         "an expired write is swallowed",

@@ -21,7 +21,8 @@ from cassandra_storage.rows import Cell, ColumnData, ComplexColumnData, Row
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from cassandra_storage.schema_rows import in_order
 from cdc_messages.raw import decode, encode
-from tests.support.materializer.raw_builder import TableWriter, raw_record
+from cdc_messages.snapshots import HOST_STATES
+from tests.support.materializer.raw_builder import TableWriter, as_image, raw_record, snapshot_step
 from verify.fuzz.mutate import mutated
 from verify.oracle.type_values import TypeValues
 
@@ -76,6 +77,8 @@ class OddTable:
 
     def record(self, offset: int, timestamp_ms: int) -> RawRecord:
         """Any message; in a third of all the update or the whole message is damaged."""
+        if self._rng.random() < 0.1:
+            return self._damaged(self._snapshot_step(timestamp_ms))
         kind = self._rng.choice(self._kinds())
         made = raw_record(
             self._rng.choice(self._partition_keys),
@@ -87,7 +90,12 @@ class OddTable:
             writer=self.writer,
             clock=self._rng.choice(_LONGS),
         )
-        return self._damaged(made)
+        return self._damaged(as_image(made) if kind != "heartbeat" and self._rng.random() < 0.2 else made)
+
+    def _snapshot_step(self, timestamp_ms: int) -> RawRecord:
+        state = self._rng.choice(HOST_STATES)
+        hosts = self._rng.choice(((1,), (1, 2)))
+        return snapshot_step(state, ms=timestamp_ms, host=self._rng.randint(1, 2), hosts=hosts, writer=self.writer)
 
     def _kinds(self) -> list[MessageKind]:
         kinds: list[MessageKind] = ["row", "row", "row", "row", "partition_deletion", "heartbeat"]

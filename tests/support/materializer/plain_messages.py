@@ -18,7 +18,7 @@ from materializer.records import Arrival
 from materializer.rows.keys import PARTITION, ROWS_SECTION, SCHEMA, partition_prefix
 from materializer.rows.native_plan import KEY_TYPES
 from materializer.rows.settings import FoldSettings
-from tests.support.materializer.both_folds import fold_both
+from tests.support.materializer.both_folds import DifferenceError, fold_both
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.odd_messages import NOW_S, OddTable
 from tests.support.materializer.raw_builder import catalog_of
@@ -130,7 +130,11 @@ def check_plain_messages(seed: int, counts: Counts | None = None, *, damages_sta
             records.append(table.record(offset, now_ms))
         while records:
             try:
-                result = fold_both(state, records, catalog, fold_settings, counts=counts)
+                result = fold_both(
+                    state, records, catalog, fold_settings, counts=counts, is_state_damaged=damages_state
+                )
+            except DifferenceError:
+                raise
             except Exception as error:
                 if damages_state or (isinstance(error, CdcError) and error.code in _REFUSED):
                     break
@@ -141,7 +145,7 @@ def check_plain_messages(seed: int, counts: Counts | None = None, *, damages_sta
             _damage(rng, state, seen)
 
 
-def check_damaged_messages(seed: int) -> None:
+def check_damaged_messages(seed: int, counts: Counts | None = None) -> None:
     """Decode damaged messages by both: where the core takes one, both must find the same."""
     rng = random.Random(seed)
     table = PlainTable(rng)
@@ -158,6 +162,9 @@ def check_damaged_messages(seed: int) -> None:
         for value in (mutated(rng, record.value, seen), mutated(rng, record.value, seen), record.value[:cut]):
             damaged = record._replace(value=value)
             (update,) = decode_plain(plan, [damaged], [5])
+            if counts is not None:
+                counts.records += 1
+                counts.native += update is not None
             if update is None:
                 continue
             (expected,) = read_row_updates([Arrival(damaged, decode_record(damaged), 5)], catalog, _refuse)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -18,13 +19,17 @@ from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from cassandra_storage.unfiltered import write_row
 from cassandra_storage.versions import VERSION_50
 from cassandra_storage.vint import write_sized
-from cdc_messages.raw import RawMessage, encode
+from cdc_messages.raw import IMAGE_KINDS, RawMessage, decode, encode
+from cdc_messages.snapshots import SnapshotStep, encode_step, file_name
 from cdc_messages.tables import canonical, digest
 from materializer.records import RawRecord
 from materializer.rows.catalog import TableCatalog
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cdc_messages.raw import Kind
+    from cdc_messages.snapshots import HostState
 
 TEXT, INT = NativeType("text"), NativeType("int")
 
@@ -146,3 +151,54 @@ def raw_record(
         clock=clock,
     )
     return RawRecord(partition_key, encode(message, 1), offset, timestamp_ms)
+
+
+SNAPSHOT = UUID(int=0x5A)
+HOSTS = (bytes([1]) * 16, bytes([2]) * 16)
+"""The host ids of the hosts 1 and 2 of `raw_record`."""
+
+
+def as_image(record: RawRecord, *, snapshot: UUID = SNAPSHOT, unit: int | None = None, index: int = 0) -> RawRecord:
+    """The record of a log's write as a snapshot's row image, by default of a unit of its own."""
+    message = decode(record.value)
+    [kind] = [kind for kind in IMAGE_KINDS if kind == f"snapshot_{message.kind}"]
+    image = replace(
+        message,
+        kind=kind,
+        segment=1_700_000_000_000_000,
+        file=file_name(snapshot),
+        position=message.position if unit is None else unit,
+        index=index,
+    )
+    return record._replace(value=encode(image, 1))
+
+
+def snapshot_step(
+    state: HostState,
+    *,
+    ms: int = 0,
+    host: int = 1,
+    hosts: Sequence[int] = (1,),
+    snapshot: UUID = SNAPSHOT,
+    writer: TableWriter = WRITER,
+) -> RawRecord:
+    """A snapshot_begin (`running`) or snapshot_end of one host."""
+    step = SnapshotStep(snapshot, tuple(bytes([each]) * 16 for each in hosts), state)
+    return step_record(step, bytes([host]) * 16, ms, writer)
+
+
+def step_record(step: SnapshotStep, host_id: bytes, ms: int, writer: TableWriter = WRITER) -> RawRecord:
+    message = RawMessage(
+        kind="snapshot_begin" if step.state == "running" else "snapshot_end",
+        update=encode_step(step),
+        messaging_version=VERSION_50,
+        table_id=writer.table.id.bytes,
+        schema_digest=writer.digest,
+        truncation_epoch=0,
+        host_id=host_id,
+        segment=1_700_000_000_000_000,
+        file=file_name(step.snapshot),
+        position=0,
+        index=0,
+    )
+    return RawRecord(b"", encode(message, 1), 0, ms)

@@ -19,6 +19,6 @@ def redistribute_states(states: Sequence[MemoryState], partitions: int, times: T
     for state in after:
         state.apply(plan.initial)
     for state, numbers in zip(states, plan.schema_numbers, strict=True):
-        for number, key, value in redistribute(state, numbers, partitions, range(partitions)):
+        for number, key, value in redistribute(state, numbers, partitions):
             after[number].apply({key: value})
     return after

@@ -10,7 +10,7 @@ import random
 import time
 from collections import defaultdict
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
 from cassandra_storage.rows import Cell, Row
 from cdc_messages.topics import partition_for
-from cdc_program.errors import CdcError
+from cdc_program.errors import CdcError, Code
 from materializer import fault_points
 from materializer.commands.reshard.reshard import Reshard
 from materializer.commands.state_verify import verify_states
@@ -32,14 +32,17 @@ from materializer.store.restore import restore
 from materializer.store.rocksdb import open_local_store
 from tests.support.materializer.protocol_run import read_topic
 from tests.support.materializer.raw_builder import int_bytes, raw_record
-from tests.support.materializer.table_job import PatientPlanner, TableJob, run_task
+from tests.support.materializer.table_job import RAW_PARTITIONS, PatientPlanner, TableJob, job_settings, run_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from local_stack.servers.kafka import KafkaBroker
     from materializer.fault_points import Fault
 
+F = TypeVar("F")
+PARTITIONS = 5  # in the end
 KEYS, CLUSTERINGS = 24, 3
 KEY_PREFIXES = (EXPIRY, PURGE, REORDER, b"q", INCOMPLETE, PARTITION)  # of state that belongs to one key
 LATE = range(0, KEYS, 3)  # keys whose publisher sees the new partitions late
@@ -179,7 +182,38 @@ class Run:
         verify_states(self.job.settings, ())
 
 
-def in_child(work: Callable[[TableJob, Fault], None], job: TableJob, fault: Fault) -> int:
+def make_run(kafka: KafkaBroker, prefix: str, folder: Path, **settings: object) -> Run:
+    bounds = {"chunk_max_messages": 25, "snapshot_every_versions": 3, "changelog_retention_seconds": 0}
+    job = TableJob.start(job_settings(kafka.bootstrap_servers, prefix, folder))
+    return Run(job.with_settings(**bounds, **settings), seed=7)
+
+
+def grow(run: Run) -> None:
+    """Old messages, read and unread; then those of publishers that see the new partitions, and of one that does not."""
+    run.send(80, RAW_PARTITIONS)
+    run.beat(RAW_PARTITIONS)
+    assert run.materialize(RAW_PARTITIONS) == []
+    run.send(60, RAW_PARTITIONS)
+    run.beat(RAW_PARTITIONS)
+    run.add_partitions(PARTITIONS)
+    run.send(60, PARTITIONS, late=RAW_PARTITIONS)
+    run.beat(PARTITIONS)
+    run.send(60, PARTITIONS)
+    errors = run.materialize(PARTITIONS)
+    assert {error.code for error in errors} == {Code.RAW_PARTITIONS_CHANGED}
+    assert all("state reshard shop.orders" in error.fix for error in errors)
+
+
+def continue_and_check(run: Run) -> None:
+    """Afterwards all messages are published, the old and the new ones."""
+    run.send(50, PARTITIONS)
+    run.beat(PARTITIONS)
+    assert run.materialize(PARTITIONS) == []
+    run.check()
+    run.verify()
+
+
+def in_child(work: Callable[[TableJob, F], None], job: TableJob, fault: F) -> int:
     """Run in another process. Its exit status, or the negative number of the signal that ended it."""
     child = _servers.Process(target=work, args=(job, fault))
     child.start()

@@ -103,6 +103,13 @@ def test_create() -> None:
     }
 
 
+def test_a_snapshots_read() -> None:
+    source = SOURCE._replace(snapshot=True, file="snapshot-1")
+    _, value = encode(ORDERS, CREATED._replace(op="r", source=source))
+    assert (value["op"], value["source"]["snapshot"], value["source"]["file"]) == ("r", "true", "snapshot-1")
+    assert value["source"]["table"] == "orders"
+
+
 def test_update_and_delete() -> None:
     other = SOURCE._replace(file="CommitLog-7-2.log", cause="expiry", ts_us=-1)
     updated = CREATED._replace(op="u", before=CREATED.after, after={"qty": b"\x7f\xff\xff\xff"}, source=other)

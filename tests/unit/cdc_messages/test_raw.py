@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import asdict
+from copy import deepcopy
+from dataclasses import asdict, replace
 from io import BytesIO
+from typing import get_args
 
 import pytest
 from avro.schema import parse as avro_parse
@@ -12,15 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_messages import raw, wire
-from cdc_messages.errors import MessageError
+from cdc_messages.errors import MessageError, NextVersionError
 from cdc_messages.raw import RawMessage
+from schematizer.avro_schema import parse
+from schematizer.compatibility import Level, conflicts
 
 LONG = st.integers(-(2**63), 2**63 - 1)
 INT = st.integers(-(2**31), 2**31 - 1)
 SIXTEEN = st.binary(min_size=16, max_size=16)
 MESSAGES = st.builds(
     RawMessage,
-    kind=st.sampled_from(["row", "static", "partition_deletion", "range_deletion", "gap", "heartbeat"]),
+    kind=st.sampled_from([*get_args(raw.LogKind), *get_args(raw.SnapshotKind)]),
     update=st.binary(),
     messaging_version=INT,
     table_id=SIXTEEN,
@@ -76,12 +80,36 @@ def test_bytes_after_the_end() -> None:
 
 def test_unknown_format_version() -> None:
     data = bytearray(raw.encode(EXAMPLE, 1))
-    data[wire.HEADER_SIZE] = 2 << 1
-    with pytest.raises(MessageError, match="raw message has format version 2; this build reads 1"):
+    data[wire.HEADER_SIZE] = 3 << 1
+    with pytest.raises(NextVersionError, match="raw message has format version 3; this build reads 1 and 2"):
         raw.decode(bytes(data))
+
+
+@given(MESSAGES)
+def test_only_a_snapshot_needs_the_newer_version(message: RawMessage) -> None:
+    """A build that reads only version 1 reads the log's messages, and stops at a snapshot's."""
+    version = raw.encode(message, 1)[wire.HEADER_SIZE] >> 1
+    assert version == (2 if message.kind.startswith("snapshot_") else 1)
+
+
+@given(MESSAGES)
+def test_a_kind_has_one_version(message: RawMessage) -> None:
+    data = bytearray(raw.encode(message, 1))
+    data[wire.HEADER_SIZE] ^= 6  # 2 for 1, and 1 for 2
+    with pytest.raises(MessageError, match="damaged raw message"):
+        raw.decode(bytes(data))
+
+
+def test_the_schema_reads_what_the_former_one_wrote() -> None:
+    """RAW_SCHEMA evolves: its fields stay, and its enum grows at the end."""
+    kinds = next(field["type"]["symbols"] for field in raw.RAW_SCHEMA["fields"] if field["name"] == "kind")
+    former = deepcopy(raw.RAW_SCHEMA)
+    next(field for field in former["fields"] if field["name"] == "kind")["type"]["symbols"] = kinds[:6]
+    assert not conflicts(Level.BACKWARD, parse(json.dumps(raw.RAW_SCHEMA)), [(1, parse(json.dumps(former)))])
 
 
 def test_any_avro_reader_reads_it() -> None:
     avro_parse(json.dumps(raw.RAW_SCHEMA))
-    record = schemaless_reader(BytesIO(raw.encode(EXAMPLE, 1)[wire.HEADER_SIZE :]), raw.RAW_SCHEMA, None)
-    assert record == {**asdict(EXAMPLE), "format_version": 1}
+    for message, version in ((EXAMPLE, 1), (replace(EXAMPLE, kind="snapshot_end"), 2)):
+        record = schemaless_reader(BytesIO(raw.encode(message, 1)[wire.HEADER_SIZE :]), raw.RAW_SCHEMA, None)
+        assert record == {**asdict(message), "format_version": version}

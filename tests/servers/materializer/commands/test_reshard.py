@@ -16,8 +16,8 @@ from materializer.commands.stored_partitions import read_positions
 from materializer.fault_points import Fault, ReshardPoint
 from materializer.records import RawPartition
 from tests.support.materializer.raw_builder import int_bytes
-from tests.support.materializer.reshard_run import LATE, Run
-from tests.support.materializer.table_job import RAW_PARTITIONS, TableJob, job_settings
+from tests.support.materializer.reshard_run import LATE, PARTITIONS, Run, continue_and_check, grow, make_run
+from tests.support.materializer.table_job import RAW_PARTITIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from local_stack.servers.s3 import S3Server
 
 pytestmark = pytest.mark.servers
-PARTITIONS = 5
 NO_PURGE = 10**9  # seconds
 MOVED = next(key for key in LATE if len({partition_for(int_bytes(key), n) for n in (RAW_PARTITIONS, PARTITIONS)}) > 1)
 KILLS = [
@@ -45,31 +44,9 @@ KILLS = [
 KILLS_ON_S3 = [(ReshardPoint.IN_REDISTRIBUTION, 2), (ReshardPoint.BEFORE_SWITCH, 1), (ReshardPoint.IN_BACKLOG, 2)]
 
 
-def make_run(kafka: KafkaBroker, prefix: str, folder: Path, **settings: object) -> Run:
-    bounds = {"chunk_max_messages": 25, "snapshot_every_versions": 3, "changelog_retention_seconds": 0}
-    job = TableJob.start(job_settings(kafka.bootstrap_servers, prefix, folder))
-    return Run(job.with_settings(**bounds, **settings), seed=7)
-
-
 @pytest.fixture
 def run(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> Run:
     return make_run(kafka, topic_prefix, tmp_path)
-
-
-def grow(run: Run) -> None:
-    """Old messages, read and unread; then those of publishers that see the new partitions, and of one that does not."""
-    run.send(80, RAW_PARTITIONS)
-    run.beat(RAW_PARTITIONS)
-    assert run.materialize(RAW_PARTITIONS) == []
-    run.send(60, RAW_PARTITIONS)
-    run.beat(RAW_PARTITIONS)
-    run.add_partitions(PARTITIONS)
-    run.send(60, PARTITIONS, late=RAW_PARTITIONS)
-    run.beat(PARTITIONS)
-    run.send(60, PARTITIONS)
-    errors = run.materialize(PARTITIONS)
-    assert {error.code for error in errors} == {Code.RAW_PARTITIONS_CHANGED}
-    assert all("state reshard shop.orders" in error.fix for error in errors)
 
 
 def kill(run: Run, point: ReshardPoint, nth: int) -> None:
@@ -82,15 +59,6 @@ def finish(run: Run) -> None:
     """Run it until all messages are in the right partitions: one placed by the old number needs another run."""
     while "are in the right partitions" not in run.reshard()[-1]:
         pass
-
-
-def continue_and_check(run: Run) -> None:
-    """Afterwards all messages are published, the old and the new ones."""
-    run.send(50, PARTITIONS)
-    run.beat(PARTITIONS)
-    assert run.materialize(PARTITIONS) == []
-    run.check()
-    run.verify()
 
 
 def test_each_message_is_published_once(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

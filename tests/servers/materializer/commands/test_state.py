@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 from click.testing import CliRunner
@@ -26,13 +26,12 @@ from materializer.store.restore import restore
 from materializer.store.rocksdb import open_local_store
 from materializer.store.versions import NOTHING, next_version, sequence
 from tests.support.materializer.fold_run import FoldRun
-from tests.support.materializer.raw_builder import TABLE, WRITER, int_bytes
+from tests.support.materializer.raw_builder import HOSTS, SNAPSHOT, TABLE, WRITER, int_bytes, snapshot_step
 from tests.support.materializer.table_statements import PARTITION, delete_range, delete_row, insert, set_static
 from verify.chaos.matrix import MESSAGES, make_setup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from uuid import UUID
 
     from local_stack.servers.kafka import KafkaBroker
 
@@ -50,14 +49,10 @@ def stored(folder: Path) -> tuple[CheckpointStore, str]:
         history.write_changelog(entry)
         state.apply(entry)
         if number == SNAPSHOT_AT:
-            state.checkpoint(partial(store_snapshot, history, head.version))
+            history.write_snapshot(head.version, state.copy().files(), None, is_own=True)
     committed = state.version
     state.close()
     return history, committed
-
-
-def store_snapshot(history: CheckpointStore, version: str, files: dict[Path, str]) -> None:
-    history.write_snapshot(version, files, None, is_own=True)
 
 
 def test_an_intact_state_is_verified(tmp_path: Path) -> None:
@@ -137,6 +132,17 @@ def test_a_cassandra_partition_is_shown() -> None:
     assert "shared" not in masked
     nothing: dict[str, Any] = cassandra_partition_json(run.state, run.catalog, int_bytes(9), with_values=False)
     assert "rows" not in nothing
+    assert "snapshots" not in nothing
+
+
+def test_the_snapshots_that_a_raw_partition_knows_are_shown() -> None:
+    run = FoldRun(WRITER)
+    run.chunk(snapshot_step("running", ms=5, hosts=(1, 2)), snapshot_step("ended", ms=7, hosts=(1, 2)))
+    shown = cassandra_partition_json(run.state, run.catalog, PARTITION, with_values=False)
+    first, second = (str(UUID(bytes=host)) for host in HOSTS)
+    assert shown["snapshots"] == [
+        {"snapshot": str(SNAPSHOT), "begun_ms": 5, "changed_ms": 7, "hosts": {first: "ended", second: "running"}}
+    ]
 
 
 def table(*types: str) -> TableMetadata:

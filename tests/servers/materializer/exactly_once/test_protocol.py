@@ -20,6 +20,7 @@ from materializer.job import wiring
 from materializer.job.open_partitions import OpenPartitions
 from materializer.kafka import GroupPositions
 from materializer.store.checkpoints import CheckpointStore
+from materializer.store.object_store import ObjectStore
 from materializer.store.rocksdb import DamagedLocalStoreError
 from tests.support.materializer.counting import IDLE_KEY
 from tests.support.materializer.protocol_run import CHUNK
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from local_stack.servers.kafka import KafkaBroker
-    from materializer.store.changelog import Changelog
     from tests.support.materializer.protocol_run import Setup
 
 pytestmark = pytest.mark.servers
@@ -282,14 +282,14 @@ def test_a_changelog_that_takes_longer_than_the_transaction_has_changes_nothing(
 ) -> None:
     setup.run(until=100)
     before = setup.counts()
-    write = CheckpointStore.write_changelog
+    write = ObjectStore.write_all
 
-    def hang(checkpoints: CheckpointStore, changelog: Changelog, encoded: bytes) -> None:
+    def hang(store: ObjectStore, path: str, data: bytes) -> None:
         time.sleep(4)
-        write(checkpoints, changelog, encoded)
+        write(store, path, data)
 
     with monkeypatch.context() as slow:
-        slow.setattr(CheckpointStore, "write_changelog", hang)
+        slow.setattr(ObjectStore, "write_all", hang)
         slow.setattr(wiring, "_UPLOAD_SHARE", share)
         problem = "CDC-071 .* longer than 2 s" if share < 1 else Code.TRANSACTION_EXPIRED.text
         with pytest.raises((CdcError, TimeoutError), match=problem):

@@ -54,7 +54,7 @@ def plan_of(job: TableJob) -> BatchPlan:
 
 def run_batch(plan: BatchPlan, seconds: float = 1.0, messages: int = 1000) -> dict[RawPartition, TaskResult]:
     assignment = Assignment(tuple(list_raw_partitions(plan.shapes)), messages, seconds)
-    return {result.raw_partition: result for result in BatchTask(plan)([assignment])}
+    return {result.raw_partition: result for result in BatchTask(plan)(assignment)}
 
 
 def run_until_folded(job: TableJob, plan: BatchPlan) -> TaskResult:

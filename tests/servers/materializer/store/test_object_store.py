@@ -15,7 +15,8 @@ from structlog.testing import capture_logs
 
 from cdc_program.errors import CdcError, Code
 from local_stack.servers.s3 import BUCKET
-from materializer.store.object_store import ObjectStore
+from materializer.store.download import Download
+from materializer.store.object_store import MissingFileError, ObjectStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +44,8 @@ def test_what_is_written_is_read(store: ObjectStore, tmp_path: Path, size: int) 
     data = os.urandom(size)
     store.write("a/b/file", data)
     assert store.read("a/b/file") == data
-    assert store.download("a/b/file", tmp_path / "target")
+    file = Download("a/b/file", tmp_path / "target", size)
+    assert list(store.download([file])) == [file]
     assert (tmp_path / "target").read_bytes() == data
     assert (store.traffic.written, store.traffic.read) == (size, 2 * size)
 
@@ -56,7 +58,8 @@ def test_a_file_is_replaced(store: ObjectStore) -> None:
 
 def test_what_is_missing_is_an_answer(store: ObjectStore, tmp_path: Path) -> None:
     assert store.read("a/none") is None
-    assert not store.download("a/none", tmp_path / "target")
+    with pytest.raises(MissingFileError):
+        list(store.download([Download("a/none", tmp_path / "target", 1)]))
     assert not store.copy("a/none", "a/copy")
     assert store.list("a") == []
     store.delete(["a/none"])
@@ -95,6 +98,28 @@ def test_a_name_is_listed_whole_or_not_at_all(store: ObjectStore) -> None:
     assert found == ["file"]
     assert store.read("a/file") == data
     writer.join()
+
+
+def test_a_folder_that_comes_while_it_is_looked_at_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow's error then is that of a folder that is missing, although it may be."""
+    store = ObjectStore(str(tmp_path))
+    store.write("a/file", b"x")
+    real, misses = fs.LocalFileSystem(), [2]
+
+    def look(selector: fs.FileSelector) -> list[fs.FileInfo]:
+        misses[0] -= 1
+        if misses[0] >= 0:
+            raise FileNotFoundError(2, "Cannot list directory", selector.base_dir)
+        found: list[fs.FileInfo] = real.get_file_info(selector)
+        return found
+
+    monkeypatch.setattr(store, "_files", SimpleNamespace(get_file_info=look))
+    assert store.list("a") == ["file"]
+    misses[0] = 100  # it is another problem
+    with pytest.raises(CdcError, match="refuses to list"):
+        store.list("a")
 
 
 @pytest.mark.servers
@@ -178,7 +203,7 @@ def test_a_file_that_comes_slowly_is_waited_for(tmp_path: Path, monkeypatch: pyt
     data = os.urandom(5 * 1024 * 1024)
     store = ObjectStore(str(tmp_path), answer_seconds=0.5)
     store.write("file", data)
-    monkeypatch.setattr(store, "_files", SimpleNamespace(open_input_stream=lambda _path: Slow(data)))
+    monkeypatch.setattr(store, "_files", SimpleNamespace(open_input_file=lambda _path: Slow(data)))
     assert store.read("file") == data
 
 

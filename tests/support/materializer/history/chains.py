@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cdc_messages.changes import change_op
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -31,7 +33,7 @@ class Chains:
             if former is not None or is_gapless:
                 assert change.row_sequence == number + 1, f"row_sequence follows {number}: {change}"
             assert change.row_sequence > number, f"row_sequence was used before, up to {number}: {change}"
-            assert change.op == ("c" if change.before is None else "d" if change.after is None else "u"), change
+            assert change.op == change_op(change.before, change.after, is_snapshot=change.source.snapshot), change
             names = {column.name for column in schemas[change.schema].columns}
             assert {*(change.before or ()), *(change.after or ())} <= names, f"columns of another schema: {change}"
             self._latest[key], self._numbers[key] = change.after, change.row_sequence

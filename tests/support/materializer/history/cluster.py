@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
 
 from cassandra_storage.schema import TableMetadata
 from materializer.records import RawRecord
 from tests.support.materializer.history.plain_table import PlainTable
 from tests.support.materializer.history.statements import KEYS, Stamp, Statement, Statements
-from tests.support.materializer.history.steps import HOSTS, Delete, Origin, Write
+from tests.support.materializer.history.steps import HOSTS, Delete, Origin, Snapshot, Write
 from tests.support.materializer.history.table_versions import GC_GRACE_SECONDS, TableVersions, writer_of
-from tests.support.materializer.raw_builder import raw_record
+from tests.support.materializer.raw_builder import as_image, raw_record, snapshot_step
 
 if TYPE_CHECKING:
+    from cdc_messages.snapshots import HostState
     from tests.support.materializer.history.plain_table import Clustering, Image
     from tests.support.materializer.history.steps import Skew
 
@@ -39,6 +41,7 @@ class _Logged(NamedTuple):
     record: RawRecord
     table: TableMetadata
     statement: Statement
+    timestamp: int
 
 
 class Cluster:
@@ -51,6 +54,9 @@ class Cluster:
         self.plain: defaultdict[bytes, PlainTable] = defaultdict(PlainTable)
         self._statements: defaultdict[bytes, Statements] = defaultdict(Statements)
         self._unsent: list[_Logged] = []
+        self._logged: list[_Logged] = []
+        self._images: list[_Logged] | None = None  # what a running snapshot has not sent yet
+        self._snapshots = 0
         self._mutation: _Mutation | None = None
         self._position = 0
         self._rising = 0
@@ -99,7 +105,8 @@ class Cluster:
                 host=host,
                 writer=writer_of(known),
             )
-            logged = _Logged(self.now_ms, record, known, statement)
+            logged = _Logged(self.now_ms, record, known, statement, mutation.stamp.timestamp)
+            self._logged.append(logged)
             if host == HOSTS[0]:
                 records.append(self._send(logged))
             else:
@@ -109,6 +116,47 @@ class Cluster:
     def hand_over(self) -> list[RawRecord]:
         unsent, self._unsent = self._unsent, []
         return [self._send(logged) for logged in unsent]
+
+    def snapshot(self, step: Snapshot) -> list[RawRecord]:
+        """The records of a step of a snapshot; none for a step that has no place now."""
+        if step.what == "begin" and self._images is None and not self.versions.newest.is_counter:
+            return self._begin_snapshot()
+        if self._images is None:
+            return []
+        return self._send_images(step.images) if step.what == "send" else self.end_snapshot()
+
+    def end_snapshot(self) -> list[RawRecord]:
+        """Of a running snapshot; it may not have sent everything."""
+        if self._images is None:
+            return []
+        self._images = None
+        return [self._snapshot_step(HOSTS[0], "ended"), self._snapshot_step(HOSTS[1], "given_up")]
+
+    def forget_snapshot(self) -> None:
+        """Its table was dropped."""
+        self._images = None
+
+    def _begin_snapshot(self) -> list[RawRecord]:
+        """The images come by falling timestamp: so nothing is seen that something else in the files deletes."""
+        table_id = self.versions.newest.id
+        self._images = sorted(
+            (logged for logged in self._logged if logged.table.id == table_id), key=lambda logged: logged.timestamp
+        )
+        self._snapshots += 1
+        return [self._snapshot_step(host, "running") for host in HOSTS]
+
+    def _send_images(self, count: int) -> list[RawRecord]:
+        """So many, and those that have the same timestamp as the last one."""
+        assert self._images is not None
+        sent: list[_Logged] = []
+        while self._images and (len(sent) < count or self._images[-1].timestamp == sent[-1].timestamp):
+            sent.append(self._images.pop())
+        return [as_image(self._send(logged), unit=len(self._images) + at) for at, logged in enumerate(sent)]
+
+    def _snapshot_step(self, host: int, state: HostState) -> RawRecord:
+        writer = writer_of(self.versions.newest)
+        snapshot = UUID(int=self._snapshots)
+        return snapshot_step(state, ms=self.now_ms, host=host, hosts=HOSTS, snapshot=snapshot, writer=writer)
 
     def heartbeats(self, versions_behind: int = 0) -> list[RawRecord]:
         """One of each host; the second one may know an older schema, and says only what it has sent."""

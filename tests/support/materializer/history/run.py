@@ -24,6 +24,7 @@ from tests.support.materializer.history.steps import (
     Recreate,
     Reshard,
     Restart,
+    Snapshot,
     Write,
 )
 from tests.support.materializer.history.table_versions import GC_GRACE_SECONDS, topic_name, writer_of
@@ -61,6 +62,8 @@ class HistoryRun:
                 self._append(self.cluster.log(step))
             case HandOver():
                 self._append(self.cluster.hand_over())
+            case Snapshot():
+                self._append(self.cluster.snapshot(step))
             case Pass(seconds, with_heartbeats, versions_behind):
                 self.cluster.now_ms += seconds * 1000
                 self._append(self.cluster.heartbeats(versions_behind) if with_heartbeats else [])
@@ -102,6 +105,7 @@ class HistoryRun:
     def finish(self) -> None:
         """Compare; then each row must still take a write, and deleted partitions must leave nothing."""
         self._append(self.cluster.hand_over())
+        self._append(self.cluster.end_snapshot())
         self.check()
         self._check_any_order()
         self.raw.restart(0, self.raw.settings.max_changes)
@@ -132,6 +136,7 @@ class HistoryRun:
         match step:
             case Recreate(shape):
                 statement: str | None = versions.create(shape, cluster.now_us)
+                cluster.forget_snapshot()
             case Alter("drop", column, skew, is_type_known):
                 time = cluster.timestamp(skew)
                 statement = versions.drop(column, time, cluster.now_us, is_type_known=is_type_known)

@@ -84,6 +84,15 @@ class HandOver(NamedTuple):
     """The second host's publisher sends what its log holds."""
 
 
+class Snapshot(NamedTuple):
+    """A snapshot of both hosts begins with what they have logged by then, sends so many row images of it, or ends: then
+    the first host has ended and the second one has given up.
+    """
+
+    what: Literal["begin", "send", "end"]
+    images: int = 1
+
+
 class Fold(NamedTuple):
     """Fold up to `records` records of each raw partition, in at most `parts` chunks."""
 
@@ -109,7 +118,7 @@ class Check(NamedTuple):
     """Fold everything and compare with the model."""
 
 
-Step: TypeAlias = Write | Delete | Alter | Recreate | Pass | HandOver | Fold | Restart | Reshard | Check
+Step: TypeAlias = Write | Delete | Alter | Recreate | Pass | HandOver | Snapshot | Fold | Restart | Reshard | Check
 
 
 class History(NamedTuple):
@@ -175,6 +184,7 @@ _shares: tuple[tuple[st.SearchStrategy[Step], int], ...] = (
     (_passes, 3),
     (_folds, 3),
     (st.builds(HandOver), 1),
+    (st.builds(Snapshot, st.sampled_from(["begin", "send", "send", "end"]), st.sampled_from([1, 3, ALL])), 3),
     (st.builds(Restart, st.sampled_from([0, 0, 2000]), st.sampled_from([1, 2, 3, ALL])), 1),
     (st.builds(Reshard, st.integers(1, 3), st.booleans()), 1),
     (st.builds(Check), 1),

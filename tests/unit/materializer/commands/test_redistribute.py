@@ -26,7 +26,7 @@ from materializer.rows.settings import FoldSettings
 from tests.support.materializer.fold_checks import EXAMPLES, NEVER_PURGE, PASSING, TIMESTAMPS, record
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.memory_state import MemoryState
-from tests.support.materializer.raw_builder import int_bytes, raw_record
+from tests.support.materializer.raw_builder import HOSTS, SNAPSHOT, int_bytes, raw_record, snapshot_step
 from tests.support.materializer.redistribution import redistribute_states
 from tests.support.materializer.reshard_run import KEY_PREFIXES
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, WRITERS, Stamp, writes
@@ -170,6 +170,20 @@ def test_incomplete_entries_without_a_key_go_to_all_targets() -> None:
         assert sorted(here) == [everywhere, *([of_key] if number == partition_for(KEYS[0], 4) else [])]
 
 
+def test_each_target_waits_for_what_any_source_waits_for() -> None:
+    """A target gets rows of several sources: an image for one of them may still be unread in its partition."""
+    runs = [FoldRun(FORWARD), FoldRun(FORWARD), FoldRun(FORWARD)]
+    steps = [snapshot_step("running", ms=1000, hosts=(1, 2), writer=FORWARD)]
+    steps += [snapshot_step("ended", ms=1000, host=host, hosts=(1, 2), writer=FORWARD) for host in (1, 2)]
+    for known, run in enumerate(runs):
+        run.chunk(raw_record(b"", "heartbeat", None, timestamp_ms=1000, writer=FORWARD), *steps[: known + 1])
+    hosts = [[dict(each.snapshots[SNAPSHOT].hosts) for each in (read_facts(run.state),)] for run in runs]
+    assert [len({*each.values()}) for (each,) in hosts] == [1, 2, 1]
+    for state in redistribute_states([run.state for run in runs], 4, Times(2000, 2000)):
+        (progress,) = read_facts(state).snapshots.values()
+        assert progress.hosts == dict.fromkeys(HOSTS, "running")
+
+
 def test_states_with_different_schemas_are_refused() -> None:
     states = [MemoryState(), MemoryState()]
     for number, state in enumerate(states):
@@ -184,7 +198,7 @@ def test_an_unknown_kind_of_entry_is_refused() -> None:
     state = MemoryState()
     state.apply({b"z": b""})
     with pytest.raises(ValueError, match="belong nowhere"):
-        list(redistribute(state, {}, 2, range(2)))
+        list(redistribute(state, {}, 2))
 
 
 def test_a_tick_leaves_no_publisher() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import pickle
 import random
 from collections import defaultdict
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 from fastavro import schemaless_reader
@@ -21,7 +22,7 @@ from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings, MaterializerSettings
 from materializer import fault_points
 from materializer.commands.reshard.reshard import Reshard
-from materializer.fault_points import Fault, InjectedFaultError, ReshardPoint
+from materializer.fault_points import Fault, FaultPoint, InjectedFaultError, ReshardPoint
 from materializer.job.open_partitions import OpenPartitions
 from materializer.job.plan import BatchPlan, ChangeTopic, TableSchema, TopicPlan
 from materializer.records import RawPartition
@@ -29,12 +30,59 @@ from tests.support.materializer.memory_kafka import MemoryKafka
 from tests.support.materializer.raw_builder import TABLE, int_bytes, raw_record
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from materializer.commands.reshard.tasks import Tasks
+    from materializer.fault_points import AnyPoint
+
+T = TypeVar("T")
+R = TypeVar("R")
 SEEDS = range(int(os.environ.get("RESHARD_SEEDS", "3")))
+IN_TASKS = (
+    FaultPoint.AFTER_COMMIT,
+    FaultPoint.IN_WRITE,
+    ReshardPoint.AFTER_MARK,
+    ReshardPoint.IN_REDISTRIBUTION,
+    ReshardPoint.IN_FOLD,
+    ReshardPoint.IN_BACKLOG,
+)
 KEYS = 20
 TOPIC = "cdc.raw.shop.orders"
 VALUE = value_schema(TABLE, "cdc")
+
+
+class DistantTasks:
+    """As Spark's: work, items and results are pickled, tasks run in any order, and one that dies is run again. So are
+    some that do not. `deaths`: how many tasks have died.
+    """
+
+    is_here = False
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self.deaths = 0
+
+    def run(self, work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+        found = {
+            number: self._run(work, items[number]) for number in self._chance.sample(range(len(items)), len(items))
+        }
+        return (result for _, result in sorted(found.items()))
+
+    def groups(self, items: Sequence[T]) -> list[Sequence[T]]:
+        return [items[number::2] for number in range(min(2, len(items)))]
+
+    def _run(self, work: Callable[[T], R], item: T) -> R:
+        pickled = pickle.dumps((work, item))
+        while True:
+            here, there = pickle.loads(pickled)  # noqa: S301 - made here
+            try:
+                result: R = pickle.loads(pickle.dumps(here(there)))  # noqa: S301
+            except InjectedFaultError:
+                self.deaths += 1
+            else:
+                if self._chance.random() < 0.8:  # else its result is lost
+                    return result
 
 
 class Run:
@@ -100,10 +148,19 @@ class Run:
             self.write(self.chance.randint(0, 15), before)
             self.write(self.chance.randint(1, 15), self.partitions)
 
-    def reshard(self) -> list[str]:
+    def reshard(self, tasks: Tasks | None = None) -> list[str]:
         said: list[str] = []
-        Reshard(self.plan(), TOPIC, said.append).reshard_topic()
+        Reshard(self.plan(), TOPIC, said.append, tasks).reshard_topic()
         return said
+
+    def reshard_elsewhere(self, point: AnyPoint, nth: int) -> bool:
+        """Tasks that leave this process, of which one dies at a point. Whether it was reached."""
+        fault_points.reached.clear()
+        tasks = DistantTasks(self.chance)
+        with self.patch.context() as patched:
+            patched.setattr(fault_points, "armed", Fault(point, nth, "raise"))
+            self.reshard(tasks)
+        return tasks.deaths > 0
 
     def crash_at(self, point: ReshardPoint, nth: int) -> bool:
         """Whether the point was reached so often. If not, the reshard is complete."""
@@ -159,6 +216,26 @@ def test_every_point_is_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [point for point in ReshardPoint if not run.crash_at(point, 1)] == []
     run.materialize()
     run.check()
+
+
+@pytest.mark.parametrize("point", [*IN_TASKS])
+def test_a_task_elsewhere_that_dies_is_run_again(
+    point: AnyPoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(tmp_path, monkeypatch, random.Random(5))
+    run.write(40, run.partitions)
+    run.materialize()
+    for nth in (1, 2):
+        run.write(20, run.partitions)
+        run.grow()
+        assert run.reshard_elsewhere(point, nth)
+        run.write(20, run.partitions)
+        run.materialize()
+        run.check()
+    assert not [
+        each for each in (tmp_path / "checkpoint" / "g").iterdir() if each.name.endswith(".parts") and [*each.iterdir()]
+    ]
+    assert not [*(tmp_path / "state" / "g").glob("reshard-*")]
 
 
 def test_more_partitions_during_a_reshard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,10 +19,11 @@ from materializer.exactly_once.resources import Resources
 from materializer.fault_points import Fault, FaultPoint, InjectedFaultError
 from materializer.fold.chunk import fold_chunk
 from materializer.records import Message, TopicShape
-from materializer.store.checkpointed_state import CheckpointedState, StateSettings
+from materializer.store.checkpointed_state import CheckpointedState
 from materializer.store.checkpoints import CheckpointStore, RetentionSettings
 from materializer.store.object_store import ObjectStore
 from materializer.store.rocksdb import open_local_store
+from materializer.store.snapshots import StateSettings
 from tests.support.materializer.brute_model import Write
 from tests.support.materializer.fold_checks import record
 from tests.support.materializer.memory_broker import PARTITION, MemoryBroker
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from materializer.rows.overlay import StateReader
 
 TASK = TaskSettings(ChunkSettings(1 << 20, 1000, 60.0), 1e12)
-STATE = StateSettings(4, RetentionSettings(3, 0), 60.0)
+STATE = StateSettings(4, RetentionSettings(3, 0))
 POINTS = [
     FaultPoint.AFTER_PART_FOLD,
     FaultPoint.AFTER_FOLD,
@@ -76,11 +77,15 @@ def records() -> list[RawRecord]:
     return [record(FORWARD, write, BASE_S, offset) for offset, write in enumerate(writes)]
 
 
-def run(broker: MemoryBroker, folder: Path) -> None:
-    """One attempt of a task over the whole raw partition."""
+def open_task(broker: MemoryBroker, folder: Path) -> PartitionTask:
     checkpoints = CheckpointStore(ObjectStore(str(folder / "checkpoint")), "group", PARTITION)
     state = CheckpointedState(open_local_store(folder / "state"), checkpoints, STATE)
-    task = PartitionTask(PARTITION, Resources(broker, broker, state), TASK)
+    return PartitionTask(PARTITION, Resources(broker, broker, state), TASK)
+
+
+def run(broker: MemoryBroker, folder: Path) -> None:
+    """One attempt of a task over the whole raw partition."""
+    task = open_task(broker, folder)
     try:
         task.process(iter(records()), CuttingProcessor())
     finally:
@@ -125,3 +130,27 @@ def test_an_offset_stays_in_front_of_its_message_until_the_last_part(
     assert broker.offsets.count(deletion) > ROWS // MOST
     assert broker.offsets[-2:] == [deletion + 1, deletion + 2]
     assert broker.offsets == sorted(broker.offsets)
+
+
+@pytest.mark.parametrize("moves", [False, True], ids=["the same worker", "another worker each time"])
+def test_a_task_whose_time_is_over_returns_after_each_part_and_goes_on_there(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    moves: bool,  # noqa: FBT001  the parameter
+) -> None:
+    expected, _ = run_until_done(tmp_path / "whole", None, monkeypatch)
+    broker, todo, returns = MemoryBroker(), records(), 0
+    task = open_task(broker, tmp_path / "cut")
+    while todo:
+        report = task.process(todo, CuttingProcessor(), end=0.0)
+        assert (report.chunks, report.messages) == (1, len(todo) - report.left)
+        todo = todo[len(todo) - report.left :]
+        assert not todo or report.end == todo[0].offset
+        returns += 1
+        if moves:
+            task.close()
+            task = open_task(broker, tmp_path / "cut")
+    task.close()
+    assert returns > ROWS // MOST
+    assert broker.messages == expected.messages
+    assert broker.offsets == expected.offsets

@@ -26,6 +26,7 @@ from tests.unit.materializer.fold import (
     test_purge,
     test_recreated_table,
     test_reorder,
+    test_snapshot,
 )
 from tests.unit.materializer.rows import test_overlay
 
@@ -45,6 +46,7 @@ MODULES = (
     test_recreated_table,
     test_dropped_user_type,
     test_gaps,
+    test_snapshot,
 )
 GENERATED: tuple[Callable[[st.DataObject], None], ...] = (
     lambda data: check_step_by_step(MIXED, data),

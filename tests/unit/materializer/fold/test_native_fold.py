@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cassandra_storage.rows import Cell, Row
+from cdc_messages.raw import LogKind, SnapshotKind, decode, encode
+from cdc_messages.wire import HEADER_SIZE
 from materializer.fold import schema_change
+from materializer.fold.native_fold import decode_plain
 from materializer.rows.native_plan import IS_NATIVE
 from tests.support.materializer import fold_run
 from tests.support.materializer.both_folds import Counts, fold_both
@@ -18,12 +24,14 @@ from tests.support.materializer.history import raw_partitions
 from tests.support.materializer.history.run import check_history
 from tests.support.materializer.history.steps import History, histories
 from tests.support.materializer.plain_messages import check_damaged_messages, check_plain_messages
+from tests.support.materializer.raw_builder import CATALOG, TABLE, int_bytes, raw_record
 from tests.support.materializer.table_writes import WRITERS
 from tests.unit.materializer.fold import test_any_message, test_expired_write, test_purge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cdc_messages.raw import Kind
     from tests.support.materializer.raw_builder import TableWriter
 
 pytestmark = pytest.mark.skipif(not IS_NATIVE, reason="the native core is not compiled, or turned off")
@@ -101,6 +109,34 @@ def test_damaged_states(seed: int) -> None:
 def test_damaged_messages(seed: int) -> None:
     """What the core takes of them is what the Python code reads."""
     check_damaged_messages(seed)
+
+
+@pytest.mark.parametrize("kind", [*get_args(LogKind), *get_args(SnapshotKind)])
+def test_the_core_takes_only_the_kinds_that_it_knows(kind: Kind) -> None:
+    """Whatever the content is: a kind or a version that it does not know is not its own."""
+    row = Row((int_bytes(1),), {"a": Cell(1, b"x")})
+    record = raw_record(int_bytes(1), "row", row)
+    plan = CATALOG.native_plan(TABLE.id.bytes)
+    assert plan is not None
+    message = replace(decode(record.value), kind=kind)
+    (update,) = decode_plain(plan, [record._replace(value=encode(message, 1))], [5])
+    assert (update is not None) == (kind in {"row", "snapshot_row"})
+    if update is not None:
+        assert update.is_snapshot == (kind == "snapshot_row")
+
+
+def test_any_other_version_or_kind_is_not_the_cores() -> None:
+    record = raw_record(int_bytes(1), "row", Row((int_bytes(1),), {"a": Cell(1, b"x")}))
+    plan = CATALOG.native_plan(TABLE.id.bytes)
+    taken = set()
+    for version, kind in itertools.product(range(256), range(256)):
+        value = bytearray(record.value)
+        value[HEADER_SIZE : HEADER_SIZE + 2] = version, kind
+        (update,) = decode_plain(plan, [record._replace(value=bytes(value))], [5])
+        if update is not None:
+            taken.add((version, kind))
+            assert decode(bytes(value)).kind in {"row", "snapshot_row"}
+    assert len(taken) == 2
 
 
 def test_most_plain_rows_are_the_cores() -> None:

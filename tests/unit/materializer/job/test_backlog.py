@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cassandra_storage.rows import Cell, Row
-from cdc_messages.raw import Kind, RawMessage, encode, is_heartbeat
+from cdc_messages.raw import LogKind, RawMessage, SnapshotKind, encode, is_heartbeat
 from cdc_program.settings import MaterializerSettings
 from materializer.exactly_once.partition_task import Report
 from materializer.fold.next_timer import next_timer_ms
@@ -52,7 +52,7 @@ def idle_backlog(*partitions: RawPartition, most: int = 1000, now: float = 0.0) 
 
 
 def test_a_heartbeat_is_known_by_its_bytes() -> None:
-    for kind in get_args(Kind):
+    for kind in (*get_args(LogKind), *get_args(SnapshotKind)):
         message = RawMessage(kind, b"", 1, bytes(16), bytes(16), 0, bytes(16), 1, "f", 1, 0)
         assert is_heartbeat(encode(message, 7)) == (kind == "heartbeat")
     assert not is_heartbeat(b"")

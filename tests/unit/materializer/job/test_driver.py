@@ -21,7 +21,7 @@ from materializer.records import RawPartition, TopicShape
 from tests.support.materializer.job_mutants import stop_all_on_one
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from materializer.job.plan import Assignment
     from materializer.job.worker_loop import BatchTask
@@ -67,11 +67,18 @@ class ScriptedWorkers:
         self.failing: dict[RawPartition, TaskResult] = {}
         self.assigned: list[list[RawPartition]] = []
         self.folded = 0
+        self.is_cut: Callable[[], bool] = lambda: False
 
-    def list_workers(self) -> Sequence[str]:
+    def list_workers(self, raw_partitions: int) -> Sequence[str]:
+        assert raw_partitions == len(TOPICS)
         return ["worker"]
 
-    def run_task(self, _task: BatchTask, assignments: Mapping[str, Assignment]) -> list[TaskResult]:
+    def progress(self) -> None: ...
+
+    def run_task(
+        self, _task: BatchTask, assignments: Mapping[str, Assignment], is_cut: Callable[[], bool]
+    ) -> list[TaskResult]:
+        self.is_cut = is_cut
         self.assigned.append(sorted(each for one in assignments.values() for each in one.raw_partitions))
         self.folded += 1
         report = Report(0, self.folded, 1, 0, 1, 0.1)
@@ -245,3 +252,34 @@ def test_all_stopped_is_no_end(scene: Scene) -> None:
     assert scene.run() == []
     [line] = [entry for entry in logged if entry["event"] == "raw partition stopped"]
     assert line["raw_partitions"] == [str(A), str(B), str(C)]  # one line for one reason
+
+
+def test_a_batch_is_cut_when_the_job_stops(scene: Scene) -> None:
+    scene.run()
+    assert not scene.workers.is_cut()
+    scene.driver._stop.set()
+    assert scene.workers.is_cut()
+
+
+def test_a_batch_is_cut_when_a_try_is_due(scene: Scene) -> None:
+    scene.workers.fail(B, Code.STATE_DAMAGED)
+    scene.run(0.0)
+    scene.run(0.0)
+    assert not scene.workers.is_cut()
+    scene.now += 1.0
+    assert scene.workers.is_cut()
+
+
+def test_a_batch_is_cut_when_the_plan_has_changed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "_BATCH_SECONDS", 0.0)
+    scene.run()
+    assert not scene.workers.is_cut()
+    scene.planner.errors[TOPICS[1]] = error(Code.REGISTRY_UNREACHABLE)
+    assert scene.workers.is_cut()
+    scene.planner.errors.clear()
+    assert not scene.workers.is_cut()
+    scene.planner.away.append(error(Code.KAFKA_UNREACHABLE))
+    assert scene.workers.is_cut()
+    assert not scene.workers.is_cut()
+    monkeypatch.setattr(scene.planner, "plan_batch", lambda: None)
+    assert scene.workers.is_cut()

@@ -79,14 +79,14 @@ def test_a_round(kafka: FakeKafka) -> None:
     watch.follow([NEAR, FAR, FRESH, NEW, LOST, STOPPED, EMPTY, FOREIGN])
     watch.measure()
     assert kafka.asked == [{NEAR, FAR, STOPPED}]  # and of no other is a message fetched
-    assert watch.latest[NEAR] == Lag(110, 90, NOW + (14 * 24 - 1) * HOUR)
+    assert watch.latest[NEAR] == Lag(110, 90, NOW + (14 * 24 - 1) * HOUR, since=NOW - HOUR)
     assert watch.latest[FAR].seconds_left(NOW) == 3 * HOUR
     assert watch.latest[FAR].seconds_left(NOW + 4 * HOUR) == 0
     assert watch.latest[FRESH] == Lag(160, 40)
     assert watch.latest[NEW] == Lag(0, 0)
     assert watch.latest[LOST] == Lag(90, 110, is_lost=True)
     assert watch.latest[LOST].seconds_left(NOW) == 0
-    assert watch.latest[STOPPED] == Lag(199, 1, math.inf)
+    assert watch.latest[STOPPED] == Lag(199, 1, math.inf, since=NOW - HOUR)
     assert watch.latest[EMPTY] == Lag(200, 0)
     assert watch.latest[FOREIGN] == Lag(None, 100)
     assert watch.measured_at == NOW

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_program.errors import CdcError, Code
 from cdc_program.settings import MaterializerSettings
-from materializer.job.spark_conf import session_options
+from materializer.job.spark_conf import check_conf, session_options
+from materializer.job.spark_session import open_session
 
 
 @pytest.mark.parametrize("is_submitted", [False, True])
@@ -27,3 +29,38 @@ def test_workers_have_few_heaps_unless_the_environment_says_how_many(monkeypatch
     assert session_options(MaterializerSettings())["spark.executorEnv.MALLOC_ARENA_MAX"] == "2"
     monkeypatch.setenv("MALLOC_ARENA_MAX", "8")
     assert session_options(MaterializerSettings())["spark.executorEnv.MALLOC_ARENA_MAX"] == "8"
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("spark.speculation", "true"),
+        ("spark.python.worker.reuse", "false"),
+        ("spark.python.use.daemon", "false"),
+        ("spark.executor.pyspark.memory", "512m"),
+    ],
+)
+def test_an_option_with_which_it_cannot_work_is_refused_by_name(option: str, value: str) -> None:
+    with pytest.raises(CdcError, match=option) as caught:
+        check_conf({"spark.app.name": "x", option: value})
+    assert caught.value.code is Code.SPARK_SETTING
+    assert option in caught.value.fix
+
+
+def test_the_options_of_a_spark_that_is_started_here_are_not_refused() -> None:
+    check_conf({"spark.speculation": "false", "spark.python.worker.reuse": "true", "spark.executor.cores": "4"})
+
+
+@pytest.mark.parametrize("name", ["SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"])
+def test_spark_connect_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "sc://somewhere")
+    with pytest.raises(CdcError, match="Spark Connect") as caught, open_session(MaterializerSettings()):
+        raise AssertionError("a session was opened")
+    assert caught.value.code is Code.SPARK_SETTING
+    assert name in caught.value.fix
+
+
+@pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,2,1024]"])
+def test_executors_may_have_any_number_of_cores(monkeypatch: pytest.MonkeyPatch, master: str) -> None:
+    monkeypatch.setattr("materializer.job.spark_conf.check_java", lambda: None)
+    assert "spark.executor.cores" not in session_options(MaterializerSettings(spark_master=master))

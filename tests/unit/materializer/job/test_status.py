@@ -37,7 +37,7 @@ class FixedLags:
 
     def __init__(self) -> None:
         self.latest = {
-            A: Lag(41, 1200, NOW + 30 * 3600, has_max_bytes=True),
+            A: Lag(41, 1200, NOW + 30 * 3600, has_max_bytes=True, since=NOW - 150),
             B: Lag(7, 3, math.inf),
             C: Lag(5, 9, is_lost=True),
             D: Lag(1000, 2),
@@ -61,7 +61,8 @@ def status(monkeypatch: pytest.MonkeyPatch) -> JobStatus:
     lags: Any = FixedLags()
     made = JobStatus("the-group", stopped, lags)
     made.follow([A, B, C, D])
-    made.count_batch([TaskResult(D, Report(0, 9, 9, 4, 1, 0.1, ["a-host"], 2), None)])
+    report = Report(0, 9, 9, 4, 1, 0.1, ["a-host"], 2, ops={"c": 3, "d": 1}, commit_seconds=0.05)
+    made.count_batch([TaskResult(D, report, None)])
     return made
 
 
@@ -77,9 +78,12 @@ def test_as_json(status: JobStatus) -> None:
         "changes": 4,
         "dead_letters": 2,
         "stalled_publishers": 1,
+        "snapshots": {},
         "lag": 1214,
         "lag_measured_seconds_ago": 5.0,
         "least_hours_left": 0.0,
+        "spark": None,
+        "local_states": [],
     }
     assert stops[0] == {
         "raw_partition": str(A),
@@ -117,6 +121,37 @@ def test_as_text(status: JobStatus) -> None:
     assert lines[12] == "1 publishers are stalled: no tombstone is purged"
 
 
+def test_running_snapshots(status: JobStatus) -> None:
+    """A raw partition says what is running there in the last chunk that it has folded."""
+
+    def folded(raw_partition: RawPartition, running: Sequence[str], chunks: int = 1) -> None:
+        report = Report(0, 9, 9, 0, chunks, 0.1, running_snapshots=running)
+        status.count_batch([TaskResult(raw_partition, report, None)])
+
+    folded(A, ["one"])
+    folded(B, ["one", "two"])
+    folded(A, [], chunks=0)
+    assert status.as_json()["snapshots"] == {"one": 2, "two": 1}
+    assert text(status.as_json()).splitlines()[-2:] == [
+        "snapshot one is running in 2 raw partitions: no tombstone is purged there",
+        "snapshot two is running in 1 raw partitions: no tombstone is purged there",
+    ]
+    folded(B, [])
+    assert status.as_json()["snapshots"] == {"one": 1}
+    registry = CollectorRegistry()
+    registry.register(Collected(status.metrics))
+    assert "cdc_materializer_snapshot_raw_partitions 1.0" in generate_latest(registry).decode().splitlines()
+
+
+def test_a_topic_that_is_gone_is_forgotten(status: JobStatus) -> None:
+    status.count_batch([TaskResult(D, Report(0, 9, 9, 0, 1, 0.1, running_snapshots=["one"]), None)])
+    status.follow([])
+    assert status.as_json()["snapshots"] == {}
+    registry = CollectorRegistry()
+    registry.register(Collected(status.metrics))
+    assert 'cdc_materializer_table_messages_total{topic="' not in generate_latest(registry).decode()
+
+
 def test_a_stopped_raw_partition_without_figures(status: JobStatus) -> None:
     status._lags.latest = {}
     status._lags.measured_at = None
@@ -144,6 +179,14 @@ def test_metrics(status: JobStatus) -> None:
         'cdc_materializer_stopped_raw_partitions{code="CDC-082"} 1.0',
         'cdc_materializer_stopped_seconds{code="CDC-052",partition="1",topic="cdc.raw.shop.orders"} 600.0',
         f"cdc_materializer_lag_messages{{{where % 0}}} 1200.0",
+        f"cdc_materializer_lag_seconds{{{where % 0}}} 150.0",
+        f"cdc_materializer_lag_seconds{{{where % 3}}} 0.0",
+        'cdc_materializer_table_messages_total{topic="cdc.raw.shop.orders"} 9.0',
+        'cdc_materializer_table_chunks_total{topic="cdc.raw.shop.orders"} 1.0',
+        'cdc_materializer_table_seconds_total{topic="cdc.raw.shop.orders"} 0.1',
+        'cdc_materializer_table_commit_seconds_total{topic="cdc.raw.shop.orders"} 0.05',
+        'cdc_materializer_table_changes_total{op="c",topic="cdc.raw.shop.orders"} 3.0',
+        'cdc_materializer_table_changes_total{op="d",topic="cdc.raw.shop.orders"} 1.0',
         f"cdc_materializer_retention_seconds_left{{{where % 0}}} 108000.0",
         f"cdc_materializer_retention_seconds_left{{{where % 2}}} 0.0",
     ):

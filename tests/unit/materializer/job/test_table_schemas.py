@@ -41,8 +41,20 @@ def test_a_table_that_needs_a_snapshot_is_logged_once(capsys: pytest.CaptureFixt
     log = capsys.readouterr().out
     assert (log.count(Code.NEEDS_SNAPSHOT.text), log.count("shop.orders"), log.count("2023-11-14")) == (1, 1, 1)
     assert len(schemas.for_table(("shop", "orders"))) == 1
+    schemas.add([(TABLE.id.bytes, mark_to_json(0))] * 2)
+    log = capsys.readouterr().out
+    assert (log.count("needs no snapshot any more"), log.count("shop.orders"), Code.NEEDS_SNAPSHOT.text in log) == (
+        1,
+        1,
+        False,
+    )
     with pytest.raises(CdcError):
         schemas.add([(TABLE.id.bytes, b"{}")])
+
+
+def test_a_cleared_mark_without_a_former_one_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    TableSchemas("cdc").add([message(TABLE), (TABLE.id.bytes, mark_to_json(0))])
+    assert "snapshot" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("key", "value"), [(b"short", to_json(TABLE)), (message_key(TABLE), b"{}"), (bytes(32), b"")])

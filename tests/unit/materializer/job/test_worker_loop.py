@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,10 +15,13 @@ from cdc_program.errors import CdcError, Code
 from cdc_program.settings import Settings
 from materializer.exactly_once.partition_task import Report
 from materializer.exactly_once.position import Position
+from materializer.job import worker_loop
+from materializer.job.local_states import LocalStates
 from materializer.job.plan import Assignment, BatchPlan
-from materializer.job.worker_loop import BatchTask, PollLoop, TaskResult, _poll_loops
+from materializer.job.worker_loop import BatchTask, PollLoop, Standing, TaskResult, _poll_loops
 from materializer.kafka.raw_reader import Read
 from materializer.records import RawPartition, RawRecord, TopicShape
+from materializer.store.unused import DiskUse
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -85,15 +90,23 @@ class FakeTopics:
 
 
 class FakeOpenPartitions:
-    """`broken`: what a fold of the raw partition raises."""
+    """`broken`: what a fold of the raw partition raises. `slow`: a part of its first message is folded each time."""
 
     def __init__(self) -> None:
         self.broken: dict[RawPartition, BaseException] = {}
         self.closed: list[RawPartition] = []
+        self.given: dict[RawPartition, list[int]] = {}
+        self.slow: set[RawPartition] = set()
 
-    def process(self, _plan: BatchPlan, raw_partition: RawPartition, records: Sequence[RawRecord]) -> Report:
+    def process(
+        self, _plan: BatchPlan, raw_partition: RawPartition, records: Sequence[RawRecord], _end: float
+    ) -> Report:
         if raw_partition in self.broken:
             raise self.broken[raw_partition]
+        self.given.setdefault(raw_partition, []).append(records[0].offset)
+        if raw_partition in self.slow:
+            time.sleep(0.02)
+            return Report(records[0].offset, records[0].offset, 0, 0, 1, 0.0, left=len(records))
         return Report(records[0].offset, records[-1].offset + 1, len(records), 0, 1, 0.0)
 
     def close(self, raw_partition: RawPartition) -> None:
@@ -102,11 +115,29 @@ class FakeOpenPartitions:
     def close_all(self) -> None: ...
 
 
+class FakeRestores:
+    """Restores end at once, but for those in `slow`. `broken`: what the restore of a raw partition raises."""
+
+    def __init__(self) -> None:
+        self.slow: dict[RawPartition, threading.Event] = {}
+        self.broken: dict[RawPartition, Exception] = {}
+        self.made: list[RawPartition] = []
+
+    def __call__(self, _plan: BatchPlan, raw_partition: RawPartition, _version: str) -> None:
+        self.made.append(raw_partition)
+        if raw_partition in self.slow:
+            self.slow[raw_partition].wait(10)
+        if raw_partition in self.broken:
+            raise self.broken[raw_partition]
+
+
 class Scene:
     def __init__(self) -> None:
         self.reader, self.topics, self.open = FakeReader(), FakeTopics(), FakeOpenPartitions()
+        self.restores = FakeRestores()
         settings = Settings()
-        parts: Any = (self.reader, self.topics, self.open)
+        states = LocalStates(self.restores, lambda _settings, _own: DiskUse("here", 1, 2, 3))
+        parts: Any = (self.reader, self.topics, self.open, states)
         self.loop = PollLoop(settings.materializer, *parts)
         self.plan = BatchPlan({}, settings.kafka, settings.materializer, dict.fromkeys(TOPICS, SHAPE))
 
@@ -251,5 +282,96 @@ def test_an_error_of_the_loop_itself_is_sparks_and_another_try_begins_with_a_new
     broken: Any = type("Broken", (), {"run_batch": None, "close": lambda _: closed.append(1)})()
     _poll_loops[key] = broken
     with pytest.raises(TypeError):
-        list(BatchTask(scene.plan)([Assignment((A,), 1, 0.0)]))
+        BatchTask(scene.plan)(Assignment((A,), 1, 0.0))
     assert (closed, key in _poll_loops) == ([1], False)
+
+
+def test_only_the_raw_partition_whose_state_is_fetched_waits() -> None:
+    scene = Scene()
+    over = scene.restores.slow[A] = threading.Event()
+    for _ in range(3):
+        others = Neighbours(0)
+        found = scene.loop.run_batch(scene.plan, Assignment((A, B, C), 1000, 0.0), others)
+        assert {result.raw_partition for result in found} == {B, C}
+        assert others.told == [Standing(is_restoring=True)]
+        assert A not in scene.reader.reading
+    over.set()
+    while A not in (results := scene.run(seconds=0.05)):
+        assert {B, C} <= results.keys()
+    others = Neighbours(0)
+    scene.loop.run_batch(scene.plan, Assignment((A, B), 1000, 0.0), others)
+    assert others.told == [Standing()]
+    assert sorted(scene.restores.made) == [A, B, C]
+
+
+@pytest.mark.parametrize("error", [CdcError(Code.STATE_DAMAGED, "It is torn.", "Mend it."), RuntimeError(SECRET)])
+def test_a_state_that_cannot_be_fetched_stops_its_raw_partition(error: Exception) -> None:
+    scene = Scene()
+    scene.restores.broken[B] = error
+    results = scene.run()
+    assert results.keys() == {A, B, C}
+    failed = results[B].error
+    assert failed is not None
+    assert failed.code is (Code.STATE_DAMAGED if isinstance(error, CdcError) else Code.UNEXPECTED)
+    assert SECRET not in str(failed)
+    del scene.restores.broken[B]
+    assert scene.run()[B].error is None
+
+
+def test_a_raw_partition_that_moves_away_while_its_state_is_fetched_is_not_folded() -> None:
+    scene = Scene()
+    over = scene.restores.slow[A] = threading.Event()
+    scene.run()
+    scene.run(B, C)
+    over.set()
+    assert scene.run(B, C).keys() == {B, C}
+    assert A not in scene.reader.reading
+    assert A in scene.run(seconds=0.2)
+
+
+def test_one_report_says_what_the_states_take_on_the_machine() -> None:
+    scene = Scene()
+    found = [result.report.disk for _ in range(5) for result in scene.run().values() if result.report is not None]
+    assert [disk for disk in found if disk is not None] == [DiskUse("here", 1, 2, 3)]
+
+
+class Neighbours:
+    """MayGoOn: others need so many more questions. `told`: what they were told."""
+
+    def __init__(self, questions: int) -> None:
+        self._questions = questions
+        self.told: list[Standing] = []
+
+    def __call__(self, standing: Standing) -> bool:
+        self.told.append(standing)
+        return len(self.told) <= self._questions
+
+
+def test_it_folds_on_while_others_need_longer(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_loop, "_ASK_SECONDS", 0.0)
+    others = Neighbours(3)
+    results = scene.loop.run_batch(scene.plan, Assignment((A,), 1000, 0.0), others)
+    assert others.told == [Standing()] * 4
+    assert [result.report and result.report.messages for result in results] == [4]
+
+
+def test_a_failure_is_told_at_once(scene: Scene) -> None:
+    scene.open.broken[A] = error(Code.SCHEMA_UNKNOWN)
+    others = Neighbours(0)
+    scene.loop.run_batch(scene.plan, Assignment((A, B), 1000, 0.0), others)
+    assert others.told == [Standing(has_failed=True)]
+
+
+def test_what_is_left_of_a_wide_change_is_folded_first_the_next_time_and_others_have_their_turn(scene: Scene) -> None:
+    scene.open.slow.add(A)
+    others = Neighbours(0)
+    for _ in range(2):
+        scene.loop.run_batch(scene.plan, Assignment((A, B, C), 1000, 0.1), others)
+    assert len(scene.open.given[A]) >= 2
+    assert set(scene.open.given[A]) == {10}
+    assert scene.open.given[B] == sorted(set(scene.open.given[B]))
+    assert len(scene.open.given[B]) >= 2
+    assert others.told == [Standing()] * 2  # one raw partition alone can go to no other worker
+    scene.open.slow.clear()
+    scene.run()
+    assert scene.open.given[A][-1] > 10

@@ -20,12 +20,14 @@ from hypothesis import strategies as st
 
 from materializer.records import RawPartition
 from materializer.store.changelog import Changelog, Head
-from materializer.store.checkpoints import CheckpointStore, Manifest, MissingFileError, RetentionSettings
-from materializer.store.object_store import ObjectEntry
+from materializer.store.checkpoints import CheckpointStore, Manifest, RetentionSettings
+from materializer.store.object_store import MissingFileError, ObjectEntry
 from materializer.store.versions import NOTHING, next_version, plan_restore, sequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from materializer.store.download import Download
 
 SHARDS = 7  # "SST files" of a state: a version changes one of them
 SNAPSHOT_EVERY = 2
@@ -64,11 +66,16 @@ class MemoryStore:
         self._before(f"read {path}")
         return self._files[path][0] if path in self._files else None
 
-    def download(self, path: str, target: Path) -> bool:
-        data = self.read(path)
-        if data is not None:
-            target.write_bytes(data)
-        return data is not None
+    def download(self, files: Sequence[Download]) -> Iterator[Download]:
+        for file in files:
+            data = self.read(file.path)
+            if data is None:
+                raise MissingFileError(file.path)
+            file.target.write_bytes(data)
+            yield file
+
+    def upload(self, path: str, source: Path) -> None:
+        self.write(path, source.read_bytes())
 
     def write(self, path: str, data: bytes) -> None:
         self._before(f"write {path}")
@@ -192,7 +199,7 @@ class Attempt:
             last = snapshot.version if snapshot else NOTHING
             if sequence(self._at) - sequence(last) >= SNAPSHOT_EVERY:
                 files = self._world.sst_files(self._at, self._packing)
-                snapshot, is_own = checkpoints.write_snapshot(self._at, files, snapshot, is_own=is_own), True
+                snapshot, is_own = checkpoints.write_snapshot(self._at, files.items(), snapshot, is_own=is_own), True
                 checkpoints.clean_up_changelogs(self._at, self._world.kept)
                 checkpoints.clean_up(self._at)
 

@@ -26,3 +26,23 @@ def test_what_is_back_in_time_is_as_if_called_here() -> None:
 
     with pytest.raises(CdcError, match="It is torn"):
         within(5, fail, "storing it")
+
+
+def test_a_thread_is_used_again_and_one_that_hangs_is_left_alone() -> None:
+    within(5, threading.get_ident, "a call")
+    first = within(5, threading.get_ident, "a call")
+    over = threading.Event()
+    with pytest.raises(CdcError):
+        within(0.05, lambda: over.wait() and None, "a call")
+    second = within(5, threading.get_ident, "a call")
+    over.set()
+    assert within(5, threading.get_ident, "a call") in (first, second)
+    assert first != second
+
+
+def test_a_timeout_of_the_call_itself_is_its_own() -> None:
+    def fail() -> None:
+        raise TimeoutError("by the server")
+
+    with pytest.raises(TimeoutError, match="by the server"):
+        within(5, fail, "a call")

@@ -98,7 +98,7 @@ def test_survives_the_death_of_the_process(tmp_path: Path) -> None:
 def test_a_damaged_one_is_thrown_away(tmp_path: Path, damage: str) -> None:
     state = open_local_store(tmp_path)
     state.apply(step(state, {b"a": os.urandom(1000)}))
-    state.checkpoint(lambda _files: None)  # flushes
+    state.copy().remove()  # flushes
     state.close()
     for path in (tmp_path / "slot-0" / "db").glob(damage):
         path.write_bytes(b"damaged")
@@ -112,7 +112,7 @@ def filled(folder: Path) -> Path:
     """A state of 20,000 rows, closed; its only SST file."""
     state = open_local_store(folder)
     state.apply(step(state, {b"p%06d" % number: os.urandom(100) for number in range(20_000)}))
-    state.checkpoint(lambda _files: None)  # which flushes
+    state.copy().remove()  # which flushes
     state.close()
     (found,) = (folder / "slot-0" / "db").glob("*.sst")
     return found

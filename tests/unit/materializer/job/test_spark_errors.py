@@ -9,14 +9,12 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from cdc_program.errors import CdcError, Code
-from materializer.job.spark_workers import SparkWorkers
+from materializer.job.spark_errors import spark_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark import SparkContext
-
-    from materializer.job.worker_loop import BatchTask
 
 SHUT_DOWN = "Job 7 cancelled because SparkContext was shut down"
 
@@ -24,11 +22,9 @@ SHUT_DOWN = "Job 7 cancelled because SparkContext was shut down"
 class Context:
     """A context of which every call to the JVM ends as `call` does, but for whether it is stopped."""
 
-    master = "spark://127.0.0.1:7077"
-
     def __init__(self, call: Callable[[], object], is_stopped: Callable[[], bool]) -> None:
         self._call = call
-        scala = SimpleNamespace(env=call, makeRDD=lambda *_: call(), isStopped=is_stopped)
+        scala = SimpleNamespace(isStopped=is_stopped)
         self._jsc = SimpleNamespace(sc=lambda: scala)
 
     @property
@@ -59,9 +55,13 @@ def test_an_error_of_a_spark_that_goes_on() -> None:
     check(Context(raising(Py4JError("Job aborted: ExecutorLostFailure")), lambda: False), "ExecutorLostFailure")
 
 
+def test_an_error_of_our_own_keeps_its_words() -> None:
+    error = CdcError(Code.SPARK_FAILED, "The query has failed.", "Look at it.")
+    check(Context(raising(error), lambda: False), "^.*The query has failed")
+    check(Context(raising(error), lambda: True), "has ended")
+
+
 def check(context: Context, says: str) -> None:
-    workers = SparkWorkers(cast("SparkContext", context))
-    for call in (workers.list_workers, lambda: workers.run_task(cast("BatchTask", None), {})):
-        with pytest.raises(CdcError, match=says) as caught:
-            call()
-        assert caught.value.code is Code.SPARK_FAILED
+    with pytest.raises(CdcError, match=says) as caught, spark_errors(cast("SparkContext", context)):
+        assert context._jvm
+    assert caught.value.code is Code.SPARK_FAILED

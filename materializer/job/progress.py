@@ -1,0 +1,72 @@
+"""What Spark says of the job's streaming query, as metrics and as text."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from cdc_program.metrics import as_time, gauges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from prometheus_client.metrics_core import Metric
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+_PREFIX = "cdc_materializer_spark"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A StreamingQueryProgress, of one micro-batch.
+
+    query: the query's name. batch: the micro-batch's number. rows: raw messages in it. rows_per_second: Spark's
+    processedRowsPerSecond. seconds: how long the micro-batch took. round_seconds: how long of that its tasks and
+    their results took. workers: processes that fold.
+    """
+
+    query: str
+    batch: int
+    rows: int
+    rows_per_second: float
+    seconds: float
+    round_seconds: float
+    workers: int
+
+    @classmethod
+    def of(cls, progress: StreamingQueryProgress, workers: int) -> Self:
+        return cls(
+            query=progress.name or "",
+            batch=progress.batchId,
+            rows=progress.numInputRows,
+            rows_per_second=progress.processedRowsPerSecond,
+            seconds=progress.durationMs.get("triggerExecution", 0) / 1000,
+            round_seconds=progress.durationMs.get("addBatch", 0) / 1000,
+            workers=workers,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def metrics(self) -> Iterator[Metric]:
+        """For Prometheus."""
+        yield from gauges(
+            _PREFIX,
+            (
+                ("batch", "Number of Spark's last micro-batch.", self.batch),
+                ("batch_rows", "Raw messages of the last micro-batch.", self.rows),
+                ("rows_per_second", "Spark's processedRowsPerSecond in the last micro-batch.", self.rows_per_second),
+                ("batch_seconds", "Duration of the last micro-batch.", self.seconds),
+                ("batch_task_seconds", "Time of the last micro-batch's tasks.", self.round_seconds),
+                ("workers", "Python processes that fold.", self.workers),
+            ),
+        )
+
+
+def text(progress: dict[str, Any]) -> str:
+    """Progress.as_json as a line."""
+    return (
+        f"Spark query {progress['query']}: micro-batch {progress['batch']:,} took {as_time(progress['seconds'])}, "
+        f"{progress['rows']:,} messages, {progress['rows_per_second']:,.0f} a second; "
+        f"{progress['workers']:,} workers"
+    )

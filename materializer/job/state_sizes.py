@@ -1,0 +1,93 @@
+"""How large the states are, on the workers' disks and in traffic with the checkpoint location, as metrics."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client.core import GaugeMetricFamily
+
+from cdc_program.metrics import as_size, counters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+
+    from prometheus_client.metrics_core import Metric
+
+    from materializer.job.worker_loop import TaskResult
+    from materializer.records import RawPartition
+    from materializer.store.unused import DiskUse
+
+_PREFIX = "cdc_materializer"
+_GONE_SECONDS = 3600.0  # without a word of a machine, after which it has no worker any more
+
+
+class StateSizes:
+    """Filled by the driver, read by other threads."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._states: dict[RawPartition, int] = {}
+        self._disks: dict[str, tuple[float, DiskUse]] = {}
+        self._read = self._written = self._restores = 0
+
+    def follow(self, raw_partitions: Collection[RawPartition]) -> None:
+        """Forget raw partitions whose topic was deleted."""
+        for gone in self._states.keys() - set(raw_partitions):
+            self._states.pop(gone)
+
+    def count_batch(self, results: Sequence[TaskResult]) -> None:
+        for result in results:
+            if (report := result.report) is not None:
+                self._read += report.read
+                self._written += report.written
+                self._restores += report.restores
+                if report.chunks:
+                    self._states[result.raw_partition] = report.state_bytes
+                if report.disk is not None:
+                    self._disks[report.disk.machine] = self._clock(), report.disk
+
+    def disks(self) -> list[DiskUse]:
+        """Of each machine that has workers."""
+        now = self._clock()
+        return [disk for heard, disk in list(self._disks.values()) if now - heard < _GONE_SECONDS]
+
+    def as_json(self) -> list[dict[str, Any]]:
+        return [disk._asdict() for disk in self.disks()]
+
+    def metrics(self) -> Iterator[Metric]:
+        yield from counters(
+            _PREFIX,
+            (
+                ("checkpoint_read_bytes", "Bytes read from the checkpoint location.", self._read),
+                ("checkpoint_written_bytes", "Bytes written to the checkpoint location.", self._written),
+                ("restores", "Local states that were brought to the committed version before a fold.", self._restores),
+            ),
+        )
+        sizes = Counter[str]()
+        for raw_partition, size in list(self._states.items()):
+            sizes[raw_partition.topic] += size
+        states = GaugeMetricFamily(f"{_PREFIX}_state_bytes", "Size of the local states.", labels=("topic",))
+        for topic, size in sizes.items():
+            states.add_metric((topic,), size)
+        yield states
+        disks = GaugeMetricFamily(
+            f"{_PREFIX}_local_state_bytes",
+            "What all local states of a machine take. Unused ones are of raw partitions that have moved away.",
+            labels=("machine", "kind"),
+        )
+        for disk in self.disks():
+            for kind, size in (("used", disk.used), ("unused", disk.unused), ("free", disk.free)):
+                disks.add_metric((disk.machine, kind), size)
+        yield disks
+
+
+def text(disks: Sequence[dict[str, Any]]) -> str:
+    """StateSizes.as_json, which has at least one machine, as a line."""
+    used, unused = sum(disk["used"] for disk in disks), sum(disk["unused"] for disk in disks)
+    least = min(disks, key=lambda disk: disk["free"])
+    return (
+        f"local states take {as_size(used)}, and {as_size(unused)} of raw partitions that have moved away; at least "
+        f"{as_size(least['free'])} are free ({least['machine']})"
+    )

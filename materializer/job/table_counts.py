@@ -1,0 +1,61 @@
+"""What the job has done for each table, as metrics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import CounterMetricFamily
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from prometheus_client.metrics_core import Metric
+
+    from materializer.job.worker_loop import TaskResult
+    from materializer.records import RawPartition
+
+_PREFIX = "cdc_materializer_table"
+_COUNTERS = (
+    ("messages", "Raw messages folded, by raw topic."),
+    ("chunks", "Chunks folded, or parts of chunks: each is a transaction."),
+    ("seconds", "Time in which chunks were read from the state, folded and committed."),
+    ("commit_seconds", "How long of that took producing, storing the changelog, committing and applying it."),
+)
+
+
+class TableCounts:
+    """Filled by the driver, read by other threads."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, Counter[str]] = {}
+        self._ops: dict[str, Counter[str]] = {}
+
+    def follow(self, raw_partitions: Collection[RawPartition]) -> None:
+        """Forget raw topics that were deleted."""
+        for gone in self._counts.keys() - {each.topic for each in raw_partitions}:
+            del self._counts[gone]
+            self._ops.pop(gone, None)
+
+    def count_batch(self, results: Sequence[TaskResult]) -> None:
+        for result in results:
+            if (report := result.report) is not None:
+                topic = result.raw_partition.topic
+                counts = self._counts.setdefault(topic, Counter())
+                for name, _ in _COUNTERS:
+                    counts[name] += getattr(report, name)
+                self._ops.setdefault(topic, Counter()).update(report.ops)
+
+    def metrics(self) -> Iterator[Metric]:
+        for name, text in _COUNTERS:
+            family = CounterMetricFamily(f"{_PREFIX}_{name}", text, labels=("topic",))
+            for topic, counts in list(self._counts.items()):
+                family.add_metric((topic,), counts[name])
+            yield family
+        changes = CounterMetricFamily(
+            f"{_PREFIX}_changes", "Changes published, by raw topic and operation (c, u, d, r).", labels=("topic", "op")
+        )
+        for topic, ops in list(self._ops.items()):
+            for op, count in list(ops.items()):
+                changes.add_metric((topic, op), count)
+        yield changes

@@ -1,0 +1,90 @@
+"""Values, clusterings and paths of cells encoded by the native core and by the Python code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cassandra_storage.byte_comparable import clustering_encoder, path_encoder
+from cassandra_storage.errors import FormatError
+from cassandra_storage.marshal import ListType, MapType, NativeType, SetType
+from cdc_messages.avro_types import AvroTypes
+from cdc_messages.avro_values import EmptyValueError
+from materializer.rows.native_plan import KEY_TYPES, path_form, type_form
+from verify.fuzz.mutate import mutated
+from verify.oracle.type_values import TypeValues
+
+if TYPE_CHECKING:
+    import random
+
+    from cassandra_storage.marshal import CqlType
+    from cassandra_storage.schema import ColumnMetadata
+    from cdc_messages.avro_values import Encoder
+
+EMPTY, UNREADABLE = 1, 2
+
+
+def check_value(type_: CqlType, value: bytes) -> bool:
+    """Whether it is a value of the type."""
+    from cdc_native import values  # noqa: PLC0415 - it may not be compiled
+
+    found = values.encode(type_form(type_), value)
+    assert found == _expected(AvroTypes("a").column("c", type_).encode, value), (type_, value)
+    return isinstance(found, bytes)
+
+
+def check_any_value(rng: random.Random) -> bool:
+    """A value of any type, as it is and damaged; whether the damaged one is a value."""
+    types = TypeValues(rng, is_plain=False)
+    type_ = types.type()
+    value = types.value(type_)
+    check_value(type_, value)
+    return check_value(type_, mutated(rng, value, [b"\0"]))
+
+
+def check_component(column: ColumnMetadata, value: bytes | None) -> bool:
+    """Whether it is a value of the clustering column, whose type is one of KEY_TYPES."""
+    from cdc_native import keys  # noqa: PLC0415 - it may not be compiled
+
+    assert isinstance(column.type, NativeType)
+    try:
+        key: bytes | None = clustering_encoder([column])((value,))
+    except FormatError:
+        key = None
+    found = keys.component((*KEY_TYPES[column.type.name], column.is_reversed), value)
+    assert found == (None if key is None else key[:-1])
+    return found is not None
+
+
+def check_paths(rng: random.Random, name: str) -> bool:
+    """The order of two paths of sets, maps and lists of a native type; whether all are paths."""
+    from cdc_native import keys  # noqa: PLC0415 - it may not be compiled
+
+    types = TypeValues(rng, is_plain=False)
+    of, are_paths = NativeType(name), True
+    for type_ in (
+        SetType(of, is_multi_cell=True),
+        MapType(of, of, is_multi_cell=True),
+        ListType(of, is_multi_cell=True),
+    ):
+        path_type = NativeType("timeuuid") if isinstance(type_, ListType) else of
+        left, right = types.value(path_type), types.value(path_type)
+        if rng.random() < 0.2:
+            left = mutated(rng, left, [b"\0", right])
+        encode = path_encoder(type_)
+        try:
+            x, y = encode(left), encode(right)
+        except FormatError:
+            order, are_paths = None, False
+        else:
+            order = (x > y) - (x < y)
+        assert keys.order(path_form(type_), left, right) == order
+    return are_paths
+
+
+def _expected(encode: Encoder, value: bytes) -> bytes | int:
+    try:
+        return encode(value)
+    except EmptyValueError:
+        return EMPTY
+    except FormatError:
+        return UNREADABLE

@@ -1,0 +1,52 @@
+"""A streaming query of NotingTasks in a Spark session, without Kafka."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from cdc_program.settings import Settings
+from materializer.job.placement import Placement
+from materializer.job.plan import Assignment
+from materializer.job.spark_session import OpenedSession
+from materializer.job.streaming import StreamingWorkers
+from materializer.records import RawPartition
+from tests.support.materializer.streaming_task import NotingTask, read_folded
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from materializer.job.worker_loop import TaskResult
+
+RAW = [RawPartition("cdc.raw.shop.orders", number) for number in range(4)]
+
+
+class Job:
+    """A query in the session, and its placement."""
+
+    def __init__(self, session: SparkSession, folder: Path, name: str = "the-group") -> None:
+        self.folder = folder
+        self.workers = StreamingWorkers(OpenedSession(session, is_own=False), Settings())
+        self.workers.start(name)
+        self._placement = Placement()
+        self.rounds = 0
+
+    def run(self, seconds: float = 0.0, *, is_cut: bool = True, **task: bool) -> list[TaskResult]:
+        """One round, which ends as soon as its tasks do if it is cut."""
+        self.rounds += 1
+        placed = self._placement.assign(RAW, self.workers.list_workers(len(RAW)))
+        assignments = {name: Assignment(tuple(each), 100, 0.0) for name, each in placed.items() if each}
+        noting: Any = NotingTask(self.folder, self.rounds, seconds, **task)
+        return self.workers.run_task(noting, assignments, lambda: is_cut)
+
+    def run_until_all(self) -> None:
+        """Until each raw partition is folded in one round: at first some executor may not be there."""
+        deadline = time.monotonic() + 60
+        while len(self.run()) < len(RAW):
+            assert time.monotonic() < deadline
+
+    def check_nothing_twice(self) -> None:
+        folded = [(each.round, each.raw_partition) for each in read_folded(self.folder)]
+        assert len(folded) == len(set(folded))

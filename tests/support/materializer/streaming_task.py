@@ -1,0 +1,82 @@
+"""A task for Spark's processes that touches neither Kafka nor a state: it writes down what it folds."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from materializer.exactly_once.partition_task import Report
+from materializer.job.worker_loop import Standing, TaskResult
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from materializer.job.plan import Assignment
+    from materializer.job.worker_loop import MayGoOn
+    from materializer.records import RawPartition
+
+MESSAGES = 5
+
+
+class Folded(NamedTuple):
+    """A raw partition that was folded in a round, and by which process."""
+
+    round: int
+    raw_partition: str
+    process: int
+
+
+class NotingTask:
+    """Folds MESSAGES messages of each raw partition, and notes this in the folder.
+
+    fails, fails_once: an exception of the task itself, always or the first time that any process runs it.
+    is_behind: it always is.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        number: int,
+        seconds: float = 0.0,
+        *,
+        fails: bool = False,
+        fails_once: bool = False,
+        is_behind: bool = False,
+    ) -> None:
+        self._folder = folder
+        self._number = number
+        self._seconds = seconds
+        self._fails = fails
+        self._fails_once = fails_once
+        self._is_behind = is_behind
+
+    def __call__(self, assignment: Assignment, may_go_on: MayGoOn) -> list[TaskResult]:
+        if self._fails or (self._fails_once and _is_first(self._folder / "failed")):
+            raise ValueError("a defect")
+        time.sleep(self._seconds)
+        results = [self._fold(each) for each in assignment.raw_partitions]
+        while may_go_on(Standing(is_behind=self._is_behind)):
+            time.sleep(0.1)
+        return results
+
+    def _fold(self, raw_partition: RawPartition) -> TaskResult:
+        line = f"{self._number} {raw_partition} {os.getpid()}\n"
+        with (self._folder / "folded").open("a", encoding="ascii") as file:
+            file.write(line)
+        first = MESSAGES * self._number
+        return TaskResult(raw_partition, Report(first, first + MESSAGES, MESSAGES, 0, 1, self._seconds), None)
+
+
+def read_folded(folder: Path) -> list[Folded]:
+    """What was folded, in the order of time."""
+    lines = (folder / "folded").read_text(encoding="ascii").splitlines()
+    return [Folded(int(number), name, int(process)) for number, name, process in (line.split() for line in lines)]
+
+
+def _is_first(file: Path) -> bool:
+    try:
+        file.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
