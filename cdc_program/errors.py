@@ -69,6 +69,8 @@ class Code(Enum):
     UNEXPECTED = (84, 4)
     TRANSACTION_EXPIRED = (85, 4)
     RAW_PARTITION_STOPPED = (86, 0)  # only for an alert: what stops a raw partition has a code of its own
+    SNAPSHOT_GIVEN_UP = (87, 4)
+    SNAPSHOT_STALLED = (88, 0)  # only for an alert
     SERVER_FAILED = (70, 5)
     CHECKPOINT_LOCATION = (71, 3)
 

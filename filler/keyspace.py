@@ -18,19 +18,22 @@ if TYPE_CHECKING:
 
 STRATEGY = "org.apache.cassandra.locator.NetworkTopologyStrategy"
 MEMBERS = "members"
+SNAPSHOTS = "snapshots"  # written by publishers: publisher.snapshot.cluster
+SNAPSHOT_SECONDS = 30 * 24 * 3600
 _REPLICATION_OF = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = %s"
 
 log = structlog.get_logger(__name__)
 
 
 def create_keyspace(client: CassandraClient, settings: FillerSettings, node: Node) -> None:
-    """Create the keyspace and its two tables if they do not exist.
+    """Create the keyspace and its tables if they do not exist.
 
     Every node's filler does so, perhaps at the same time. The statements give the tables' ids, because Cassandra would
     generate a different one for each. Only the first start needs the permission to create keyspaces: IF NOT EXISTS
     requires it even if the keyspace exists.
     """
     written, members = f"{settings.keyspace}.{settings.table}", f"{settings.keyspace}.{MEMBERS}"
+    snapshots = f"{settings.keyspace}.{SNAPSHOTS}"
     if not client.rows(_REPLICATION_OF, (settings.keyspace,)):
         replication = _replication(node, _nodes(client, node))
         client.rows(f"CREATE KEYSPACE IF NOT EXISTS {settings.keyspace} WITH replication = {replication}")
@@ -44,6 +47,12 @@ def create_keyspace(client: CassandraClient, settings: FillerSettings, node: Nod
         f"CREATE TABLE IF NOT EXISTS {members} (host_id uuid PRIMARY KEY, padding bigint, paused text)"
         f" WITH id = {uuid5(NAMESPACE_OID, members)} AND gc_grace_seconds = 0"
         " AND comment = 'The padding that the commit log of each node needs, as its cassandra-filler reports.'"
+    )
+    client.rows(
+        f"CREATE TABLE IF NOT EXISTS {snapshots} (snapshot uuid, host_id uuid, table_id uuid, table_name text,"
+        " hosts set<uuid>, state text, requested_at bigint, PRIMARY KEY (snapshot, host_id))"
+        f" WITH id = {uuid5(NAMESPACE_OID, snapshots)} AND default_time_to_live = {SNAPSHOT_SECONDS}"
+        " AND comment = 'How far the snapshot of a table is on each node, as its cassandra-publisher reports.'"
     )
 
 

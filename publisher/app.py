@@ -16,17 +16,20 @@ from cdc_program.operations import Operations
 from publisher import cdc_raw, state_files
 from publisher.cdc_switches import ANY_SEGMENT
 from publisher.kafka.sender import Sender
-from publisher.kafka.topic_admin import TopicAdmin
 from publisher.loop import Publisher
 from publisher.loss_watch import LossWatch
+from publisher.open_topics import make_raw_topics
 from publisher.position import Positions
 from publisher.progress import Progress
 from publisher.quarantine import open_quarantine
-from publisher.raw_topics import RawTopics, RegistryIds
 from publisher.schema import NodeSchema
 from publisher.segment_disposal import open_segment_disposal
 from publisher.selection import selection_from
 from publisher.sides import KafkaSide, NodeSide
+from publisher.snapshot.cluster import SnapshotRows, Together
+from publisher.snapshot.node import datacenter_hosts
+from publisher.snapshot.records import Records
+from publisher.snapshot.supervisor import Supervisor
 from publisher.spool import open_spool
 from publisher.status import metrics
 from publisher.status_collector import StatusCollector, is_released_when_flushed
@@ -35,11 +38,11 @@ from publisher.tail import SegmentTails
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+    from uuid import UUID
 
     from cassandra_storage.commitlog_sections import Codecs
     from cdc_program.cassandra import CassandraClient, Node
-    from cdc_program.registry import RegistryClient
-    from cdc_program.settings import NodeSettings, RegistrySettings, Settings
+    from cdc_program.settings import NodeSettings, Settings
 
 log = structlog.get_logger(__name__)
 
@@ -88,7 +91,14 @@ def _open_node_side(settings: Settings, client: CassandraClient, loss_watch: Los
         spool=spool,
         disposal=open_segment_disposal(own),
         loss_watch=loss_watch,
+        snapshots=_open_snapshots(settings, client, host_id),
     )
+
+
+def _open_snapshots(settings: Settings, client: CassandraClient, host_id: UUID) -> Supervisor:
+    records = Records(settings.publisher.state_directory)
+    together = Together(SnapshotRows(client.rows, client.write, settings.filler.keyspace), records, host_id)
+    return Supervisor(settings, records, together, partial(datacenter_hosts, client))
 
 
 def _newest_segment(settings: NodeSettings, loss_watch: LossWatch) -> int:
@@ -101,21 +111,6 @@ def _newest_segment(settings: NodeSettings, loss_watch: LossWatch) -> int:
             return ANY_SEGMENT
         folders.append(settings.commitlog_directory)
     return max((file.id for folder in folders for file in cdc_raw.list_cdc_segments(folder)), default=0)
-
-
-def make_raw_topics(settings: Settings, cluster: str, sender: Sender) -> RawTopics:
-    """Does not call Kafka, which may be away. CdcError if the registry is needed and is unreachable or refuses."""
-    registry = settings.registry
-    ids = RegistryIds(settings.publisher.state_directory / "registry.json", registry.url, partial(_registry, registry))
-    ids.check_registry()
-    return RawTopics(settings.kafka.topic_prefix, cluster, TopicAdmin(settings.kafka), sender, ids)
-
-
-def _registry(settings: RegistrySettings) -> RegistryClient:
-    """Imported only for a subject without a known id: it takes 15 MB."""
-    from cdc_program.registry import RegistryClient  # noqa: PLC0415 - see above
-
-    return RegistryClient(settings)
 
 
 def _check_cdc_raw(folder: Path, reported: Mapping[str, str] | None) -> None:

@@ -10,6 +10,7 @@ from cdc_program.cli import Program
 
 if TYPE_CHECKING:
     from cdc_program.settings import Settings
+    from publisher.snapshot.records import Wanted
 
 main = Program(
     "cassandra-publisher",
@@ -61,6 +62,32 @@ def status(settings: Settings, *, as_json: bool) -> None:
     click.echo(
         fetch_status("publisher", settings.publisher, lambda value: text(Status.from_json(value)), as_json=as_json)
     )
+
+
+@main.program_command(
+    "snapshot",
+    params=[
+        click.Argument(["table"], metavar="KEYSPACE.TABLE"),
+        click.Option(["--id", "snapshot"], help="Take this node's part of a snapshot that began on another node."),
+        click.Option(["--detach"], is_flag=True, help="Do not wait until it has ended."),
+        click.Option(["--pause", "wanted"], flag_value="pause", help="Pause the one that runs."),
+        click.Option(["--resume", "wanted"], flag_value="run", help="Go on with the one that is paused."),
+        click.Option(["--cancel", "wanted"], flag_value="cancel", help="Give up the one that runs."),
+    ],
+)
+def snapshot_table(
+    settings: Settings, table: str, snapshot: str | None, wanted: Wanted | None, *, detach: bool
+) -> None:
+    """Sends what this node's SSTables hold of a table with cdc = true: what was written before its changes were
+    published. The running publisher does it, and goes on with it after a restart. The command shows how far it is; it
+    may be stopped and run again. The exit status is 4 if the snapshot was given up.
+    """
+    from publisher.snapshot.command import request_snapshot, want  # noqa: PLC0415 - as above
+
+    if wanted is None:
+        request_snapshot(settings, table, snapshot, click.echo, is_detached=detach)
+    else:
+        want(settings, table, wanted, click.echo)
 
 
 quarantine = click.Group(

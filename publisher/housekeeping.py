@@ -59,13 +59,18 @@ class Housekeeping:
         if self._status_interval.is_due(now):
             self._heartbeats.send_due(now)
             self._log_progress(now)
-            self._cleanup.relieve_cdc_raw(self._status.collect(now))
+            space = self._status.collect(now)
+            self._cleanup.relieve_cdc_raw(space)
+            segment, position = self._node.positions.published_up_to
+            published = (segment, position), self._node.positions.clock / 1e6
+            self._node.snapshots.serve(now, space.percent, published)
         if self._node_check_interval.is_due(now):
             self._check_node()
             release_free_memory()
 
     def stop(self, seconds: float) -> None:
         """Wait up to `seconds` for the messages in flight, and save the position."""
+        self._node.snapshots.stop()
         self._acknowledgements.collect_last(seconds)
 
     def _log_progress(self, now: float) -> None:

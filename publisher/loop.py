@@ -96,6 +96,15 @@ class Publisher:
             self._tables.refresh_partition_counts()
         if self._schema_interval.is_due(monotonic()):
             self._tables.wait_for_schema()
+            self._follow_snapshots()
+
+    def _follow_snapshots(self) -> None:
+        self._node.snapshots.follow(self._node.schema.current_tables(), monotonic())
+        for record in self._node.snapshots.ended():
+            table_id = bytes.fromhex(record.table_id)
+            self._node.schema.note_snapshot(table_id, int(record.requested_at * 1e6))
+            self._tables.clear_mark(table_id)
+            self._node.snapshots.mark_cleared(record)
 
     def publish_new(self) -> None:
         """Send what is durable now; of a backlog the first SEGMENTS_AT_ONCE segments."""

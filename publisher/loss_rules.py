@@ -110,7 +110,7 @@ def _switch(facts: Facts, name: str, if_false: str, if_true: str) -> Iterator[Fi
 
 def _commitlog_sync(facts: Facts) -> Iterator[Finding]:
     settings = facts.live_settings or {}
-    period = next((digits for name in _SYNC_PERIOD if (digits := _milliseconds(settings.get(name)))), 0)
+    period = sync_period_ms(settings)
     if settings.get("commitlog_sync") == "periodic" and period > _MOST_SYNC_MS:
         yield Finding(
             "commitlog_sync",
@@ -120,6 +120,11 @@ def _commitlog_sync(facts: Facts) -> Iterator[Finding]:
         )
     elif period:
         yield Finding("commitlog_sync", Severity.OK, f"The node syncs its commit log every {period} ms.")
+
+
+def sync_period_ms(settings: Mapping[str, str]) -> int:
+    """How often a node with these live settings syncs its commit log; 0 if it does not report it."""
+    return next((found for name in _SYNC_PERIOD if (found := _milliseconds(settings.get(name)))), 0)
 
 
 def _milliseconds(value: str | None) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_storage.errors import FormatError
 from cassandra_storage.mutation import first_table, only_table, partition_key, split_mutation
 from cassandra_storage.partition_update import read_partition_update
-from cdc_messages.raw import RawMessage, place_id
+from cdc_messages.raw import CONTROL_KINDS, RawMessage, place_id
 from publisher.schema import PublishedTable
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ class Origin(NamedTuple):
 
 
 class OutgoingMessage(NamedTuple):
-    """A message about a published table. `partition_key`: the key of the Cassandra partition, empty for a gap that
-    concerns all of them.
+    """A message about a published table. `partition_key`: the key of the Cassandra partition, empty for a gap or a
+    step of a snapshot, which concern all of them.
     """
 
     table: PublishedTable
@@ -48,7 +48,7 @@ class OutgoingMessage(NamedTuple):
     @property
     def is_for_all_raw_partitions(self) -> bool:
         """True if each raw partition must get it."""
-        return self.message.kind == "gap" and not self.partition_key
+        return self.message.kind in CONTROL_KINDS or (self.message.kind == "gap" and not self.partition_key)
 
 
 class DecodedMutation(NamedTuple):

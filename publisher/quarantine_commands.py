@@ -12,10 +12,10 @@ from cassandra_storage.errors import FormatError
 from cdc_messages import raw
 from cdc_program.cassandra import connect, read_node
 from cdc_program.errors import CdcError, Code
-from publisher.app import make_raw_topics
 from publisher.inflight import PendingMessages
 from publisher.kafka.sender import Sender
 from publisher.messages import make_void_gap, split_into_messages
+from publisher.open_topics import make_raw_topics
 from publisher.quarantine import open_quarantine
 from publisher.raw_topics import RawTopics, send_to_all_raw_partitions
 from publisher.schema import NodeSchema

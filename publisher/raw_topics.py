@@ -125,6 +125,10 @@ class RawTopics:
             self.opened += 1
         return raw_topic
 
+    def clear_mark(self, table: PublishedTable) -> None:
+        """Send that the table needs no snapshot any more. CdcError KAFKA_UNREACHABLE."""
+        self._send_schema(table, table.id, table_messages.mark_to_json(0))
+
     def refresh_partition_counts(self) -> None:
         """Find raw partitions that were added, and check the settings of the raw topics. CdcError KAFKA_UNREACHABLE or
         TOPIC_SETTINGS.

@@ -170,7 +170,7 @@ class NodeSchema:
         version = self._read_version()
         while version != self._version:
             try:
-                current = self._read_tables()
+                current = read_tables(self._run_query)
                 before, version = version, self._read_version()
             except FormatError as error:
                 tries -= 1
@@ -227,20 +227,16 @@ class NodeSchema:
         self.ignored.add(table_id)
         self.edition += 1
 
+    def note_snapshot(self, table_id: bytes, begun: int) -> None:
+        """A snapshot that began at `begun` (µs) has ended on all hosts: what was missing before then is sent."""
+        if 0 < self._need_snapshot.get(table_id, 0) <= begun:
+            del self._need_snapshot[table_id]
+            self._set_tables(self.tables)
+            self._save()
+
     def _read_version(self) -> UUID:
         version: UUID = self._run_query(VERSION_QUERY)[0]["schema_version"]
         return version
-
-    def _read_tables(self) -> dict[bytes, TableMetadata]:
-        rows = {name: self._run_query(f"SELECT * FROM system_schema.{name}") for name in SCHEMA_TABLES}  # noqa: S608 - constants
-        rows["dropped_columns"] = self._run_query(_dropped_columns_query(rows["columns"]))
-        for name, (key, written) in ALTERED.items():
-            altered = self._run_query(
-                f"SELECT keyspace_name, {key}, writetime({written}) AS altered_at FROM system_schema.{name}"  # noqa: S608
-            )
-            times = {(row["keyspace_name"], row[key]): row["altered_at"] for row in altered}
-            rows[name] = [{**row, "altered_at": times.get((row["keyspace_name"], row[key]), 0)} for row in rows[name]]
-        return {table_id.bytes: table for table_id, table in tables_from_rows(**rows).items()}
 
     def _merge(self, current: dict[bytes, TableMetadata]) -> bool:
         """Add what is on the node to what was; an unchanged table keeps its object."""
@@ -336,6 +332,19 @@ class NodeSchema:
         self._as_written = {}
         self.edition += 1
         self.ignored = (tables.keys() | self._unseen_dropped) - self.published.keys() - self.filler_ids
+
+
+def read_tables(run_query: RunQuery) -> dict[bytes, TableMetadata]:
+    """The node's tables by the bytes of their ids, as they are now. FormatError if they cannot be parsed."""
+    rows = {name: run_query(f"SELECT * FROM system_schema.{name}") for name in SCHEMA_TABLES}  # noqa: S608 - constants
+    rows["dropped_columns"] = run_query(_dropped_columns_query(rows["columns"]))
+    for name, (key, written) in ALTERED.items():
+        altered = run_query(
+            f"SELECT keyspace_name, {key}, writetime({written}) AS altered_at FROM system_schema.{name}"  # noqa: S608
+        )
+        times = {(row["keyspace_name"], row[key]): row["altered_at"] for row in altered}
+        rows[name] = [{**row, "altered_at": times.get((row["keyspace_name"], row[key]), 0)} for row in rows[name]]
+    return {table_id.bytes: table for table_id, table in tables_from_rows(**rows).items()}
 
 
 def _published(table: TableMetadata, needs_snapshot_since: int = 0) -> PublishedTable:

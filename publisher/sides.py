@@ -12,6 +12,7 @@ from publisher.quarantine import Quarantine
 from publisher.raw_topics import RawTopics
 from publisher.schema import NodeSchema
 from publisher.segment_disposal import SegmentDisposal
+from publisher.snapshot.supervisor import Supervisor
 from publisher.spool import Spool
 from publisher.tail import SegmentTails
 
@@ -28,6 +29,7 @@ class NodeSide:
     spool: Spool
     disposal: SegmentDisposal
     loss_watch: LossWatch
+    snapshots: Supervisor
 
 
 @dataclass(frozen=True, slots=True)

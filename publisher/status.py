@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cdc_program.metrics import as_size, as_time, counters, gauges, summary
+from publisher.snapshot import shown
+from publisher.snapshot.shown import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +27,7 @@ class Status(NamedTuple):
     number of filler rows that were reached; `filler_rows_seconds`: the sum of their times from write to publishing;
     `log_latency_seconds`: of the last one. `spool_max`: 0 if the spool is off; `spool_problem`: why no segment can move
     to the spool, or empty; `spooled`: segments since the start. `waiting`: what the publisher waits for, or empty.
-    `losses`: the settings that lose changes now.
+    `losses`: the settings that lose changes now. `snapshots`: the newest one of each table that has had one.
     """
 
     host_id: str
@@ -64,12 +66,18 @@ class Status(NamedTuple):
     memory: int = 0
     waiting: str = ""
     losses: tuple[str, ...] = ()
+    snapshots: tuple[Shown, ...] = ()
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Status:
         """From a publisher of this version; TypeError for another version."""
         lists = {name: tuple(value.get(name, ())) for name in ("losses", "excluded_tables", "refused_tables")}
-        return cls(**{**value, **lists})
+        snapshots = tuple(Shown(**each) for each in value.get("snapshots", ()))
+        return cls(**{**value, **lists, "snapshots": snapshots})
+
+    def to_json(self) -> dict[str, Any]:
+        """What `from_json` reads."""
+        return {**self._asdict(), "snapshots": [each._asdict() for each in self.snapshots]}
 
 
 def metrics(status: Status) -> Iterator[Metric]:
@@ -88,6 +96,7 @@ def metrics(status: Status) -> Iterator[Metric]:
         status.filler_rows_seconds,
     )
     yield from gauges("cdc_publisher", _gauges(status))
+    yield from shown.metrics(status.snapshots)
 
 
 def _counters(status: Status) -> tuple[tuple[str, str, float], ...]:
@@ -167,6 +176,8 @@ def _optional_lines(status: Status) -> Iterator[tuple[str, str]]:
         yield "waiting", status.waiting
     for problem in status.losses:
         yield "losing", problem
+    for snapshot in status.snapshots:
+        yield "snapshot", shown.text(snapshot)
 
 
 def _excluded(status: Status) -> str:

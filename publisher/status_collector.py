@@ -64,7 +64,7 @@ class StatusCollector:
         return self._status
 
     def newest_as_json(self) -> dict[str, Any]:
-        return self._status._asdict()
+        return self._status.to_json()
 
     def collect(self, now: float) -> Space:
         """Collect the status, and return the space in cdc_raw. `now`: of the monotonic clock."""
@@ -115,6 +115,7 @@ class StatusCollector:
             memory=resident_bytes(),
             waiting=waiting,
             losses=node.loss_watch.current_losses,
+            snapshots=node.snapshots.shown(),
         )
 
     def _warn_of_full_space(self, space: Space) -> None:

@@ -46,6 +46,12 @@ class TableFollower:
         opened = self._raw_topics.find_open(table)
         return opened or self._calls.retry_while_unreachable(partial(self._raw_topics.open, table))
 
+    def clear_mark(self, table_id: bytes) -> None:
+        """Tell the materializer that a table which is not marked here needs no snapshot; see RawTopics.clear_mark."""
+        table = self._schema.published.get(table_id)
+        if table is not None and not table.needs_snapshot_since:
+            self._calls.retry_while_unreachable(partial(self._raw_topics.clear_mark, table))
+
     def refresh_partition_counts(self) -> None:
         """See RawTopics.refresh_partition_counts."""
         self._calls.retry_while_unreachable(self._refresh_in_background)

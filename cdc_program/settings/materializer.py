@@ -33,9 +33,18 @@ class MaterializerSettings(Table):
     trigger_interval_ms: Annotated[
         int, Field(description="How long a worker collects raw messages before it folds them (ms).", ge=0)
     ] = 100
+    task_seconds: Annotated[
+        float,
+        Field(
+            description="How long a Spark task folds, and so how long a micro-batch lasts (s). It ends between two "
+            "transactions, and earlier if the job stops, a raw partition fails or a table changes. A task folds on "
+            "while another one needs longer.",
+            gt=0,
+        ),
+    ] = 5.0
     max_offsets_per_trigger: Annotated[
         int, Field(description="Maximum number of raw messages that all workers have read and not yet folded.", ge=1)
-    ] = 200_000
+    ] = 100_000
     max_open_raw_partitions: Annotated[
         int,
         Field(
@@ -57,7 +66,7 @@ class MaterializerSettings(Table):
     ] = 16 * 1024 * 1024
     chunk_max_messages: Annotated[
         int, Field(description="Maximum number of raw messages of one transaction.", ge=1)
-    ] = 20_000
+    ] = 10_000
     chunk_max_changes: Annotated[
         int,
         Field(
@@ -84,6 +93,30 @@ class MaterializerSettings(Table):
             ge=0,
         ),
     ] = 3600.0
+    restore_reads: Annotated[
+        int,
+        Field(
+            description="Maximum number of reads that a worker has open at the checkpoint location while it restores "
+            "states; at most four if it is a folder. Each takes 4 MiB of memory.",
+            ge=1,
+        ),
+    ] = 16
+    unused_state_seconds: Annotated[
+        float,
+        Field(
+            description="A worker deletes a local state that no worker of its machine has used for this long (s), "
+            "because the raw partition has moved away. It can be restored at any time.",
+            ge=0,
+        ),
+    ] = 3600.0
+    unused_state_bytes: Annotated[
+        int,
+        Field(
+            description="Maximum size of all local states of a machine that are not used (bytes). The longest unused "
+            "ones are deleted first.",
+            ge=0,
+        ),
+    ] = 10 * 1024**3
     max_clock_ahead_hours: Annotated[
         float,
         Field(

@@ -99,6 +99,28 @@ class PublisherSettings(Table):
     quarantine_max_mib: Annotated[
         int, Field(description="Maximum size of the quarantine (MiB). More stops the publisher.", ge=0)
     ] = 64
+    snapshot: Annotated[
+        Literal["never", "when_needed", "initial"],
+        Field(
+            description="When the publisher takes a snapshot of a table by itself. `never`: only by "
+            "`cassandra-publisher snapshot`. `when_needed`: of a table that is marked as needing one. `initial`: also, "
+            "once, of each table that has had none."
+        ),
+    ] = "never"
+    snapshot_max_mib_per_second: Annotated[
+        float,
+        Field(
+            description="Maximum rate at which a snapshot is sent, before compression (MiB/s); 0 for no limit.", ge=0
+        ),
+    ] = 10.0
+    snapshot_data_directories: list[Path] = Field(
+        default=[],
+        description="The node's data_file_directories (cassandra.yaml). Empty for what the node reports. Cassandra "
+        "3.11 reports none, and has them in /var/lib/cassandra/data.",
+    )
+    nodetool: list[str] = Field(
+        default=["nodetool"], description="Command, with its first arguments, by which a snapshot asks the node."
+    )
     operations_address: Annotated[str, Field(description="Address that serves /metrics, /health and /status.")] = (
         "127.0.0.1"
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Any, ClassVar, cast
+from unittest import mock
 from uuid import UUID
 
 from cdc_program.cassandra import Node
-from cdc_program.settings import KafkaSettings, NodeSettings, PublisherSettings
+from cdc_program.settings import KafkaSettings, NodeSettings, PublisherSettings, Settings
 from local_stack.process.network import free_ports
 from publisher.kafka.sender import Sender
 from publisher.kafka.topic_admin import TopicAdmin
@@ -19,6 +20,8 @@ from publisher.raw_topics import RawTopics, RegistryIds
 from publisher.schema import NodeSchema
 from publisher.segment_disposal import open_segment_disposal
 from publisher.sides import KafkaSide, NodeSide
+from publisher.snapshot.records import Records
+from publisher.snapshot.supervisor import Supervisor
 from publisher.spool import open_spool
 from publisher.status_collector import StatusCollector
 from publisher.tail import SegmentTails
@@ -76,6 +79,7 @@ class PublisherWithoutKafka:
             spool=self.spool,
             disposal=open_segment_disposal(own),
             loss_watch=cast("Any", LossWatch()),
+            snapshots=Supervisor(Settings(publisher=own), Records(folder), mock.MagicMock(), list),
         )
         self.status = StatusCollector(
             NodeSettings(cdc_raw_directory=cdc_raw), node_side, sender, Progress(time.monotonic())

@@ -76,10 +76,11 @@ class SplitTwice:
         self._schema = AllPublished(known)
         self._version = messaging_version
         self._places = {table_id: place for place, table_id in enumerate(known)}
-        self.core = Core(
+        self.prepared = [
             prepared_table(published, SCHEMA_ID, HOST, messaging_version)
             for published in self._schema.published.values()
-        )
+        ]
+        self.core = Core(self.prepared)
 
     def by_python(self, mutation: bytes, position: int) -> Sent | None:
         """None if it is refused."""

@@ -1,0 +1,153 @@
+"""How the publishers of a datacenter take a snapshot together: a row for each host in the filler's keyspace.
+
+Who is asked for a snapshot writes its own row with the hosts that it expects. A publisher that finds such a row without
+one of its own takes its part. When all rows say that the part has ended, each publisher drops its own mark.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from uuid import UUID
+
+import structlog
+
+from cdc_program.errors import CdcError, Code
+from publisher.snapshot.records import new_record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from publisher.schema import PublishedTable
+    from publisher.snapshot.records import Record, Records
+
+TABLE = "snapshots"
+_OF_CASSANDRA = (Code.CASSANDRA_QUERY, Code.CASSANDRA_AUTH, Code.CASSANDRA_UNREACHABLE)
+
+PartState: TypeAlias = Literal["running", "ended", "given_up"]
+
+log = structlog.get_logger(__name__)
+
+
+class Part(NamedTuple):
+    """One host's part of a snapshot, as its row has it. `requested_at`: µs."""
+
+    snapshot: UUID
+    host_id: UUID
+    table_id: UUID
+    table_name: str
+    hosts: tuple[UUID, ...]
+    state: str
+    requested_at: int
+
+
+class SnapshotRows:
+    """The rows of all hosts. CdcError as CassandraClient's: the table is there once a filler has run."""
+
+    def __init__(
+        self, read: Callable[[str], list[dict[str, Any]]], write: Callable[[str, Sequence[object]], None], keyspace: str
+    ) -> None:
+        columns = ", ".join(Part._fields)
+        marks = ", ".join("?" for _ in Part._fields)
+        self._read = read
+        self._write = write
+        self._select = f"SELECT {columns} FROM {keyspace}.{TABLE}"  # noqa: S608 - the name is a checked setting
+        self._insert = f"INSERT INTO {keyspace}.{TABLE} ({columns}) VALUES ({marks})"  # noqa: S608 - likewise
+
+    def read(self) -> list[Part]:
+        return [Part(**{**row, "hosts": tuple(row["hosts"] or ())}) for row in self._read(self._select)]
+
+    def report(self, part: Part) -> None:
+        self._write(self._insert, part._replace(hosts=set(part.hosts)))  # type: ignore[arg-type]  # CQL's set
+
+
+class Together:
+    """This host's view of the snapshots of all hosts."""
+
+    def __init__(self, rows: SnapshotRows, records: Records, host_id: UUID) -> None:
+        self._rows = rows
+        self._records = records
+        self._host_id = host_id
+        self._problem = ""
+        self._ended: frozenset[UUID] = frozenset()
+        self.is_possible = False
+
+    def follow(self, tables: Iterable[PublishedTable]) -> None:
+        """Read all rows, take part in what others have begun, and say how far this host is. A problem is logged once:
+        each host's part can also be asked for by hand.
+        """
+        try:
+            parts = self._rows.read()
+            self._join(parts, {table.table.id: table for table in tables})
+            self._report(parts)
+        except CdcError as error:
+            if error.code not in _OF_CASSANDRA:
+                raise
+            self._note(error)
+            return
+        self._problem, self.is_possible = "", True
+        self._ended = _ended(parts)
+
+    def has_ended(self, record: Record) -> bool:
+        """Whether the snapshot has ended on every host that it expects."""
+        return record.phase == "ended" and (len(record.hosts) == 1 or record.snapshot in self._ended)
+
+    def is_first(self, hosts: Iterable[UUID]) -> bool:
+        """Whether this one of the hosts begins snapshots that are due: all see that they are."""
+        return self._host_id == min((*hosts, self._host_id))
+
+    def _join(self, parts: Sequence[Part], tables: dict[UUID, PublishedTable]) -> None:
+        own = {part.snapshot for part in parts if part.host_id == self._host_id}
+        for part in sorted(parts, key=lambda each: each.requested_at):
+            table = tables.get(part.table_id)
+            if table is None or part.snapshot in own or self._host_id not in part.hosts:
+                continue
+            known = self._records.read(table.table.qualified_name)
+            if known is not None and (
+                known.snapshot == part.snapshot
+                or not known.is_final
+                or int(known.requested_at * 1e6) >= part.requested_at
+            ):
+                continue
+            self._records.write(new_record(table.table, part.snapshot, part.hosts))
+            self._records.want(table.table.qualified_name, "run")
+            log.info("takes part in a snapshot", table=part.table_name, snapshot=str(part.snapshot))
+
+    def _report(self, parts: Sequence[Part]) -> None:
+        known = {part.snapshot: part.state for part in parts if part.host_id == self._host_id}
+        for record in self._records.all():
+            state = _state(record)
+            if len(record.hosts) > 1 and known.get(record.snapshot) != state:
+                self._rows.report(
+                    Part(
+                        record.snapshot,
+                        self._host_id,
+                        UUID(hex=record.table_id),
+                        record.name,
+                        record.hosts,
+                        state,
+                        int(record.requested_at * 1e6),
+                    )
+                )
+
+    def _note(self, error: CdcError) -> None:
+        self.is_possible = False
+        if error.code is not Code.CASSANDRA_UNREACHABLE and self._problem != error.problem:
+            self._problem = error.problem
+            log.info("snapshots are taken on each node by hand", reason=error.problem)
+
+
+def _state(record: Record) -> PartState:
+    if record.phase == "ended":
+        return "ended"
+    return "given_up" if record.phase == "given_up" else "running"
+
+
+def _ended(parts: Iterable[Part]) -> frozenset[UUID]:
+    hosts: dict[UUID, set[UUID]] = {}
+    done: dict[UUID, set[UUID]] = {}
+    for part in parts:
+        hosts.setdefault(part.snapshot, set()).update(part.hosts)
+        if part.state == "ended":
+            done.setdefault(part.snapshot, set()).add(part.host_id)
+    return frozenset(each for each, expected in hosts.items() if expected <= done.get(each, set()))

@@ -1,0 +1,115 @@
+"""The worker's connections of its own: the node, its schema, Kafka. The publisher's are the publisher's alone."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from cdc_messages import raw
+from cdc_program.cassandra import CassandraClient, Node, connect, read_node
+from cdc_program.errors import CdcError, Code
+from publisher.inflight import PendingMessages
+from publisher.kafka.sender import Sender
+from publisher.open_topics import make_raw_topics
+from publisher.raw_topics import RawTopics, send_to_all_raw_partitions
+from publisher.schema import NodeSchema
+from publisher.selection import selection_from
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cdc_program.settings import Settings
+    from publisher.messages import OutgoingMessage
+    from publisher.raw_topics import RawTopic
+    from publisher.schema import PublishedTable
+    from publisher.snapshot.node import Published
+
+_POLL_SECONDS = 0.1
+
+
+class Orders(Protocol):
+    """Of worker.Orders; `serve` and `published` raise to stop the worker."""
+
+    def serve(self) -> None: ...
+
+    def published(self) -> Published: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """`orders` are heard while it waits."""
+
+    client: CassandraClient
+    node: Node
+    schema: NodeSchema
+    raw_topics: RawTopics
+    sender: Sender
+    orders: Orders
+
+    def serve(self) -> None:
+        """See Orders.serve."""
+        self.orders.serve()
+
+    def find_table(self, table_id: str) -> PublishedTable:
+        """As the node has it now; CdcError TABLE_NOT_PUBLISHED if it is not published."""
+        self.schema.refresh()
+        for table in self.schema.current_tables():
+            if table.id.hex() == table_id:
+                return table
+        raise CdcError(
+            Code.TABLE_NOT_PUBLISHED,
+            f"The table {table_id} is not published: it is dropped, has cdc = false, or is excluded by the settings.",
+            "Only a published table can have a snapshot: ALTER TABLE … WITH cdc = true.",
+        )
+
+    def send_to_all(self, outgoing: OutgoingMessage) -> None:
+        """Send it to every raw partition, new ones too, and wait until all have acknowledged it."""
+        self.raw_topics.open(outgoing.table)
+        self.raw_topics.refresh_partition_counts()
+        raw_topic = self.raw_topics.open(outgoing.table)
+        pending = PendingMessages()
+        value = raw.encode(outgoing.message, raw_topic.schema_id)
+        send_to_all_raw_partitions(self.sender, raw_topic, value, pending, self.wait)
+        while pending.outstanding:
+            self.wait()
+
+    def send(self, raw_topic: RawTopic, unit: list[OutgoingMessage], pending: PendingMessages) -> int:
+        """Queue the messages of a unit, which `pending` counts; their bytes."""
+        size = 0
+        pending.outstanding += len(unit)
+        for outgoing in unit:
+            value = raw.encode(outgoing.message, raw_topic.schema_id)
+            size += len(value)
+            while not self.sender.send(raw_topic.name, outgoing.partition_key, value, pending):
+                self.wait()
+        return size
+
+    def wait(self) -> None:
+        """Until some messages are acknowledged, for a moment at most."""
+        self.sender.poll(_POLL_SECONDS)
+        self.serve()
+
+
+@contextmanager
+def open_link(settings: Settings, orders: Orders) -> Iterator[Link]:
+    """Works on a copy of the schema file: the running publisher writes the original."""
+    own = settings.publisher
+    with (
+        connect(settings.cassandra, only=settings.cassandra.contact_points[0]) as client,
+        tempfile.TemporaryDirectory(prefix="cassandra-publisher-") as scratch,
+    ):
+        file = Path(scratch) / "schema.json"
+        if (own.state_directory / file.name).exists():
+            shutil.copy(own.state_directory / file.name, file)
+        schema = NodeSchema(file, client.rows, (settings.filler.keyspace, settings.filler.table), selection_from(own))
+        schema.load()
+        schema.refresh()
+        sender = Sender(settings.kafka)
+        node = read_node(client)
+        raw_topics = make_raw_topics(settings, node.cluster, sender)
+        raw_topics.open_tables_topic()
+        yield Link(client, node, schema, raw_topics, sender, orders)

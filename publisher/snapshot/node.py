@@ -1,0 +1,94 @@
+"""What a snapshot reads of its node: data directories, hosts, the table's options, and how far the log is published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from cassandra_storage.commitlog import CommitLogPosition
+from cdc_program.cassandra import live_settings
+from cdc_program.errors import CdcError, Code
+from publisher.cdc_raw import list_cdc_segments
+from publisher.loss_rules import sync_period_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from uuid import UUID
+
+    from cassandra_storage.schema import TableMetadata
+    from cdc_program.cassandra import CassandraClient
+    from cdc_program.settings import NodeSettings, PublisherSettings
+
+_DEFAULT_SYNC_SECONDS = 10.0
+_DEFAULT_DATA = Path("/var/lib/cassandra/data")
+
+
+class Published(NamedTuple):
+    """What Kafka has acknowledged of the node's log: up to a place, and what was durable at a time (s; 0: none)."""
+
+    up_to: tuple[int, int]
+    clock: float
+
+
+def data_directories(client: CassandraClient, settings: PublisherSettings) -> list[Path]:
+    """CdcError CONFIG_INVALID if none of them is there, or one cannot be read."""
+    given = settings.snapshot_data_directories or _reported_directories(client) or [_DEFAULT_DATA]
+    for folder in given:
+        try:
+            next(folder.iterdir(), None)
+        except OSError as error:
+            raise CdcError(
+                Code.CONFIG_INVALID,
+                f"The node's data directory {folder} cannot be read: {error.strerror}.",
+                "Set publisher.snapshot_data_directories to its data_file_directories, and let the publisher's user"
+                " read them: the group of Cassandra's user may read SSTables.",
+            ) from error
+    return given
+
+
+def sync_seconds(client: CassandraClient) -> float:
+    """After this time what was written is durable in the log, also on a busy disk: three of its periods."""
+    return 3 * (sync_period_ms(live_settings(client) or {}) / 1000 or _DEFAULT_SYNC_SECONDS)
+
+
+def _reported_directories(client: CassandraClient) -> list[Path]:
+    value = (live_settings(client) or {}).get("data_file_directories", "")
+    return [Path(each.strip()) for each in value.strip("[]").split(",") if each.strip()]
+
+
+def datacenter_hosts(client: CassandraClient) -> list[UUID]:
+    """The host ids of all nodes of this node's datacenter, this one first."""
+    own = client.rows("SELECT host_id, data_center FROM system.local WHERE key = 'local'")[0]
+    peers = client.rows("SELECT host_id, data_center FROM system.peers")
+    others = {row["host_id"] for row in peers if row["data_center"] == own["data_center"] and row["host_id"]}
+    return [own["host_id"], *sorted(others - {own["host_id"]})]
+
+
+def broadcast_address(client: CassandraClient) -> str:
+    """By which nodetool names this node."""
+    return str(client.rows("SELECT broadcast_address FROM system.local WHERE key = 'local'")[0]["broadcast_address"])
+
+
+def purges_only_repaired(client: CassandraClient, table: TableMetadata) -> bool:
+    """The table's compaction option only_purge_repaired_tombstones."""
+    rows = client.rows(
+        "SELECT compaction FROM system_schema.tables WHERE keyspace_name = %s AND table_name = %s",
+        (table.keyspace, table.name),
+    )
+    options = dict(rows[0]["compaction"] or {}) if rows else {}
+    return str(options.get("only_purge_repaired_tombstones", "false")).lower() == "true"
+
+
+def newest_segment(settings: NodeSettings) -> int:
+    """The id of the newest segment that the node has begun, as far as its directories show."""
+    folders = [settings.cdc_raw_directory, settings.commitlog_directory]
+    return max((file.id for folder in folders if folder for file in list_cdc_segments(folder)), default=0)
+
+
+def last_flush(bounds: Iterable[tuple[int, int]], newest: int) -> CommitLogPosition:
+    """The place in this node's log up to which the newest of its SSTables holds all writes. `bounds`: of the SSTables
+    (StatsMetadata.commit_log_upper_bound); one that came from another node has that node's segments, and those that
+    this node has not begun say nothing about its log.
+    """
+    own = [CommitLogPosition(*bound) for bound in bounds if 0 <= bound[0] <= newest]
+    return max(own, default=CommitLogPosition(0, 0))

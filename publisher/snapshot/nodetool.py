@@ -1,0 +1,74 @@
+"""What a snapshot asks the node's own nodetool for: Cassandra's snapshot of a table, and who owns which tokens."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+from cassandra_storage.token_ranges import TokenRange
+from cdc_program.errors import CdcError, Code
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TIMEOUT_SECONDS = 1800.0  # a snapshot flushes
+_RANGE = re.compile(r"TokenRange\(start_token:(-?\d+), end_token:(-?\d+), endpoints:\[([^\]]*)\]")
+
+
+class Nodetool:
+    """CdcError NODETOOL_FAILED for a command that fails."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = list(command)
+
+    def take_snapshot(self, keyspace: str, table: str, tag: str) -> None:
+        """Flush the table, and link its SSTables (`nodetool snapshot`)."""
+        self._run("snapshot", "-t", tag, "-cf", table, "--", keyspace)
+
+    def clear_snapshot(self, keyspace: str, tag: str) -> None:
+        """Remove the links; nothing happens if there are none."""
+        self._run("clearsnapshot", "-t", tag, "--", keyspace)
+
+    def owned_ranges(self, keyspace: str, address: str) -> list[TokenRange]:
+        """The token ranges of which the node with this broadcast address is a replica (`nodetool describering`)."""
+        output = self._run("describering", "--", keyspace)
+        return owned_ranges(output, keyspace, address)
+
+    def _run(self, *arguments: str) -> str:
+        command = [*self._command, *arguments]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_SECONDS, check=False
+            )
+        except OSError as error:
+            raise _failed(command, str(error)) from error
+        except subprocess.TimeoutExpired as error:
+            raise _failed(command, f"it is still running after {TIMEOUT_SECONDS:.0f} s") from error
+        if done.returncode:
+            raise _failed(command, (done.stderr or done.stdout).strip()[:500])
+        return done.stdout
+
+
+def owned_ranges(output: str, keyspace: str, address: str) -> list[TokenRange]:
+    """See Nodetool.owned_ranges; `output`: of describering. CdcError if the node owns none."""
+    found = [
+        TokenRange(int(start), int(end))
+        for start, end, endpoints in _RANGE.findall(output)
+        if address in (each.strip() for each in endpoints.split(","))
+    ]
+    if not found:
+        raise CdcError(
+            Code.NODETOOL_FAILED,
+            f"nodetool describering {keyspace} names no token range of this node, {address}.",
+            "The keyspace has no replica here: take the snapshot on the nodes that have one.",
+        )
+    return found
+
+
+def _failed(command: Sequence[str], reason: str) -> CdcError:
+    return CdcError(
+        Code.NODETOOL_FAILED,
+        f"{' '.join(command)} failed: {reason}.",
+        "Set publisher.nodetool to the node's own nodetool with the options it needs to connect (-h, -p, -u, -pwf).",
+    )

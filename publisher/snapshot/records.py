@@ -1,0 +1,184 @@
+"""The files of snapshots in `<state directory>/snapshots`, two for each table.
+
+`KEYSPACE.TABLE.json`: how far its newest snapshot is. Who asks for it writes the first one,
+the worker those after it.
+`KEYSPACE.TABLE.wanted`: whether it shall run, pause or be cancelled. The command writes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from time import time
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from uuid import UUID, uuid4
+
+from cassandra_storage.sstable_merge import Place
+from cdc_program.errors import CdcError, Code
+from publisher import state_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cassandra_storage.schema import TableMetadata
+
+# In this order: asked for; its begin is acknowledged; its files are there; the log is published up to the flush, and
+# rows are sent; its end is acknowledged.
+Phase: TypeAlias = Literal["requested", "announced", "taken", "sending", "ended", "given_up"]
+PHASES: tuple[Phase, ...] = ("requested", "announced", "taken", "sending", "ended", "given_up")
+FINAL: tuple[Phase, ...] = ("ended", "given_up")
+
+Wanted: TypeAlias = Literal["run", "pause", "cancel"]
+WANTED: tuple[Wanted, ...] = ("run", "pause", "cancel")
+
+_FOLDER = "snapshots"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """How far a table's snapshot is on this node.
+
+    `hosts`: the host ids of all nodes that the snapshot expects. `now`: the second at which tombstones are looked at;
+    0 before the files are there. `flushed_to`: the place in the log up to which the files hold all writes;
+    `flushed_at`: the time of that flush. `place`: all before it is acknowledged. `started`: the time (µs) at which the
+    sending began or resumed last. `rows`, `bytes`, `partitions`: acknowledged; `done`: that share of the owned tokens.
+    `file_bytes`: of the files. `problem`: what it waits for, or why it was given up. Times are in s since the epoch.
+    """
+
+    snapshot: UUID
+    keyspace: str
+    table: str
+    table_id: str
+    hosts: tuple[UUID, ...]
+    phase: Phase = "requested"
+    now: int = 0
+    flushed_to: tuple[int, int] = (0, 0)
+    flushed_at: float = 0.0
+    place: Place | None = None
+    started: int = 0
+    rows: int = 0
+    bytes: int = 0
+    partitions: int = 0
+    done: float = 0.0
+    file_bytes: int = 0
+    requested_at: float = 0.0
+    sending_at: float = 0.0
+    changed_at: float = 0.0
+    problem: str = ""
+    is_mark_cleared: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.keyspace}.{self.table}"
+
+    @property
+    def tag(self) -> str:
+        """Of Cassandra's snapshot."""
+        return f"cdc-{self.snapshot}"
+
+    @property
+    def is_final(self) -> bool:
+        return self.phase in FINAL
+
+    def moved(self, **changes: Any) -> Record:  # noqa: ANN401 - the fields'
+        """With these changes, made now."""
+        return replace(self, **{"changed_at": time(), **changes})
+
+
+def new_record(table: TableMetadata, snapshot: UUID | None = None, hosts: tuple[UUID, ...] = ()) -> Record:
+    """A snapshot that is asked for now: a new one, or this node's part of one that began elsewhere."""
+    now = time()
+    return Record(
+        snapshot or uuid4(),
+        table.keyspace,
+        table.name,
+        table.id.bytes.hex(),
+        hosts,
+        requested_at=now,
+        changed_at=now,
+    )
+
+
+class Records:
+    """All snapshots of one publisher. Every method raises CdcError POSITION_FILE for a file that cannot be used."""
+
+    def __init__(self, state_directory: Path) -> None:
+        self.folder = state_directory / _FOLDER
+
+    def make_folder(self) -> None:
+        state_files.make_folder(self.folder)
+
+    def all(self) -> Iterator[Record]:
+        """By table."""
+        for path in sorted(self.folder.glob("*.json")):
+            record = _read(path)
+            if record is not None:
+                yield record
+
+    def read(self, name: str) -> Record | None:
+        """The table's newest snapshot; None if there was none."""
+        return _read(self.folder / f"{name}.json")
+
+    def write(self, record: Record) -> None:
+        """Replace the table's record durably."""
+        state_files.write(self.folder / f"{record.name}.json", _to_json(record))
+
+    def wanted(self, name: str) -> Wanted:
+        stored = state_files.read(self.folder / f"{name}.wanted")
+        if stored is None:
+            return "run"
+        if stored.get("wanted") not in WANTED:
+            raise _damaged(self.folder / f"{name}.wanted")
+        return cast("Wanted", stored["wanted"])
+
+    def want(self, name: str, wanted: Wanted) -> None:
+        state_files.write(self.folder / f"{name}.wanted", {"wanted": wanted})
+
+
+def _to_json(record: Record) -> dict[str, Any]:
+    values = asdict(record)
+    place = record.place
+    values["snapshot"] = str(record.snapshot)
+    values["hosts"] = [str(host) for host in record.hosts]
+    values["place"] = None if place is None else _place_to_json(place)
+    return values
+
+
+def _place_to_json(place: Place) -> dict[str, Any]:
+    clustering = None
+    if place.clustering is not None:
+        clustering = [None if value is None else value.hex() for value in place.clustering]
+    return {"token": place.token, "key": place.key.hex(), "clustering": clustering}
+
+
+def _read(path: Path) -> Record | None:
+    stored = state_files.read(path)
+    if stored is None:
+        return None
+    values = {name: value for name, value in stored.items() if name != "format_version"}
+    try:
+        values["snapshot"] = UUID(values["snapshot"])
+        values["hosts"] = tuple(UUID(host) for host in values["hosts"])
+        segment, position = values["flushed_to"]
+        values["flushed_to"] = int(segment), int(position)
+        values["place"] = None if values["place"] is None else _place(values["place"])
+        record = Record(**values)
+        PHASES.index(record.phase)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _damaged(path) from error
+    return record
+
+
+def _place(value: dict[str, Any]) -> Place:
+    clustering = value["clustering"]
+    if clustering is not None:
+        clustering = tuple(None if each is None else bytes.fromhex(each) for each in clustering)
+    return Place(int(value["token"]), bytes.fromhex(value["key"]), clustering)
+
+
+def _damaged(path: Path) -> CdcError:
+    return CdcError(
+        Code.POSITION_FILE,
+        f"The snapshot file {path} is damaged.",
+        "Remove it, and start the table's snapshot again: purging waits for the end of the one before.",
+    )

@@ -1,0 +1,164 @@
+"""Sends the merged partitions of a table as row images, and says how far all is acknowledged."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from cassandra_storage.deletion import LIVE
+from cassandra_storage.range_merge import with_ranges
+from cassandra_storage.rows import Row
+from cassandra_storage.sstable_merge import Place
+from publisher.inflight import PendingMessages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from cassandra_storage.clustering import Clustering
+    from cassandra_storage.deletion import RangeTombstone
+    from cassandra_storage.sstable_merge import MergedPartition
+    from cassandra_storage.sstable_reader import Unfiltered
+    from cassandra_storage.token_ranges import Span
+    from publisher.messages import OutgoingMessage
+    from publisher.snapshot_messages import RowImages
+
+BATCH_UNITS = 200  # between two places at which a snapshot can resume
+_LONGEST_PAUSE = 0.2
+
+
+@dataclass(slots=True)
+class Progress:
+    """What Kafka has acknowledged since the sending began or resumed."""
+
+    place: Place | None
+    rows: int = 0
+    bytes: int = 0
+    partitions: int = 0
+
+
+class _Batch(NamedTuple):
+    pending: PendingMessages
+    place: Place
+    rows: int
+    bytes: int
+    partitions: int
+
+
+class Pace:
+    """Holds a rate in bytes a second, 0 for none: a pause is short, and what was not used is not saved up."""
+
+    def __init__(self, bytes_per_second: float, serve: Callable[[], None]) -> None:
+        self._rate = bytes_per_second
+        self._serve = serve
+        self._due = monotonic()
+
+    def spend(self, size: int) -> None:
+        """Wait until so many bytes more may be sent."""
+        if not self._rate:
+            return
+        self._due = max(self._due, monotonic() - 1) + size / self._rate
+        while (rest := self._due - monotonic()) > 0:
+            self._serve()
+            sleep(min(rest, _LONGEST_PAUSE))
+
+
+class Output(Protocol):
+    """Where units go."""
+
+    def send(self, unit: list[OutgoingMessage], pending: PendingMessages) -> int:
+        """Queue the messages of a unit, which `pending` counts; their bytes."""
+        ...
+
+    def poll(self) -> None:
+        """Handle the acknowledgements that are there."""
+        ...
+
+    def wait(self) -> None:
+        """As poll, and wait a moment for them."""
+        ...
+
+
+class PartitionSender:
+    """`report` is called after each batch."""
+
+    def __init__(
+        self,
+        images: RowImages,
+        output: Output,
+        pace: Pace,
+        report: Callable[[Progress], None],
+        after: Place | None,
+    ) -> None:
+        self._images = images
+        self._output = output
+        self._pace = pace
+        self._report = report
+        self._after = after
+        self._in_flight: deque[_Batch] = deque()
+        self._pending = PendingMessages()
+        self._rows = self._bytes = self._partitions = 0
+        self._clustering: Clustering | None = None
+        self._last: Place | None = None
+        self.progress = Progress(after)
+
+    def send_all(self, partitions: Iterable[MergedPartition]) -> None:
+        """Send them all, and wait until all are acknowledged."""
+        for partition in partitions:
+            self._send_partition(partition)
+        if self._last is not None and (self._rows or self._partitions):
+            self._close_batch(self._last)
+        while self._in_flight:
+            self._output.wait()
+            self._collect()
+
+    def _send_partition(self, partition: MergedPartition) -> None:
+        token, key, deletion, static, unfiltereds = partition
+        self._clustering = None
+        if self._after is not None and (token, key) == self._after[:2]:
+            deletion, static = LIVE, None  # sent with the first row
+        for unit in self._images.partition(key, deletion, static, self._followed(with_ranges(unfiltereds))):
+            self._bytes += self._output.send(unit, self._pending)
+            self._rows += 1
+            if self._rows >= BATCH_UNITS and self._clustering is not None:
+                self._close_batch(Place(token, key, self._clustering))
+        self._partitions += 1
+        self._last = Place(token, key)
+        if self._rows >= BATCH_UNITS:
+            self._close_batch(self._last)
+
+    def _followed(self, elements: Iterator[RangeTombstone | Unfiltered]) -> Iterator[Row | RangeTombstone]:
+        """Notes the last row: a snapshot resumes after a row, not after a range."""
+        for element in elements:
+            if isinstance(element, Row):
+                self._clustering = element.clustering
+            yield element  # type: ignore[misc]  # with_ranges leaves no marker
+
+    def _close_batch(self, place: Place) -> None:
+        self._in_flight.append(_Batch(self._pending, place, self._rows, self._bytes, self._partitions))
+        size = self._bytes
+        self._pending = PendingMessages()
+        self._rows = self._bytes = self._partitions = 0
+        self._output.poll()
+        self._collect()
+        self._pace.spend(size)
+
+    def _collect(self) -> None:
+        progress = self.progress
+        while self._in_flight and not self._in_flight[0].pending.outstanding:
+            batch = self._in_flight.popleft()
+            progress.place = batch.place
+            progress.rows += batch.rows
+            progress.bytes += batch.bytes
+            progress.partitions += batch.partitions
+        self._report(progress)
+
+
+def share_done(owned: Sequence[Span], token: int | None) -> float:
+    """The share of the owned tokens that lie at or before a token; None: none of them."""
+    total = sum(last - first + 1 for first, last in owned)
+    if token is None or not total:
+        return 0.0
+    passed = sum(min(last, token) - first + 1 for first, last in owned if first <= token)
+    return passed / total

@@ -1,0 +1,92 @@
+"""A snapshot as the status, the metrics and the commands show it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from prometheus_client.core import GaugeMetricFamily
+
+from cdc_program.metrics import as_size, as_time
+from publisher.snapshot.records import FINAL, PHASES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from prometheus_client.metrics_core import Metric
+
+    from publisher.snapshot.records import Record
+
+_DOES = {
+    "requested": "has been asked for",
+    "announced": "takes its files",
+    "taken": "waits until the log is published up to its flush",
+    "sending": "is being sent",
+    "ended": "has ended",
+    "given_up": "was given up",
+}
+
+
+class Shown(NamedTuple):
+    """A table's newest snapshot. `state`: records.Phase; `done`: from 0 to 1; `idle`: seconds since it came further, 0
+    once it is over; `seconds_left`: at the pace so far, None if it is unknown; `problem`: what it waits for, or why it
+    was given up.
+    """
+
+    table: str
+    snapshot: str
+    state: str
+    rows: int
+    bytes: int
+    done: float
+    idle: float
+    seconds_left: float | None = None
+    problem: str = ""
+
+
+def shown(record: Record, now: float) -> Shown:
+    """`now`: s since the epoch."""
+    left = None
+    if record.phase == "sending" and record.done > 0:
+        left = (record.changed_at - record.sending_at) / record.done * (1 - record.done)
+    return Shown(
+        table=record.name,
+        snapshot=str(record.snapshot),
+        state=record.phase,
+        rows=record.rows,
+        bytes=record.bytes,
+        done=record.done,
+        idle=0.0 if record.is_final else max(0.0, now - record.changed_at),
+        seconds_left=left,
+        problem=record.problem,
+    )
+
+
+def text(snapshot: Shown) -> str:
+    """One line."""
+    sent = f"{snapshot.rows:,} rows, {as_size(snapshot.bytes)}"
+    line = f"{snapshot.table} {_DOES.get(snapshot.state, snapshot.state)}: {sent}"
+    if snapshot.state not in FINAL:
+        line += f", {snapshot.done:.1%} of its tokens, {as_time(snapshot.seconds_left, 'an unknown time')} left"
+    return f"{line}; {snapshot.problem}" if snapshot.problem else line
+
+
+def metrics(snapshots: Sequence[Shown]) -> Iterator[Metric]:
+    """One sample for each table that has had a snapshot, except of the state: one for each state, 1 or 0."""
+    rows: tuple[tuple[str, str, list[float]], ...] = (
+        ("rows", "Row images and range deletions that Kafka has acknowledged.", [each.rows for each in snapshots]),
+        ("bytes", "Bytes of these messages, before compression.", [each.bytes for each in snapshots]),
+        ("done_ratio", "Share of the node's tokens that is done, 0 to 1.", [each.done for each in snapshots]),
+        ("idle_seconds", "Time since a snapshot that is not over came further.", [each.idle for each in snapshots]),
+    )
+    for name, help_text, values in rows:
+        family = GaugeMetricFamily(f"cdc_publisher_snapshot_{name}", help_text, labels=["table"])
+        for each, value in zip(snapshots, values, strict=True):
+            family.add_metric([each.table], value)
+        yield family
+    states = GaugeMetricFamily(
+        "cdc_publisher_snapshot_state", "1 for the state of the table's snapshot.", labels=["table", "state"]
+    )
+    for each in snapshots:
+        for phase in PHASES:
+            states.add_metric([each.table, phase], float(each.state == phase))
+    yield states

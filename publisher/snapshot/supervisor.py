@@ -1,0 +1,195 @@
+"""The publisher's part in snapshots: it starts the worker, holds it, asks for snapshots that are due, ends marks."""
+
+from __future__ import annotations
+
+import multiprocessing
+from contextlib import suppress
+from time import time
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from cdc_program.errors import CdcError
+from publisher.snapshot.records import Record, new_record
+from publisher.snapshot.shown import Shown, shown
+from publisher.snapshot.worker import CANCEL, GO_ON, PAUSE, run_worker
+from publisher.space import WARN_PERCENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from multiprocessing.context import SpawnProcess
+    from uuid import UUID
+
+    from cdc_program.settings import Settings
+    from publisher.schema import PublishedTable
+    from publisher.snapshot.cluster import Together
+    from publisher.snapshot.records import Records
+
+RETRY_SECONDS = 10.0
+FOLLOW_SECONDS = 5.0
+STOP_SECONDS = 5.0
+
+log = structlog.get_logger(__name__)
+
+
+class Worker(Protocol):
+    """A worker process; `order`: worker.GO_ON, PAUSE, CANCEL or why it shall hold."""
+
+    name: str
+
+    def is_alive(self) -> bool: ...
+
+    def order(self, order: str) -> None: ...
+
+    def answer(self, published: tuple[tuple[int, int], float]) -> None:
+        """If it has asked."""
+        ...
+
+    def stop(self) -> None: ...
+
+
+class Supervisor:
+    """One worker runs at a time. Times are of the monotonic clock, in seconds."""
+
+    def __init__(
+        self, settings: Settings, records: Records, together: Together, read_hosts: Callable[[], Sequence[UUID]]
+    ) -> None:
+        """`read_hosts`: the hosts that a snapshot expects now."""
+        self._settings = settings
+        self._records = records
+        self._together = together
+        self._read_hosts = read_hosts
+        self._next_follow = 0.0
+        self._problem = ""
+        self._worker: Worker | None = None
+        self._tried_at: dict[str, float] = {}
+        self.newest: tuple[Record, ...] = ()
+        records.make_folder()
+
+    def serve(self, now: float, cdc_raw_percent: float, published: tuple[tuple[int, int], float]) -> None:
+        """Do what is due; called once a second. `published`: see node.Published.
+
+        What is wrong with the snapshots' files is logged: the log goes on without them.
+        """
+        try:
+            self._serve(now, cdc_raw_percent, published)
+        except CdcError as error:
+            self._note(error)
+
+    def _serve(self, now: float, cdc_raw_percent: float, published: tuple[tuple[int, int], float]) -> None:
+        self.newest = tuple(self._records.all())
+        if self._worker is not None and not self._worker.is_alive():
+            self._worker.stop()
+            self._worker = None
+        if self._worker is None:
+            self._start_next(now)
+        if self._worker is not None:
+            self._worker.order(self._order_for(self._worker.name, cdc_raw_percent))
+            self._worker.answer(published)
+
+    def follow(self, tables: Sequence[PublishedTable], now: float) -> None:
+        """Take part in what other hosts have begun, and ask for what publisher.snapshot wants."""
+        if now < self._next_follow:
+            return
+        self._next_follow = now + FOLLOW_SECONDS
+        try:
+            self._together.follow(tables)
+            self._request_due(tables)
+        except CdcError as error:
+            self._note(error)
+
+    def _note(self, error: CdcError) -> None:
+        if error.problem != self._problem:
+            self._problem = error.problem
+            log.error("snapshots wait", code=error.code.text, problem=error.problem, fix=error.fix)
+
+    def _request_due(self, tables: Sequence[PublishedTable]) -> None:
+        mode = self._settings.publisher.snapshot
+        due = [table for table in tables if mode != "never" and self._is_due(table, mode)]
+        hosts = self._read_hosts() if due else ()
+        if len(hosts) > 1 and not (self._together.is_possible and self._together.is_first(hosts)):
+            return
+        for table in due:
+            self._records.write(new_record(table.table, hosts=tuple(hosts)))
+            self._records.want(table.table.qualified_name, "run")
+            log.info("a snapshot is due", table=table.table.qualified_name, mode=mode)
+
+    def ended(self) -> list[Record]:
+        """Snapshots that have ended on all hosts, and whose table may still be marked as needing one."""
+        return [each for each in self.newest if not each.is_mark_cleared and self._together.has_ended(each)]
+
+    def mark_cleared(self, record: Record) -> None:
+        """The table's mark is gone."""
+        self._records.write(record.moved(is_mark_cleared=True))
+
+    def shown(self) -> tuple[Shown, ...]:
+        """For the status."""
+        return tuple(shown(each, time()) for each in self.newest)
+
+    def stop(self) -> None:
+        """End the worker; the snapshot goes on when the publisher starts again."""
+        if self._worker is not None:
+            self._worker.stop()
+
+    def _is_due(self, table: PublishedTable, mode: str) -> bool:
+        known = self._records.read(table.table.qualified_name)
+        if known is None or known.table_id != table.id.hex():
+            return bool(table.needs_snapshot_since) or mode == "initial"
+        return known.is_final and known.requested_at * 1e6 < table.needs_snapshot_since
+
+    def _start_next(self, now: float) -> None:
+        for record in self.newest:
+            is_rested = now - self._tried_at.get(record.name, -RETRY_SECONDS) >= RETRY_SECONDS
+            if not record.is_final and is_rested and self._records.wanted(record.name) != "pause":
+                self._tried_at[record.name] = now
+                self._worker = self._start(record.name)
+                return
+
+    def _start(self, name: str) -> Worker:
+        return _Process(self._settings, name)
+
+    def _order_for(self, name: str, cdc_raw_percent: float) -> str:
+        wanted = self._records.wanted(name)
+        if wanted != "run":
+            return PAUSE if wanted == "pause" else CANCEL
+        if cdc_raw_percent >= WARN_PERCENTS[0]:
+            return f"cdc_raw is {cdc_raw_percent:.0f} % full: the log goes first"
+        return GO_ON
+
+
+class _Process:
+    """A worker of its own interpreter, which shares nothing with the publisher."""
+
+    def __init__(self, settings: Settings, name: str) -> None:
+        context = multiprocessing.get_context("spawn")
+        theirs, self._pipe = context.Pipe()
+        self.name = name
+        self._ordered = GO_ON
+        self._process: SpawnProcess = context.Process(
+            target=run_worker, args=(settings, name, theirs), name=f"snapshot of {name}", daemon=True
+        )
+        self._process.start()
+        theirs.close()  # so that it ends with the publisher: see worker.Orders
+
+    def is_alive(self) -> bool:
+        return self._process.is_alive()
+
+    def order(self, order: str) -> None:
+        if order != self._ordered:
+            with suppress(OSError):  # it has just ended
+                self._pipe.send(order)
+            self._ordered = order
+
+    def answer(self, published: tuple[tuple[int, int], float]) -> None:
+        with suppress(OSError, EOFError):
+            if self._pipe.poll():
+                self._pipe.recv()
+                self._pipe.send(published)
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.join(STOP_SECONDS)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        self._pipe.close()

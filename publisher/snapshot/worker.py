@@ -1,0 +1,109 @@
+"""The process that takes a snapshot beside the publisher: reading SSTables must not slow the log down.
+
+The publisher starts it, and tells it through a pipe to hold or to go on. It ends with the publisher, however that ends:
+the pipe is closed then.
+"""
+
+from __future__ import annotations
+
+import os
+from time import sleep
+from typing import TYPE_CHECKING
+
+from cdc_program.cli import reported_errors
+from cdc_program.errors import CdcError
+from cdc_program.logs import configure_logging
+from publisher.snapshot.link import open_link
+from publisher.snapshot.node import Published
+from publisher.snapshot.nodetool import Nodetool
+from publisher.snapshot.records import Records
+from publisher.snapshot.run import SnapshotRun
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from cdc_program.settings import Settings
+
+GO_ON, PAUSE, CANCEL = "", "pause", "cancel"  # any other order is a reason to hold
+ASK = "published?"  # from the worker
+
+_NICENESS = 10
+_HOLD_SECONDS = 0.2
+
+
+class StoppedError(Exception):
+    """The publisher or its user wants the worker to stop now: a later one goes on."""
+
+
+class CancelledError(Exception):
+    """Its user does not want the snapshot any more."""
+
+
+class Orders:
+    """What the publisher wants of its worker."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+        self._order = GO_ON
+        self._published: Published | None = None
+
+    def serve(self) -> None:
+        """Returns once the snapshot may go on; StoppedError or CancelledError if it shall not."""
+        self._read()
+        while self._order:
+            sleep(_HOLD_SECONDS)
+            self._read()
+
+    def published(self) -> Published:
+        """How far the log is published now. StoppedError or CancelledError as `serve`."""
+        self._published = None
+        self._pipe.send(ASK)
+        while self._published is None:
+            self.serve()
+            sleep(_HOLD_SECONDS)
+        return self._published
+
+    def _read(self) -> None:
+        try:
+            while self._pipe.poll():
+                said = self._pipe.recv()
+                if isinstance(said, str):
+                    self._order = said
+                else:
+                    self._published = Published(*said)
+        except (EOFError, OSError):
+            raise StoppedError from None
+        if self._order == PAUSE:
+            raise StoppedError
+        if self._order == CANCEL:
+            self._order = GO_ON  # what is left to do for it is not to be held up
+            raise CancelledError
+
+
+def run_worker(settings: Settings, name: str, pipe: Connection) -> None:
+    """Take the snapshot of that table as far as possible; the record has what came of it."""
+    os.nice(_NICENESS)
+    configure_logging(settings.log)
+    with reported_errors():
+        _run(settings, name, Orders(pipe))
+
+
+def _run(settings: Settings, name: str, orders: Orders) -> None:
+    records = Records(settings.publisher.state_directory)
+    record = records.read(name)
+    if record is None or record.is_final:
+        return
+    try:
+        with open_link(settings, orders) as link:
+            run = SnapshotRun(settings, link, Nodetool(settings.publisher.nodetool), records, record)
+            try:
+                run.run()
+            except CancelledError:
+                run.give_up("it was cancelled")
+    except StoppedError:
+        return
+    except CdcError as error:
+        latest = records.read(name)
+        if latest is not None:
+            records.write(latest.moved(problem=f"{error.code.text} {error.problem} {error.fix}"))
+        raise

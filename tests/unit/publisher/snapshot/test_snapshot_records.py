@@ -1,0 +1,66 @@
+"""The files of snapshots: what was written is read, and what is damaged is refused by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import pytest
+
+from cassandra_storage.sstable_merge import Place
+from cdc_program.errors import CdcError
+from publisher import state_files
+from publisher.snapshot.records import Record, Records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECORD = Record(UUID(int=1), "ks", "t", "aa" * 16, (UUID(int=2), UUID(int=3)))
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Records:
+    made = Records(tmp_path)
+    made.make_folder()
+    return made
+
+
+@pytest.mark.parametrize("place", [None, Place(-5, b"k"), Place(5, b"", (b"a", None, b"")), Place(5, b"k", ())])
+def test_a_record_is_read_as_it_was_written(records: Records, place: Place | None) -> None:
+    record = replace(RECORD, phase="sending", place=place, flushed_to=(7, 8), rows=3, problem="none")
+    records.write(record)
+    assert records.read("ks.t") == record
+    assert list(records.all()) == [record]
+    assert records.read("ks.other") is None
+
+
+def test_what_is_wanted_is_to_run_unless_it_was_said(records: Records) -> None:
+    assert records.wanted("ks.t") == "run"
+    records.want("ks.t", "pause")
+    assert records.wanted("ks.t") == "pause"
+    assert records.wanted("ks.other") == "run"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"snapshot": "x"},
+        {"hosts": ["x"]},
+        {"place": {"token": 1, "key": "x", "clustering": None}},
+        {"phase": "unknown"},
+        {"flushed_to": [1]},
+        {"more": 1},
+    ],
+)
+def test_a_damaged_record_is_refused(records: Records, change: dict[str, object]) -> None:
+    records.write(RECORD)
+    path = records.folder / "ks.t.json"
+    stored = state_files.read(path)
+    assert stored is not None
+    state_files.write(path, {**stored, **change})
+    with pytest.raises(CdcError, match=r"ks\.t\.json is damaged"):
+        records.read("ks.t")
+    state_files.write(records.folder / "ks.t.wanted", {"wanted": "fly"})
+    with pytest.raises(CdcError, match=r"ks\.t\.wanted is damaged"):
+        records.wanted("ks.t")

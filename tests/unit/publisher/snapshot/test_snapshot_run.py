@@ -1,0 +1,303 @@
+"""The steps of a snapshot: their order, what a stop at any moment leaves, and what is given up."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+import pytest
+
+from cassandra_files.sstables import read_statistics
+from cassandra_storage.sstable_name import DATA
+from cassandra_storage.token_ranges import WHOLE_RING, TokenRange
+from cdc_messages import tables
+from cdc_messages.snapshots import decode_step
+from cdc_program.cassandra import Node
+from cdc_program.errors import CdcError, Code
+from cdc_program.settings import MaterializerSettings, NodeSettings, PublisherSettings, Settings
+from publisher.raw_topics import RawTopic
+from publisher.schema import PublishedTable
+from publisher.snapshot import node, sending
+from publisher.snapshot import run as run_module
+from publisher.snapshot.node import Published, last_flush
+from publisher.snapshot.records import Record, Records, new_record
+from publisher.snapshot.run import SnapshotRun
+from publisher.snapshot.worker import CancelledError, StoppedError
+from tests.support.vectors import indexed_sstables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from publisher.inflight import PendingMessages
+    from publisher.messages import OutgoingMessage
+    from tests.support.vectors.indexed_sstables import IndexedVectors
+
+HOST = UUID(int=0xA)
+NAME = "ks.indexed"
+
+
+class Beside:
+    """A node and a Kafka: `events` in order. `stop_at`: the worker is stopped before the event of that number."""
+
+    def __init__(self, vectors: IndexedVectors, folder: Path) -> None:
+        self.vectors = vectors
+        self.data = folder / "data"
+        shutil.copytree(vectors.data, self.data)
+        self.table = PublishedTable(
+            vectors.table, vectors.table.id.bytes, tables.digest(tables.canonical(vectors.table))
+        )
+        self.events: list[str] = []
+        self.rows: list[tuple[bytes, bytes]] = []
+        self.stop_at: int | None = None
+        self.stop_with: type[Exception] = StoppedError
+        self.published_after = 0  # so many questions
+        self.is_published = True
+        self.ranges: list[TokenRange] = list(WHOLE_RING)
+        self.client = self
+        self.node = Node(HOST, "cluster", "dc1", "5.0.8")
+        self.schema = cast("Any", self)
+        self.raw_topics = cast("Any", self)
+        self.sender = cast("Any", self)
+        self.orders = cast("Any", self)
+        bounds = [read_statistics(file).stats.commit_log_upper_bound for file in vectors.files()]
+        self.flushed_to = max(bounds)
+
+    def note(self, event: str) -> None:
+        if self.stop_at is not None and len(self.events) >= self.stop_at:
+            self.stop_at = None
+            raise self.stop_with
+        self.events.append(event)
+
+    # the node
+
+    def rows_of(self, query: str) -> list[dict[str, Any]]:
+        if "compaction" in query:
+            return [{"compaction": {"class": "any"}}]
+        if "system.local" in query:
+            return [{"host_id": HOST, "data_center": "dc1", "broadcast_address": "10.0.0.1"}]
+        return []
+
+    def take_snapshot(self, _keyspace: str, _table: str, tag: str) -> None:
+        self.note("flush")
+        for file in self.vectors.files():
+            folder = self.data / file.folder.relative_to(self.vectors.data)
+            if (folder / "snapshots" / tag).exists():
+                continue
+            shutil.copytree(file.folder, folder / "snapshots" / tag, ignore=shutil.ignore_patterns("snapshots"))
+
+    def clear_snapshot(self, _keyspace: str, tag: str) -> None:
+        self.note("clear")
+        for folder in self.data.glob(f"*/*/snapshots/{tag}"):
+            shutil.rmtree(folder)
+
+    def owned_ranges(self, _keyspace: str, address: str) -> list[TokenRange]:
+        assert address == "10.0.0.1"
+        return self.ranges
+
+    # the link
+
+    @property
+    def published_tables(self) -> dict[bytes, PublishedTable]:
+        return {self.table.id: self.table}
+
+    def find_table(self, _table_id: str) -> PublishedTable:
+        if not self.is_published:
+            raise CdcError(Code.TABLE_NOT_PUBLISHED, "It is dropped.", "None.")
+        return self.table
+
+    def open(self, table: PublishedTable) -> RawTopic:
+        return RawTopic(table, "raw", 3, 7)
+
+    def poll(self, _seconds: float) -> None:
+        return
+
+    def serve(self) -> None:
+        return
+
+    def wait(self) -> None:
+        return
+
+    def published(self) -> Published:
+        self.note("asked")
+        asked = self.events.count("asked")
+        return Published(self.flushed_to if asked > self.published_after else (0, 0), 1.0)
+
+    def send_to_all(self, outgoing: OutgoingMessage) -> None:
+        step = decode_step(outgoing.message.update)
+        assert step.hosts == (HOST.bytes,)
+        self.note(step.state)
+
+    def send(self, _raw_topic: RawTopic, unit: list[OutgoingMessage], _pending: PendingMessages) -> int:
+        self.note("unit")
+        self.rows += [(each.partition_key, each.message.update) for each in unit]
+        return 1
+
+
+class Link:
+    """As `Beside`, with the names of the real one where they collide."""
+
+    def __init__(self, beside: Beside) -> None:
+        self._beside = beside
+        self.client = type("Client", (), {"rows": staticmethod(lambda query, *_: beside.rows_of(query))})
+        self.schema = type("Schema", (), {"published": beside.published_tables})
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._beside, name)
+
+
+@pytest.fixture(scope="module", params=["5.0-oa"])
+def vectors(request: pytest.FixtureRequest) -> IndexedVectors:
+    return indexed_sstables.load(request.param)
+
+
+@pytest.fixture
+def beside(vectors: IndexedVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Beside:
+    made = Beside(vectors, tmp_path)
+    monkeypatch.setattr(run_module, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(run_module, "RECORD_SECONDS", 0.0)
+    monkeypatch.setattr(sending, "BATCH_UNITS", 9)
+    monkeypatch.setattr(node, "newest_segment", lambda _settings: 1 << 62)
+    return made
+
+
+@pytest.fixture
+def records(tmp_path: Path, beside: Beside) -> Records:
+    made = Records(tmp_path)
+    made.make_folder()
+    made.write(new_record(beside.table.table))
+    return made
+
+
+def take(beside: Beside, records: Records) -> Record:
+    """One worker; the record it leaves."""
+    settings = Settings(
+        publisher=PublisherSettings(snapshot_data_directories=[beside.data], snapshot_max_mib_per_second=0),
+        node=NodeSettings(cdc_raw_directory=beside.data),
+        materializer=MaterializerSettings(),
+    )
+    record = records.read(NAME)
+    assert record is not None
+    run = SnapshotRun(settings, cast("Any", Link(beside)), cast("Any", beside), records, record)
+    try:
+        run.run()
+    except StoppedError:
+        pass
+    except CancelledError:
+        run.give_up("it was cancelled")
+    found = records.read(NAME)
+    assert found is not None
+    return found
+
+
+def test_the_order_of_steps(beside: Beside, records: Records) -> None:
+    beside.published_after = 4
+    record = take(beside, records)
+    units = beside.events.count("unit")
+    assert units > 100
+    expected = ["asked", "running", "clear", "flush", *["asked"] * 4, *["unit"] * units, "ended", "clear"]
+    assert beside.events == expected
+    assert (record.phase, record.rows, record.done, record.hosts) == ("ended", units, 1.0, (HOST,))
+    assert record.flushed_to == beside.flushed_to
+    assert not list(beside.data.glob("*/*/snapshots/*"))
+
+
+def test_a_worker_that_is_stopped_at_any_moment_is_followed_by_one_that_goes_on(
+    vectors: IndexedVectors, tmp_path: Path, beside: Beside, records: Records
+) -> None:
+    take(beside, records)
+    whole, count = beside.rows, len(beside.events)
+    for stop_at in (*range(7), 8, 30, count // 2, count - 3, count - 2, count - 1):
+        folder = tmp_path / str(stop_at)
+        again = Beside(vectors, folder)
+        kept = Records(folder)
+        kept.make_folder()
+        kept.write(new_record(again.table.table))
+        again.stop_at = stop_at
+        stopped = take(again, kept)
+        if stop_at < count:
+            assert not stopped.is_final
+        sent_before = len(again.rows)
+        ended = take(again, kept)
+        assert ended.phase == "ended"
+        assert (ended.snapshot, again.events[-2:]) == (stopped.snapshot, ["ended", "clear"])
+        assert list(dict.fromkeys(again.rows)) == whole
+        assert len(again.rows) - len(whole) <= 2 * 9  # the batch that was not recorded
+        assert ended.started > stopped.started or not sent_before
+        assert again.events.index("running") < again.events.index("flush") < again.events.index("unit")
+
+
+def test_links_that_are_gone_are_taken_again(beside: Beside, records: Records) -> None:
+    take_all = Records(records.folder.parent / "other")
+    take_all.make_folder()
+    take_all.write(new_record(beside.table.table))
+    take(beside, take_all)
+    whole = list(beside.rows)
+    beside.rows.clear()
+    beside.events.clear()
+    beside.stop_at = 100
+    stopped = take(beside, records)
+    assert stopped.phase == "sending"
+    beside.clear_snapshot("ks", stopped.tag)
+    assert take(beside, records).phase == "ended"
+    assert beside.events.count("flush") == 2
+    assert list(dict.fromkeys(beside.rows)) == whole
+
+
+def test_a_damaged_sstable_gives_up_and_names_it(beside: Beside, records: Records) -> None:
+    beside.stop_at = 60
+    stopped = take(beside, records)
+    (data, *_) = sorted(beside.data.glob(f"*/*/snapshots/{stopped.tag}/*{DATA}"))
+    content = bytearray(data.read_bytes())
+    content[len(content) // 2 :] = bytes(len(content) - len(content) // 2)
+    data.write_bytes(content)
+    record = take(beside, records)
+    assert record.phase == "given_up"
+    assert data.name in record.problem
+    assert "nodetool scrub or repair" in record.problem
+    assert beside.events[-2:] == ["given_up", "clear"]
+
+
+def test_files_that_cannot_be_read_are_tried_again(beside: Beside, records: Records) -> None:
+    beside.stop_at = 60
+    stopped = take(beside, records)
+    (folder, *_) = beside.data.glob(f"*/*/snapshots/{stopped.tag}")
+    (data, *_) = folder.glob(f"*{DATA}")
+    hidden = data.rename(data.with_name("hidden"))
+    data.mkdir()
+    with pytest.raises(CdcError, match=r"The SSTables of ks\.indexed cannot be read: .*Is a directory"):
+        take(beside, records)
+    data.rmdir()
+    hidden.rename(data)
+    assert take(beside, records).phase == "ended"
+
+
+def test_a_table_that_is_gone_and_one_that_is_cancelled(beside: Beside, records: Records) -> None:
+    beside.stop_at, beside.stop_with = 60, CancelledError
+    record = take(beside, records)
+    assert (record.phase, record.problem, beside.events[-2:]) == ("given_up", "it was cancelled", ["given_up", "clear"])
+    records.write(new_record(beside.table.table))
+    beside.events.clear()
+    beside.is_published = False
+    record = take(beside, records)
+    assert (record.phase, beside.events) == ("given_up", [])
+    assert "It is dropped" in record.problem
+
+
+def test_only_owned_ranges_are_sent(beside: Beside, records: Records) -> None:
+    beside.ranges = [TokenRange(0, (1 << 63) - 1)]
+    record = take(beside, records)
+    some = len({key for key, _ in beside.rows})
+    assert record.partitions == some
+    beside.ranges = [TokenRange(-(1 << 63), 0)]
+    records.write(new_record(beside.table.table))
+    beside.rows.clear()
+    take(beside, records)
+    others = len({key for key, _ in beside.rows})
+    assert min(some, others) > 0
+    assert some + others == sum(1 for n in range(indexed_sstables.PARTITIONS) if n % 2 == 0 or n % 3 == 0)
+
+
+def test_the_place_of_the_flush_is_one_of_this_nodes_log() -> None:
+    assert last_flush([(-1, 0), (5, 10), (7, 3), (900, 1)], newest=8) == (7, 3)
+    assert last_flush([(-1, 0)], newest=8) == (0, 0)

@@ -1,0 +1,128 @@
+"""Sending merged partitions: what is recorded as sent is acknowledged, and from each such place the rest follows."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import pytest
+
+from cassandra_files.table_sstables import TableSSTables
+from cassandra_storage.murmur3 import decorated_token
+from cassandra_storage.token_ranges import WHOLE_RING, Span
+from cdc_messages import tables
+from publisher.schema import PublishedTable
+from publisher.snapshot import sending
+from publisher.snapshot.sending import Pace, PartitionSender, Progress, share_done
+from publisher.snapshot_messages import RowImages, SnapshotOrigin
+from tests.support.vectors import indexed_sstables
+
+if TYPE_CHECKING:
+    from cassandra_storage.sstable_merge import Place
+    from publisher.inflight import PendingMessages
+    from publisher.messages import OutgoingMessage
+    from tests.support.vectors.indexed_sstables import IndexedVectors
+
+NOW = 2_000_000_000
+ORIGIN = SnapshotOrigin(UUID(int=7), b"h" * 16, 1)
+BATCH = 7
+
+
+class SlowKafka:
+    """Acknowledges messages in order, a few at each poll. `sent`: (token, key, update) of each message."""
+
+    def __init__(self, each_poll: int = 5) -> None:
+        self.sent: list[tuple[int, bytes, bytes]] = []
+        self.acknowledged = 0
+        self._each_poll = each_poll
+        self._waiting: list[PendingMessages] = []
+
+    def send(self, unit: list[OutgoingMessage], pending: PendingMessages) -> int:
+        pending.outstanding += len(unit)
+        for each in unit:
+            self.sent.append((decorated_token(each.partition_key), each.partition_key, each.message.update))
+            self._waiting.append(pending)
+        return sum(len(each.message.update) for each in unit)
+
+    def poll(self) -> None:
+        for pending in self._waiting[: self._each_poll]:
+            pending.acknowledge()
+        self.acknowledged += len(self._waiting[: self._each_poll])
+        del self._waiting[: self._each_poll]
+
+    wait = poll
+
+
+@pytest.fixture(scope="module", params=indexed_sstables.FORMS)
+def vectors(request: pytest.FixtureRequest) -> IndexedVectors:
+    return indexed_sstables.load(request.param)
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "BATCH_UNITS", BATCH)
+
+
+def run(vectors: IndexedVectors, kafka: SlowKafka, after: Place | None = None) -> list[tuple[Progress, int]]:
+    """The progress as reported each time, and how many messages were acknowledged then."""
+    reported: list[tuple[Progress, int]] = []
+
+    def report(progress: Progress) -> None:
+        copy = Progress(progress.place, progress.rows, progress.bytes, progress.partitions)
+        reported.append((copy, kafka.acknowledged))
+
+    table = PublishedTable(vectors.table, vectors.table.id.bytes, tables.digest(tables.canonical(vectors.table)))
+    sstables = TableSSTables(vectors.table, vectors.files())
+    sender = PartitionSender(RowImages(table, ORIGIN), kafka, Pace(0, lambda: None), report, after)
+    sender.send_all(sstables.merged(sstables.purger(NOW), WHOLE_RING, after))
+    reported.append((sender.progress, kafka.acknowledged))
+    return reported
+
+
+def test_from_each_recorded_place_the_rest_follows(vectors: IndexedVectors) -> None:
+    kafka = SlowKafka()
+    reported = run(vectors, kafka)
+    whole = kafka.sent
+    assert kafka.acknowledged == len(whole)
+    last = reported[-1][0]
+    assert (last.rows, last.bytes) == (len(whole), sum(len(update) for _, _, update in whole))
+    assert last.partitions == len({key for _, key, _ in whole})
+    inside = [progress for progress, _ in reported if progress.place is not None and progress.place.clustering]
+    between = [progress for progress, _ in reported if progress.place is not None and not progress.place.clustering]
+    assert inside
+    assert between
+    for progress in (*inside[:: max(1, len(inside) // 12)], *between[:: max(1, len(between) // 12)]):
+        again = SlowKafka(1000)
+        run(vectors, again, progress.place)
+        assert again.sent == whole[progress.rows :]
+
+
+def test_a_place_is_recorded_once_all_before_it_is_acknowledged(vectors: IndexedVectors) -> None:
+    reported = run(vectors, SlowKafka(3))
+    assert all(progress.rows <= acknowledged for progress, acknowledged in reported)
+    assert any(acknowledged - progress.rows < BATCH for progress, acknowledged in reported[:-1] if progress.rows)
+    assert all(before.rows <= after.rows for (before, _), (after, _) in pairwise(reported))
+
+
+def test_the_share_of_tokens_that_is_done() -> None:
+    owned = [Span(-100, -1), Span(100, 199)]
+    assert [share_done(owned, token) for token in (None, -101, -100, -51, 0, 149, 199, 500)] == [
+        0.0, 0.0, 0.005, 0.25, 0.5, 0.75, 1.0, 1.0
+    ]  # fmt: skip
+    assert share_done([], 5) == 0.0
+
+
+def test_a_pace_is_held_and_orders_are_heard_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, heard = [100.0], []
+    monkeypatch.setattr(sending, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(sending, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+    pace = Pace(1000.0, lambda: heard.append(clock[0]))
+    for _ in range(20):
+        pace.spend(500)
+    assert clock[0] - 100.0 == pytest.approx(10.0)
+    assert len(heard) >= 40
+    clock[0] += 60.0  # nothing is saved up but a second
+    for _ in range(4):
+        pace.spend(500)
+    assert clock[0] - 170.0 == pytest.approx(1.0)

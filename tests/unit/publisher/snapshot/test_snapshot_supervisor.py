@@ -1,0 +1,243 @@
+"""Who begins a snapshot, when its worker runs, and how hosts take part together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+
+from cdc_program.errors import CdcError, Code
+from cdc_program.settings import PublisherSettings, Settings
+from publisher.schema import PublishedTable
+from publisher.snapshot import supervisor as supervisor_module
+from publisher.snapshot.cluster import SnapshotRows, Together
+from publisher.snapshot.records import Record, Records
+from publisher.snapshot.supervisor import FOLLOW_SECONDS, RETRY_SECONDS, Supervisor
+from publisher.snapshot.worker import CANCEL, GO_ON, PAUSE
+from tests.support.materializer.table_writes import MIXED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+ONE, TWO = UUID(int=1), UUID(int=2)
+TABLE = PublishedTable(MIXED.table, MIXED.table.id.bytes, MIXED.digest)
+NAME = TABLE.table.qualified_name
+PUBLISHED = ((5, 6), 7.0)
+
+
+class Rows:
+    """The rows in Cassandra, of all hosts."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[UUID, UUID], dict[str, Any]] = {}
+        self.refusal: CdcError | None = None
+
+    def read(self, _query: str) -> list[dict[str, Any]]:
+        if self.refusal is not None:
+            raise self.refusal
+        return list(self.rows.values())
+
+    def write(self, query: str, values: Sequence[object]) -> None:
+        names = query.partition("(")[2].partition(")")[0].split(", ")
+        row: dict[str, Any] = dict(zip(names, values, strict=True))
+        self.rows[row["snapshot"], row["host_id"]] = row
+
+
+class Worker:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_running = True
+        self.orders: list[str] = []
+        self.answers: list[object] = []
+
+    def is_alive(self) -> bool:
+        return self.is_running
+
+    def order(self, order: str) -> None:
+        self.orders.append(order)
+
+    def answer(self, published: object) -> None:
+        self.answers.append(published)
+
+    def stop(self) -> None:
+        self.is_running = False
+
+
+class Host:
+    """The supervisor of one host; `workers`: those that it has started."""
+
+    def __init__(
+        self, folder: Path, rows: Rows, host_id: UUID, mode: str = "never", hosts: Sequence[UUID] = ()
+    ) -> None:
+        own = PublisherSettings.model_validate({"state_directory": folder, "snapshot": mode})
+        folder.mkdir(exist_ok=True)
+        self.records = Records(folder)
+        self.workers: list[Worker] = []
+        self.together = Together(SnapshotRows(rows.read, rows.write, "cdc_filler"), self.records, host_id)
+        self.supervisor = Supervisor(Settings(publisher=own), self.records, self.together, lambda: hosts or (host_id,))
+        self.now = 100.0
+
+    def follow(self, table: PublishedTable = TABLE) -> Record | None:
+        self.now += FOLLOW_SECONDS
+        self.supervisor.follow([table], self.now)
+        return self.records.read(NAME)
+
+    def serve(self, percent: float = 0.0) -> None:
+        self.now += 1.0
+        self.supervisor.serve(self.now, percent, PUBLISHED)
+
+    def end(self, phase: str = "ended") -> None:
+        record = self.records.read(NAME)
+        assert record is not None
+        self.records.write(record.moved(phase=phase))
+
+
+@pytest.fixture
+def rows() -> Rows:
+    return Rows()
+
+
+@pytest.fixture(autouse=True)
+def _workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor_module, "_Process", lambda _settings, name: Worker(name))
+
+
+def worker_of(host: Host) -> Worker:
+    worker = host.supervisor._worker
+    assert isinstance(worker, Worker)
+    return worker
+
+
+MARKED = TABLE._replace(needs_snapshot_since=5)
+
+
+@pytest.mark.parametrize(
+    ("mode", "table", "begins"),
+    [
+        ("never", MARKED, False),
+        ("when_needed", MARKED, True),
+        ("when_needed", TABLE, False),
+        ("initial", TABLE, True),
+        ("initial", MARKED, True),
+    ],
+)
+def test_who_asks_by_itself(tmp_path: Path, rows: Rows, mode: str, table: PublishedTable, begins: bool) -> None:  # noqa: FBT001
+    host = Host(tmp_path / "one", rows, ONE, mode)
+    assert (host.follow(table) is not None) == begins
+    if begins:
+        host.end()
+        before = host.records.read(NAME)
+        assert host.follow(table) == before  # once
+        assert before is not None
+        again = host.follow(table._replace(needs_snapshot_since=int(before.requested_at * 1e6) + 1))
+        assert again is not None
+        assert again.snapshot != before.snapshot
+
+
+def test_a_worker_runs_until_its_snapshot_is_over_and_is_tried_again(tmp_path: Path, rows: Rows) -> None:
+    host = Host(tmp_path / "one", rows, ONE, "initial")
+    host.follow()
+    host.serve()
+    first = worker_of(host)
+    assert (first.name, first.orders, first.answers) == (NAME, [GO_ON], [PUBLISHED])
+    host.serve(49.9)
+    host.serve(50.0)
+    assert [bool(order) for order in first.orders] == [False, False, True]
+    assert "50 % full" in first.orders[-1]
+    first.is_running = False
+    host.serve()
+    assert host.supervisor._worker is None
+    host.now += RETRY_SECONDS
+    host.serve()
+    second = worker_of(host)
+    assert second is not first
+    host.records.want(NAME, "pause")
+    host.serve()
+    assert second.orders[-1] == PAUSE
+    second.is_running = False
+    host.now += RETRY_SECONDS
+    host.serve()
+    assert host.supervisor._worker is None
+    host.records.want(NAME, "cancel")
+    host.serve()
+    assert worker_of(host).orders == [CANCEL]
+    worker_of(host).is_running = False
+    host.end("given_up")
+    host.now += RETRY_SECONDS
+    host.serve()
+    assert host.supervisor._worker is None
+    assert host.supervisor.ended() == []
+
+
+def test_a_damaged_record_stops_snapshots_and_not_the_log(
+    tmp_path: Path, rows: Rows, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = Host(tmp_path / "one", rows, ONE, "initial")
+    assert host.follow() is not None
+    path = host.records.folder / f"{NAME}.json"
+    content = path.read_text()
+    path.write_text("{")
+    for _ in range(2):
+        host.serve()
+        host.now += FOLLOW_SECONDS
+        host.supervisor.follow([TABLE], host.now)
+    assert capsys.readouterr().out.count("snapshots wait") == 1
+    assert host.supervisor._worker is None
+    path.write_text(content)
+    host.serve()
+    assert worker_of(host).name == NAME
+
+
+def test_the_hosts_of_a_datacenter_take_part_and_wait_for_each_other(tmp_path: Path, rows: Rows) -> None:
+    one, two = (Host(tmp_path / name, rows, each, "when_needed", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    assert two.follow(MARKED) is None  # the first host asks
+    begun = one.follow(MARKED)
+    assert begun is not None
+    one.follow(MARKED)
+    joined = two.follow(MARKED)
+    assert joined is not None
+    assert (joined.snapshot, joined.hosts) == (begun.snapshot, (ONE, TWO))
+    one.end()
+    for _ in range(2):
+        one.follow(MARKED)
+        two.follow(MARKED)
+    one.serve()
+    assert one.supervisor.ended() == []
+    two.end()
+    two.follow(MARKED)
+    two.follow(MARKED)
+    one.follow(MARKED)
+    for host in (one, two):
+        host.serve()
+        (record,) = host.supervisor.ended()
+        assert record.snapshot == begun.snapshot
+        host.supervisor.mark_cleared(record)
+        host.serve()
+        assert host.supervisor.ended() == []
+
+
+def test_a_host_that_gave_up_keeps_the_marks(tmp_path: Path, rows: Rows) -> None:
+    one, two = (Host(tmp_path / name, rows, each, "when_needed", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    for host in (one, one, two, two):
+        host.follow(MARKED)
+    one.end()
+    two.end("given_up")
+    for host in (one, two, one, two):
+        host.follow(MARKED)
+        host.serve()
+    assert one.supervisor.ended() == two.supervisor.ended() == []
+
+
+def test_without_the_rows_several_hosts_begin_nothing_by_themselves(tmp_path: Path, rows: Rows) -> None:
+    rows.refusal = CdcError(Code.CASSANDRA_QUERY, "unconfigured table", "none")
+    host = Host(tmp_path / "one", rows, ONE, "initial", (ONE, TWO))
+    assert host.follow() is None
+    alone = Host(tmp_path / "alone", rows, ONE, "initial")
+    found = alone.follow()
+    assert found is not None
+    alone.records.write(replace(found, phase="ended"))
+    alone.serve()
+    assert len(alone.supervisor.ended()) == 1
