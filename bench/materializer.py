@@ -157,7 +157,7 @@ def _watch(
         send(bootstrap, topic, run.messages[(half - 1) * WARM_UP : half * WARM_UP])
         _wait(job, done, half * WARM_UP)
         time.sleep(WARM_UP_SECONDS)
-    with ProcessTree(job.pid) as tree:
+    with ProcessTree(job.pid, kind_of) as tree:
         before, parts_before, batches_before = tree.usage(), _parts(tree, run), batches()
         kafka_before = _kafka_seconds(run)
         started = time.monotonic()
@@ -175,6 +175,7 @@ def _watch(
         "cpu_s_before": before.cpu_seconds,
         "kafka_cpu_s_per_million": kafka_seconds / millions,
         "batches_per_second": batch_count / seconds,
+        **{f"rss_mb {kind}": size / MB for kind, size in sorted(tree.peak_by_kind.items())},
         **{part: used / millions for part, used in sorted(_difference(parts, parts_before).items()) if used > 0},
     }
 
@@ -198,8 +199,8 @@ def _difference(after: Figures, before: Figures) -> Figures:
 
 def _parts(tree: ProcessTree, run: Run) -> Figures:
     """CPU seconds by kind of process; of the workers also by threads and, of Python's thread, by steps."""
-    kinds = {f"cpu {kind}": used for kind, used in tree.by_kind(kind_of).items()}
-    threads = by_thread(tree.of_kind("workers", kind_of))
+    kinds = {f"cpu {kind}": used for kind, used in tree.by_kind().items()}
+    threads = by_thread(tree.of_kind("workers"))
     threads = {f"workers: {name}": used for name, used in threads.items() if used >= LEAST_SECONDS}
     steps = {f"workers: step {step}": used for step, used in worker_steps.read(run.folder / "steps").items()}
     return {**kinds, **threads, **steps}

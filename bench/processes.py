@@ -27,11 +27,14 @@ class Usage(NamedTuple):
 class ProcessTree:
     """Watches a process and its descendants from a thread of its own; a context manager.
 
+    kind_of: the kind of a process. peak_by_kind: the PSS in bytes of each kind, when that of all was largest.
     A descendant that ended between two samples counts with its last sample.
     """
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, kind_of: Callable[[psutil.Process], str] = lambda process: process.name()) -> None:
         self._root = psutil.Process(pid)
+        self._kind_of = kind_of
+        self.peak_by_kind: dict[str, int] = {}
         self._cpu: dict[tuple[int, float], float] = {}
         self._peak = 0
         self._over = threading.Event()
@@ -52,12 +55,12 @@ class ProcessTree:
         self._sample()
         return Usage(sum(self._cpu.values()), self._peak)
 
-    def by_kind(self, kind_of: Callable[[psutil.Process], str]) -> dict[str, float]:
+    def by_kind(self) -> dict[str, float]:
         """The CPU seconds of all processes that run now, by kind."""
         found: dict[str, float] = {}
         for process in self._running():
             with contextlib.suppress(psutil.NoSuchProcess):
-                kind = kind_of(process)
+                kind = self._kind_of(process)
                 found[kind] = found.get(kind, 0.0) + sum(process.cpu_times()[:2])
         return found
 
@@ -66,19 +69,22 @@ class ProcessTree:
             self._sample()
 
     def _sample(self) -> None:
-        total = 0
+        found: dict[str, int] = {}
         for process in self._running():
             with contextlib.suppress(psutil.NoSuchProcess):
                 self._cpu[process.pid, process.create_time()] = sum(process.cpu_times()[:2])
-                total += process.memory_full_info().pss
-        self._peak = max(self._peak, total)
+                kind = self._kind_of(process)
+                found[kind] = found.get(kind, 0) + process.memory_full_info().pss
+        total = sum(found.values())
+        if total > self._peak:
+            self._peak, self.peak_by_kind = total, found
 
-    def of_kind(self, kind: str, kind_of: Callable[[psutil.Process], str]) -> list[int]:
+    def of_kind(self, kind: str) -> list[int]:
         """The ids of the processes of a kind that run now."""
         found = []
         for process in self._running():
             with contextlib.suppress(psutil.NoSuchProcess):
-                if kind_of(process) == kind:
+                if self._kind_of(process) == kind:
                     found.append(process.pid)
         return found
 

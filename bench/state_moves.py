@@ -25,10 +25,11 @@ from materializer.exactly_once.processor import Processor
 from materializer.exactly_once.resources import Resources
 from materializer.fold.result import ChunkResult
 from materializer.records import RawPartition, RawRecord, TopicShape
-from materializer.store.checkpointed_state import CheckpointedState, StateSettings
+from materializer.store.checkpointed_state import CheckpointedState
 from materializer.store.checkpoints import CheckpointStore, RetentionSettings
 from materializer.store.object_store import ObjectStore
 from materializer.store.rocksdb import open_local_store
+from materializer.store.snapshots import StateSettings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from cdc_messages.changes import RowChange
     from materializer.records import Message
     from materializer.rows.overlay import StateReader
+    from materializer.store.download import Download
 
 PARTITION = RawPartition("bench", 0)
 VALUE_BYTES = 200
@@ -77,14 +79,18 @@ class CountingStore(ObjectStore):
         self.bytes_read[_folder(path)] += len(data or b"")
         return data
 
-    def download(self, path: str, target: Path) -> bool:
-        found = super().download(path, target)
-        self.bytes_read[_folder(path)] += target.stat().st_size
-        return found
+    def download(self, files: Sequence[Download]) -> Iterator[Download]:
+        for file in super().download(files):
+            self.bytes_read[_folder(file.path)] += file.size
+            yield file
 
     def write(self, path: str, data: bytes) -> None:
         super().write(path, data)
         self.bytes_written[_folder(path)] += len(data)
+
+    def upload(self, path: str, source: Path) -> None:
+        super().upload(path, source)
+        self.bytes_written[_folder(path)] += source.stat().st_size
 
 
 def _folder(path: str) -> str:
@@ -139,7 +145,7 @@ def take_turn(turn: Turn, location: str, folder: Path, total: int) -> Cost:
     state = CheckpointedState(
         open_local_store(folder),
         CheckpointStore(store, "bench", PARTITION),
-        StateSettings(turn.snapshot_every, RetentionSettings(100, 3600), 60),
+        StateSettings(turn.snapshot_every, RetentionSettings(100, 3600)),
     )
     settings = TaskSettings(ChunkSettings(1 << 40, turn.rows, 3600), 1e15)
     task = PartitionTask(PARTITION, Resources(transactions, transactions, state), settings)

@@ -15,7 +15,12 @@ from local_stack.clients.history import latency, same
 if TYPE_CHECKING:
     from local_stack.clients.change_reader import Change, Record
 
-OPERATIONS = {"c": ("insert", "bold green"), "u": ("update", "bold yellow"), "d": ("delete", "bold red")}
+OPERATIONS = {
+    "c": ("insert", "bold green"),
+    "u": ("update", "bold yellow"),
+    "d": ("delete", "bold red"),
+    "r": ("read", "bold cyan"),
+}
 LATE_SECONDS = 600.0  # a write older than this was given its timestamp
 BEFORE_STYLE = "red"
 AFTER_STYLE = "green"

@@ -13,10 +13,15 @@ from cdc_program.metrics import Collected
 from cdc_program.operations import Operations
 from filler.status import Status as FillerStatus
 from filler.status import status_metrics as filler_metrics
+from materializer.exactly_once.partition_task import Report
 from materializer.job.lag_watch import Lag, LagWatch
+from materializer.job.progress import Progress
 from materializer.job.status import JobStatus
 from materializer.job.stopped import Failure, StoppedPartitions
+from materializer.job.worker_loop import TaskResult
 from materializer.records import RawPartition
+from materializer.store.unused import DiskUse
+from publisher.snapshot.shown import Shown
 from publisher.status import Status, metrics
 from schematizer.metrics import RegistryMetrics
 from schematizer.store import Counts, Store
@@ -50,7 +55,15 @@ def scraped() -> list[Sample]:
 def _registries() -> dict[str, CollectorRegistry]:
     """Of programs that are busy with everything."""
     publisher = Status(
-        "host", "cluster", "5.0.8", is_compiled=True, lag_seconds=1, log_latency_seconds=1, seconds_to_full=1, full_at=1
+        "host",
+        "cluster",
+        "5.0.8",
+        is_compiled=True,
+        lag_seconds=1,
+        log_latency_seconds=1,
+        seconds_to_full=1,
+        full_at=1,
+        snapshots=(Shown("shop.orders", "id", "sending", 1, 1, 0.5, 1.0),),
     )
     return {
         "cassandra-publisher": _registry(Collected(lambda: metrics(publisher))),
@@ -69,12 +82,17 @@ def _registry(collected: Collected) -> CollectorRegistry:
 
 
 def _busy_job() -> JobStatus:
-    """One raw partition, which is stopped, and whose unread messages are lost."""
+    """One raw partition, which has folded, then stopped, and whose unread messages are lost."""
     raw_partition, stopped = RawPartition("cdc.raw.shop.orders", 0), StoppedPartitions()
     stopped.stop(raw_partition, Failure(CdcError(Code.RAW_SKIPPED, "They are gone.", "None.")))
     lags = LagWatch(lambda: pytest.fail("it asks Kafka"), stopped.all)
     lags.latest, lags.measured_at = {raw_partition: Lag(1, 9, is_lost=True)}, 0.0
-    return JobStatus("group", stopped, lags)
+    status = JobStatus("group", stopped, lags)
+    report = Report(
+        0, 9, 9, 4, 1, 0.1, state_bytes=100, disk=DiskUse("here:/states", 30, 10, 900), ops={"c": 3, "d": 1}
+    )
+    status.count_batch([TaskResult(raw_partition, report, None)], Progress("group", 7, 9, 90.0, 0.1, 0.05, 2))
+    return status
 
 
 class _FilledStore:

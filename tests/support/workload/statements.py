@@ -42,10 +42,13 @@ class Shape(NamedTuple):
 
 
 class Draw:
-    """Values of one random generator. `id`: the serialized key that statements share while one mutation is made."""
+    """Values of one random generator. `id`: the serialized key that statements share while one mutation is made.
+    `timestamps`: about how many there are to choose from where a statement has one; the fewer, the more ties.
+    """
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, timestamps: int) -> None:
         self.rng = rng
+        self.timestamps = timestamps
         self.id: bytes | None = None
         self._values = TypeValues(rng, is_plain=False)
         self._plain_values = TypeValues(rng, is_plain=True)
@@ -247,7 +250,8 @@ def _plain_timestamp(draw: Draw) -> Value:
     """µs: mostly the server's own, and few that clash."""
     if draw.rng.random() < 0.4:
         return UNSET_VALUE
-    number = draw.rng.choice((draw.rng.randint(1, 50), NOW + draw.rng.randint(-1000, 1000)))
+    count = draw.timestamps
+    number = draw.rng.choice((draw.rng.randint(1, count), NOW + draw.rng.randint(-20 * count, 20 * count)))
     return number.to_bytes(8, "big", signed=True)
 
 

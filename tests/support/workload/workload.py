@@ -38,11 +38,15 @@ class Unit(NamedTuple):
 class Workload:
     """`create`, then any number of `units`, with `evolve` in between, which changes what units there are."""
 
-    def __init__(self, version: str, seed: int, *, has_negative_partition_deletions: bool = True) -> None:
-        """5.0 cannot read its SSTables of `oa` and `da` where a partition is deleted at a negative timestamp."""
+    def __init__(
+        self, version: str, seed: int, *, has_negative_partition_deletions: bool = True, timestamps: int = 50
+    ) -> None:
+        """5.0 cannot read its SSTables of `oa` and `da` where a partition is deleted at a negative timestamp.
+        `timestamps`: see Draw.
+        """
         self._has_negative_partition_deletions = has_negative_partition_deletions
         self._rng = random.Random(f"{seed} workload")
-        self._draw = Draw(random.Random(f"{seed} values"))
+        self._draw = Draw(random.Random(f"{seed} values"), timestamps)
         self._types = dict(TYPES)
         self.tables = {table.name: table for table in tables(version, seed)}
         self._evolution = self._steps()

@@ -86,6 +86,13 @@ CASES = {
         {"cdc_publisher_spool_stuck": 0},
         "cdc_raw of sick is filling, and no segment can be moved to the spool.",
     ),
+    "CdcSnapshotStalled": Case(
+        PUBLISHER,
+        {'cdc_publisher_snapshot_idle_seconds{table="shop.orders"}': 3601},
+        {'cdc_publisher_snapshot_idle_seconds{table="shop.orders"}': 3599},
+        "The snapshot of shop.orders on sick has not come further for an hour.",
+        labels=(("table", "shop.orders"),),
+    ),
     "CdcPublisherWaits": Case(
         PUBLISHER,
         {"cdc_publisher_waiting": 1},

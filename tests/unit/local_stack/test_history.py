@@ -19,7 +19,7 @@ def change(offset: int, **replaced: Any) -> Change:  # noqa: ANN401
         "op": OPERATIONS[offset],
         "before": ROWS[offset],
         "after": ROWS[offset + 1],
-        "source": {"row_sequence": 5 + offset, "ts_us": 1_000_000},
+        "source": {"row_sequence": 5 + offset, "ts_us": 1_000_000, "snapshot": "false"},
     }
     return Change("ks", "t", 0, offset, {"id": 1}, value | replaced, 1.5)
 
@@ -55,12 +55,12 @@ def test_a_wrong_image_or_operation_is_found(replaced: dict[str, Any]) -> None:
 
 def test_numbers_are_left_out_only_after_a_deletion_that_was_purged() -> None:
     """The third change of the chain deletes the row."""
-    jump = {"source": {"row_sequence": 9, "ts_us": 0}}
+    jump = {"source": {"row_sequence": 9, "ts_us": 0, "snapshot": "false"}}
     again = [*chain()[:3], change(3, **jump)]
     assert list(chain_problems(again))
     assert list(chain_problems(again, may_be_purged=True)) == []
     assert list(chain_problems([change(0), change(1, **jump)], may_be_purged=True))
-    back = {"source": {"row_sequence": 2, "ts_us": 0}}
+    back = {"source": {"row_sequence": 2, "ts_us": 0, "snapshot": "false"}}
     assert list(chain_problems([*chain()[:3], change(3, **back)], may_be_purged=True))
 
 
