@@ -35,7 +35,7 @@ from tests.support.cassandra_storage.split_parts import joined
 from tests.support.workload.workload import Workload
 from verify.oracle import merge_rules
 from verify.oracle.described import compact, plain
-from verify.oracle.judge import first_difference, normalised
+from verify.oracle.judge import first_difference
 from verify.oracle.sstable_oracle import END, ERROR, Purge, SSTableOracle, SSTableTally, compare_lines, partition_lines
 from verify.oracle.sstable_run import FORMS, make_cluster, write_sstables
 from verify.oracle.type_values import KEYSPACE
@@ -55,7 +55,9 @@ if TYPE_CHECKING:
 
 UNITS = 1000  # between flushes, at most
 _PARTITION, _ROW, _MARKER = '{"key":', '{"row":', '{"marker":'
-_NOTHING = f"{compact(LIVE)},[]]"
+_LIVE = list(LIVE)
+_NO_CELLS = ",[]]"  # a deletion of a column that has no cells
+_COMPLEX = 2  # a column's deletion and cells; a cell has five parts
 _YEARS = 315_360_000  # s; all that may expire has
 _KINDS: dict[str, UpdateKind] = {
     "snapshot_partition_deletion": "partition_deletion",
@@ -121,25 +123,32 @@ def judge_table(oracle: SSTableOracle, data: Path, table: TableMetadata, now: in
 
 def without_nothing(said: Iterator[str]) -> Iterator[str]:
     """Cassandra's lines without what says nothing, which it keeps where only one SSTable has a partition: ranges under
-    a partition deletion that is as new (3.11), and LIVE deletions of columns without cells, in rows that have nothing
-    else.
+    a partition deletion that is as new (3.11), deletions of rows and columns under a deletion that is as new
+    (BTreeRow.filter leaves out only older ones), and rows of which nothing else is left.
     """
     deletion: list[int] = []
+    active: list[int] = []
     held: str | None = None
     for line in said:
         if line.startswith(_PARTITION):
             partition = json.loads(line)
-            deletion = partition["deletion"]
-            held = line if partition["static"] is None and deletion == list(LIVE) else None
-            if held is None:
-                yield line
+            active = deletion = partition["deletion"]
+            if partition["static"] is not None:
+                partition["static"] = _without_old_deletions(partition["static"], deletion)
+            held = compact(partition)
+            if partition["static"] is not None or deletion != _LIVE:
+                yield held
+                held = None
             continue
-        shown = line
-        if line.startswith(_MARKER) and deletion != list(LIVE):
-            shown = _without_shadowed(line, deletion)
-        elif _NOTHING in line and line.startswith(_ROW):
-            shown = "" if _is_empty(json.loads(line)["row"]) else line
-        if not shown:
+        shown: str | None = line
+        if line.startswith(_MARKER):
+            close, open_ = (None if end is None or end[1] <= deletion else end for end in json.loads(line)["marker"])
+            active = open_[1] if open_ else deletion
+            shown = compact({"marker": [close, open_]}) if close or open_ else None
+        elif line.startswith(_ROW) and (active != _LIVE or _NO_CELLS in line):
+            row = _without_old_deletions(json.loads(line)["row"], active)
+            shown = None if row is None else compact({"row": row})
+        if shown is None:
             continue
         if held is not None and not line.startswith((END, ERROR)):
             yield held
@@ -147,15 +156,20 @@ def without_nothing(said: Iterator[str]) -> Iterator[str]:
         yield shown
 
 
-def _without_shadowed(line: str, deletion: list[int]) -> str:
-    """The marker without ends whose deletion is not newer; "" if none is left."""
-    ends = [None if end is None or end[1] <= deletion else end for end in json.loads(line)["marker"]]
-    return compact({"marker": ends}) if any(ends) else ""
-
-
-def _is_empty(row: Said) -> bool:
-    normalised({"updates": [{"table": "", "rows": [row], "static": None}]})
-    return not row["columns"] and row["liveness"][0] == NO_TIMESTAMP and row["deletion"][0] == list(LIVE)
+def _without_old_deletions(row: Said, active: list[int]) -> Said | None:
+    """The row without deletions that are not newer than `active`, or than its own; None if nothing is left."""
+    deletion = active
+    if active != _LIVE:
+        deletion = max(active, row["deletion"][0])
+        if row["deletion"][0] <= active:
+            row["deletion"] = [_LIVE, False]
+    for name, data in list(row["columns"].items()):
+        if len(data) == _COMPLEX and data[0] <= deletion:
+            data[0] = _LIVE
+            if not data[1]:
+                del row["columns"][name]
+    is_empty = not row["columns"] and row["liveness"][0] == NO_TIMESTAMP and row["deletion"][0] == _LIVE
+    return None if is_empty else row
 
 
 def _ours(sstables: TableSSTables, purge: Purge, tally: SSTableTally) -> Iterator[str]:

@@ -89,7 +89,11 @@ def test_no_memory_is_lost() -> None:
                     continue
         gc.collect()
 
+    def growth() -> int:
+        before = sys.getallocatedblocks()
+        rounds(10)
+        return sys.getallocatedblocks() - before
+
     rounds(5)
-    before = sys.getallocatedblocks()
-    rounds(10)
-    assert sys.getallocatedblocks() - before < 500
+    # Other threads of the process and caches allocate too, but a leak grows each time, by one block a chunk at least.
+    assert min(growth() for _ in range(4)) < 50
