@@ -100,7 +100,9 @@ cdef class State:
         facts.deletion.marked, facts.deletion.local = read_signed(at + 1, 8), read_signed(at + 9, 8)
         facts.visible_rows, facts.static_sequence = <uint64_t>read_signed(at + 17, 8), <uint64_t>read_signed(at + 25, 8)
         facts.has_ranges = at[33] != 0
-        return True
+        if facts.deletion.marked == NO_TIMESTAMP and facts.deletion.local == NO_DELETION_TIME:
+            return True
+        return -0x80000000 <= facts.deletion.local <= 0xFFFFFFFF
 
     cdef bint put_facts(self, bytes partition_key, const Facts* before, const Facts* facts) except -1:
         """Whether they have changed. Facts that equal the defaults are not stored. The partition's deletion never

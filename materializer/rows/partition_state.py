@@ -6,6 +6,7 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.deletion import LIVE, DeletionTime
+from cdc_program.errors import CdcError, Code
 from materializer.rows.expiry import deletion_second, row_timers
 from materializer.rows.format_version import FORMAT_VERSION, check_version
 from materializer.rows.keys import FACTS_SECTION, FLOOR, ROWS_SECTION, STATIC_SECTION, partition_prefix
@@ -137,6 +138,20 @@ def encode_facts(facts: PartitionFacts) -> bytes:
 
 
 def decode_facts(value: bytes) -> PartitionFacts:
+    """CdcError(STATE_DAMAGED) if no partition can have these facts."""
     check_version(value)
-    _, marked, local, *rest = _FACTS.unpack(value)
-    return PartitionFacts(DeletionTime(marked, local), *rest)
+    if len(value) == _FACTS.size:
+        _, marked, local, *rest = _FACTS.unpack(value)
+        deletion = DeletionTime(marked, local)
+        if deletion == LIVE or _is_deletion_second(local):
+            return PartitionFacts(deletion, *rest)
+    raise CdcError(
+        Code.STATE_DAMAGED,
+        f"What is stored of a Cassandra partition can't be read: 0x{value.hex()}.",
+        "Delete the local state of this raw partition: it is restored from the checkpoint location.",
+    )
+
+
+def _is_deletion_second(local_deletion_time: int) -> bool:
+    """Cassandra stores 32 bits: signed ones before 5.0, unsigned ones since."""
+    return -(2**31) <= local_deletion_time < 2**32

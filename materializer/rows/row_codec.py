@@ -85,7 +85,7 @@ class RowCodec:
     def _header(self, number: int) -> SerializationHeader:
         header = self._headers.get(number)
         if header is None:
-            digest = self._newest if number == self._number else self._stored_digest(number)
+            digest = self._newest if number == self.newest_number() else self._stored_digest(number)
             assert digest is not None, f"state refers to schema {number}, which it does not hold"
             header = SerializationHeader.of_table(with_dropped_columns(self._catalog.schema(self._table_id, digest)))
             self._headers[number] = header
@@ -97,7 +97,7 @@ class RowCodec:
 
     def columns(self, number: int, *, is_static: bool) -> Columns | None:
         """The columns of the rows that refer to their schema by a number; None if the state does not hold it."""
-        if number != self._number and self._stored_digest(number) is None:
+        if number != self.newest_number() and self._stored_digest(number) is None:
             return None
         header = self._header(number)
         return header.static_columns if is_static else header.regular_columns
