@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -113,14 +115,17 @@ def test_on_a_real_node(
     cql.execute(f"BEGIN UNLOGGED BATCH {together} APPLY BATCH")
     for name in "ac":
         assert len(rows(sent(fresh_keyspace, name, at_least(2)))) == 2
-    eventually(lambda: read_metrics(publisher)["cdc_publisher_excluded_updates_total"] == 2)
+    # Other tests may have left tables with cdc = true on this node, which are excluded too.
+    eventually(lambda: read_metrics(publisher)["cdc_publisher_excluded_updates_total"] >= 2)
     ready = next(line for line in publisher.log().splitlines() if '"ready"' in line)
-    assert f'"excluded_tables": ["{fresh_keyspace}.b"]' in ready
+    excluded = [name for name in json.loads(ready)["excluded_tables"] if name.startswith(f"{fresh_keyspace}.")]
+    assert excluded == [f"{fresh_keyspace}.b"]
     status, shown = publisher.command("check")
     assert status == 0, shown
-    assert f"excluded by the settings: {fresh_keyspace}.b" in shown
+    assert re.search(rf"excluded by the settings: .*{fresh_keyspace}\.b", shown)
     assert f"{fresh_keyspace}.nothing, in publisher.include_tables or exclude_tables, matches no table" in shown
-    assert f"excluded by the settings: {fresh_keyspace}.b (2 updates skipped)" in publisher.command("status")[1]
+    shown = publisher.command("status")[1]
+    assert re.search(rf"excluded by the settings: .*{fresh_keyspace}\.b.* \(\d+ updates skipped\)", shown)
     assert publisher.stop() == 0
     publisher.settings["publisher.exclude_tables"] = ""
     publisher.start()

@@ -42,9 +42,10 @@ SECONDS = 90.0
 
 
 @pytest.fixture
-def publisher(publisher: PublisherProcess, cassandra: CassandraCluster) -> PublisherProcess:
+def publisher(publisher: PublisherProcess, cassandra: CassandraCluster, fresh_keyspace: str) -> PublisherProcess:
     publisher.settings["publisher.nodetool"] = ",".join(cassandra.nodes[0].nodetool_command())
     publisher.settings["publisher.snapshot_max_mib_per_second"] = 0
+    publisher.settings["publisher.include_tables"] = f"{fresh_keyspace}.*"  # not what other tests have left
     return publisher
 
 

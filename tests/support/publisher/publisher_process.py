@@ -28,7 +28,7 @@ def settings_beside(cassandra: CassandraCluster, state: Path) -> dict[str, objec
     }
 
 
-def eventually(is_so: Callable[[], bool], seconds: float = 30.0) -> None:
+def eventually(is_so: Callable[[], bool], seconds: float = 60.0) -> None:
     """Of what a publisher says of itself once a second."""
     deadline = time.monotonic() + seconds
     while not is_so():

@@ -10,6 +10,7 @@ import pytest
 
 from cdc_program.errors import CdcError, Code
 from materializer.fault_points import FaultPoint
+from materializer.store.checkpoints import CheckpointStore
 from verify.chaos.matrix import Action, Cell, make_setup, produce, run_cell
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from local_stack.servers.kafka import KafkaBroker
     from local_stack.servers.s3 import S3Server
+    from materializer.store.checkpoints import Manifest
     from tests.support.materializer.protocol_run import Setup
 
 pytestmark = pytest.mark.servers
@@ -92,17 +94,19 @@ def test_a_location_that_hangs_for_a_while(setup: Setup, s3: S3Server) -> None:
 def test_a_restore_from_a_location_that_hangs(
     setup: Setup, s3: S3Server, monkeypatch: pytest.MonkeyPatch, doing: str
 ) -> None:
-    """Before anything is read, or between two files of a snapshot: given up long before the client's own 100 s."""
+    """Before anything is read, or before the files of a snapshot: given up long before the client's own 100 s."""
     setup.run(until=100)
     before = setup.counts()
     shutil.rmtree(setup.state)
 
-    def pause(point: FaultPoint) -> None:
-        if point is FaultPoint.IN_FETCH:
-            s3.pause()
+    fetch = CheckpointStore.fetch_snapshot
+
+    def fetch_paused(store: CheckpointStore, manifest: Manifest, target: Path) -> None:
+        s3.pause()
+        fetch(store, manifest, target)
 
     if doing == "reading":
-        monkeypatch.setattr("materializer.store.checkpoints.reach", pause)
+        monkeypatch.setattr(CheckpointStore, "fetch_snapshot", fetch_paused)
     else:
         s3.pause()
     began = time.monotonic()
