@@ -30,5 +30,10 @@ def test_a_write_to_a_cdc_table_reaches_cdc_raw(cassandra: CassandraCluster, cql
 def test_kafka_makes_topics_only_when_told(kafka: KafkaBroker, topic_prefix: str) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     admin.create_topics([NewTopic(f"{topic_prefix}.a", 3, 1)])[f"{topic_prefix}.a"].result(20)
-    assert len(admin.list_topics(f"{topic_prefix}.a", 20).topics[f"{topic_prefix}.a"].partitions) == 3
+    # A broker knows of a new topic a moment after its controller has made it.
+    wait_until(
+        lambda: len(admin.list_topics(f"{topic_prefix}.a", 20).topics[f"{topic_prefix}.a"].partitions) == 3,
+        "the topic",
+        20,
+    )
     assert admin.list_topics(f"{topic_prefix}.missing", 20).topics[f"{topic_prefix}.missing"].error is not None
