@@ -284,7 +284,7 @@ def test_two_nodes_take_one_snapshot_together(
             assert sum(sent) == 300
             assert min(sent) > 0
             Folded(Settings(kafka=kafka_settings), cql, "both", "t").check()
-            token = cql.execute("SELECT token(p) AS token FROM both.t WHERE p = 5")[0]["token"]
+            token = cql.execute("SELECT token(p) AS placed FROM both.t WHERE p = 5")[0]["placed"]
             assert rows_sent(publishers, records, "--tokens", str(token)) == [1, 1]
         finally:
             for publisher in publishers:
