@@ -50,7 +50,7 @@ def create_keyspace(client: CassandraClient, settings: FillerSettings, node: Nod
     )
     client.rows(
         f"CREATE TABLE IF NOT EXISTS {snapshots} (snapshot uuid, host_id uuid, table_id uuid, table_name text,"
-        " hosts set<uuid>, state text, requested_at bigint, PRIMARY KEY (snapshot, host_id))"
+        " hosts set<uuid>, portion text, state text, requested_at bigint, PRIMARY KEY (snapshot, host_id))"
         f" WITH id = {uuid5(NAMESPACE_OID, snapshots)} AND default_time_to_live = {SNAPSHOT_SECONDS}"
         " AND comment = 'How far the snapshot of a table is on each node, as its cassandra-publisher reports.'"
     )

@@ -9,7 +9,10 @@ import click
 from cdc_program.cli import Program
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from cdc_program.settings import Settings
+    from publisher.snapshot.command import Options
     from publisher.snapshot.records import Wanted
 
 main = Program(
@@ -69,15 +72,22 @@ def status(settings: Settings, *, as_json: bool) -> None:
     params=[
         click.Argument(["table"], metavar="KEYSPACE.TABLE"),
         click.Option(["--id", "snapshot"], help="Take this node's part of a snapshot that began on another node."),
+        click.Option(
+            ["--tokens"],
+            metavar="FIRST:LAST",
+            multiple=True,
+            help="Only partitions with these tokens, or with this one; more than once for more.",
+        ),
+        click.Option(
+            ["--primary-range"], is_flag=True, help="On each node only ranges of which it is the first replica."
+        ),
         click.Option(["--detach"], is_flag=True, help="Do not wait until it has ended."),
         click.Option(["--pause", "wanted"], flag_value="pause", help="Pause the one that runs."),
         click.Option(["--resume", "wanted"], flag_value="run", help="Go on with the one that is paused."),
         click.Option(["--cancel", "wanted"], flag_value="cancel", help="Give up the one that runs."),
     ],
 )
-def snapshot_table(
-    settings: Settings, table: str, snapshot: str | None, wanted: Wanted | None, *, detach: bool
-) -> None:
+def snapshot_table(settings: Settings, table: str, wanted: Wanted | None, **options: Unpack[Options]) -> None:
     """Sends what this node's SSTables hold of a table with cdc = true: what was written before its changes were
     published. The running publisher does it, and goes on with it after a restart. The command shows how far it is; it
     may be stopped and run again. The exit status is 4 if the snapshot was given up.
@@ -85,7 +95,7 @@ def snapshot_table(
     from publisher.snapshot.command import request_snapshot, want  # noqa: PLC0415 - as above
 
     if wanted is None:
-        request_snapshot(settings, table, snapshot, click.echo, is_detached=detach)
+        request_snapshot(settings, table, options, click.echo)
     else:
         want(settings, table, wanted, click.echo)
 

@@ -12,6 +12,7 @@ from uuid import UUID
 import structlog
 
 from cdc_program.errors import CdcError, Code
+from publisher.snapshot.portion import parse
 from publisher.snapshot.records import new_record
 
 if TYPE_CHECKING:
@@ -30,13 +31,14 @@ log = structlog.get_logger(__name__)
 
 
 class Part(NamedTuple):
-    """One host's part of a snapshot, as its row has it. `requested_at`: µs."""
+    """One host's part of a snapshot, as its row has it. `portion`: a Portion's text. `requested_at`: µs."""
 
     snapshot: UUID
     host_id: UUID
     table_id: UUID
     table_name: str
     hosts: tuple[UUID, ...]
+    portion: str
     state: str
     requested_at: int
 
@@ -55,7 +57,10 @@ class SnapshotRows:
         self._insert = f"INSERT INTO {keyspace}.{TABLE} ({columns}) VALUES ({marks})"  # noqa: S608 - likewise
 
     def read(self) -> list[Part]:
-        return [Part(**{**row, "hosts": tuple(row["hosts"] or ())}) for row in self._read(self._select)]
+        return [
+            Part(**{**row, "hosts": tuple(row["hosts"] or ()), "portion": row["portion"] or ""})
+            for row in self._read(self._select)
+        ]
 
     def report(self, part: Part) -> None:
         self._write(self._insert, part._replace(hosts=set(part.hosts)))  # type: ignore[arg-type]  # CQL's set
@@ -109,7 +114,16 @@ class Together:
                 or int(known.requested_at * 1e6) >= part.requested_at
             ):
                 continue
-            self._records.write(new_record(table.table, part.snapshot, part.hosts))
+            try:
+                portion = parse(part.portion)
+            except ValueError as error:
+                raise CdcError(
+                    Code.CASSANDRA_QUERY,
+                    f"Snapshot {part.snapshot} of {part.table_name} is of a part that this version does not know:"
+                    f" {error}.",
+                    "Install the same version of the publisher on all nodes.",
+                ) from error
+            self._records.write(new_record(table.table, part.snapshot, part.hosts, portion))
             self._records.want(table.table.qualified_name, "run")
             log.info("takes part in a snapshot", table=part.table_name, snapshot=str(part.snapshot))
 
@@ -125,6 +139,7 @@ class Together:
                         UUID(hex=record.table_id),
                         record.name,
                         record.hosts,
+                        str(record.portion),
                         state,
                         int(record.requested_at * 1e6),
                     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from time import sleep, time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 from uuid import UUID
 
 from cassandra_files.sstables import read_statistics
@@ -16,6 +16,7 @@ from cdc_program.metrics import as_size, as_time
 from cdc_program.terminal_progress import Progress
 from publisher.schema import read_tables
 from publisher.snapshot import node
+from publisher.snapshot.portion import WHOLE, Portion, parse_tokens
 from publisher.snapshot.records import Records, new_record
 from publisher.snapshot.shown import shown, text
 
@@ -42,19 +43,33 @@ class Estimate(NamedTuple):
     rows: int
 
 
-def request_snapshot(
-    settings: Settings, name: str, snapshot: str | None, write_line: Callable[[str], None], *, is_detached: bool
-) -> None:
+class Options(TypedDict):
+    """The command's. `snapshot`: the id of one that began on another node; `tokens`: as portion.parse_tokens."""
+
+    snapshot: str | None
+    tokens: tuple[str, ...]
+    primary_range: bool
+    detach: bool
+
+
+def request_snapshot(settings: Settings, name: str, options: Options, write_line: Callable[[str], None]) -> None:
     """Ask for a snapshot, or show the one that runs, until it is over. CdcError if it cannot begin or is given up."""
+    portion = portion_of(options)
     records = Records(settings.publisher.state_directory)
     running = records.read(name)
+    if running is not None and not running.is_final and portion not in (WHOLE, running.portion):
+        raise CdcError(
+            Code.CONFIG_INVALID,
+            f"A snapshot of another part of {name} is running on this node: {running.portion or 'all tokens'}.",
+            "Wait until it has ended, or give it up with --cancel.",
+        )
     if running is None or running.is_final:
         with connect(settings.cassandra, only=settings.cassandra.contact_points[0]) as client:
             table = _find_table(client, name)
             hosts = tuple(node.datacenter_hosts(client))
             estimate = estimate_table(table, node.data_directories(client, settings.publisher))
         _check_publisher_runs(settings.publisher.state_directory)
-        record = new_record(table, _as_id(snapshot), hosts)
+        record = new_record(table, _as_id(options["snapshot"]), hosts, portion)
         for line in preflight(record, estimate, settings.publisher.snapshot_max_mib_per_second):
             write_line(line)
         records.make_folder()
@@ -64,8 +79,20 @@ def request_snapshot(
         _check_publisher_runs(settings.publisher.state_directory)
         if records.wanted(name) == "pause":
             records.want(name, "run")
-    if not is_detached:
+    if not options["detach"]:
         _follow(records, name, write_line)
+
+
+def portion_of(options: Options) -> Portion:
+    """What they ask for; CdcError CONFIG_INVALID."""
+    try:
+        return Portion(parse_tokens(options["tokens"]), options["primary_range"])
+    except ValueError as error:
+        raise CdcError(
+            Code.CONFIG_INVALID,
+            f"{error}.",
+            "Give --tokens as cqlsh shows them: SELECT token(KEY) FROM KEYSPACE.TABLE WHERE ...",
+        ) from error
 
 
 def want(settings: Settings, name: str, wanted: Wanted, write_line: Callable[[str], None]) -> None:
@@ -105,6 +132,11 @@ def preflight(record: Record, estimate: Estimate, max_mib_per_second: float) -> 
     stored = f"{estimate.files} SSTables without what a flush adds, {as_size(estimate.file_bytes)} on disk"
     most = f"up to {estimate.partitions:,} partitions and {estimate.rows:,} rows before they are merged"
     what = "every row, static row and deletion that this node stores and owns, merged"
+    if record.portion.is_primary:
+        what += ", of ranges of which it is the primary replica in its datacenter"
+    if record.portion.tokens:
+        tokens = ", ".join(f"{first} to {last}" for first, last in record.portion.tokens)
+        what += f", of the tokens {tokens} only (the figures are those of all tokens)"
     duration = f"about {as_size(sent)} before compression, at {as_size(rate)}/s in {as_time(sent / rate)}"
     lines = [
         f"snapshot {record.snapshot} of {record.name}",

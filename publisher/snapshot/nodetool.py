@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 TIMEOUT_SECONDS = 1800.0  # a snapshot flushes
-_RANGE = re.compile(r"TokenRange\(start_token:(-?\d+), end_token:(-?\d+), endpoints:\[([^\]]*)\]")
+_RANGE = re.compile(r"TokenRange\(start_token:(-?\d+), end_token:(-?\d+), endpoints:\[([^\]]*)\](.*)")
+_DATACENTER = re.compile(r"EndpointDetails\(host:([^,]+), datacenter:([^,)]+)")
 
 
 class Nodetool:
@@ -30,10 +31,12 @@ class Nodetool:
         """Remove the links; nothing happens if there are none."""
         self._run("clearsnapshot", "-t", tag, "--", keyspace)
 
-    def owned_ranges(self, keyspace: str, address: str) -> list[TokenRange]:
-        """The token ranges of which the node with this broadcast address is a replica (`nodetool describering`)."""
+    def owned_ranges(self, keyspace: str, address: str, *, only_primary: bool = False) -> list[TokenRange]:
+        """The token ranges of which the node with this broadcast address is a replica (`nodetool describering`), or the
+        first replica of its datacenter (StorageService.getPrimaryRangeForEndpointWithinDC).
+        """
         output = self._run("describering", "--", keyspace)
-        return owned_ranges(output, keyspace, address)
+        return owned_ranges(output, keyspace, address, only_primary=only_primary)
 
     def _run(self, *arguments: str) -> str:
         command = [*self._command, *arguments]
@@ -50,14 +53,20 @@ class Nodetool:
         return done.stdout
 
 
-def owned_ranges(output: str, keyspace: str, address: str) -> list[TokenRange]:
-    """See Nodetool.owned_ranges; `output`: of describering. CdcError if the node owns none."""
-    found = [
-        TokenRange(int(start), int(end))
-        for start, end, endpoints in _RANGE.findall(output)
-        if address in (each.strip() for each in endpoints.split(","))
-    ]
-    if not found:
+def owned_ranges(output: str, keyspace: str, address: str, *, only_primary: bool = False) -> list[TokenRange]:
+    """See Nodetool.owned_ranges; `output`: of describering. CdcError if the node is no replica."""
+    found = []
+    is_replica = False
+    for start, end, listed, rest in _RANGE.findall(output):
+        endpoints = [each.strip() for each in listed.split(",")]
+        if address not in endpoints:
+            continue
+        is_replica = True
+        datacenters = dict(_DATACENTER.findall(rest))
+        near = [each for each in endpoints if datacenters.get(each) == datacenters.get(address)]
+        if not only_primary or near[0] == address:
+            found.append(TokenRange(int(start), int(end)))
+    if not is_replica:
         raise CdcError(
             Code.NODETOOL_FAILED,
             f"nodetool describering {keyspace} names no token range of this node, {address}.",

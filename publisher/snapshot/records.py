@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 from cassandra_storage.sstable_merge import Place
 from cdc_program.errors import CdcError, Code
 from publisher import state_files
+from publisher.snapshot.portion import WHOLE, Portion, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,11 +39,12 @@ _FOLDER = "snapshots"
 class Record:
     """How far a table's snapshot is on this node.
 
-    `hosts`: the host ids of all nodes that the snapshot expects. `now`: the second at which tombstones are looked at;
-    0 before the files are there. `flushed_to`: the place in the log up to which the files hold all writes;
-    `flushed_at`: the time of that flush. `place`: all before it is acknowledged. `started`: the time (µs) at which the
-    sending began or resumed last. `rows`, `bytes`, `partitions`: acknowledged; `done`: that share of the owned tokens.
-    `file_bytes`: of the files. `problem`: what it waits for, or why it was given up. Times are in s since the epoch.
+    `hosts`: the host ids of all nodes that the snapshot expects. `portion`: what it sends of the table.
+    `now`: the second at which tombstones are looked at; 0 before the files are there. `flushed_to`: the place in the
+    log up to which the files hold all writes; `flushed_at`: the time of that flush. `place`: all before it is
+    acknowledged. `started`: the time (µs) at which the sending began or resumed last. `rows`, `bytes`, `partitions`:
+    acknowledged; `done`: that share of the tokens. `file_bytes`: of the files. `problem`: what it waits for, or why it
+    was given up. Times are in s since the epoch.
     """
 
     snapshot: UUID
@@ -50,6 +52,7 @@ class Record:
     table: str
     table_id: str
     hosts: tuple[UUID, ...]
+    portion: Portion = WHOLE
     phase: Phase = "requested"
     now: int = 0
     flushed_to: tuple[int, int] = (0, 0)
@@ -85,7 +88,9 @@ class Record:
         return replace(self, **{"changed_at": time(), **changes})
 
 
-def new_record(table: TableMetadata, snapshot: UUID | None = None, hosts: tuple[UUID, ...] = ()) -> Record:
+def new_record(
+    table: TableMetadata, snapshot: UUID | None = None, hosts: tuple[UUID, ...] = (), portion: Portion = WHOLE
+) -> Record:
     """A snapshot that is asked for now: a new one, or this node's part of one that began elsewhere."""
     now = time()
     return Record(
@@ -94,6 +99,7 @@ def new_record(table: TableMetadata, snapshot: UUID | None = None, hosts: tuple[
         table.name,
         table.id.bytes.hex(),
         hosts,
+        portion,
         requested_at=now,
         changed_at=now,
     )
@@ -141,6 +147,7 @@ def _to_json(record: Record) -> dict[str, Any]:
     values["snapshot"] = str(record.snapshot)
     values["hosts"] = [str(host) for host in record.hosts]
     values["place"] = None if place is None else _place_to_json(place)
+    values["portion"] = str(record.portion)
     return values
 
 
@@ -159,6 +166,7 @@ def _read(path: Path) -> Record | None:
     try:
         values["snapshot"] = UUID(values["snapshot"])
         values["hosts"] = tuple(UUID(host) for host in values["hosts"])
+        values["portion"] = parse(values["portion"])
         segment, position = values["flushed_to"]
         values["flushed_to"] = int(segment), int(position)
         values["place"] = None if values["place"] is None else _place(values["place"])

@@ -167,7 +167,9 @@ class SnapshotRun:
             self._wait_for_log()
             files = self._files(table, is_new=True)
         address = node.broadcast_address(self._link.client)
-        ranges = self._nodetool.owned_ranges(self.record.keyspace, address)
+        portion = self.record.portion
+        owned = self._nodetool.owned_ranges(self.record.keyspace, address, only_primary=portion.is_primary)
+        ranges = portion.of(owned)
         self._save(started=max(time_ns() // 1000, self.record.started + 1), problem="")
         origin = SnapshotOrigin(self.record.snapshot, self._link.node.host_id.bytes, self.record.started)
         output = _Output(self._link, self._link.raw_topics.open(table))

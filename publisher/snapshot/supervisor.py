@@ -115,8 +115,12 @@ class Supervisor:
             log.info("a snapshot is due", table=table.table.qualified_name, mode=mode)
 
     def ended(self) -> list[Record]:
-        """Snapshots that have ended on all hosts, and whose table may still be marked as needing one."""
-        return [each for each in self.newest if not each.is_mark_cleared and self._together.has_ended(each)]
+        """Of those of whole tables: they have ended on all hosts, and the table may still be marked as needing one."""
+        return [
+            each
+            for each in self.newest
+            if not each.portion.tokens and not each.is_mark_cleared and self._together.has_ended(each)
+        ]
 
     def mark_cleared(self, record: Record) -> None:
         """The table's mark is gone."""
@@ -135,7 +139,8 @@ class Supervisor:
         known = self._records.read(table.table.qualified_name)
         if known is None or known.table_id != table.id.hex():
             return bool(table.needs_snapshot_since) or mode == "initial"
-        return known.is_final and known.requested_at * 1e6 < table.needs_snapshot_since
+        asked_at = 0.0 if known.portion.tokens else known.requested_at * 1e6
+        return known.is_final and asked_at < table.needs_snapshot_since
 
     def _start_next(self, now: float) -> None:
         for record in self.newest:

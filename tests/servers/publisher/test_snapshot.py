@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from local_stack.servers.cassandra import CassandraCluster, CassandraNode
     from local_stack.servers.kafka import KafkaBroker
+    from publisher.snapshot.records import Record
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(240)]
 
@@ -246,6 +247,7 @@ def test_two_nodes_take_one_snapshot_together(
     options = CassandraOptions(commitlog_sync_period_ms=SYNC_PERIOD_MS)
     cluster = own_cluster(nodes=2, options=options)
     publishers = [publisher_beside(node, cluster, kafka_side, tmp_path / node.name) for node in cluster.nodes]
+    records = [Records(tmp_path / node.name / "state") for node in cluster.nodes]
     settings = CassandraSettings(contact_points=[cluster.nodes[0].address], port=cluster.nodes[0].port)
     with connect(settings, only=cluster.nodes[0].address) as client:
         create_keyspace(client, FillerSettings(), read_node(client))
@@ -254,6 +256,10 @@ def test_two_nodes_take_one_snapshot_together(
         cql.execute("CREATE TABLE two.t (p int PRIMARY KEY, v text)")
         for p in range(300):
             cql.execute(f"INSERT INTO two.t (p, v) VALUES ({p}, 'v{p}')")
+        cql.execute("CREATE KEYSPACE both WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2}")
+        cql.execute("CREATE TABLE both.t (p int PRIMARY KEY, v text)")
+        for p in range(300):
+            cql.execute_at_all(f"INSERT INTO both.t (p, v) VALUES ({p}, 'v{p}')")
         try:
             for publisher in publishers:
                 publisher.start()
@@ -262,7 +268,6 @@ def test_two_nodes_take_one_snapshot_together(
             status, said = publishers[0].command("snapshot", "two.t")
             assert status == 0, said
             assert "the publishers of 1 more" in said
-            records = [Records(tmp_path / node.name / "state") for node in cluster.nodes]
             eventually(lambda: all((each := one.read("two.t")) and each.is_mark_cleared for one in records), SECONDS)
             found = [one.read("two.t") for one in records]
             assert len({each.snapshot for each in found if each}) == 1
@@ -272,9 +277,32 @@ def test_two_nodes_take_one_snapshot_together(
                 bootstrap_servers=kafka.bootstrap_servers, topic_prefix=topic_prefix, raw_partitions=3
             )
             Folded(Settings(kafka=kafka_settings), cql, "two", "t").check()
+
+            cql.execute("ALTER TABLE both.t WITH cdc = true")
+            eventually(lambda: all(publisher.status()["tables"] == 2 for publisher in publishers))
+            sent = rows_sent(publishers, records, "--primary-range")
+            assert sum(sent) == 300
+            assert min(sent) > 0
+            Folded(Settings(kafka=kafka_settings), cql, "both", "t").check()
+            token = cql.execute("SELECT token(p) AS placed FROM both.t WHERE p = 5")[0]["placed"]
+            assert rows_sent(publishers, records, "--tokens", str(token)) == [1, 1]
         finally:
             for publisher in publishers:
                 publisher.kill()
+
+
+def rows_sent(publishers: list[PublisherProcess], records: list[Records], *options: str) -> list[int]:
+    """By each node, in a snapshot of both.t with these options."""
+    status, said = publishers[0].command("snapshot", "both.t", *options)
+    assert status == 0, said
+    begun = records[0].read("both.t")
+    assert begun is not None
+
+    def parts() -> list[Record]:
+        return [each for one in records if (each := one.read("both.t")) and each.snapshot == begun.snapshot]
+
+    eventually(lambda: [each.phase for each in parts()] == ["ended"] * len(records), SECONDS)
+    return [each.rows for each in parts()]
 
 
 def publisher_beside(

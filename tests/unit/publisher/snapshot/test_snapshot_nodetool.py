@@ -13,9 +13,12 @@ from publisher.snapshot.nodetool import Nodetool, owned_ranges
 DESCRIBED = """Schema Version:5b2a
 TokenRange: 
 \tTokenRange(start_token:-9223372036854775808, end_token:-3, endpoints:[10.0.0.1, 10.0.0.2], rpc_endpoints:[10.0.0.1, \
-10.0.0.2], endpoint_details:[EndpointDetails(host:10.0.0.1, datacenter:dc1, rack:r1)])
+10.0.0.2], endpoint_details:[EndpointDetails(host:10.0.0.1, datacenter:dc1, rack:r1), EndpointDetails(host:10.0.0.2, \
+datacenter:dc1, rack:r1)])
 \tTokenRange(start_token:-3, end_token:9, endpoints:[10.0.0.2], rpc_endpoints:[10.0.0.1], endpoint_details:[])
-\tTokenRange(start_token:9, end_token:-9223372036854775808, endpoints:[10.0.0.11,10.0.0.1], rpc_endpoints:[])
+\tTokenRange(start_token:9, end_token:-9223372036854775808, endpoints:[10.0.0.11,10.0.0.1], rpc_endpoints:[], \
+endpoint_details:[EndpointDetails(host:10.0.0.11, datacenter:dc2, rack:r1), \
+EndpointDetails(host:10.0.0.1, datacenter:dc1, rack:r1)])
 """  # noqa: W291 - as Cassandra prints it
 
 
@@ -23,6 +26,14 @@ def test_the_ranges_of_which_a_node_is_a_replica() -> None:
     least = -(1 << 63)
     assert owned_ranges(DESCRIBED, "ks", "10.0.0.1") == [TokenRange(least, -3), TokenRange(9, least)]
     assert owned_ranges(DESCRIBED, "ks", "10.0.0.2") == [TokenRange(least, -3), TokenRange(-3, 9)]
+
+
+def test_the_ranges_of_which_a_node_is_the_first_replica_of_its_datacenter() -> None:
+    least = -(1 << 63)
+    first = owned_ranges(DESCRIBED, "ks", "10.0.0.1", only_primary=True)
+    assert first == [TokenRange(least, -3), TokenRange(9, least)]  # before a replica of its own datacenter
+    assert owned_ranges(DESCRIBED, "ks", "10.0.0.2", only_primary=True) == [TokenRange(-3, 9)]
+    assert owned_ranges(DESCRIBED, "ks", "10.0.0.11", only_primary=True) == [TokenRange(9, least)]
 
 
 def test_a_node_without_a_range_is_refused() -> None:

@@ -9,8 +9,10 @@ from uuid import UUID
 import pytest
 
 from cassandra_storage.sstable_merge import Place
+from cassandra_storage.token_ranges import Span
 from cdc_program.errors import CdcError
 from publisher import state_files
+from publisher.snapshot.portion import Portion
 from publisher.snapshot.records import Record, Records
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ def records(tmp_path: Path) -> Records:
 
 @pytest.mark.parametrize("place", [None, Place(-5, b"k"), Place(5, b"", (b"a", None, b"")), Place(5, b"k", ())])
 def test_a_record_is_read_as_it_was_written(records: Records, place: Place | None) -> None:
-    record = replace(RECORD, phase="sending", place=place, flushed_to=(7, 8), rows=3, problem="none")
+    portion = Portion((Span(-5, 7), Span(9, 9)), is_primary=True)
+    record = replace(RECORD, phase="sending", place=place, flushed_to=(7, 8), rows=3, problem="none", portion=portion)
     records.write(record)
     assert records.read("ks.t") == record
     assert list(records.all()) == [record]
@@ -49,6 +52,7 @@ def test_what_is_wanted_is_to_run_unless_it_was_said(records: Records) -> None:
         {"hosts": ["x"]},
         {"place": {"token": 1, "key": "x", "clustering": None}},
         {"phase": "unknown"},
+        {"portion": "all"},
         {"flushed_to": [1]},
         {"more": 1},
     ],

@@ -9,8 +9,9 @@ from uuid import UUID
 import pytest
 
 from cassandra_files.sstables import read_statistics
+from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.sstable_name import DATA
-from cassandra_storage.token_ranges import WHOLE_RING, TokenRange
+from cassandra_storage.token_ranges import WHOLE_RING, Span, TokenRange
 from cdc_messages import tables
 from cdc_messages.snapshots import decode_step
 from cdc_program.cassandra import Node
@@ -21,6 +22,7 @@ from publisher.schema import PublishedTable
 from publisher.snapshot import node, sending
 from publisher.snapshot import run as run_module
 from publisher.snapshot.node import Published, last_flush
+from publisher.snapshot.portion import Portion
 from publisher.snapshot.records import Record, Records, new_record
 from publisher.snapshot.run import SnapshotRun
 from publisher.snapshot.worker import CancelledError, StoppedError
@@ -54,6 +56,7 @@ class Beside:
         self.published_after = 0  # so many questions
         self.is_published = True
         self.ranges: list[TokenRange] = list(WHOLE_RING)
+        self.only_primary = False
         self.client = self
         self.node = Node(HOST, "cluster", "dc1", "5.0.8")
         self.schema = cast("Any", self)
@@ -91,8 +94,9 @@ class Beside:
         for folder in self.data.glob(f"*/*/snapshots/{tag}"):
             shutil.rmtree(folder)
 
-    def owned_ranges(self, _keyspace: str, address: str) -> list[TokenRange]:
+    def owned_ranges(self, _keyspace: str, address: str, *, only_primary: bool) -> list[TokenRange]:
         assert address == "10.0.0.1"
+        self.only_primary = only_primary
         return self.ranges
 
     # the link
@@ -296,6 +300,20 @@ def test_only_owned_ranges_are_sent(beside: Beside, records: Records) -> None:
     others = len({key for key, _ in beside.rows})
     assert min(some, others) > 0
     assert some + others == sum(1 for n in range(indexed_sstables.PARTITIONS) if n % 2 == 0 or n % 3 == 0)
+
+
+def test_only_the_tokens_asked_for_are_sent(beside: Beside, records: Records) -> None:
+    take(beside, records)
+    tokens = {key: decorated_token(key) for key, _ in beside.rows}
+    assert not beside.only_primary
+    some = sorted(tokens.values())[10:13]
+    portion = Portion((Span(some[0], some[0]), Span(some[1], some[2])), is_primary=True)
+    records.write(new_record(beside.table.table, portion=portion))
+    beside.rows.clear()
+    record = take(beside, records)
+    assert (record.phase, record.done, record.partitions) == ("ended", 1.0, 3)
+    assert sorted({tokens[key] for key, _ in beside.rows}) == some
+    assert beside.only_primary
 
 
 def test_the_place_of_the_flush_is_one_of_this_nodes_log() -> None:

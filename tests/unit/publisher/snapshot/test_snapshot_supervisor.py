@@ -8,12 +8,14 @@ from uuid import UUID
 
 import pytest
 
+from cassandra_storage.token_ranges import Span
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import PublisherSettings, Settings
 from publisher.schema import PublishedTable
 from publisher.snapshot import supervisor as supervisor_module
 from publisher.snapshot.cluster import SnapshotRows, Together
-from publisher.snapshot.records import Record, Records
+from publisher.snapshot.portion import WHOLE, Portion
+from publisher.snapshot.records import Record, Records, new_record
 from publisher.snapshot.supervisor import FOLLOW_SECONDS, RETRY_SECONDS, Supervisor
 from publisher.snapshot.worker import CANCEL, GO_ON, PAUSE
 from tests.support.materializer.table_writes import MIXED
@@ -217,6 +219,38 @@ def test_the_hosts_of_a_datacenter_take_part_and_wait_for_each_other(tmp_path: P
         host.supervisor.mark_cleared(record)
         host.serve()
         assert host.supervisor.ended() == []
+
+
+def test_a_snapshot_of_some_tokens_leaves_the_mark(tmp_path: Path, rows: Rows) -> None:
+    one, two = (Host(tmp_path / name, rows, each, "when_needed", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    portion = Portion((Span(1, 5),), is_primary=True)
+    asked = new_record(TABLE.table, hosts=(ONE, TWO), portion=portion)
+    one.records.write(asked)
+    one.follow()
+    joined = two.follow()
+    assert joined is not None
+    assert (joined.snapshot, joined.portion) == (asked.snapshot, portion)
+    for host in (one, two):
+        host.end()
+    for host in (one, two, one, two):
+        host.follow()
+        host.serve()
+        assert host.supervisor.ended() == []
+    begun = one.follow(MARKED)
+    assert begun is not None
+    assert (begun.portion, begun.phase) == (WHOLE, "requested")
+
+
+def test_a_portion_of_another_version_is_refused_by_name(
+    tmp_path: Path, rows: Rows, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = (Host(tmp_path / name, rows, each, "never", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    one.records.write(new_record(TABLE.table, hosts=(ONE, TWO)))
+    one.follow()
+    for row in rows.rows.values():
+        row["portion"] = "the middle"
+    assert two.follow() is None
+    assert "a part that this version does not know" in capsys.readouterr().out
 
 
 def test_a_host_that_gave_up_keeps_the_marks(tmp_path: Path, rows: Rows) -> None:

@@ -1,0 +1,64 @@
+"""Which part of a table a snapshot sends: all that a node owns, or some tokens of it, or what it is the primary of."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span, TokenRange, spans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_PRIMARY = "primary"
+_SPAN = re.compile(r"(-?\d+)(?::(-?\d+))?")
+
+
+class Portion(NamedTuple):
+    """`tokens`: these alone, () for all. `is_primary`: only ranges of which the node is the primary replica in its
+    datacenter, as for `nodetool repair -pr`.
+    """
+
+    tokens: tuple[Span, ...] = ()
+    is_primary: bool = False
+
+    def __str__(self) -> str:
+        """As records and rows store it: `parse` reads it."""
+        return " ".join([*[_PRIMARY] * self.is_primary, *(f"{first}:{last}" for first, last in self.tokens)])
+
+    def of(self, owned: Iterable[TokenRange]) -> list[TokenRange]:
+        """The tokens of `owned` that are in the portion."""
+        if not self.tokens:
+            return list(owned)
+        found = []
+        for span in spans(owned):
+            for wanted in self.tokens:
+                first, last = max(span.first, wanted.first), min(span.last, wanted.last)
+                if first <= last:
+                    found.append(TokenRange(MAXIMUM if first == MINIMUM else first - 1, last))
+        return found
+
+
+WHOLE = Portion()
+
+
+def parse(text: str) -> Portion:
+    """What str gives of a Portion. ValueError."""
+    words = text.split()
+    is_primary = words[:1] == [_PRIMARY]
+    return Portion(parse_tokens(words[is_primary:]), is_primary)
+
+
+def parse_tokens(texts: Sequence[str]) -> tuple[Span, ...]:
+    """Each `TOKEN`, or `FIRST:LAST` with both included. ValueError, which names the text."""
+    found = []
+    for text in texts:
+        matched = _SPAN.fullmatch(text)
+        if matched is None:
+            raise ValueError(f"{text!r} is neither a token nor FIRST:LAST")
+        first = int(matched[1])
+        last = first if matched[2] is None else int(matched[2])
+        if not MINIMUM <= first <= last <= MAXIMUM:
+            raise ValueError(f"{text!r} is no range of tokens: FIRST may not be above LAST, and both have 64 bits")
+        found.append(Span(first, last))
+    return tuple(found)
