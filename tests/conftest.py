@@ -5,15 +5,22 @@ from __future__ import annotations
 import os
 import platform
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 import cdc_native
 from local_stack.java.jars import KAFKA
 from local_stack.java.runtime import installed_jre, pypi_is_forced, system_java
 from local_stack.servers.cassandra_versions import VERSIONS
 from local_stack.servers.s3 import ENVIRONMENT
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+
+ONE_STACK = "tests/e2e"  # for all tests in there
 
 # Servers of other tests run on the same two cores: how long an example takes says nothing about our code.
 settings.register_profile("beside_servers", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -38,6 +45,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("exhaustive"):
             item.add_marker(pytest.mark.skip(reason="takes long: make exhaustive"))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    """Gives the tests of a file to one process, and those that share a stack as well: each process starts its own."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    scheduling = LoadFileScheduling(config, log)
+    scheduling._split_scope = _work_unit
+    return scheduling
+
+
+def _work_unit(nodeid: str) -> str:
+    return ONE_STACK if nodeid.startswith(f"{ONE_STACK}/") else nodeid.partition("::")[0]
 
 
 def pytest_report_header() -> list[str]:

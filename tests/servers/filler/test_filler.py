@@ -43,6 +43,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CassandraCluster]
 
 @own_clusters
 @pytest.mark.servers
+@pytest.mark.exhaustive
 def test_one_of_two_writes_for_both_and_the_other_takes_over(pair: CassandraCluster, tmp_path: Path) -> None:
     nodes = sorted(pair.cdc_nodes, key=host_id)
     fillers = [FillerProcess(tmp_path / f"{node.name}.log", settings(node)) for node in nodes]

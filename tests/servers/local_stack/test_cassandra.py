@@ -60,6 +60,7 @@ def test_a_broken_setting_fails_at_once_and_shows_why() -> None:
     assert not cluster.folder.path.exists()
 
 
+@pytest.mark.exhaustive
 def test_two_datacenters_log_changes_in_one() -> None:
     with CassandraCluster(datacenters={"main": 1, "cdc": 1}, options=SMALL) as cluster:
         main, cdc = cluster.nodes
@@ -70,6 +71,7 @@ def test_two_datacenters_log_changes_in_one() -> None:
         assert not any(main.cdc_raw.iterdir())
 
 
+@pytest.mark.exhaustive
 def test_a_killed_node_comes_back_with_its_data() -> None:
     with CassandraCluster(options=SMALL) as cluster:
         write(cluster, "{'class': 'SimpleStrategy', 'replication_factor': 1}")

@@ -56,7 +56,7 @@ def keys(sent: list[Sent]) -> set[bytes | None]:
     return {each.key for each in rows(sent)}
 
 
-@pytest.mark.parametrize("is_stopped", [False, True])
+@pytest.mark.parametrize("is_stopped", [pytest.param(False, marks=pytest.mark.exhaustive), True])
 def test_what_was_written_before_the_switch_is_published(
     node: CassandraNode, publisher: PublisherProcess, sent: Callable[..., list[Sent]], *, is_stopped: bool
 ) -> None:

@@ -38,6 +38,7 @@ def cluster() -> Iterator[CassandraCluster]:
         yield cluster
 
 
+@pytest.mark.exhaustive
 def test_a_log_that_is_compressed_and_then_encrypted(
     cluster: CassandraCluster,
     kafka_side: dict[str, object],

@@ -85,6 +85,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Batch, list[R
         return [(batch, answers(oracle, batch)) for batch in batches]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("module", OUTSIDE, ids=lambda module: module.__name__)
 def test_every_mutant_is_found(module: ModuleType, judged: list[tuple[Batch, list[Row]]]) -> None:
     made = [one for one in mutants(inspect.getsource(module)) if one.function not in OUTSIDE[module]]

@@ -56,6 +56,7 @@ def ops(job: TableJob, count: int) -> list[str | None]:
     return [change and change["op"] for change in found]
 
 
+@pytest.mark.exhaustive
 def test_eight_quiet_days_stop_nothing(broker: ShiftedBroker, topic_prefix: str, tmp_path: Path) -> None:
     broker.shift = "-8d"
     broker.start()

@@ -80,6 +80,7 @@ def is_whole(job: Job, processes: int) -> bool:
     return len(found) == len(RAW) and len(set(found.values())) == processes
 
 
+@pytest.mark.exhaustive
 def test_executors_with_two_cores_have_two_workers_each_and_may_die(tmp_path: Path) -> None:
     with spark("local-cluster[2,2,1024]") as session:
         job = Job(session, tmp_path)

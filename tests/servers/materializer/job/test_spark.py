@@ -200,7 +200,7 @@ def test_partitions_added_under_load_stop_their_topic_before_a_moved_key_is_coun
     assert job.check_chains() == counted
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive)])
 def test_it_stops_cleanly(job: Job, number: signal.Signals) -> None:
     job.make_topics()
     job.send(500)
