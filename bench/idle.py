@@ -1,8 +1,10 @@
 """What an idle materializer costs: many raw partitions that receive nothing but heartbeats, on a real broker and Spark.
 
-CPU of all its processes (both JVMs, Python's driver and workers) over a while after all has settled; what a worker
-holds; and how long a real write takes that comes to one of them. It ends with an error where batches do not end,
-heartbeats are not consumed, or a position falls behind.
+CPU of all its processes (both JVMs, Python's driver and workers) over a while after all has settled, of a minute and of
+a batch; what a worker holds; and how long a real write takes that comes to one of them. It ends with an error where
+batches do not end, heartbeats are not consumed, or a position falls behind.
+
+With `--before`, an older version of this project is measured beside this one. Its native core must be compiled.
 """
 
 from __future__ import annotations
@@ -23,10 +25,12 @@ import psutil
 from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from bench.results import Figures, medians, report
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_messages.tables import message_key, to_json
 from cdc_program.settings import KafkaSettings
+from local_stack.process.paths import project_root
 from local_stack.servers.choice import kafka_broker
 from local_stack.servers.programs import materializer
 from materializer.kafka import GroupPositions, Topics
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from materializer.exactly_once.position import Position
 
 PREFIX = "cdc"
+HEARTBEAT_SECONDS = 10.0  # the publishers' default
 IDLE_SECONDS = 60.0  # the default of materializer.idle_commit_seconds
 SLACK_SECONDS = 20.0
 SETTLE_SECONDS = 420.0
@@ -63,6 +68,11 @@ class Load(NamedTuple):
             for table in range(self.tables)
             for each in range(self.partitions)
         ]
+
+    @property
+    def rate(self) -> float:
+        """Heartbeats a second."""
+        return len(self.raw) * self.hosts / self.heartbeat_seconds
 
     def writer(self, table: int) -> TableWriter:
         return TableWriter(replace(TABLE, name=f"t{table}", id=uuid.UUID(int=1000 + table)))
@@ -148,7 +158,7 @@ class Idle:
 
     def workers(self) -> list[psutil.Process]:
         """The Python processes that have raw partitions: the daemon's children."""
-        python = [each for each in self.processes() if "pyspark.daemon" in " ".join(each.cmdline())]
+        python = [each for each in self.processes() if "pyspark.daemon" in _command(each)]
         return [each for each in python if each.ppid() in {other.pid for other in python}]
 
     def cpu(self) -> dict[int, float]:
@@ -169,6 +179,14 @@ class Idle:
                 if message is not None and message.error() is None:
                     return time.monotonic() - started
         raise click.ClickException("a write did not come out")
+
+
+def _command(process: psutil.Process) -> str:
+    """Empty if it has ended."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 
 @contextmanager
@@ -193,22 +211,36 @@ def _consumer_at_the_end(bootstrap: str, topic: str) -> Iterator[Consumer]:
 
 @click.command()
 @click.option("--shape", nargs=3, default=(50, 8, 3), help="Tables, raw partitions of each, hosts that publish.")
-@click.option("--heartbeat-seconds", default=10.0)
 @click.option("--seconds", default=90.0, help="For which the CPU is measured.")
 @click.option("--set", "given", multiple=True, help="materializer.NAME=VALUE")
-def main(shape: tuple[int, int, int], heartbeat_seconds: float, seconds: float, given: Sequence[str]) -> None:
+@click.option("--before", type=click.Path(path_type=Path), help="Folder of an older version, which is measured too.")
+@click.option("--rounds", default=1, show_default=True, help="The figures are medians.")
+def main(shape: tuple[int, int, int], seconds: float, given: Sequence[str], before: Path | None, rounds: int) -> None:
     """Measure an idle materializer."""
+    load, settings = Load(*shape, HEARTBEAT_SECONDS), dict(each.split("=", 1) for each in given)
+    versions = {"now": project_root()} | ({"before": before.resolve()} if before else {})
+    found: dict[str, list[Figures]] = {label: [] for label in versions}
+    for _ in range(rounds):
+        for label, version in versions.items():
+            click.echo(f"{label}: {version}")
+            found[label].append(_measure_version(version, load, settings, seconds))
+    facts = {"raw_partitions": len(load.raw), "heartbeats_per_second": load.rate, "seconds": seconds, "rounds": rounds}
+    rows = {label: medians(each) for label, each in found.items()}
+    report("idle", f"An idle materializer, {len(load.raw)} raw partitions", rows, facts)
+
+
+def _measure_version(version: Path, load: Load, settings: dict[str, str], seconds: float) -> Figures:
+    """Of the code in a folder."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cdc-bench-idle-")))
-        idle = _start(stack, folder, Load(*shape, heartbeat_seconds), dict(each.split("=", 1) for each in given))
+        idle = _start(stack, folder, version, load, settings)
         idle.settle()
-        _measure(idle, seconds)
-        _resources(idle)
+        figures = _measure(idle, seconds) | _resources(idle)
         found = sorted(idle.latencies(WRITES))
-        click.echo(f"a write: median {1000 * statistics.median(found):.0f} ms, slowest {1000 * found[-1]:.0f} ms")
+        return figures | {"write ms, median": 1000 * statistics.median(found), "write ms, slowest": 1000 * found[-1]}
 
 
-def _start(stack: ExitStack, folder: Path, load: Load, settings: dict[str, str]) -> Idle:
+def _start(stack: ExitStack, folder: Path, version: Path, load: Load, settings: dict[str, str]) -> Idle:
     broker = kafka_broker(folder=folder / "kafka")
     stack.callback(broker.close)
     broker.start()
@@ -225,6 +257,7 @@ def _start(stack: ExitStack, folder: Path, load: Load, settings: dict[str, str])
         "log.level": "debug",
     }
     job = materializer(folder, {**own, **settings})
+    job.environment["PYTHONPATH"] = str(version)
     stack.callback(job.stop)
     job.start()
     return Idle(job, broker.bootstrap_servers, load)
@@ -244,11 +277,13 @@ def _make_topics(bootstrap: str, load: Load) -> None:
     producer.flush()
 
 
-def _measure(idle: Idle, seconds: float) -> None:
+def _measure(idle: Idle, seconds: float) -> Figures:
     before, batches, positions = idle.cpu(), idle.batches(), idle.positions()
+    psutil.cpu_percent()
     started = time.monotonic()
     worst = max(_lags(idle, started + seconds))
     took = time.monotonic() - started
+    machine = psutil.cpu_percent() / 100
     after = idle.cpu()
     if not before.keys() <= after.keys():
         raise click.ClickException("a process ended during the measurement")
@@ -256,14 +291,19 @@ def _measure(idle: Idle, seconds: float) -> None:
     ended = idle.batches() - batches
     moved = sum(at != positions[each] for each, at in idle.positions().items())
     load = idle.load
-    click.echo(
-        f"{len(load.raw)} raw partitions, {len(load.raw) * load.hosts / load.heartbeat_seconds:.0f} heartbeats/s"
-    )
-    click.echo(f"CPU: {used / took:.2f} cores over {took:.0f} s, in {len(after)} processes; {ended} batches ended")
-    click.echo(f"positions that moved: {moved}; most messages that one was behind: {worst}")
     allowed = load.hosts * ((IDLE_SECONDS + SLACK_SECONDS) / load.heartbeat_seconds + 1)
-    if ended < took / 5 or worst > allowed or (took > IDLE_SECONDS + SLACK_SECONDS and moved < len(load.raw)):
-        raise click.ClickException("it does not keep up")
+    if ended < took / 10 or worst > allowed or (took > IDLE_SECONDS + SLACK_SECONDS and moved < len(load.raw)):
+        raise click.ClickException(f"it does not keep up: {ended} batches, {moved} positions moved, {worst} behind")
+    return {
+        "CPU, cores": used / took,
+        "CPU s of a minute": 60 * used / took,
+        "CPU s of a batch": used / ended,
+        "batches of a minute": 60 * ended / took,
+        "processes": len(after),
+        "positions that moved": moved,
+        "most messages behind": worst,
+        "busy share of the machine": machine,
+    }
 
 
 def _lags(idle: Idle, until: float) -> Iterator[int]:
@@ -273,10 +313,14 @@ def _lags(idle: Idle, until: float) -> Iterator[int]:
         time.sleep(5)
 
 
-def _resources(idle: Idle) -> None:
-    for worker in idle.workers():
-        memory = worker.memory_info().rss / 2**20
-        click.echo(f"a worker: {worker.num_threads()} threads, {worker.num_fds()} files, {memory:.0f} MiB")
+def _resources(idle: Idle) -> Figures:
+    """Of the largest worker."""
+    workers = idle.workers()
+    return {
+        "threads of a worker": max(each.num_threads() for each in workers),
+        "files of a worker": max(each.num_fds() for each in workers),
+        "memory MB of a worker": max(each.memory_info().rss for each in workers) / 1e6,
+    }
 
 
 if __name__ == "__main__":

@@ -86,8 +86,13 @@ def mark_from_json(value: bytes) -> int:
 
 
 def cluster_name(value: bytes) -> str:
-    """The name of the cluster in a message's value, which from_json accepts."""
-    return str(json.loads(value)["cluster"])
+    """The name of the cluster in a message's value. Empty if there is none: in a snapshot mark, and in what no
+    publisher has written, which the materializer refuses.
+    """
+    try:
+        return str(json.loads(value).get("cluster", ""))
+    except (ValueError, AttributeError):
+        return ""
 
 
 def _dump(value: object) -> bytes:

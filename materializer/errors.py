@@ -81,6 +81,17 @@ def topic_recreated(topic: str) -> CdcError:
     )
 
 
+def changes_of_another_job(group: str, topic: str, changes: str) -> CdcError:
+    """CdcError(STATE_MISMATCH) for a raw topic without any position whose change topic has messages."""
+    return CdcError(
+        Code.STATE_MISMATCH,
+        f"The group {group} has no committed offset of {topic}, but {changes} has messages: a job with another group "
+        "publishes there, or the group was deleted or has expired, or the raw topic was recreated.",
+        "Run one job for each kafka.topic_prefix, always with the same materializer.group_id, and give each Cassandra "
+        f"cluster a prefix of its own. If there is no other job: {advise_rebuild(topic)}",
+    )
+
+
 def raw_messages_skipped(raw_partition: RawPartition, expected: int, found: int) -> CdcError:
     """CdcError(RAW_SKIPPED)."""
     return CdcError(

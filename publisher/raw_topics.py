@@ -20,7 +20,7 @@ from publisher.inflight import PendingMessages
 from publisher.schema import PublishedTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
     from pathlib import Path
     from typing import Any, Protocol
@@ -107,10 +107,14 @@ class RawTopics:
         self._sent_schemas: dict[bytes, bytes] = {}
 
     def open_tables_topic(self) -> None:
-        """Create or check the topic of table schemas, and read it. CdcError if Kafka is unreachable or refuses."""
+        """Create or check the topic of table schemas, and read it. CdcError if Kafka is unreachable or refuses, or if
+        another Cassandra cluster publishes under the same prefix.
+        """
         self._admin.check_reachable()
         self._admin.ensure_tables_topic(self._tables_topic)
-        self._sent_schemas = self._admin.read_latest_values(self._tables_topic)
+        latest = self._admin.read_latest_values(self._tables_topic)
+        self._check_cluster(latest.values())
+        self._sent_schemas = latest
 
     def find_open(self, table: PublishedTable) -> RawTopic | None:
         """The table's raw topic, if it is open with this schema."""
@@ -156,6 +160,16 @@ class RawTopics:
         if table.needs_snapshot_since:
             self._send_schema(table, table.id, table_messages.mark_to_json(table.needs_snapshot_since))
         return RawTopic(table, name, self._partitions[name], schema_id)
+
+    def _check_cluster(self, values: Iterable[bytes]) -> None:
+        clusters = {name for name in map(table_messages.cluster_name, values) if name}
+        if others := sorted(clusters - {self._cluster}):
+            raise CdcError(
+                Code.TOPIC_PREFIX_TAKEN,
+                f"{self._tables_topic} has table schemas of the Cassandra cluster {', '.join(others)}; this node "
+                f"belongs to {self._cluster}. Both would publish to the same topics.",
+                "Give each Cassandra cluster a kafka.topic_prefix of its own, in the settings of all its programs.",
+            )
 
     def _check_names(self, keyspace: str, name: str) -> None:
         tables = {(each.table.table.keyspace, each.table.table.name) for each in self._open.values()}

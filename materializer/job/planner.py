@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from cdc_messages.topics import table_of, tables_topic
+from cdc_messages.topics import change_topic, table_of, tables_topic
 from cdc_program.errors import CdcError, Code
-from materializer.errors import trace_of, unexpected
+from materializer.errors import changes_of_another_job, trace_of, unexpected
 from materializer.exactly_once.position import Position, check_offset, check_shape, check_topic
 from materializer.job.change_topics import ChangeTopics
 from materializer.job.in_background import InBackground
@@ -168,10 +168,19 @@ class Planner:
             self._topics.check_raw_topic(topic)
             if self._must_fit:
                 raw_partitions = list_raw_partitions({topic: shape})
-                _check_positions_fit(raw_partitions, positions or self._read_positions(raw_partitions), shape)
+                found = positions or self._read_positions(raw_partitions)
+                _check_positions_fit(raw_partitions, found, shape)
+                if not any(found[each] for each in raw_partitions):
+                    self._check_unpublished(topic)
             self._shapes[topic] = shape
         else:
             check_shape(topic, known, shape)
+
+    def _check_unpublished(self, topic: str) -> None:
+        """CdcError if the changes of a raw topic without any position were published: they would be so twice."""
+        changes = change_topic(self._prefix, *table_of(topic))
+        if self._topics.has_had_messages(changes):
+            raise changes_of_another_job(self._materializer.group_id, topic, changes)
 
     def _read_positions(self, raw_partitions: list[RawPartition]) -> Positions:
         with driver_errors(f"read the offsets of the group {self._materializer.group_id}"):

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
+_QUERY = "=== Streaming Query ==="  # what follows is the query's plan, the same for every error
+
 
 @contextmanager
 def spark_errors(context: SparkContext) -> Iterator[None]:
@@ -43,7 +45,8 @@ def _spark_ended() -> CdcError:
 
 def spark_failed(error: BaseException) -> CdcError:
     """CdcError(SPARK_FAILED) with the most specific line of Spark's message."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text, _, _ = str(error).partition(_QUERY)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     raised = [line for line in lines if "Error" in line.partition(":")[0] or "Exception" in line.partition(":")[0]]
     python = [line for line in raised if not line.startswith(("org.apache.spark", "java.", "at ", "File "))]
     reason = (python or raised or lines or [type(error).__name__])[-1]

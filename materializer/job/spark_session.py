@@ -7,11 +7,13 @@ import shutil
 import signal
 import sys
 import threading
+import time
 import warnings
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from cdc_program.settings import MaterializerSettings
 
 END_SECONDS = 90.0  # for which spark-submit's JVM waits for the driver at the end
+_EXECUTOR_END_SECONDS = 5.0
 _PLANNER = "-m pyspark.daemon pyspark.sql.worker."
 _BEFORE_SPARK = 100  # a priority: Spark ends its context at 40, the highest of Hadoop's file systems is 10
 
@@ -59,7 +62,8 @@ def open_session(settings: MaterializerSettings) -> Iterator[OpenedSession]:
             yield OpenedSession(session, is_own=True)
     finally:
         _stop_context(context)
-        shutil.rmtree(Path(os.environ.get("SPARK_HOME", "")) / "work" / application, ignore_errors=True)
+    if settings.spark_master.startswith("local-cluster") and not is_submitted():
+        _delete_work_folder(application)
 
 
 def end_planners(context: SparkContext) -> None:
@@ -70,6 +74,17 @@ def end_planners(context: SparkContext) -> None:
     for child in java.lang.ProcessHandle.current().children().toArray():
         if _PLANNER in child.info().commandLine().orElse(""):
             child.destroy()
+
+
+def _delete_work_folder(application: str) -> None:
+    """Delete the working folders of a local cluster's executors: Spark keeps them in its own installation, for each
+    start. After an error they stay, since they have the executors' logs.
+    """
+    folder = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "work" / application
+    deadline = time.monotonic() + _EXECUTOR_END_SECONDS
+    while folder.exists() and time.monotonic() < deadline:  # an executor that is ending may still write
+        shutil.rmtree(folder, ignore_errors=True)
+        time.sleep(0.05)
 
 
 def jvm_is_shutting_down(context: SparkContext) -> bool:

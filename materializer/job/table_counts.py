@@ -19,6 +19,7 @@ _PREFIX = "cdc_materializer_table"
 _COUNTERS = (
     ("messages", "Raw messages folded, by raw topic."),
     ("chunks", "Chunks folded, or parts of chunks: each is a transaction."),
+    ("versions", "Versions of states stored: chunks that changed something."),
     ("seconds", "Time in which chunks were read from the state, folded and committed."),
     ("commit_seconds", "How long of that took producing, storing the changelog, committing and applying it."),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from cdc_messages.errors import MessageError
-from cdc_messages.tables import DIGEST_SIZE, from_json, mark_from_json
+from cdc_messages.tables import DIGEST_SIZE, cluster_name, from_json, mark_from_json
 from cdc_messages.topics import tables_topic
 from cdc_program.errors import CdcError, Code
 from materializer.job.plan import TableSchema
@@ -36,6 +36,7 @@ class TableSchemas:
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
         self._schemas: dict[TableName, dict[tuple[bytes, bytes], tuple[int, TableSchema]]] = {}
+        self._clusters: dict[TableName, set[str]] = {}
         self._needs_snapshot_since: dict[bytes, int] = {}
 
     def add(self, messages: Iterable[tuple[bytes, bytes]]) -> None:
@@ -47,6 +48,14 @@ class TableSchemas:
                 self._add_schema(key, value)
 
     def for_table(self, table: TableName) -> tuple[TableSchema, ...]:
+        """CdcError(TOPIC_PREFIX_TAKEN) if two Cassandra clusters have published a table of this name."""
+        if len(clusters := self._clusters.get(table, set())) > 1:
+            names = " and ".join(sorted(clusters))
+            raise CdcError(
+                Code.TOPIC_PREFIX_TAKEN,
+                f"The Cassandra clusters {names} publish to the raw topic of {'.'.join(table)}.",
+                "Start again with a kafka.topic_prefix of its own for each Cassandra cluster: their rows are mixed.",
+            )
         known = self._schemas.get(table, {}).values()
         return tuple(schema for _, schema in sorted(known, key=lambda each: each[0]))
 
@@ -59,6 +68,8 @@ class TableSchemas:
         if len(schema.digest) != DIGEST_SIZE or table.id.bytes != schema.table_id:
             raise self._unreadable(key, "its key does not belong to the table in its value")
         schemas = self._schemas.setdefault((table.keyspace, table.name), {})
+        if cluster := cluster_name(value):
+            self._clusters.setdefault((table.keyspace, table.name), set()).add(cluster)
         schemas[schema.table_id, schema.digest] = (table.altered_at, schema)  # a known schema keeps its place
 
     def _add_needs_snapshot(self, table_id: bytes, value: bytes) -> None:

@@ -127,6 +127,7 @@ class PollLoop:
         self._open_partitions = open_partitions
         self._states = states
         self._waiting: set[RawPartition] = set()  # for their states
+        self._unchecked: set[str] = set()  # topics of which messages were read since they were described
         self._disk: DiskUse | None = None
         self._backlog = RawBacklog(max_heartbeat_wait(settings), _MAX_HEARTBEATS)
         self._plans: dict[str, TopicPlan] = {}
@@ -231,6 +232,7 @@ class PollLoop:
             return
         for raw_partition, found in read.records.items():
             self._backlog.append(raw_partition, found)
+            self._unchecked.add(raw_partition.topic)
         for raw_partition, problem in read.errors.items():
             self._fail(raw_partition, problem)
         for raw_partition in read.lost - read.errors.keys():
@@ -264,10 +266,15 @@ class PollLoop:
             self._forget(raw_partition)
 
     def _check_topics(self, plan: BatchPlan) -> None:
-        """Stop the topics that do not have the planned shapes now that their messages are read: keys may have moved."""
+        """Stop the topics that do not have the planned shapes now that their messages are read: keys may have moved.
+
+        One request for the topics with new messages. Those that are left of an earlier time were checked then.
+        """
         active: dict[str, set[RawPartition]] = {}
         for raw_partition in self._backlog.active():
-            active.setdefault(raw_partition.topic, set()).add(raw_partition)
+            if raw_partition.topic in self._unchecked:
+                active.setdefault(raw_partition.topic, set()).add(raw_partition)
+        self._unchecked -= active.keys()
         try:
             shapes = self._topics.each_shape(active)
         except CdcError as error:

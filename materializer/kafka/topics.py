@@ -74,6 +74,11 @@ class Topics:
             following = _list_offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
             return {each: (first[each], following[each]) for each in partitions}
 
+    def has_had_messages(self, topic: str) -> bool:
+        """Whether a message was ever sent to the topic. False if there is no such topic."""
+        partitions = [RawPartition(topic, number) for number in range(self.partition_counts().get(topic, 0))]
+        return any(following for _, following in self.bounds(partitions).values())
+
     def offsets_at(self, partitions: Sequence[RawPartition], timestamp_ms: int) -> dict[RawPartition, int]:
         """The offset of the first message of this time or later; -1 if there is none."""
         with driver_errors("list the offsets of the raw topics"):

@@ -18,7 +18,7 @@ from local_stack.clients import cql
 from local_stack.servers.choice import kafka_broker
 from local_stack.servers.stack import Stack
 from materializer.fault_points import FaultPoint
-from verify.chaos.masters import MASTERS, Master, spark_defaults
+from verify.chaos.masters import MASTERS, Master, running_spark
 from verify.chaos.matrix import Outcome, cells, make_setup, reached, run_cell
 from verify.chaos.report import show_cell, show_matrix, show_run, show_runs, show_strike
 from verify.chaos.whole_path import ChaosResult, chaos_run
@@ -56,16 +56,16 @@ def matrix(console: Console, seed: int, point: FaultPoint | None) -> bool:
 def runs(console: Console, seeds: range, point: FaultPoint | None, master: Master) -> bool:
     """Runs over the whole path on one Cassandra and one Kafka; whether all is well."""
     results: list[ChaosResult] = []
-    settings: dict[str, Setting] = {**SETTINGS, "materializer.spark_master": master.url}
+    report = partial(console.print, style="dim", highlight=False)
     with (
-        spark_defaults(master.options),
-        Stack(settings=settings, report=lambda text: console.print(text, style="dim", highlight=False)) as stack,
+        running_spark(master, report) as spark,
+        Stack(settings={**SETTINGS, **spark.settings}, report=report) as stack,
         cql.connect(stack.servers.cassandra_hosts, stack.servers.cassandra_port) as client,
         tempfile.TemporaryDirectory(prefix="chaos-") as folder,
     ):
         run = Run(client, client, stack.servers, "5.0", SINGLE)
         for seed in seeds:
-            results.append(chaos_run(stack, run, seed, Path(folder), point, partial(show_strike, console, seed)))
+            results.append(chaos_run(stack, spark, run, seed, Path(folder), point, partial(show_strike, console, seed)))
             show_run(console, results[-1])
     return show_runs(console, results)
 

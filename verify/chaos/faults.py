@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
 
+from local_stack.servers.spark_cluster import executors, python_workers
 from materializer.fault_points import FaultPoint
 from verify.chaos.processes import process_state, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from local_stack.process.processes import ChildProcess
     from local_stack.servers.programs import Program
     from local_stack.servers.stack import Stack
+    from verify.chaos.masters import RunningSpark
 
 EXECUTOR = "CoarseGrainedExecutorBackend"
 DRIVER_JVM = "SparkSubmit"
@@ -48,6 +50,9 @@ class StackFault(Enum):
     BROKER = "kill -9 of the broker, which starts again"
     BROKER_STOP = "a controlled restart of the broker"
     PUBLISHER = "kill -9 of the node's publisher, which starts again"
+    SPARK_WORKER = (
+        "kill -9 of one of a standalone cluster's workers; it starts again once its executor has ended itself"
+    )
 
 
 class Strike(NamedTuple):
@@ -63,12 +68,14 @@ class Strike(NamedTuple):
         return f"{self.fault.name.lower()}{where} after {self.after:.1f} s"
 
 
-def strikes(seed: int, seconds: float, count: int, point: FaultPoint | None = None) -> list[Strike]:
+def strikes(
+    seed: int, seconds: float, count: int, point: FaultPoint | None = None, *, has_spark_workers: bool = False
+) -> list[Strike]:
     """So many faults within so many seconds, in order: one of them by turns, so that consecutive seeds go through all
     kinds, the others by chance; `point` is in place of any other.
     """
     chance = random.Random(f"{seed}/faults")
-    kinds = list(StackFault)
+    kinds = [each for each in StackFault if has_spark_workers or each is not StackFault.SPARK_WORKER]
     faults = [kinds[seed % len(kinds)], *(chance.choice([*kinds, *[StackFault.POINT] * 6]) for _ in range(count - 1))]
     chance.shuffle(faults)
     found = []
@@ -82,9 +89,10 @@ def strikes(seed: int, seconds: float, count: int, point: FaultPoint | None = No
 class Hurter:
     """Strikes a stack; `zombies` are the pids that stand still until `wake_zombies`."""
 
-    def __init__(self, stack: Stack, folder: Path) -> None:
+    def __init__(self, stack: Stack, spark: RunningSpark, folder: Path) -> None:
         self.zombies: list[int] = []
         self._stack = stack
+        self._spark = spark
         self._once = folder / "fault-has-struck"
 
     def strike(self, strike: Strike) -> None:
@@ -93,9 +101,7 @@ class Hurter:
     def wake_zombies(self) -> None:
         """They go on, and find that they are fenced; returns when they have ended."""
         zombies, self.zombies = self.zombies, []
-        for pid in zombies:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+        _signal(zombies, signal.SIGCONT)
         deadline = time.monotonic() + ZOMBIE_END_SECONDS
         while any(process_state(pid) != "gone" for pid in zombies) and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -104,11 +110,13 @@ class Hurter:
     def start_job(self, fault: str | None = None) -> None:
         """The job, and what it fails with; the fault strikes once in all its workers."""
         job = self._stack.materializer
+        given = {} if fault is None else {"CDC_FAULT": fault, "CDC_FAULT_ONCE": str(self._once)}
         for name in ("CDC_FAULT", "CDC_FAULT_ONCE"):
             job.environment.pop(name, None)
         if fault is not None:
             self._once.unlink(missing_ok=True)
-            job.environment |= {"CDC_FAULT": fault, "CDC_FAULT_ONCE": str(self._once)}
+        job.environment |= given
+        self._spark.set_environment(given)
         job.start()
 
     def disarm(self) -> None:
@@ -116,48 +124,52 @@ class Hurter:
         self._once.touch()
 
     def _worker(self, _strike: Strike) -> None:
-        _kill(*_workers(self._job)[:1])
+        _kill(*self._python_workers()[:1])
 
     def _point(self, strike: Strike) -> None:
         assert strike.point is not None
-        job = self._stack.materializer
-        job.kill()
+        self._kill_job()
         if strike.point in RESTORING:
-            shutil.rmtree(str(job.settings["materializer.state_directory"]), ignore_errors=True)
+            self._delete_states()
         self.start_job(f"{strike.point.name}:{strike.nth}")
 
     def _executor(self, _strike: Strike) -> None:
-        _kill(*_named(self._job, EXECUTOR)[:1])
+        _kill(*self._named(EXECUTOR)[:1])
 
     def _driver(self, _strike: Strike) -> None:
         self._job.kill_leader()
         self.start_job()
 
     def _whole_job(self, _strike: Strike) -> None:
-        self._stack.materializer.kill()
+        self._kill_job()
         self.start_job()
 
     def _lost_state(self, _strike: Strike) -> None:
-        job = self._stack.materializer
-        job.kill()
-        shutil.rmtree(str(job.settings["materializer.state_directory"]), ignore_errors=True)
+        self._kill_job()
+        self._delete_states()
         self.start_job()
 
     def _stop_workers(self, _strike: Strike) -> None:
-        job = self._job
-        left = [*_named(job, EXECUTOR), *_named(job, DAEMON)]
-        for pid in left:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGSTOP)
+        left = [*self._named(EXECUTOR), *self._named(DAEMON)]
+        _signal(left, signal.SIGSTOP)
         self.zombies += left
-        _kill(*_named(job, DRIVER_JVM))
-        job.kill_leader()
+        _kill(*self._named(DRIVER_JVM))
+        self._job.kill_leader()
         self.start_job()
 
     def _pause(self, _strike: Strike) -> None:
-        self._stack.materializer.pause()
+        paused = self._members()
+        _signal(paused, signal.SIGSTOP)
         time.sleep(PAUSE_SECONDS)
-        self._stack.materializer.resume()
+        _signal(paused, signal.SIGCONT)
+
+    def _spark_worker(self, strike: Strike) -> None:
+        workers = self._spark.workers
+        worker = workers[strike.nth % len(workers)]
+        assert worker.process is not None
+        worker.process.kill_leader()
+        wait_until(lambda: not python_workers(worker) and not executors(worker), "its executors have ended")
+        worker.start()
 
     def _broker(self, _strike: Strike) -> None:
         self._stack.kafka.kill()
@@ -177,6 +189,29 @@ class Hurter:
         assert process is not None
         return process
 
+    def _kill_job(self) -> None:
+        """With its executors, wherever they are."""
+        self._stack.materializer.kill()
+        _kill(*self._spark.executor_pids())
+
+    def _delete_states(self) -> None:
+        """The local ones; those of a standalone cluster lie in folders that no other job has."""
+        if not self._spark.workers:
+            shutil.rmtree(str(self._stack.materializer.settings["materializer.state_directory"]), ignore_errors=True)
+
+    def _members(self) -> list[int]:
+        """The pids of the job's processes, its executors among them."""
+        return [*self._job.members(), *self._spark.executor_pids()]
+
+    def _named(self, word: str) -> list[int]:
+        """Those whose command line has the word."""
+        return [pid for pid in self._members() if word in " ".join(_command(pid))]
+
+    def _python_workers(self) -> list[int]:
+        """The Python workers: PySpark's daemons fork them."""
+        daemons = self._named(DAEMON)
+        return [pid for pid in daemons if _parent(pid) in daemons]
+
 
 _STRIKES: Mapping[StackFault, Callable[[Hurter, Strike], None]] = {
     StackFault.WORKER: Hurter._worker,
@@ -190,18 +225,8 @@ _STRIKES: Mapping[StackFault, Callable[[Hurter, Strike], None]] = {
     StackFault.BROKER: Hurter._broker,
     StackFault.BROKER_STOP: Hurter._broker_stop,
     StackFault.PUBLISHER: Hurter._publisher,
+    StackFault.SPARK_WORKER: Hurter._spark_worker,
 }
-
-
-def _named(job: ChildProcess, word: str) -> list[int]:
-    """The pids of the job's processes whose command line has the word."""
-    return [pid for pid in job.members() if word in " ".join(_command(pid))]
-
-
-def _workers(job: ChildProcess) -> list[int]:
-    """The pids of the Python workers: PySpark's daemons fork them."""
-    daemons = _named(job, DAEMON)
-    return [pid for pid in daemons if _parent(pid) in daemons]
 
 
 def _command(pid: int) -> list[str]:
@@ -218,10 +243,14 @@ def _parent(pid: int) -> int | None:
         return None
 
 
-def _kill(*pids: int) -> None:
+def _signal(pids: Iterable[int], number: signal.Signals) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, number)
+
+
+def _kill(*pids: int) -> None:
+    _signal(pids, signal.SIGKILL)
     for pid in pids:
         wait_until(partial(_is_gone, pid), f"{pid} has ended")
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from local_stack.servers.stack import Stack
     from materializer.fault_points import FaultPoint
+    from verify.chaos.masters import RunningSpark
     from verify.model.generator import Generator
     from verify.model.writer import Writer
 
@@ -91,13 +92,19 @@ class Supervisor:
 
 
 def chaos_run(
-    stack: Stack, run: Run, seed: int, folder: Path, point: FaultPoint | None, say: Callable[[Strike], None]
+    stack: Stack,
+    spark: RunningSpark,
+    run: Run,
+    seed: int,
+    folder: Path,
+    point: FaultPoint | None,
+    say: Callable[[Strike], None],
 ) -> ChaosResult:
     """Raises nothing for what differs: it is in the result."""
     began = time.monotonic()
-    planned = strikes(seed, STRIKE_SECONDS, STRIKES, point)
+    planned = strikes(seed, STRIKE_SECONDS, STRIKES, point, has_spark_workers=bool(spark.workers))
     result = ChaosResult(seed, planned)
-    hurter = Hurter(stack, folder)
+    hurter = Hurter(stack, spark, folder)
     hurter.disarm()
     supervisor = Supervisor(stack, hurter)
     with Seed(run, seed, f"chaos_{seed}_{int(time.time())}", CHAOS_TABLES) as one, supervisor.watching():

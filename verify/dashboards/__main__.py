@@ -6,6 +6,8 @@ and each "down" alert must find its program once that is killed.
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import threading
 import time
@@ -21,7 +23,9 @@ from local_stack.clients import cql
 from local_stack.demo import shop
 from local_stack.demo.load import Load
 from local_stack.process.folders import ServerFolder
+from local_stack.process.paths import project_root
 from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.programs import environment_of
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.deploy.alert_rules import FILE, RULES
 from tests.support.deploy.dashboards import PANELS
@@ -132,6 +136,12 @@ def use_registry(port: int, stop: threading.Event) -> None:
             post(port, "/subjects/nobody", '{"schema": "\\"string\\""}')
 
 
+def take_snapshot(publisher: Program) -> None:
+    """Of one table, while its changes flow."""
+    command = [*publisher.command()[:-1], "snapshot", f"{shop.KEYSPACE}.{next(iter(shop.MARKED))}", "--detach"]
+    subprocess.run(command, env={**os.environ, **environment_of(publisher.settings)}, cwd=project_root(), check=True)
+
+
 def down_findings(stack: Stack, prometheus: Prometheus) -> Iterator[Finding]:
     """Each program is killed; its alert then finds it."""
     downs = {
@@ -162,6 +172,7 @@ def findings(console: Console, seconds: float) -> list[Finding]:
         asking.start()
         load = Load(client, RATE, seconds)
         load.start()
+        take_snapshot(stack.publishers[0])
         load.wait()
         if load.error is not None:
             raise load.error

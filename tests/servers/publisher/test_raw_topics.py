@@ -65,10 +65,10 @@ class FakeSender:
         return
 
 
-def raw_topics_of(admin: object, sender: object, folder: Path, prefix: str = "cdc") -> RawTopics:
+def raw_topics_of(admin: object, sender: object, folder: Path, prefix: str = "cdc", cluster: str = "test") -> RawTopics:
     ids = RegistryIds(folder / "registry.json", "http://registry", cast("Any", None))
     ids._ids[f"{prefix}.raw.shop.orders-value"] = 1
-    return RawTopics(prefix, "test", cast("Any", admin), cast("Any", sender), ids)
+    return RawTopics(prefix, cluster, cast("Any", admin), cast("Any", sender), ids)
 
 
 def test_partitions_that_come_later_are_seen(tmp_path: Path) -> None:
@@ -129,6 +129,24 @@ def test_a_partition_that_came_just_now_is_sent_to(kafka: KafkaBroker, topic_pre
     sender.flush(30)
     assert pending.outstanding == 0
     assert {partition for name, partition in sender.last_sent if name == topic} == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.servers
+def test_the_prefix_of_another_cluster_is_refused(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> None:
+    settings = KafkaSettings(bootstrap_servers=kafka.bootstrap_servers, raw_partitions=1)
+    sender, admin = Sender(settings), TopicAdmin(settings)
+    table = PublishedTable(TABLE, TABLE.id.bytes, WRITER.digest, needs_snapshot_since=1)
+    one, again, two = (raw_topics_of(admin, sender, tmp_path, topic_prefix, name) for name in ("one", "one", "two"))
+    one.open_tables_topic()
+    one.open(table)
+    again.open_tables_topic()
+    with pytest.raises(
+        CdcError, match="table schemas of the Cassandra cluster one; this node belongs to two"
+    ) as caught:
+        two.open_tables_topic()
+    assert caught.value.code is Code.TOPIC_PREFIX_TAKEN
+    assert "kafka.topic_prefix" in caught.value.fix
+    raw_topics_of(admin, sender, tmp_path, f"{topic_prefix}-two", "two").open_tables_topic()
 
 
 @pytest.mark.servers

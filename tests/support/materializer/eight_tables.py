@@ -52,6 +52,7 @@ WRITES_PER_SECOND = 20  # of each table
 LARGE_BYTES = 2 << 20
 WAIT_SECONDS = 300.0
 MEGABYTES = 16 << 20
+LOADED = 5  # the clustering of the row of each table that the load writes
 
 
 class Received(NamedTuple):
@@ -66,9 +67,12 @@ class Received(NamedTuple):
 
 
 class EightTables:
-    """Topics, load, consumer and job. `failing_file`: while it exists, folds of FAILING raise."""
+    """Topics, load, consumer and job. `failing_file`: while it exists, folds of FAILING raise.
 
-    def __init__(self, bootstrap: str, prefix: str, registry: str, folder: Path) -> None:
+    location: the checkpoint location, by default a folder below `folder`.
+    """
+
+    def __init__(self, bootstrap: str, prefix: str, registry: str, folder: Path, location: str | None = None) -> None:
         self.prefix = prefix
         self.folder = folder
         self.failing_file = folder / "fail"
@@ -89,6 +93,7 @@ class EightTables:
             "registry.url": registry,
             "materializer.group_id": prefix,
             "materializer.operations_port": self.port,
+            **({"materializer.checkpoint_location": location} if location else {}),
         }
         self.job = materializer(folder, settings)
         self.job.arguments = ("-m", "tests.support.materializer.failing_job", "run")
@@ -123,13 +128,13 @@ class EightTables:
     def raw(self, name: str) -> RawPartition:
         return RawPartition(f"{self.prefix}.raw.shop.{name}", 0)
 
-    def write(self, name: str, text: str | None = None) -> None:
+    def write(self, name: str, text: str | None = None, clustering: int = LOADED) -> None:
         """One write: its number, or the text."""
         with self._lock:
             number = self.sent[name]
             self.sent[name] = number + 1
             stamp = int(time.time() * 1e6)
-            row = Row((int_bytes(5),), {"a": Cell(stamp, (text or str(number)).encode())}, LivenessInfo(stamp))
+            row = Row((int_bytes(clustering),), {"a": Cell(stamp, (text or str(number)).encode())}, LivenessInfo(stamp))
             writer = TableWriter(TABLES[name])
             record = raw_record(int_bytes(1), "row", row, offset=number, writer=writer)
             self._producer.produce(self.raw(name).topic, record.value, record.key)
@@ -144,11 +149,15 @@ class EightTables:
         assert self._backup
         for file in self._backup:
             file.write_bytes(b"damaged")
-        local = self.folder / "materializer-state" / self.prefix / str(self.raw(DAMAGED))
+        self.lose_state(DAMAGED)
+
+    def lose_state(self, name: str) -> None:
+        """The table's local state is gone, and its worker must open it again."""
+        local = self.folder / "materializer-state" / self.prefix / str(self.raw(name))
         for file in local.glob("slot-*/db/*"):
             file.unlink(missing_ok=True)
         consumer = GroupPositions(self._kafka, self.prefix).consumer
-        PartitionProducer(self._kafka, self.prefix, self.raw(DAMAGED), consumer)  # its worker must open it again
+        PartitionProducer(self._kafka, self.prefix, self.raw(name), consumer)
 
     def repair_three(self) -> None:
         """Remove the three causes."""

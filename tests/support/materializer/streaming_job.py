@@ -33,7 +33,7 @@ class Job:
         self._placement = Placement()
         self.rounds = 0
 
-    def run(self, seconds: float = 0.0, *, is_cut: bool = True, **task: bool) -> list[TaskResult]:
+    def run(self, seconds: float = 0.0, *, is_cut: bool = True, **task: Any) -> list[TaskResult]:  # noqa: ANN401
         """One round, which ends as soon as its tasks do if it is cut."""
         self.rounds += 1
         placed = self._placement.assign(RAW, self.workers.list_workers(len(RAW)))

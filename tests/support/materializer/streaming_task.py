@@ -31,7 +31,7 @@ class NotingTask:
     """Folds MESSAGES messages of each raw partition, and notes this in the folder.
 
     fails, fails_once: an exception of the task itself, always or the first time that any process runs it.
-    is_behind: it always is.
+    is_behind: it always is. only: the seconds are those of the process that has this raw partition.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class NotingTask:
         fails: bool = False,
         fails_once: bool = False,
         is_behind: bool = False,
+        only: str = "",
     ) -> None:
         self._folder = folder
         self._number = number
@@ -50,11 +51,13 @@ class NotingTask:
         self._fails = fails
         self._fails_once = fails_once
         self._is_behind = is_behind
+        self._only = only
 
     def __call__(self, assignment: Assignment, may_go_on: MayGoOn) -> list[TaskResult]:
         if self._fails or (self._fails_once and _is_first(self._folder / "failed")):
             raise ValueError("a defect")
-        time.sleep(self._seconds)
+        if self._only in {"", *map(str, assignment.raw_partitions)}:
+            time.sleep(self._seconds)
         results = [self._fold(each) for each in assignment.raw_partitions]
         while may_go_on(Standing(is_behind=self._is_behind)):
             time.sleep(0.1)

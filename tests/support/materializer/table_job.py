@@ -63,8 +63,8 @@ class PatientPlanner(Planner):
         return super().plan_batch()
 
 
-def message(table: TableMetadata) -> tuple[bytes, bytes]:
-    return message_key(table), to_json(table)
+def message(table: TableMetadata, cluster: str = "") -> tuple[bytes, bytes]:
+    return message_key(table), to_json(table, cluster)
 
 
 def make_topics(settings: Settings, time: str = "LogAppendTime") -> AdminClient:
@@ -81,9 +81,9 @@ def make_raw_topic(admin: AdminClient, topic: str, time: str = "LogAppendTime") 
     admin.create_topics([raw])[topic].result()
 
 
-def send_schema(settings: Settings, table: TableMetadata) -> None:
+def send_schema(settings: Settings, table: TableMetadata, cluster: str = "") -> None:
     producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
-    key, value = message(table)
+    key, value = message(table, cluster)
     producer.produce(f"{settings.kafka.topic_prefix}.tables", value, key)
     producer.flush()
 
@@ -115,10 +115,10 @@ class TableJob(NamedTuple):
     registry: MemoryRegistry
 
     @classmethod
-    def start(cls, settings: Settings) -> TableJob:
+    def start(cls, settings: Settings, registry: MemoryRegistry | None = None, cluster: str = "") -> TableJob:
         make_topics(settings)
-        send_schema(settings, TABLE)
-        return cls(settings, MemoryRegistry())
+        send_schema(settings, TABLE, cluster)
+        return cls(settings, registry or MemoryRegistry())
 
     def with_settings(self, **materializer: object) -> TableJob:
         changed = self.settings.materializer.model_copy(update=materializer)

@@ -128,3 +128,44 @@ def test_dynamic_allocation_adds_executors_while_it_is_behind_and_removes_idle_o
         run_until(job, lambda: is_whole(job, 2), is_cut=False, is_behind=True)  # and once more
         job.check_nothing_twice()
         job.workers.stop()
+
+
+@pytest.mark.exhaustive
+def test_an_executor_that_is_decommissioned_gives_its_raw_partitions_away(tmp_path: Path) -> None:
+    """As a cloud does with a machine that it takes back: the executor ends its tasks, and gets no more."""
+    with spark("local-cluster[2,1,1024]", decommission_enabled="true") as session:
+        job = Job(session, tmp_path)
+        job.run(0.2)
+        run_until(job, lambda: is_whole(job, 2))
+        taken = executors()[0]
+        workers = {each.pid for each in taken.children(recursive=True)}
+        assert workers & set(last_round(job).values())
+        taken.send_signal(signal.SIGPWR)
+        run_until(job, lambda: not taken.is_running() or taken.status() == psutil.STATUS_ZOMBIE)
+        run_until(job, lambda: is_whole(job, 2))  # the master has started another one
+        assert not workers & set(last_round(job).values())
+        job.check_nothing_twice()
+        job.workers.stop()
+
+
+@pytest.mark.exhaustive
+def test_an_executor_that_is_excluded_gives_its_raw_partitions_away(tmp_path: Path) -> None:
+    """Spark places no more tasks there. Its processes live, and have nothing to do."""
+    with spark(
+        "local-cluster[2,1,1024]",
+        excludeOnFailure_enabled="true",
+        excludeOnFailure_application_maxFailedTasksPerExecutor=1,
+        excludeOnFailure_task_maxTaskAttemptsPerExecutor=1,
+        excludeOnFailure_stage_maxFailedTasksPerExecutor=1,
+        excludeOnFailure_timeout="1h",
+    ) as session:
+        job = Job(session, tmp_path)
+        job.run(0.2)
+        run_until(job, lambda: is_whole(job, 2))
+        homes = set(last_round(job).values())
+        job.run(fails_once=True)
+        run_until(job, lambda: is_whole(job, 1))
+        assert set(last_round(job).values()) < homes
+        assert len(executors()) == 2
+        job.check_nothing_twice()
+        job.workers.stop()

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import psutil
@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from cdc_messages.topics import partition_for
 from cdc_program.errors import Code
+from local_stack.servers.spark_cluster import spark_home
 from tests.support.materializer.counting import BAD_KEY, CHANGE_PARTITIONS, RAW_PARTITIONS
 from tests.support.materializer.protocol_run import ROOT, read_topic
 from tests.support.schematizer.registry_process import Registry
@@ -200,15 +201,44 @@ def test_partitions_added_under_load_stop_their_topic_before_a_moved_key_is_coun
     assert job.check_chains() == counted
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive)])
-def test_it_stops_cleanly(job: Job, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("number", "master"),
+    [
+        (signal.SIGTERM, "local-cluster[1,1,1024]"),
+        pytest.param(signal.SIGINT, "local[1]", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_it_stops_cleanly(job: Job, number: signal.Signals, master: str) -> None:
+    """With an executor, its working folder goes too."""
     job.make_topics()
     job.send(500)
-    job.start(spark_master="local[1]")
+    job.start(spark_master=master)
+    folders = work_folders(job)
+    assert [folder.is_dir() for folder in folders] == [True] * master.startswith("local-cluster")
     assert job.end(number) == 0
     output = job.output.read_text()
     assert "Exception" not in output
     assert "Error" not in output
+    assert not any(folder.exists() for folder in folders)
+
+
+def work_folders(job: Job) -> set[Path]:
+    """Of the job's application, where its Spark starts executors."""
+    assert job.process is not None
+    if "local-cluster" not in " ".join(psutil.Process(job.process.pid).cmdline()):
+        return set()
+    found: set[Path] = set()
+
+    def has_executor() -> bool:
+        for process in psutil.Process(job.process.pid if job.process else 0).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                line = process.cmdline()
+                if "--app-id" in line:
+                    found.add(spark_home() / "work" / line[line.index("--app-id") + 1])
+        return bool(found)
+
+    job.wait_for(has_executor)
+    return found
 
 
 @pytest.mark.exhaustive

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 import socket
 import threading
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     )
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+
+IDLE_WORKER_SECONDS = 60.0  # Spark's PythonWorkerFactory.IDLE_WORKER_TIMEOUT_NS
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +89,11 @@ def test_raw_partitions_stay_in_their_processes_and_spark_shows_the_query(sessio
     assert re.fullmatch(r"micro-batch \d+: fold 4 raw partitions", description)
 
 
+def test_pandas_is_not_needed() -> None:
+    """What is tested here and elsewhere runs without it."""
+    assert importlib.util.find_spec("pandas") is None
+
+
 def test_a_task_that_fails_is_run_again_and_nothing_is_folded_twice(job: Job) -> None:
     job.run_until_all()
     results = job.run(fails_once=True)
@@ -100,6 +108,19 @@ def test_a_task_that_fails_too_often_ends_the_job_with_its_own_words(job: Job) -
         job.run(fails=True)
     assert caught.value.code is Code.SPARK_FAILED
     assert "Traceback" not in caught.value.problem
+
+
+@pytest.mark.exhaustive
+def test_processes_survive_a_neighbour_that_is_slower_than_spark_s_patience(job: Job) -> None:
+    """Spark ends a Python worker that had no task for a minute, and with it all that it has open."""
+    job.run_until_all()
+    job.run()
+    homes = {each.raw_partition: each.process for each in read_folded(job.folder) if each.round == job.rounds}
+    assert len(set(homes.values())) == 2
+    job.run(IDLE_WORKER_SECONDS + 15.0, is_cut=False, only=str(RAW[0]))
+    job.run()
+    assert {each.raw_partition: each.process for each in read_folded(job.folder) if each.round == job.rounds} == homes
+    job.check_nothing_twice()
 
 
 def test_two_jobs_in_one_spark_do_not_meet(session: SparkSession, job: Job, tmp_path: Path) -> None:

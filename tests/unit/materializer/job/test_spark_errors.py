@@ -61,6 +61,11 @@ def test_an_error_of_our_own_keeps_its_words() -> None:
     check(Context(raising(error), lambda: True), "has ended")
 
 
+def test_the_plan_of_a_query_that_has_failed_is_not_its_error() -> None:
+    text = "Python worker failed to connect back.\n=== Streaming Query ===\nThread State: RUNNABLE\n\nLogical Plan:\n~E"
+    check(Context(raising(RuntimeError(text)), lambda: False), r"retries: Python worker failed to connect back\. Start")
+
+
 def check(context: Context, says: str) -> None:
     with pytest.raises(CdcError, match=says) as caught, spark_errors(cast("SparkContext", context)):
         assert context._jvm

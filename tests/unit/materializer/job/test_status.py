@@ -61,7 +61,7 @@ def status(monkeypatch: pytest.MonkeyPatch) -> JobStatus:
     lags: Any = FixedLags()
     made = JobStatus("the-group", stopped, lags)
     made.follow([A, B, C, D])
-    report = Report(0, 9, 9, 4, 1, 0.1, ["a-host"], 2, ops={"c": 3, "d": 1}, commit_seconds=0.05)
+    report = Report(0, 9, 9, 4, 1, 0.1, ["a-host"], 2, versions=1, ops={"c": 3, "d": 1}, commit_seconds=0.05)
     made.count_batch([TaskResult(D, report, None)])
     return made
 
@@ -183,6 +183,7 @@ def test_metrics(status: JobStatus) -> None:
         f"cdc_materializer_lag_seconds{{{where % 3}}} 0.0",
         'cdc_materializer_table_messages_total{topic="cdc.raw.shop.orders"} 9.0',
         'cdc_materializer_table_chunks_total{topic="cdc.raw.shop.orders"} 1.0',
+        'cdc_materializer_table_versions_total{topic="cdc.raw.shop.orders"} 1.0',
         'cdc_materializer_table_seconds_total{topic="cdc.raw.shop.orders"} 0.1',
         'cdc_materializer_table_commit_seconds_total{topic="cdc.raw.shop.orders"} 0.05',
         'cdc_materializer_table_changes_total{op="c",topic="cdc.raw.shop.orders"} 3.0',

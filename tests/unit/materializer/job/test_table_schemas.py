@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 
@@ -62,3 +63,15 @@ def test_a_message_that_is_not_a_schema_is_an_error(key: bytes, value: bytes) ->
     with pytest.raises(CdcError) as raised:
         TableSchemas("cdc").add([(key, value)])
     assert raised.value.code is Code.RAW_MESSAGE_UNREADABLE
+
+
+def test_a_table_that_two_clusters_have_published_is_refused_and_no_other_one() -> None:
+    schemas = TableSchemas("cdc")
+    schemas.add([message(TABLE, "one"), message(NEWER, "one"), message(replace(TABLE, name="other"), "two")])
+    assert len(schemas.for_table(("shop", "orders"))) == 2
+    schemas.add([message(replace(TABLE, id=uuid4()), "two")])
+    with pytest.raises(CdcError, match="one and two publish to the raw topic of shop") as raised:
+        schemas.for_table(("shop", "orders"))
+    assert raised.value.code is Code.TOPIC_PREFIX_TAKEN
+    assert "kafka.topic_prefix" in raised.value.fix
+    assert len(schemas.for_table(("shop", "other"))) == 1

@@ -33,7 +33,9 @@ SECRET = "the-value-of-a-row"
 
 
 class FakeReader:
-    """Gives each raw partition one message a read. `trouble`: errors by raw partition; `lost`: once."""
+    """Gives each raw partition one message a read, up to the offset `end`. `trouble`: errors by raw partition; `lost`:
+    once.
+    """
 
     def __init__(self) -> None:
         self.reading: dict[RawPartition, int] = {}
@@ -43,6 +45,7 @@ class FakeReader:
         self.whole: CdcError | None = None
         self.quiet: list[RawPartition] = []
         self.ends: list[Mapping[RawPartition, int]] = []
+        self.end = 1_000_000
 
     def silent(self) -> list[RawPartition]:
         return self.quiet
@@ -69,6 +72,8 @@ class FakeReader:
             raise self.whole
         records: dict[RawPartition, list[RawRecord]] = {}
         for each, offset in self.reading.items():
+            if offset >= self.end:
+                continue
             records[each] = [RawRecord(b"k", b"v", offset, 1)]
             self.reading[each] += 1
         lost, self.lost = self.lost & self.reading.keys(), set()
@@ -79,8 +84,11 @@ class FakeTopics:
     def __init__(self) -> None:
         self.shapes: dict[str, TopicShape | CdcError] = dict.fromkeys(TOPICS, SHAPE)
         self.unreachable: CdcError | None = None
+        self.described: list[set[str]] = []
 
     def each_shape(self, topics: Collection[str]) -> dict[str, TopicShape | CdcError]:
+        if topics:
+            self.described.append(set(topics))
         return {topic: self.shapes[topic] for topic in topics}
 
     def bounds(self, partitions: Sequence[RawPartition]) -> dict[RawPartition, tuple[int, int]]:
@@ -375,3 +383,14 @@ def test_what_is_left_of_a_wide_change_is_folded_first_the_next_time_and_others_
     scene.open.slow.clear()
     scene.run()
     assert scene.open.given[A][-1] > 10
+
+
+def test_topics_are_described_once_for_the_messages_that_were_read(scene: Scene) -> None:
+    scene.reader.end = 11
+    scene.open.slow.add(A)
+    scene.run(A, B, seconds=0.2)
+    assert len(scene.open.given[A]) >= 3  # the parts of its one message
+    assert scene.topics.described == [{A.topic, B.topic}]
+    scene.reader.end = 12
+    scene.run(A, B)
+    assert scene.topics.described[1:] == [{A.topic, B.topic}]
