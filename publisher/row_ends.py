@@ -83,6 +83,11 @@ class RowEnds:
         """When the node last truncated the table (ms); 0 if never, as far as it remembers."""
         return self._truncated.get(table_id, 0)
 
+    def clock_before(self, table_id: bytes, clock: int) -> int:
+        """A time (µs) up to which all raw partitions of the table have everything: an end that is not sent is not."""
+        end = self.pending.get(table_id)
+        return clock if end is None else min(clock, end.at * 1000)
+
     @property
     def first_needed_segment(self) -> int | None:
         """The log from this segment on may have to be read again; None if none of it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from time import time_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -26,6 +25,7 @@ from tests.support.materializer.raw_builder import TableWriter, int_bytes, parti
 from tests.support.publisher.schema_rows import SchemaRows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from cassandra_storage.commitlog import CommitLogEntry
