@@ -81,7 +81,6 @@ class ChunkFold(ABC):
             native=self._native_count,
             running_snapshots=self._snapshots.running,
             lost_hosts=tuple(str(UUID(bytes=host)) for host in sorted(self._truncations.lost)),
-            truncated_at_ms=self._truncations.truncated_at,
         )
 
     @abstractmethod

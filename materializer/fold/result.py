@@ -14,8 +14,8 @@ class ChunkResult(NamedTuple):
     nothing has to be committed. changes: the change events, in order; with encoders in the catalog some of them are
     EncodedChanges. now_ms: the raw partition's new time. publishers_ms: as PublisherWatermarks.clock_ms.
     stalled_publishers: the ids of publishers that have sent nothing for too long. running_snapshots: the ids of the
-    snapshots for which purging waits. lost_hosts: the ids of the hosts whose rows the state may lack since the
-    truncation at truncated_at_ms. dead_letters: messages for the dead-letter topic. native: how many updates the native
+    snapshots for which purging waits. lost_hosts: the ids of the hosts whose rows the state may lack since
+    the table was truncated. dead_letters: messages for the dead-letter topic. native: how many updates the native
     core has folded.
 
     left: how many records, from the end, are left for the next chunks. If it is all of them, part of the work before or
@@ -32,4 +32,3 @@ class ChunkResult(NamedTuple):
     native: int = 0
     running_snapshots: tuple[str, ...] = ()
     lost_hosts: tuple[str, ...] = ()
-    truncated_at_ms: int = 0

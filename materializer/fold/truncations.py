@@ -73,11 +73,6 @@ class Truncations:
         """The hosts whose rows the state may lack: the table needs a snapshot."""
         return self._state.lost if self._state is not None else frozenset()
 
-    @property
-    def truncated_at(self) -> int:
-        """When the table was truncated last (ms); 0 if never."""
-        return self._state.at if self._state is not None else 0
-
     def native_boundaries(self, table_id: bytes, first_ms: int) -> tuple[list[NativeBoundary], bool] | None:
         """Of which hosts the native core may take messages of a table, and whether it may of all others; None: all.
 
