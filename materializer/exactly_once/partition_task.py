@@ -60,9 +60,9 @@ class Report(NamedTuple):
     checkpoint location. `versions`: how many versions of the state were stored. `next_timer_ms`: as
     Processor.next_timer_ms. `left`: how many of the last messages given are not folded yet, since the time was over.
     `state_bytes`: what its local state takes. `disk`: what all states of the worker's machine take, if they were
-    measured since the last report. `running_snapshots`, `lost_hosts`: as ChunkResult's of the last chunk. `ops`: how many changes of
-    each operation. `commit_seconds`: how long of `seconds` steps 3 to 6 took, without the fold. `restores`: how many
-    states the worker brought to another version since the last report.
+    measured since the last report. `running_snapshots`, `lost_hosts`: as ChunkResult's of the last chunk. `ops`: how
+    many changes of each operation. `commit_seconds`: how long of `seconds` steps 3 to 6 took, without the fold.
+    `restores`: how many states the worker brought to another version since the last report.
     """
 
     first: int

@@ -20,6 +20,7 @@ from materializer.rows.budget import BudgetSpentError
 from materializer.rows.continuation import FanOutContinuation, RowsEndContinuation, read_continuation
 
 if TYPE_CHECKING:
+    from cdc_messages.changes import Cause
     from cdc_messages.raw import RawMessage
     from materializer.fold.table import TableFold
     from materializer.fold.table_runs import TableRun
@@ -113,11 +114,11 @@ class Part(ChunkFold):
                 self._buffer().add(update)
 
     def _end_rows(self, table: TableFold, message: RawMessage, arrival_ms: int, second: int) -> None:
+        """Delete all rows, if this is the first host's message of a TRUNCATE or DROP."""
         is_first = self._truncations.apply(message, arrival_ms, self._watermarks.awaited_hosts())
-        if is_first and message.kind == "truncate":
-            table.end_rows(Source(message.truncation_epoch * 1000, message.host_id, "", 0, "truncate"), second)
-        elif is_first and self._settings.ends_dropped:
-            table.end_rows(Source(message.truncation_epoch * 1000, message.host_id, "", 0, "drop"), second)
+        cause: Cause = "truncate" if message.kind == "truncate" else "drop"
+        if is_first and (cause == "truncate" or self._settings.ends_dropped):
+            table.end_rows(Source(message.truncation_epoch * 1000, message.host_id, "", 0, cause), second)
 
     def _buffer(self) -> ReorderBuffer:
         return ReorderBuffer(self._overlay, self._catalog, self._incomplete.dead_letter)
