@@ -42,7 +42,7 @@ def publisher(node: CassandraNode, kafka_side: dict[str, object], tmp_path: Path
 
 
 def hand_over(node: CassandraNode, client: CqlClient) -> None:
-    """3.11 moves a segment to cdc_raw when it is full and flushed."""
+    """3.11 moves a segment to cdc_raw when it is full and flushed, and has CDC data: a filler writes such segments."""
     if node.cluster.release.startswith("3."):
         for _ in range(12):
             client.execute(f"INSERT INTO ks.padding (k, v) VALUES (1, 0x{'00' * (256 << 10)})")
@@ -78,7 +78,7 @@ def test_what_is_left_of_a_truncated_and_dropped_table(
     with cql_client.connect([node.address], node.port) as client:
         client.execute("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
         client.execute("CREATE TABLE ks.t (k int PRIMARY KEY, v int) WITH cdc = true")
-        client.execute("CREATE TABLE ks.padding (k int PRIMARY KEY, v blob)")
+        client.execute("CREATE TABLE ks.padding (k int PRIMARY KEY, v blob) WITH cdc = true")
 
         def insert(keys: range, stop: threading.Event | None = None) -> None:
             for key in keys:

@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_messages.raw import decode, encode
+from materializer.fold.chunk import fold_chunk
+from materializer.fold.part import Part
+from materializer.fold.partition_schema_change import PartitionSchemaChange
 from materializer.fold.truncations import (
     RECORD_MS,
     Boundary,
+    Truncations,
     TruncationState,
     encode_truncations,
     merged_truncations,
@@ -28,6 +32,7 @@ from tests.support.materializer.both_folds import fold_both
 from tests.support.materializer.fold_checks import EXAMPLES, NEVER_PURGE
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.memory_state import MemoryState
+from tests.support.materializer.mutants import Mutant, seed
 from tests.support.materializer.raw_builder import (
     WRITER,
     as_image,
@@ -36,7 +41,7 @@ from tests.support.materializer.raw_builder import (
     rows_end,
     snapshot_step,
 )
-from tests.support.materializer.table_writes import WRITERS
+from tests.support.materializer.table_writes import FORWARD, WRITERS
 from tests.support.materializer.truncated_logs import check_truncations
 
 if TYPE_CHECKING:
@@ -60,21 +65,21 @@ def both_folds() -> Iterator[None]:
 
 
 @TABLES
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES // 4, deadline=None)
 @given(data=st.data())
 def test_any_order_ends_with_what_the_hosts_have(writer: TableWriter, data: st.DataObject) -> None:
     check_truncations(writer, data)
 
 
 @TABLES
-@settings(max_examples=EXAMPLES // 2, deadline=None)
+@settings(max_examples=EXAMPLES // 8, deadline=None)
 @given(data=st.data(), most=st.integers(1, 4))
 def test_in_parts(writer: TableWriter, data: st.DataObject, most: int) -> None:
     check_truncations(writer, data, NEVER_PURGE._replace(max_changes=most))
 
 
 @TABLES
-@settings(max_examples=EXAMPLES // 2, deadline=None)
+@settings(max_examples=EXAMPLES // 8, deadline=None)
 @given(data=st.data())
 def test_with_a_reorder_buffer(writer: TableWriter, data: st.DataObject) -> None:
     check_truncations(writer, data, NEVER_PURGE._replace(reorder_ms=2000))
@@ -195,8 +200,6 @@ def test_copies_of_a_truncation_change_nothing(run: FoldRun) -> None:
 
 
 def test_a_truncation_of_a_former_table_is_ignored(run: FoldRun) -> None:
-    from tests.support.materializer.table_writes import FORWARD  # noqa: PLC0415 - another table
-
     run.catalog = run.catalog.__class__(
         {**run.catalog.schemas, (FORWARD.table.id.bytes, FORWARD.digest): FORWARD.table},
         {FORWARD.table.id.bytes: FORWARD.digest, **run.catalog.newest},
@@ -279,3 +282,45 @@ def test_a_target_of_a_reshard_knows_what_all_sources_know(one: TruncationState,
     is_same = other is not None and one.boundaries == other.boundaries
     assert is_same or merged.lost == merged.known
     assert merged_truncations([None, None]) is None
+
+
+# The checks are checked.
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        Mutant("a truncation is ignored", Part._end_rows, 'cause == "truncate" or', 'cause == "drop" and'),
+        Mutant("what a host had is merged", Truncations.leaves_out, "host in state.waits or self", "False and self"),
+        Mutant("a host that is waited for is heard", Truncations.leaves_out, "host in state.waits or", ""),
+        Mutant(
+            "rows keep their cells",
+            PartitionSchemaChange._delete_row,
+            "Row(stored.row.clustering, {},",
+            "Row(stored.row.clustering, stored.row.columns,",
+        ),
+        pytest.param(
+            Mutant(
+                "each host's message deletes all rows", Truncations.apply, "if self._is_of(state, at):", "if False:"
+            ),
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param(
+            Mutant(
+                "a later truncation is of the last one", Truncations._is_of, "<= self._apart_ms and", "<= 10**12 or"
+            ),
+            marks=pytest.mark.exhaustive,
+        ),
+    ],
+    ids=lambda mutant: mutant.name,
+)
+def test_a_defect_is_found(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+    @settings(max_examples=400, deadline=None, phases=[Phase.generate], derandomize=True, database=None)
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        check_truncations(FORWARD, data)
+
+    monkeypatch.setattr(fold_run, "fold_chunk", fold_chunk)
+    seed(mutant, monkeypatch)
+    with pytest.raises(AssertionError):
+        check()
