@@ -50,13 +50,15 @@ class RowEndSender:
         self._read_up_to = max(self._read_up_to, CommitLogPosition(segment, position))
 
     def send_before(self, messages: Iterable[OutgoingMessage], origin: Origin) -> None:
-        """Send the ends that belong before a mutation with these messages."""
+        """Send the ends that belong before a mutation with these messages. One may have been noticed since `follow`, while
+        a newer schema was read.
+        """
         if not self._schema.row_ends.pending:
             return
         for table_id in {outgoing.table.id for outgoing in messages}:
             end = self._schema.row_ends.pending.get(table_id)
             if end is not None and (origin.segment, origin.position) > end.position and not self._is_begun(table_id):
-                self._send(table_id, end)
+                self._send_with_rest(table_id, end)
 
     def follow(self) -> None:
         """Send the ends whose time has come, and take note of those that are acknowledged."""
@@ -67,10 +69,8 @@ class RowEndSender:
         for table_id, end in list(self._schema.row_ends.pending.items()):
             if self._is_begun(table_id):
                 continue
-            if end.kind == "truncate" and self._read_up_to > end.position:
-                self._send_late(table_id, end)
-            elif self._is_due(end):
-                self._send(table_id, end)
+            if self._is_due(end):
+                self._send_with_rest(table_id, end)
 
     def _is_begun(self, table_id: bytes) -> bool:
         begun = self._begun.get(table_id)
@@ -99,8 +99,10 @@ class RowEndSender:
             self._schema.require_snapshot(table_id)  # the end may be behind the first rows of the table of now
         return pending
 
-    def _send_late(self, table_id: bytes, end: RowsEnd) -> None:
+    def _send_with_rest(self, table_id: bytes, end: RowsEnd) -> None:
         pending = self._send(table_id, end)
+        if end.kind == "drop" or self._read_up_to <= end.position:
+            return
         if self._node.tails.has_lost(end.position.segment_id):
             self._schema.require_snapshot(table_id)
         for messages in self._read_again(table_id, end):

@@ -184,6 +184,16 @@ def test_what_was_read_after_an_end_is_sent_again(node: Node) -> None:
     assert not node.schema.published[node.table_id].needs_snapshot_since
 
 
+def test_an_end_that_is_noticed_while_a_newer_schema_is_read_comes_late_too(node: Node) -> None:
+    """Between two mutations of one segment: the decoder reads the schema when it meets an unknown column."""
+    node.log = {6: [Entry(node.mutation(key), 50 * key) for key in range(1, 5)]}
+    node.read = {6: 150}
+    node.read_message(6, 150)
+    node.truncate(6, 100)
+    node.read_message(6, 200)
+    assert node.kinds() == [("truncate", 6, 100), ("row", 6, 150)]
+
+
 def test_what_can_no_longer_be_sent_again_needs_a_snapshot(node: Node) -> None:
     node.is_lost = True
     node.ends.note_read(7, 6)
