@@ -50,8 +50,9 @@ class RowEndSender:
         self._read_up_to = max(self._read_up_to, CommitLogPosition(segment, position))
 
     def send_before(self, messages: Iterable[OutgoingMessage], origin: Origin) -> None:
-        """Send the ends that belong before a mutation with these messages. One may have been noticed since `follow`, while
-        a newer schema was read.
+        """Send the ends that belong before a mutation with these messages.
+
+        One may have been noticed since `follow`, while a newer schema was read.
         """
         if not self._schema.row_ends.pending:
             return

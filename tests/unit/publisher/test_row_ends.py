@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from time import time_ns
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from cassandra_storage.commitlog import CommitLogPosition
 from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
 from cassandra_storage.header import SerializationHeader, write_deletion_time, write_stats
-from cassandra_storage.rows import Row
+from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema_keyspace import KEYSPACE, SCHEMA_TABLES, system_table_id
 from cassandra_storage.unfiltered import write_row
 from cassandra_storage.versions import VERSION_40
@@ -25,7 +26,7 @@ from tests.support.materializer.raw_builder import TableWriter, int_bytes, parti
 from tests.support.publisher.schema_rows import SchemaRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from cassandra_storage.commitlog import CommitLogEntry
@@ -271,14 +272,16 @@ def test_a_second_truncation_replaces_one_that_is_not_sent(node: Node) -> None:
 # DROP
 
 
-def drop_mutation(table: str | None, dropped_at: int) -> bytes:
-    """What DROP TABLE, or with None DROP KEYSPACE, writes to system_schema.tables; `dropped_at` in µs."""
+def drop_mutation(table: str | None, dropped_at: int, cells: Mapping[str, Cell] = MappingProxyType({})) -> bytes:
+    """What DROP TABLE, or with None DROP KEYSPACE, writes to system_schema.tables; `dropped_at` in µs. With cells: what
+    ALTER TABLE writes.
+    """
     schema = SCHEMA_TABLES[system_table_id(KEYSPACE, "tables").bytes]
     header = SerializationHeader.of_table(schema, messaging_version=VERSION_40)
     deletion = DeletionTime(dropped_at, dropped_at // 1_000_000)
     flags, body = b"\x14", b"\x00" + write_deletion_time(deletion, header) + b"\x00"
     if table is not None:
-        row = write_row(Row((table.encode(),), {}, NO_LIVENESS, RowDeletion(deletion)), header)
+        row = write_row(Row((table.encode(),), cells, NO_LIVENESS, RowDeletion(deletion)), header)
         flags, body = b"\x10", header.regular_columns.raw + b"\x01" + row
     start = schema.id.bytes + write_sized(b"ks") + flags + write_stats(header.stats)
     return write_int(1) + start + body + b"\x01"
@@ -325,6 +328,13 @@ def test_a_drop_waits_for_other_publishers_but_not_for_its_own_next_table(node: 
     assert not node.sent
     node.read_message(6, 200)  # CREATE TABLE … WITH ID
     assert node.kinds() == [("drop", 6, 100)]
+
+
+def test_an_alter_that_writes_the_tables_row_again_is_no_drop(node: Node) -> None:
+    """Its mutation deletes the row that was there before."""
+    now = time_ns() // 1000
+    node.schema.follow_log(drop_mutation("a", now, {"id": Cell(now + 1, node.table_id)}), VERSION_40, 6, 100)
+    assert not node.schema.row_ends.pending
 
 
 def test_an_old_drop_in_a_backlog_is_of_a_former_table(node: Node) -> None:
