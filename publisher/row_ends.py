@@ -230,6 +230,6 @@ def _drops(mutation: bytes, messaging_version: int) -> Iterator[_Drop]:
             yield _Drop(keyspace, None, update.deletion.marked_for_delete_at)
         for row in update.rows:
             [name] = row.clustering
-            # CREATE and ALTER delete the row that was there before, and write it again (Row.SimpleBuilder.deletePrevious).
+            # CREATE and ALTER delete what was there before, and write it again (Row.SimpleBuilder.deletePrevious).
             if not row.deletion.time.is_live and not row.columns and name is not None:
                 yield _Drop(keyspace, name.decode(), row.deletion.time.marked_for_delete_at)
