@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from time import time_ns
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
@@ -66,7 +66,7 @@ class Node:
         self.table_id = self.rows.create("ks", "a", cdc=True)
         self.host_id = HOST
         self.durable_seconds: float | None = DURABLE_SECONDS
-        self.positions = type("Positions", (), {"published_up_to": CommitLogPosition(5, 0), "clock": 0})
+        self.positions: Any = SimpleNamespace(published_up_to=CommitLogPosition(5, 0), clock=0)
         self.tails = self
         self.log: dict[int, list[Entry]] = {}
         self.read: dict[int, int] = {}

@@ -188,10 +188,10 @@ def test_each_target_knows_what_was_truncated_in_all_sources() -> None:
     """A truncation that one source has not seen comes to all targets: it deletes all rows once more."""
     runs = [FoldRun(FORWARD), FoldRun(FORWARD)]
     ends = [rows_end(at, position=at, host=host, ms=2000, writer=FORWARD) for at, host in ((1000, 1), (1001, 2))]
-    for known, run in enumerate(runs, start=1):
+    for count, run in enumerate(runs, start=1):
         for host in (1, 2):
             run.heartbeat(1000, host=host)
-        run.chunk(*ends[:known])
+        run.chunk(*ends[:count])
     for states, lost in ((runs[1:], False), (runs, True)):
         for state in redistribute_states([run.state for run in states], 3, Times(3000, 3000)):
             known = read_facts(state).truncations
