@@ -3,8 +3,9 @@
 They are Avro in the Confluent wire format. The first field is the format version, which determines the layout of the
 others: a reader needs no registry, and reads its own version and the one before.
 
-Version 2 has the fields of version 1 and the kinds of a snapshot. Messages of the other kinds are written as version 1,
-so that a reader before this one still reads them, and stops at a snapshot's (docs/decisions/0032).
+All versions have the same fields. Version 2 has the kinds of a snapshot, version 3 those that end a table's rows. Each
+message is written in the first version that has its kind, so that an older reader still reads the log's messages, and
+stops at the first one that it does not know (docs/decisions/0032 and 0035).
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from cdc_messages import wire
 from cdc_messages.avro_binary import encode_long
 from cdc_messages.errors import MessageError, check_version
 
-FORMAT_VERSION = 2
-READABLE_VERSIONS = range(FORMAT_VERSION - 1, FORMAT_VERSION + 1)
+FORMAT_VERSION = 3
+READABLE_VERSIONS = range(1, FORMAT_VERSION + 1)
 
 LogKind: TypeAlias = Literal["row", "static", "partition_deletion", "range_deletion", "gap", "heartbeat"]
 SnapshotKind: TypeAlias = Literal[
@@ -33,14 +34,22 @@ SnapshotKind: TypeAlias = Literal[
     "snapshot_begin",
     "snapshot_end",
 ]
-Kind: TypeAlias = LogKind | SnapshotKind
+TruncationKind: TypeAlias = Literal["truncate", "drop"]
+Kind: TypeAlias = LogKind | SnapshotKind | TruncationKind
 
 CONTROL_KINDS: frozenset[Kind] = frozenset({"snapshot_begin", "snapshot_end"})
 """They frame a snapshot and write nothing (cdc_messages.snapshots)."""
 IMAGE_KINDS: frozenset[Kind] = frozenset(get_args(SnapshotKind)) - CONTROL_KINDS
 """What a snapshot writes."""
-_KINDS: tuple[Kind, ...] = (*get_args(LogKind), *get_args(SnapshotKind))
-_SNAPSHOT_KINDS: frozenset[str] = frozenset(get_args(SnapshotKind))
+TRUNCATION_KINDS: frozenset[Kind] = frozenset(get_args(TruncationKind))
+"""They end the rows that a host wrote up to a place in its log (docs/decisions/0035)."""
+_KINDS_BY_VERSION: dict[int, tuple[Kind, ...]] = {
+    1: get_args(LogKind),
+    2: get_args(SnapshotKind),
+    3: get_args(TruncationKind),
+}
+_KINDS: tuple[Kind, ...] = tuple(kind for kinds in _KINDS_BY_VERSION.values() for kind in kinds)
+_VERSIONS: dict[Kind, int] = {kind: version for version, kinds in _KINDS_BY_VERSION.items() for kind in kinds}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +62,10 @@ class RawMessage:
         gap whose place_id is `update` (docs/decisions/0013). A gap with an empty key is a gap of every Cassandra
         partition. heartbeat: `update` is empty; the message says nothing about rows. snapshot_row and so on: the same
         as without `snapshot_`, from an SSTable. snapshot_begin, snapshot_end: `update` is cdc_messages.snapshots'.
+        truncate, drop: nothing is left of what the host's log had of the table up to segment and position.
     table_id, host_id: UUIDs, 16 bytes. schema_digest: 16 bytes (cdc_messages.tables.digest).
-    truncation_epoch: the number of truncations of the table in this host's log so far.
+    truncation_epoch: when the host last truncated the table (`truncated_at` in system.local, ms), as far as the
+        publisher has sent it; 0 if never. Of a snapshot: before its files were taken. Of a truncate or drop: its own.
     segment, position, index: the CommitLogPosition of the mutation and the place in it; `file` is the segment's name.
         Of a snapshot: when its host began to send (µs), the number of the unit and the place in it; `file` is
         cdc_messages.snapshots.file_name. The messages of one unit are folded as one mutation.
@@ -110,7 +121,11 @@ RAW_SCHEMA: dict[str, Any] = {
         {"name": "messaging_version", "type": "int", "doc": "of the serialization of update"},
         _bytes16("table_id", "UUID"),
         _bytes16("schema_digest", "with table_id the key in the topic of table schemas"),
-        {"name": "truncation_epoch", "type": "long", "doc": "truncations of the table that this log has passed"},
+        {
+            "name": "truncation_epoch",
+            "type": "long",
+            "doc": "the node's last truncation of the table, ms since the epoch",
+        },
         _bytes16("host_id", "UUID of the node"),
         {"name": "segment", "type": "long", "doc": "commit log segment id"},
         {"name": "file", "type": "string", "doc": "file name of the segment"},
@@ -123,18 +138,18 @@ RAW_SCHEMA: dict[str, Any] = {
 }
 _PARSED = parse_schema(RAW_SCHEMA)
 _FIELDS = tuple(field.name for field in fields(RawMessage))
-_LOG_VERSION, _SNAPSHOT_VERSION = READABLE_VERSIONS
 _VERSION_BYTES = frozenset(version << 1 for version in READABLE_VERSIONS)  # Avro's zigzag; one byte up to version 63
 _FIRST_KIND: Kind = "row"
 _EMPTY_UPDATE = bytes(2)  # the first kind, and no bytes
 _ZERO_PLACE = bytes(7)  # all from `segment` on
-_HEARTBEAT = bytes([_LOG_VERSION << 1, _KINDS.index("heartbeat") << 1])
+_HEARTBEAT = bytes([_VERSIONS["heartbeat"] << 1, _KINDS.index("heartbeat") << 1])
+_TRUNCATIONS = frozenset(bytes([_VERSIONS[kind] << 1, _KINDS.index(kind) << 1]) for kind in TRUNCATION_KINDS)
 
 
 def encode(message: RawMessage, schema_id: int) -> bytes:
     """The message in the Confluent wire format under the registry's `schema_id` of RAW_SCHEMA."""
     record: dict[str, Any] = {name: getattr(message, name) for name in _FIELDS}
-    record["format_version"] = _version_of(message.kind)
+    record["format_version"] = _VERSIONS[message.kind]
     out = BytesIO()
     out.write(wire.header(schema_id))
     schemaless_writer(out, _PARSED, record)
@@ -159,6 +174,11 @@ def segment_part(segment: int, file: str) -> bytes:
 def is_heartbeat(data: bytes) -> bool:
     """Whether this is a heartbeat, by two of its bytes; False for a message that cannot be read."""
     return data[wire.HEADER_SIZE : wire.HEADER_SIZE + 2] == _HEARTBEAT
+
+
+def is_truncation(data: bytes) -> bool:
+    """Whether this is a truncate or drop, by two of its bytes; False for a message that cannot be read."""
+    return data[wire.HEADER_SIZE : wire.HEADER_SIZE + 2] in _TRUNCATIONS
 
 
 def decode(data: bytes) -> RawMessage:
@@ -188,12 +208,8 @@ def _check_ids(message: RawMessage) -> None:
 
 def _check_kind(message: RawMessage, version: int) -> None:
     """ValueError for a kind that a message of this version cannot have: each kind is written in one version."""
-    if version != _version_of(message.kind):
+    if version != _VERSIONS[message.kind]:
         raise ValueError("a kind of another version")
-
-
-def _version_of(kind: Kind) -> int:
-    return _SNAPSHOT_VERSION if kind in _SNAPSHOT_KINDS else _LOG_VERSION
 
 
 def _check_version(data: bytes) -> None:

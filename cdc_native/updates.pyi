@@ -22,7 +22,12 @@ class PlainUpdate:
     def __iter__(self) -> Iterator[Any]: ...
 
 def decode(
-    plan: Plan, records: Sequence[Any], arrival_times_ms: Sequence[int], read_message: Callable[[Any], Any]
+    plan: Plan,
+    records: Sequence[Any],
+    arrival_times_ms: Sequence[int],
+    read_message: Callable[[Any], Any],
+    truncated: list[tuple[bytes, int, int]],
+    may_take_others: bool,
 ) -> list[PlainUpdate | None]: ...
 def wrap(update: Any, key: bytes | None) -> PlainUpdate: ...
 def in_write_order(updates: list[PlainUpdate], start_ms: int, clock_ms: int) -> None: ...

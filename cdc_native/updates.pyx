@@ -7,7 +7,7 @@ of one regular row that is written under the newest schema.
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy
 
 from cdc_native.buffers cimport (
@@ -140,23 +140,75 @@ cdef inline Bytes _take_id(Cursor* c) noexcept nogil:
     return at
 
 
-def decode(Plan plan not None, list records not None, list arrival_times_ms not None, read_message) -> list:
+cdef struct _Boundary:
+    # What the host's log has up to this place is the Python code's.
+    uint8_t host[16]
+    int64_t segment
+    int64_t position
+
+
+cdef class _Boundaries:
+    """The hosts that have truncated the table; `may_take_others`: messages of all other hosts may be taken."""
+
+    cdef _Boundary* all
+    cdef Py_ssize_t count
+    cdef bint may_take_others
+
+    def __cinit__(self, list hosts not None, bint may_take_others):
+        cdef bytes host
+        cdef Py_ssize_t i
+        self.may_take_others = may_take_others
+        self.all = <_Boundary*>calloc(<size_t>len(hosts) or 1, sizeof(_Boundary))
+        if self.all == NULL:
+            raise MemoryError
+        for i in range(len(hosts)):
+            host, self.all[i].segment, self.all[i].position = hosts[i]
+            if len(host) != 16:
+                raise ValueError("a host id that has not 16 bytes")
+            memcpy(self.all[i].host, PyBytes_AS_STRING(host), 16)
+        self.count = len(hosts)
+
+    def __dealloc__(self):
+        free(self.all)
+
+    cdef bint has_left(self, PlainUpdate update) noexcept:
+        """Whether the Python code must look at the update."""
+        cdef Py_ssize_t i
+        cdef const _Boundary* boundary
+        for i in range(self.count):
+            boundary = &self.all[i]
+            if memcmp(boundary.host, update.host, 16) == 0:
+                if update.is_snapshot:
+                    return True
+                if update.segment != boundary.segment:
+                    return update.segment < boundary.segment
+                return update.position <= boundary.position
+        return not self.may_take_others
+
+
+def decode(
+    Plan plan not None, list records not None, list arrival_times_ms not None, read_message, list truncated not None,
+    bint may_take_others,
+) -> list:
     """For each record a PlainUpdate, or None if the Python code must decode it.
 
     records: materializer.records.RawRecord, with their arrival times (ms). read_message: of a record, when it is asked
-    for.
+    for. truncated, may_take_others: materializer.fold.truncations.Truncations.native_boundaries.
     """
     cdef _Scratch scratch = _Scratch.__new__(_Scratch)
+    cdef _Boundaries boundaries = _Boundaries(truncated, may_take_others)
     cdef list found = []
     cdef Py_ssize_t i
     if len(arrival_times_ms) != len(records):
         raise ValueError(f"{len(arrival_times_ms)} arrival times of {len(records)} records")
     for i in range(len(records)):
-        found.append(_decode(plan, records[i], arrival_times_ms[i], read_message, scratch))
+        found.append(_decode(plan, records[i], arrival_times_ms[i], read_message, scratch, boundaries))
     return found
 
 
-cdef PlainUpdate _decode(Plan plan, record, int64_t arrival_ms, read_message, _Scratch scratch):
+cdef PlainUpdate _decode(
+    Plan plan, record, int64_t arrival_ms, read_message, _Scratch scratch, _Boundaries boundaries
+):
     cdef Cursor c, u
     cdef PlainUpdate update
     cdef bytes key = record[0], raw = record[1]
@@ -198,6 +250,8 @@ cdef PlainUpdate _decode(Plan plan, record, int64_t arrival_ms, read_message, _S
     _read_avro_long(&c)
     _read_avro_long(&c)
     if c.is_bad or c.at != c.end or not is_utf8(place, <uint64_t>update.file_size):
+        return None
+    if boundaries.has_left(update):
         return None
     if not _decode_row(plan, update, &u, start, key, scratch):
         return None

@@ -72,6 +72,7 @@ class Code(Enum):
     RAW_PARTITION_STOPPED = (86, 0)  # only for an alert: what stops a raw partition has a code of its own
     SNAPSHOT_GIVEN_UP = (87, 4)
     SNAPSHOT_STALLED = (88, 0)  # only for an alert
+    NOT_TRUNCATED = (89, 4)
     SERVER_FAILED = (70, 5)
     CHECKPOINT_LOCATION = (71, 3)
 

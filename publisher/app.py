@@ -22,12 +22,13 @@ from publisher.open_topics import make_raw_topics
 from publisher.position import Positions
 from publisher.progress import Progress
 from publisher.quarantine import open_quarantine
+from publisher.row_ends import LogSegments
 from publisher.schema import NodeSchema
 from publisher.segment_disposal import open_segment_disposal
 from publisher.selection import selection_from
 from publisher.sides import KafkaSide, NodeSide
 from publisher.snapshot.cluster import SnapshotRows, Together
-from publisher.snapshot.node import datacenter_hosts
+from publisher.snapshot.node import datacenter_hosts, durable_seconds
 from publisher.snapshot.records import Records
 from publisher.snapshot.supervisor import Supervisor
 from publisher.spool import open_spool
@@ -61,7 +62,7 @@ def run_publisher(settings: Settings) -> None:
         codecs = cdc_raw.open_codecs(own, settings.node.cdc_raw_directory)
         state_files.make_folder(own.state_directory)
         with state_files.locked(own.state_directory):
-            node_side = _open_node_side(settings, client, loss_watch, codecs)
+            node_side = _open_node_side(settings, client, loss_watch, codecs, reported or {})
             sender = Sender(settings.kafka)
             kafka_side = KafkaSide(sender, make_raw_topics(settings, node.cluster, sender))
             status = StatusCollector(settings.node, node_side, sender, Progress(monotonic()))
@@ -74,11 +75,20 @@ def run_publisher(settings: Settings) -> None:
                 publisher.run()
 
 
-def _open_node_side(settings: Settings, client: CassandraClient, loss_watch: LossWatch, codecs: Codecs) -> NodeSide:
+def _open_node_side(
+    settings: Settings, client: CassandraClient, loss_watch: LossWatch, codecs: Codecs, reported: Mapping[str, str]
+) -> NodeSide:
     own, host_id = settings.publisher, loss_watch.node.host_id
     filler = settings.filler.keyspace, settings.filler.table
-    newest_segment = partial(_newest_segment, settings.node, loss_watch)
-    schema = NodeSchema(own.state_directory / "schema.json", client.rows, filler, selection_from(own), newest_segment)
+    schema = NodeSchema(
+        own.state_directory / "schema.json",
+        client.rows,
+        filler,
+        selection_from(own),
+        LogSegments(
+            partial(_oldest_segment, settings.node, loss_watch), partial(_newest_segment, settings.node, loss_watch)
+        ),
+    )
     schema.load()
     positions = Positions.load(own.state_directory / "position.json", host_id)
     spool = open_spool(own, host_id)
@@ -92,6 +102,7 @@ def _open_node_side(settings: Settings, client: CassandraClient, loss_watch: Los
         disposal=open_segment_disposal(own),
         loss_watch=loss_watch,
         snapshots=_open_snapshots(settings, client, host_id),
+        durable_seconds=None if is_released_when_flushed(loss_watch.node) else durable_seconds(reported),
     )
 
 
@@ -105,12 +116,23 @@ def _newest_segment(settings: NodeSettings, loss_watch: LossWatch) -> int:
     """The id of the newest segment that the node has begun. 3.11 begins them outside of cdc_raw: all ids are below the
     result if it is unknown where.
     """
+    known = _known_segments(settings, loss_watch)
+    return ANY_SEGMENT if known is None else max(known, default=0)
+
+
+def _oldest_segment(settings: NodeSettings, loss_watch: LossWatch) -> int:
+    """The id of the oldest segment that the publisher may still read; 0 if that is unknown."""
+    known = _known_segments(settings, loss_watch)
+    return 0 if known is None else min(known, default=ANY_SEGMENT)
+
+
+def _known_segments(settings: NodeSettings, loss_watch: LossWatch) -> list[int] | None:
     folders = [settings.cdc_raw_directory]
     if is_released_when_flushed(loss_watch.node):
         if settings.commitlog_directory is None:
-            return ANY_SEGMENT
+            return None
         folders.append(settings.commitlog_directory)
-    return max((file.id for folder in folders for file in cdc_raw.list_cdc_segments(folder)), default=0)
+    return [file.id for folder in folders for file in cdc_raw.list_cdc_segments(folder)]
 
 
 def _check_cdc_raw(folder: Path, reported: Mapping[str, str] | None) -> None:

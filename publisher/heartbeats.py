@@ -58,7 +58,8 @@ class HeartbeatSender:
         opened = [self._raw_topics.find_open(table) for table in self._node.schema.current_tables()]
         due = self._schedule.due_partitions(filter(None, opened), self._sender.last_sent, now)
         for raw_topic, raw_partition in due:
-            message = make_heartbeat(raw_topic.table, origin, self._node.positions.clock)
+            clock = self._node.schema.row_ends.clock_before(raw_topic.table.id, self._node.positions.clock)
+            message = make_heartbeat(raw_topic.table, origin, clock)
             value = raw.encode(message, raw_topic.schema_id)
             if not self._sender.send_to_raw_partition(raw_topic.name, raw_partition, value):
                 break

@@ -61,9 +61,7 @@ class Housekeeping:
             self._log_progress(now)
             space = self._status.collect(now)
             self._cleanup.relieve_cdc_raw(space)
-            segment, position = self._node.positions.published_up_to
-            published = (segment, position), self._node.positions.clock / 1e6
-            self._node.snapshots.serve(now, space.percent, published)
+            self._node.snapshots.serve(now, space.percent, self._published())
         if self._node_check_interval.is_due(now):
             self._check_node()
             release_free_memory()
@@ -72,6 +70,13 @@ class Housekeeping:
         """Wait up to `seconds` for the messages in flight, and save the position."""
         self._node.snapshots.stop()
         self._acknowledgements.collect_last(seconds)
+
+    def _published(self) -> tuple[tuple[int, int], float]:
+        """See node.Published. Row images must not overtake the end of the rows before them."""
+        if self._node.schema.row_ends.pending:
+            return (0, 0), 0.0
+        segment, position = self._node.positions.published_up_to
+        return (segment, position), self._node.positions.clock / 1e6
 
     def _log_progress(self, now: float) -> None:
         sender = self._kafka.sender

@@ -2,7 +2,7 @@
 
 The way of a mutation: SegmentTails find what is durable; NativeSplitter splits many mutations at once into raw messages
 and, of what it does not take, MutationDecoder one; MutationSender sends them; Acknowledgements move the position;
-SegmentCleanup disposes of finished segments.
+SegmentCleanup disposes of finished segments. RowEndSender sends what TRUNCATE and DROP do.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from publisher.messages import Origin
 from publisher.mutation_decoder import MutationDecoder
 from publisher.mutation_sender import MutationSender
 from publisher.native_splitter import open_splitter
+from publisher.row_end_sender import RowEndSender
 from publisher.server_calls import ServerCalls
 from publisher.table_follower import TableFollower
 
@@ -57,6 +58,7 @@ class Publisher:
         self._splitter = open_splitter(node.schema, kafka.raw_topics, node.host_id)
         self._decoder = MutationDecoder(node.schema, node.quarantine, self._tables, self._housekeeping)
         self._sender = MutationSender(kafka.sender, self._tables, self._housekeeping, status.progress)
+        self._row_ends = RowEndSender(node, self._sender, settings.drop_seconds)
         self._poll_seconds = settings.poll_interval_ms / 1000
         self._schema_interval = Interval(settings.schema_poll_seconds, now)
         self._partition_count_interval = Interval(PARTITION_COUNT_SECONDS, now)
@@ -96,6 +98,7 @@ class Publisher:
             self._tables.refresh_partition_counts()
         if self._schema_interval.is_due(monotonic()):
             self._tables.wait_for_schema()
+            self._row_ends.follow()
             self._follow_snapshots()
 
     def _follow_snapshots(self) -> None:
@@ -113,6 +116,7 @@ class Publisher:
         if tails:
             # The durable offsets were read before: the schema of now reads all that lies before them.
             self._tables.wait_for_schema()
+            self._row_ends.follow()
         for tail in tails[:SEGMENTS_AT_ONCE]:
             self._publish_segment(tail)
         if len(tails) <= SEGMENTS_AT_ONCE and not self._in_flight.set_clock(clock):
@@ -127,6 +131,7 @@ class Publisher:
             else:
                 self._publish_batch(tail, event)
                 unserved += event.batch.mutations
+            self._row_ends.note_read(tail.file.id, tail.position)
             if unserved >= SERVE_EVERY_MUTATIONS:
                 self._housekeeping.serve(0)
                 unserved = 0
@@ -154,6 +159,7 @@ class Publisher:
         if not decoded.messages and decoded.filler_written_at is None:
             self._in_flight.extend_to(origin.segment, origin.position)
             return
+        self._row_ends.send_before(decoded.messages, origin)
         pending = PendingPosition(
             origin.segment, origin.position, written_at=decoded.filler_written_at, outstanding=len(decoded.messages)
         )

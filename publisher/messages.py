@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cassandra_storage.errors import FormatError
 from cassandra_storage.mutation import first_table, only_table, partition_key, split_mutation
 from cassandra_storage.partition_update import read_partition_update
-from cdc_messages.raw import CONTROL_KINDS, RawMessage, place_id
+from cdc_messages.raw import CONTROL_KINDS, TRUNCATION_KINDS, RawMessage, place_id
 from publisher.schema import PublishedTable
 
 if TYPE_CHECKING:
@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from cassandra_storage.partition_update import SingleRowUpdate
     from cassandra_storage.schema import TableMetadata
     from cdc_messages.raw import Kind
+    from publisher.row_ends import RowsEnd
     from publisher.schema import NodeSchema
-
-TRUNCATION_EPOCH = 0  # truncations are not followed yet: every update is of the first epoch
 
 
 class Origin(NamedTuple):
@@ -37,8 +36,8 @@ class Origin(NamedTuple):
 
 
 class OutgoingMessage(NamedTuple):
-    """A message about a published table. `partition_key`: the key of the Cassandra partition, empty for a gap or a
-    step of a snapshot, which concern all of them.
+    """A message about a published table. `partition_key`: the key of the Cassandra partition, empty for a gap, a step
+    of a snapshot or the end of all rows, which concern all of them.
     """
 
     table: PublishedTable
@@ -48,7 +47,8 @@ class OutgoingMessage(NamedTuple):
     @property
     def is_for_all_raw_partitions(self) -> bool:
         """True if each raw partition must get it."""
-        return self.message.kind in CONTROL_KINDS or (self.message.kind == "gap" and not self.partition_key)
+        kind = self.message.kind
+        return kind in CONTROL_KINDS or kind in TRUNCATION_KINDS or (kind == "gap" and not self.partition_key)
 
 
 class DecodedMutation(NamedTuple):
@@ -135,7 +135,7 @@ def make_heartbeat(table: PublishedTable, origin: Origin, clock: int) -> RawMess
         messaging_version=origin.messaging_version,
         table_id=table.id,
         schema_digest=table.digest,
-        truncation_epoch=TRUNCATION_EPOCH,
+        truncation_epoch=table.truncated_at,
         host_id=origin.host_id,
         segment=origin.segment,
         file=origin.file,
@@ -147,6 +147,27 @@ def make_heartbeat(table: PublishedTable, origin: Origin, clock: int) -> RawMess
     )
 
 
+def make_rows_end(table: PublishedTable, host_id: bytes, end: RowsEnd) -> OutgoingMessage:
+    """The message, for every raw partition, that nothing is left of what the host's log had of the table up to a
+    place.
+    """
+    message = RawMessage(
+        kind=end.kind,
+        update=b"",
+        messaging_version=0,
+        table_id=table.id,
+        schema_digest=table.digest,
+        truncation_epoch=end.at,
+        host_id=host_id,
+        segment=end.position.segment_id,
+        file="",
+        position=end.position.position,
+        index=0,
+        clock=end.noticed_at,
+    )
+    return OutgoingMessage(table, b"", message)
+
+
 def _message(kind: Kind, update: bytes, published: PublishedTable, origin: Origin, index: int) -> RawMessage:
     return RawMessage(
         kind=kind,
@@ -154,7 +175,7 @@ def _message(kind: Kind, update: bytes, published: PublishedTable, origin: Origi
         messaging_version=origin.messaging_version,
         table_id=published.id,
         schema_digest=published.digest,
-        truncation_epoch=TRUNCATION_EPOCH,
+        truncation_epoch=published.truncated_at,
         host_id=origin.host_id,
         segment=origin.segment,
         file=origin.file,

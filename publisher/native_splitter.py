@@ -9,7 +9,6 @@ from cassandra_storage.header import table_codec
 from cassandra_storage.schema_keyspace import SCHEMA_TABLES
 from cdc_messages import raw
 from publisher.batch_reader import SplitEntries
-from publisher.messages import TRUNCATION_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,12 +67,12 @@ class NativeSplitter:
 
     def _prepare(self, messaging_version: int, unpublished: Mapping[bytes, bool]) -> MutationSplitter:
         """Mutations of tables in doubt and of the schema's tables are left to the Python code, and so are those of
-        tables of which the segment has both what is published and what is not.
+        tables of which the segment has both what is published and what is not, and of those whose rows end soon.
         """
         from cdc_native.mutations import MutationSplitter  # noqa: PLC0415 - it may not be compiled
 
         schema = self._schema
-        left_out = SCHEMA_TABLES.keys() | schema.in_doubt(messaging_version)
+        left_out = SCHEMA_TABLES.keys() | schema.in_doubt(messaging_version) | schema.row_ends.pending.keys()
         not_sent = left_out | unpublished.keys()
         open_topics = [
             raw_topic
@@ -109,7 +108,7 @@ def prepared_table(published: PublishedTable, schema_id: int, host_id: bytes, me
         messaging_version=messaging_version,
         table_id=published.id,
         schema_digest=published.digest,
-        truncation_epoch=TRUNCATION_EPOCH,
+        truncation_epoch=published.truncated_at,
         host_id=host_id,
         segment=0,
         file="",

@@ -70,6 +70,10 @@ class Positions:
     def is_finished(self, segment: int) -> bool:
         return segment in self._finished
 
+    def finished_from(self, segment: int) -> list[int]:
+        """The finished segments from this one on, as far as they are remembered."""
+        return [finished for finished in self._finished if finished >= segment]
+
     def move(self, acknowledged: Iterable[PendingPosition]) -> None:
         """Move to these positions, whose messages are all acknowledged, oldest first."""
         for reached in acknowledged:

@@ -28,6 +28,7 @@ from publisher import state_files
 from publisher.cdc_switches import CdcSwitches
 from publisher.dropped_columns import DroppedColumns
 from publisher.refusals import refusal
+from publisher.row_ends import LogSegments, RowEnds
 from publisher.selection import ALL_TABLES
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
+    from publisher.row_ends import RowsEnd
     from publisher.selection import Selection
 
 log = structlog.get_logger(__name__)
@@ -45,19 +47,21 @@ RunQuery: TypeAlias = Callable[[str], list[dict[str, Any]]]
 SCHEMA_TABLES = ("tables", "columns", "types", "views")
 # The key of each of these tables, and the column that every ALTER writes.
 ALTERED = {"tables": ("table_name", "id"), "views": ("view_name", "id"), "types": ("type_name", "field_types")}
-VERSION_QUERY = "SELECT schema_version FROM system.local WHERE key = 'local'"
+VERSION_QUERY = "SELECT schema_version, truncated_at FROM system.local WHERE key = 'local'"
+_NO_SEGMENTS = LogSegments()
 _TRIES, _RETRY_SECONDS = 50, 0.1  # for a schema that cannot be parsed
 
 
 class PublishedTable(NamedTuple):
     """A table with `cdc = true`, the bytes of its id, and the digest of its schema. `needs_snapshot_since`: when (µs)
-    `cdc` was switched on after it had been off; 0 if the table needs no snapshot.
+    `cdc` was switched on after it had been off; 0 if the table needs no snapshot. `truncated_at`: see RowEnds.sent_at.
     """
 
     table: TableMetadata
     id: bytes
     digest: bytes
     needs_snapshot_since: int = 0
+    truncated_at: int = 0
 
 
 class NodeSchema:
@@ -65,7 +69,8 @@ class NodeSchema:
 
     `tables`: all known tables by the 16 bytes of their ids; `published`: those whose updates are sent; `filler_ids`:
     the filler's tables; `ignored`: all others; `excluded`: the ignored ones with `cdc = true`, which the settings
-    exclude. `newest_segment`: see CdcSwitches. `edition` changes with every change of the tables.
+    exclude. `edition` changes with every change of the
+    tables and of their ends.
     """
 
     def __init__(
@@ -74,7 +79,7 @@ class NodeSchema:
         run_query: RunQuery,
         filler: tuple[str, str],
         selection: Selection = ALL_TABLES,
-        newest_segment: Callable[[], int] = int,
+        segments: LogSegments = _NO_SEGMENTS,
     ) -> None:
         self._file = file
         self._run_query = run_query
@@ -91,7 +96,8 @@ class NodeSchema:
         self._unseen_dropped: set[bytes] = set()
         self._need_snapshot: dict[bytes, int] = {}
         self._refusals: dict[bytes, str] = {}
-        self._switches = CdcSwitches(newest_segment)
+        self._switches = CdcSwitches(segments.newest)
+        self.row_ends = RowEnds(segments)
         self._dropped_columns = DroppedColumns()
         self._readings = Readings({}, {})
         self._in_doubt: frozenset[bytes] = frozenset()
@@ -116,7 +122,7 @@ class NodeSchema:
         if known is None or table is known.table:
             return known
         if id(table) not in self._as_written:
-            self._as_written[id(table)] = _published(table, known.needs_snapshot_since)
+            self._as_written[id(table)] = _published(table, known.needs_snapshot_since, known.truncated_at)
         return self._as_written[id(table)]
 
     def is_published_at(self, table_id: bytes, segment: int, position: int) -> bool:
@@ -126,8 +132,12 @@ class NodeSchema:
     def follow_log(self, mutation: bytes, messaging_version: int, segment: int, position: int) -> None:
         """Take note of what a mutation does to the schema. `position`: its end."""
         place = CommitLogPosition(segment, position)
-        if self._switches.follow_log(mutation, messaging_version, place, self.published):
+        is_switch = self._switches.follow_log(mutation, messaging_version, place, self.published)
+        published = [each.table for each in self.published.values()]
+        is_drop = self.row_ends.follow_log(mutation, messaging_version, place, published)
+        if is_switch or is_drop:
             self._save()
+            self.edition += is_drop
 
     def load(self) -> None:
         """Read the tables that earlier runs have seen."""
@@ -143,6 +153,7 @@ class NodeSchema:
             excluded = {bytes.fromhex(table) for table in stored["excluded"]}
             self._switches.load(stored.get("switched_off", {}))
             self._dropped_columns.load(stored.get("dropped_columns", {}))
+            self.row_ends.load(stored.get("row_ends"))
         except (KeyError, TypeError, ValueError, AttributeError, MessageError) as error:
             raise CdcError(
                 Code.POSITION_FILE,
@@ -167,21 +178,24 @@ class NodeSchema:
         read with the old version, and is read again.
         """
         has_changed, tries = False, _TRIES
-        version = self._read_version()
+        version, records = self._read_local()
         while version != self._version:
             try:
                 current = read_tables(self._run_query)
-                before, version = version, self._read_version()
+                before, (version, _) = version, self._read_local()
             except FormatError as error:
                 tries -= 1
                 if not tries:
                     raise _unparsable(error) from error
                 sleep(_RETRY_SECONDS)
-                version = self._read_version()
+                version, _ = self._read_local()
                 continue
             if version == before:
                 self._version = version
                 has_changed = self._merge(current)
+        if self.row_ends.follow_records(records, self.published):
+            self._save()
+            self.edition += 1
         return has_changed
 
     def current_tables(self) -> list[PublishedTable]:
@@ -234,13 +248,28 @@ class NodeSchema:
             self._set_tables(self.tables)
             self._save()
 
-    def _read_version(self) -> UUID:
-        version: UUID = self._run_query(VERSION_QUERY)[0]["schema_version"]
-        return version
+    def require_snapshot(self, table_id: bytes) -> None:
+        """What this node has of the table cannot all be sent from its log."""
+        self._require_snapshot(self.tables[table_id], time_ns() // 1000)
+        self._set_tables(self.tables)
+        self._save()
+
+    def mark_end_sent(self, table_id: bytes, end: RowsEnd) -> None:
+        """See RowEnds.mark_sent."""
+        self.row_ends.mark_sent(table_id, end)
+        self._set_tables(self.tables)
+        self._save()
+
+    def _read_local(self) -> tuple[UUID, Mapping[UUID, bytes]]:
+        """The version of the schema, and the node's truncation records."""
+        row = self._run_query(VERSION_QUERY)[0]
+        return row["schema_version"], row.get("truncated_at") or {}
 
     def _merge(self, current: dict[bytes, TableMetadata]) -> bool:
         """Add what is on the node to what was; an unchanged table keeps its object."""
+        gone = [self.published[table_id].table for table_id in self.published.keys() - current.keys()]
         self._current = set(current)
+        has_dropped = self.row_ends.follow_drops(gone)
         current = {
             table_id: known if (known := self.tables.get(table_id)) == table else table
             for table_id, table in current.items()
@@ -250,7 +279,7 @@ class NodeSchema:
             self._follow_cdc(before, table)
             self._dropped_columns.follow(before, table)
         tables = self.tables | current
-        if tables == self.tables:
+        if tables == self.tables and not has_dropped:
             return False
         self._set_tables(tables)
         self._save()
@@ -270,6 +299,7 @@ class NodeSchema:
                 "excluded": excluded,
                 "switched_off": self._switches.to_json(),
                 "dropped_columns": self._dropped_columns.to_json(),
+                "row_ends": self.row_ends.to_json(),
             },
         )
 
@@ -317,7 +347,7 @@ class NodeSchema:
         }
         self.excluded = {table_id for table_id, table in tracked.items() if not self._is_selected(table)}
         published = {
-            table_id: _published(table, self._need_snapshot.get(table_id, 0))
+            table_id: _published(table, self._need_snapshot.get(table_id, 0), self.row_ends.sent_at(table_id))
             for table_id, table in tracked.items()
             if table_id not in self.excluded
         }
@@ -347,9 +377,9 @@ def read_tables(run_query: RunQuery) -> dict[bytes, TableMetadata]:
     return {table_id.bytes: table for table_id, table in tables_from_rows(**rows).items()}
 
 
-def _published(table: TableMetadata, needs_snapshot_since: int = 0) -> PublishedTable:
+def _published(table: TableMetadata, needs_snapshot_since: int = 0, truncated_at: int = 0) -> PublishedTable:
     digest = table_messages.digest(table_messages.canonical(table))
-    return PublishedTable(table, table.id.bytes, digest, needs_snapshot_since)
+    return PublishedTable(table, table.id.bytes, digest, needs_snapshot_since, truncated_at)
 
 
 def _dropped_columns_query(columns: Iterable[Mapping[str, Any]]) -> str:

@@ -30,18 +30,23 @@ class SegmentCleanup:
         self._is_requested = True
 
     def dispose_of_finished(self, now: float) -> None:
-        """Call this only after the position is durable. A segment that cannot be moved now is retried."""
+        """Call this only after the position is durable. A segment that cannot be moved now is retried; so is one that
+        may have to be read again.
+        """
         if not self._is_requested:
             return
         files = [*list_cdc_segments(self._cdc_raw), *self._node.spool.files()]
+        first_needed = self._node.schema.row_ends.first_needed_segment
         try:
             for file in files:
+                if first_needed is not None and file.id >= first_needed:
+                    continue
                 if self._node.positions.is_finished(file.id) and self._node.disposal.dispose(file):
                     self._node.spool.forget(file)
         except CdcError as error:
             self._progress.report_problem(now, error)
             return
-        self._is_requested = False
+        self._is_requested = first_needed is not None
         self._node.positions.forget_missing({file.id for file in files})
 
     def relieve_cdc_raw(self, space: Space) -> None:

@@ -19,7 +19,9 @@ from publisher.tail import SegmentTails
 
 @dataclass(frozen=True, slots=True)
 class NodeSide:
-    """The node's log and schema, and the publisher's own files beside it."""
+    """The node's log and schema, and the publisher's own files beside it. durable_seconds: after this time what was
+    written is durable, and shown in cdc_raw; None if that takes as long as a segment lasts.
+    """
 
     host_id: bytes
     schema: NodeSchema
@@ -30,6 +32,7 @@ class NodeSide:
     disposal: SegmentDisposal
     loss_watch: LossWatch
     snapshots: Supervisor
+    durable_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

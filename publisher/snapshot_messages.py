@@ -26,7 +26,7 @@ from cassandra_storage.versions import VERSION_50, messaging_format
 from cassandra_storage.vint import write_sized
 from cdc_messages.raw import RawMessage
 from cdc_messages.snapshots import HostState, SnapshotStep, encode_step, file_name
-from publisher.messages import TRUNCATION_EPOCH, OutgoingMessage
+from publisher.messages import OutgoingMessage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -43,11 +43,14 @@ _MARKER, _END_OF_PARTITION = b"\x02", b"\x01"
 
 
 class SnapshotOrigin(NamedTuple):
-    """One host's sending of a snapshot. started: when it began or resumed (µs): no two sendings have one place."""
+    """One host's sending of a snapshot. started: when it began or resumed (µs): no two sendings have one place.
+    truncated_at: when the host had last truncated the table, before the files were taken (ms); 0 if never.
+    """
 
     snapshot: UUID
     host_id: bytes
     started: int
+    truncated_at: int = 0
 
 
 def make_step(
@@ -166,7 +169,7 @@ def _message(
         messaging_version=MESSAGING_VERSION,
         table_id=table.id,
         schema_digest=table.digest,
-        truncation_epoch=TRUNCATION_EPOCH,
+        truncation_epoch=origin.truncated_at,
         host_id=origin.host_id,
         segment=origin.started,
         file=file_name(origin.snapshot),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cassandra_files.segments import SegmentFile
-    from cassandra_storage.commitlog import CdcIndex
+    from cassandra_storage.commitlog import CdcIndex, CommitLogPosition
     from cassandra_storage.commitlog_sections import Codecs
     from cdc_program.errors import CdcError
     from publisher.batch_reader import SplitEntries, Splitter
@@ -201,6 +201,30 @@ class SegmentTails:
         """A segment has been moved."""
         if file.id in self._tails:
             self._tails[file.id].relocate(file)
+
+    def has_lost(self, segment: int) -> bool:
+        """Whether one of the segments from this one on was finished and is no longer there."""
+        present = {file.id for file in self._files()}
+        return any(finished not in present for finished in self._positions.finished_from(segment))
+
+    def read_again(self, after: CommitLogPosition) -> Iterator[tuple[SegmentTail, int]]:
+        """New tails over what was read after a place, in order, each with the position up to which it was read."""
+        for file in self._files():
+            tail = self._tails.get(file.id)
+            is_read = self._positions.is_finished(file.id) or (tail is not None and tail.is_at_end)
+            read_up_to = self._max_segment_size if is_read else tail.position if tail is not None else 0
+            start = after.position if file.id == after.segment_id else 0
+            if file.id < after.segment_id or read_up_to <= start:
+                continue
+            index = read_index(file)
+            if index is None:
+                continue
+            again = SegmentTail(file, start, self._codecs, self._max_segment_size)
+            again.extend(index, file.path.stat().st_size)
+            try:
+                yield again, read_up_to
+            finally:
+                again.close()
 
     def unacknowledged_bytes(self) -> int:
         """The durable bytes that are not acknowledged, as of the last poll."""

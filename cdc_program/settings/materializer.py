@@ -147,6 +147,21 @@ class MaterializerSettings(Table):
     forgotten_publishers: list[UUID] = Field(
         default=[], description="Host ids of publishers that will not return. Purging does not wait for them."
     )
+    truncate_seconds: Annotated[
+        float,
+        Field(
+            description="How far apart hosts may execute one TRUNCATE (s). A host of which it is known, a minute after "
+            "that, that it did not truncate makes the table need a snapshot.",
+            gt=0,
+        ),
+    ] = 15.0
+    dropped_tables: Annotated[
+        Literal["delete", "keep"],
+        Field(
+            description="What happens to the rows of a table that was dropped. `delete`: each gets a delete. `keep`: "
+            "they stay as they are until a table of that name is created."
+        ),
+    ] = "delete"
     transaction_timeout_seconds: Annotated[
         float,
         Field(

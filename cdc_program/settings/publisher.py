@@ -52,6 +52,14 @@ class PublisherSettings(Table):
             ge=0,
         ),
     ] = 10.0
+    drop_seconds: Annotated[
+        float,
+        Field(
+            description="How long the publisher waits after a DROP TABLE, for what other publishers still have of the "
+            "table, until it ends the table's rows (s). It does not wait if the table is created again with its id.",
+            ge=0,
+        ),
+    ] = 60.0
     accept_loss: list[Literal["cdc_block_writes", "cdc_on_repair_enabled", "durable_writes", "replication"]] = Field(
         default=[],
         description="Failed checks of `cassandra-publisher check` with which the publisher starts nevertheless.",

@@ -19,6 +19,7 @@ from cdc_messages.update_json import deletion_json, update_json
 from cdc_program.errors import CdcError, Code
 from materializer.commands.stored_partitions import read_positions
 from materializer.fold.snapshots import SnapshotProgress, read_snapshots
+from materializer.fold.truncations import TruncationState, read_truncations
 from materializer.job.processor import table_catalog
 from materializer.job.table_schemas import read_table_schemas
 from materializer.job.wiring import object_store
@@ -161,7 +162,23 @@ def cassandra_partition_json(
     snapshots = [_snapshot_json(snapshot, progress) for snapshot, progress in read_snapshots(reader)]
     if snapshots:
         shown["snapshots"] = snapshots
+    truncations = read_truncations(reader)
+    if truncations is not None:
+        shown["truncations"] = _truncations_json(truncations)
     return shown
+
+
+def _truncations_json(state: TruncationState) -> dict[str, Any]:
+    """Which part of each host's log is gone; the hosts that are waited for; those whose rows may be missing."""
+    return {
+        "at_ms": state.at,
+        "hosts": {
+            str(UUID(bytes=host)): {"segment": each.segment, "position": each.position, "at_ms": each.at}
+            for host, each in sorted(state.boundaries.items())
+        },
+        "waits": sorted(str(UUID(bytes=host)) for host in state.waits),
+        "lost": sorted(str(UUID(bytes=host)) for host in state.lost),
+    }
 
 
 def _snapshot_json(snapshot: UUID, progress: SnapshotProgress) -> dict[str, Any]:

@@ -60,9 +60,9 @@ class Report(NamedTuple):
     checkpoint location. `versions`: how many versions of the state were stored. `next_timer_ms`: as
     Processor.next_timer_ms. `left`: how many of the last messages given are not folded yet, since the time was over.
     `state_bytes`: what its local state takes. `disk`: what all states of the worker's machine take, if they were
-    measured since the last report. `running_snapshots`: as ChunkResult's of the last chunk. `ops`: how many changes of
-    each operation. `commit_seconds`: how long of `seconds` steps 3 to 6 took, without the fold. `restores`: how many
-    states the worker brought to another version since the last report.
+    measured since the last report. `running_snapshots`, `lost_hosts`: as ChunkResult's of the last chunk. `ops`: how
+    many changes of each operation. `commit_seconds`: how long of `seconds` steps 3 to 6 took, without the fold.
+    `restores`: how many states the worker brought to another version since the last report.
     """
 
     first: int
@@ -82,6 +82,7 @@ class Report(NamedTuple):
     state_bytes: int = 0
     disk: DiskUse | None = None
     running_snapshots: Sequence[str] = ()
+    lost_hosts: Sequence[str] = ()
     ops: Mapping[str, int] = {}
     commit_seconds: float = 0.0
     restores: int = 0
@@ -99,6 +100,7 @@ class Report(NamedTuple):
             versions=self.versions + bool(result.writes),
             native=self.native + result.native,
             running_snapshots=result.running_snapshots,
+            lost_hosts=result.lost_hosts,
             ops=Counter(self.ops) + Counter(map(attrgetter("op"), result.changes)),
         )
 
@@ -108,6 +110,7 @@ class Report(NamedTuple):
             first=self.first if self.chunks else later.first,
             end=later.end if later.chunks else self.end,
             running_snapshots=later.running_snapshots if later.chunks else self.running_snapshots,
+            lost_hosts=later.lost_hosts if later.chunks else self.lost_hosts,
             messages=self.messages + later.messages,
             changes=self.changes + later.changes,
             chunks=self.chunks + later.chunks,

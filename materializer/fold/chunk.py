@@ -14,7 +14,7 @@ from materializer.fold.chunk_fold import ChunkFold
 from materializer.fold.native_fold import Incomplete, in_order
 from materializer.fold.part import Part
 from materializer.fold.reorder import ReorderBuffer, release_in_write_order
-from materializer.fold.row_updates import read_row_updates
+from materializer.fold.row_updates import TruncationError, read_row_updates
 from materializer.rows.budget import BudgetSpentError
 from materializer.rows.keys import CONTINUATION
 from materializer.rows.settings import DEFAULT_FOLD_SETTINGS, FoldSettings
@@ -46,7 +46,11 @@ def fold_chunk(
     """
     count = 0 if reader.get(CONTINUATION) is not None else len(records)
     while count:
-        chunk = WholeChunk(reader, records[:count], catalog, settings)
+        try:
+            chunk = WholeChunk(reader, records[:count], catalog, settings)
+        except TruncationError as found:  # a chunk of its own
+            count = found.index
+            continue
         try:
             return chunk.fold()._replace(left=len(records) - count)
         except BudgetSpentError:  # nearly in write order: about as many records as updates fit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from materializer.fold.clock import Clock
 from materializer.fold.gaps import IncompletePartitions
@@ -17,6 +18,7 @@ from materializer.fold.schema_change import shown_table_id
 from materializer.fold.snapshots import Snapshots
 from materializer.fold.table import ChunkContext, TableFold
 from materializer.fold.table_runs import split_by_table
+from materializer.fold.truncations import Truncations
 from materializer.rows.budget import Budget
 from materializer.rows.overlay import Overlay
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from cdc_native.plan import Plan
     from materializer.fold.clock import RunClock
+    from materializer.fold.native_fold import AnyArrival
     from materializer.fold.table_runs import TableRun
     from materializer.records import Change, RawRecord
     from materializer.rows.catalog import TableCatalog
@@ -40,6 +43,7 @@ class ChunkFold(ABC):
     """
 
     _may_be_native = True
+    _may_truncate = False
 
     def __init__(
         self, reader: StateReader, records: Sequence[RawRecord], catalog: TableCatalog, settings: FoldSettings
@@ -53,9 +57,9 @@ class ChunkFold(ABC):
         self._watermarks = PublisherWatermarks(self._overlay, self._clock, settings)
         self._incomplete = IncompletePartitions(self._overlay, settings.max_dead_letters)
         self._snapshots = Snapshots(self._overlay, settings.forgotten_publishers)
+        self._truncations = Truncations(self._overlay, settings.truncate_ms, settings.forgotten_publishers)
         self._plan = self._native_plan()
-        times = self._clock.arrival_times_ms
-        self._arrivals = decode_records(records, times, self._incomplete, decode_plain(self._plan, records, times))
+        self._arrivals = self._decode(records)
         self._changes: list[Change] = []
         self._native_count = 0
         self._table: TableFold | None = None
@@ -76,6 +80,7 @@ class ChunkFold(ABC):
             left=0 if self._are_records_folded else len(self._records),
             native=self._native_count,
             running_snapshots=self._snapshots.running,
+            lost_hosts=tuple(str(UUID(bytes=host)) for host in sorted(self._truncations.lost)),
         )
 
     @abstractmethod
@@ -91,6 +96,19 @@ class ChunkFold(ABC):
             return None
         return self._catalog.native_plan(table_id)
 
+    def _decode(self, records: Sequence[RawRecord]) -> list[AnyArrival]:
+        """TruncationError as decode_records, unless the records may be one."""
+        times = self._clock.arrival_times_ms
+        boundaries = None
+        if self._plan is not None:
+            boundaries = self._truncations.native_boundaries(self._plan.table_id, times[0])
+        plain = decode_plain(self._plan, records, times, boundaries)
+        arrivals = decode_records(
+            records, times, self._incomplete, plain, self._truncations, may_truncate=self._may_truncate
+        )
+        self._truncations.follow(arrivals)
+        return arrivals
+
     def _finished_changes(self) -> list[Change]:
         """The changes: where there is no encoder of their messages, as RowChanges."""
         if self._plan is None or self._plan.has_messages:
@@ -105,7 +123,9 @@ class ChunkFold(ABC):
                 clear_reorder_buffer(self._overlay, self.budget)
                 self._incomplete.resolve_all()
                 self._snapshots.forget_all()
+                self._truncations.forget_all()
             self._snapshots.apply_steps(run.arrivals, self._incomplete.dead_letter)
+            self._truncations.follow_snapshots(self._snapshots)
             table = self._open_table(run.table_id, self._catalog, clock)
             self._fold_updates(table, run, clock)
             if run is runs[-1]:

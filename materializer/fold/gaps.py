@@ -90,12 +90,22 @@ class IncompletePartitions:
         for update in updates:
             key = update.partition_key
             if key in self._partitions or affects_all:
-                self._remove((key, dead_letter_id(key, update.raw)), -1, update.arrival_ms)
-                if update.is_snapshot:  # its place is in no log
-                    continue
                 _, host, segment, position, _ = update.order
-                self._remove((key, place_id(host, segment, position)), -1, update.arrival_ms)
-                self._remove((b"", place_id(host, segment, position)), -1, update.arrival_ms)
+                place = None if update.is_snapshot else place_id(host, segment, position)
+                self._resolve(key, update.raw, place, update.arrival_ms)
+
+    def resolve_message(self, record: RawRecord, message: RawMessage, arrival_ms: int) -> None:
+        """As `resolve`, for a message that is not merged, because all that it writes is truncated."""
+        if self._kinds:
+            place = place_id(message.host_id, message.segment, message.position)
+            self._resolve(record.key, record.value, place, arrival_ms)
+
+    def _resolve(self, key: bytes, value: bytes, place: bytes | None, arrival_ms: int) -> None:
+        """place: of the mutation; None if it is in no log, but a snapshot's."""
+        self._remove((key, dead_letter_id(key, value)), -1, arrival_ms)
+        if place is not None:
+            self._remove((key, place), -1, arrival_ms)
+            self._remove((b"", place), -1, arrival_ms)
 
     def resolve_all(self) -> None:
         """Delete all gaps: the table was dropped, and another one has its name."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from materializer.fold.partition import Event, TableTools
     from materializer.fold.row_updates import OnUnreadable
     from materializer.fold.table import TableFold
+    from materializer.fold.truncations import NativeBoundary
     from materializer.records import Arrival, RawRecord, RowUpdate
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import RowValue
@@ -47,12 +48,18 @@ _ALL: bytes = b""  # the partition key of a gap of every Cassandra partition
 
 
 def decode_plain(
-    plan: Plan | None, records: Sequence[RawRecord], arrival_times_ms: Sequence[int]
+    plan: Plan | None,
+    records: Sequence[RawRecord],
+    arrival_times_ms: Sequence[int],
+    boundaries: tuple[list[NativeBoundary], bool] | None,
 ) -> Sequence[PlainUpdate | None]:
-    """The records' updates, as far as the core takes them; None for the others."""
+    """The records' updates, as far as the core takes them; None for the others. boundaries: see
+    Truncations.native_boundaries.
+    """
     if plan is None:
         return [None] * len(records)
-    return decode(plan, list(records), list(arrival_times_ms), decode_record)
+    hosts, may_take_others = boundaries or ([], True)
+    return decode(plan, list(records), list(arrival_times_ms), decode_record, hosts, may_take_others)
 
 
 def publishers_of(arrivals: list[AnyArrival]) -> list[AnyArrival]:

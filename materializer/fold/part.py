@@ -9,14 +9,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cdc_messages import raw
+from cdc_messages.changes import Source
 from materializer.fold.chunk_fold import ChunkFold
 from materializer.fold.clock import RunClock
 from materializer.fold.reorder import ReorderBuffer
 from materializer.fold.row_updates import read_row_updates
+from materializer.fold.truncations import is_truncation
 from materializer.rows.budget import BudgetSpentError
-from materializer.rows.continuation import FanOutContinuation, read_continuation
+from materializer.rows.continuation import FanOutContinuation, RowsEndContinuation, read_continuation
 
 if TYPE_CHECKING:
+    from cdc_messages.changes import Cause
+    from cdc_messages.raw import RawMessage
     from materializer.fold.table import TableFold
     from materializer.fold.table_runs import TableRun
     from materializer.records import RawRecord
@@ -30,8 +35,11 @@ class Part(ChunkFold):
     """One part. The record is left in its result until the last part."""
 
     _may_be_native = False
+    _may_truncate = True
 
     def __init__(self, reader: StateReader, record: RawRecord, catalog: TableCatalog, settings: FoldSettings) -> None:
+        if raw.is_truncation(record.value):
+            settings = settings._replace(reorder_ms=0)  # nothing is buffered across the end of all rows
         super().__init__(reader, [record], catalog, settings)
         self._reached_ms = self._clock.start_ms
 
@@ -52,7 +60,8 @@ class Part(ChunkFold):
         schema = continuation.schema
         clock = RunClock(self._clock.start_ms, self._clock.clock_ms)
         self._open_table(schema.table_id, self._catalog.as_of(schema), clock).resume(continuation)
-        if isinstance(continuation, FanOutContinuation) and continuation.completes_record:
+        is_rows_end = isinstance(continuation, RowsEndContinuation)
+        if is_rows_end or (isinstance(continuation, FanOutContinuation) and continuation.completes_record):
             self._finish_records()
 
     def _fold_updates(self, table: TableFold, run: TableRun, clock: RunClock) -> None:
@@ -92,6 +101,8 @@ class Part(ChunkFold):
                 table.apply_mutation([update], second)
 
     def _fold_record(self, table: TableFold, run: TableRun, clock: RunClock) -> None:
+        for arrival in filter(is_truncation, run.arrivals):
+            self._end_rows(table, arrival.message, arrival.arrival_ms, clock.second)
         for update in read_row_updates(run.arrivals, self._catalog, self._incomplete.dead_letter):
             if update.is_snapshot or update.arrival_ms <= clock.clock_ms:
                 second = clock.second if update.is_snapshot else max(update.arrival_ms, clock.start_ms) // 1000
@@ -101,6 +112,13 @@ class Part(ChunkFold):
                 table.apply_record(update, second)
             else:
                 self._buffer().add(update)
+
+    def _end_rows(self, table: TableFold, message: RawMessage, arrival_ms: int, second: int) -> None:
+        """Delete all rows, if this is the first host's message of a TRUNCATE or DROP."""
+        is_first = self._truncations.apply(message, arrival_ms, self._watermarks.awaited_hosts())
+        cause: Cause = "truncate" if message.kind == "truncate" else "drop"
+        if is_first and (cause == "truncate" or self._settings.ends_dropped):
+            table.end_rows(Source(message.truncation_epoch * 1000, message.host_id, "", 0, cause), second)
 
     def _buffer(self) -> ReorderBuffer:
         return ReorderBuffer(self._overlay, self._catalog, self._incomplete.dead_letter)

@@ -11,7 +11,7 @@ from cassandra_storage.rows import Row
 from cdc_messages.changes import RowChange, Source
 from materializer.fold.schema_version import change_steps
 from materializer.rows.budget import BudgetSpentError, row_size
-from materializer.rows.continuation import store_continuation
+from materializer.rows.continuation import RowsEndContinuation, SchemaContinuation, store_continuation
 from materializer.rows.expiry import NowInSeconds, deletion_second
 from materializer.rows.keys import RANGES_SECTION, ROWS_END, ROWS_SECTION
 from materializer.rows.overlay import StoredRow
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from cdc_messages.changes import ColumnImage, Op, RowImage
     from materializer.fold.partition import TableTools
     from materializer.fold.schema_version import SchemaVersion
-    from materializer.rows.continuation import SchemaContinuation
     from materializer.rows.overlay import RowValue
 
 _NO_HOST = bytes(16)
@@ -38,17 +37,26 @@ class PartitionSchemaChange:
     """
 
     def __init__(
-        self, tools: TableTools, old: SchemaVersion, new: SchemaVersion, continuation: SchemaContinuation
+        self,
+        tools: TableTools,
+        old: SchemaVersion,
+        new: SchemaVersion,
+        continuation: SchemaContinuation | RowsEndContinuation,
     ) -> None:
         self._tools = tools
         self._old = old
         self._new = new
         self._continuation = continuation
+        self._visible = continuation.visible if isinstance(continuation, SchemaContinuation) else 0
         self._partition_key = continuation.partition_key
         self._second = continuation.now
         self._now = NowInSeconds(continuation.now, continuation.now)
         self._gone = DeletionTime(NO_TIMESTAMP, continuation.now)  # deletes nothing; its second starts gc_grace
-        self._source = Source(new.table.altered_at, _NO_HOST, "", 0, "schema")
+        self._source = (
+            continuation.source
+            if isinstance(continuation, RowsEndContinuation)
+            else Source(new.table.altered_at, _NO_HOST, "", 0, "schema")
+        )
         # Of one table both codecs read the same rows, and rows are written under the new schema.
         codec = new.codec if old.id.table_id == new.id.table_id else old.codec
         self._state = PartitionState(tools.overlay, codec, tools.timers, continuation.partition_key)
@@ -65,7 +73,7 @@ class PartitionSchemaChange:
             self._alter_facts(kept, statics)
 
     def delete_rows(self) -> None:
-        """Delete all rows: the table was dropped and created again.
+        """Delete all rows: the table was truncated, dropped, or dropped and created again.
 
         A row keeps its row_sequence if the change topic is the same and the new table has the row's key in the same
         place. If not, the floor rises above it.
@@ -88,17 +96,23 @@ class PartitionSchemaChange:
         prefix, overlay, budget = self._state.prefix, self._tools.overlay, self._tools.budget
         for key, value in overlay.scan_rows(prefix + (self._continuation.at or first), prefix + ROWS_END):
             if budget.is_spent:
-                store_continuation(overlay, self._continuation._replace(at=key[len(prefix) :]))
+                self._store_continuation(key[len(prefix) :])
                 raise BudgetSpentError
             budget.spend(len(value) if isinstance(value, bytes) else row_size(value.row))
             yield key, value
+
+    def _store_continuation(self, at: bytes) -> None:
+        continuation = self._continuation._replace(at=at)
+        if isinstance(continuation, SchemaContinuation):
+            continuation = continuation._replace(visible=self._visible)
+        store_continuation(self._tools.overlay, continuation)
 
     def _alter_row(self, key: bytes, stored: StoredRow, statics: Mapping[str, ColumnImage]) -> None:
         row = without_dropped(stored.row, self._new.table)
         before = self._old.image(stored.row, self._second, self._statics)
         after = self._new.image(row, self._second, statics)
         if after is not None:
-            self._continuation = self._continuation._replace(visible=self._continuation.visible + 1)
+            self._visible += 1
         sequence = self._emit(stored.row.clustering, before, after, stored.row_sequence)
         if row.is_empty:
             row = row._replace(deletion=RowDeletion(self._gone))
@@ -106,7 +120,7 @@ class PartitionSchemaChange:
 
     def _alter_facts(self, kept: Row | None, statics: Mapping[str, ColumnImage]) -> None:
         """Store the static row that is left, and emit the change of the row that stands for the partition."""
-        facts, visible = self._state.facts, self._continuation.visible
+        facts, visible = self._state.facts, self._visible
         alone = None if visible else statics or None
         start = facts.static_sequence or self._tools.floor.value
         sequence = self._emit(None, self._alone(), alone, start)

@@ -12,6 +12,8 @@ from materializer.rows.format_version import FORMAT_VERSION, check_version
 from materializer.rows.keys import PUBLISHER, PUBLISHER_END
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from materializer.fold.clock import Clock
     from materializer.fold.native_fold import AnyArrival
     from materializer.rows.overlay import Overlay
@@ -61,6 +63,10 @@ class PublisherWatermarks:
         elif not watermark.next_ms:
             watermark = watermark._replace(next_clock_us=message.clock, next_ms=arrival_ms)
         self._watermarks[message.host_id] = watermark
+
+    def awaited_hosts(self) -> Collection[bytes]:
+        """The hosts of all publishers but forgotten ones."""
+        return self._awaited().keys()
 
     def lowest_second(self) -> int:
         """The second up to which the logs of all publishers are folded, at most the clock's."""

@@ -14,8 +14,9 @@ class ChunkResult(NamedTuple):
     nothing has to be committed. changes: the change events, in order; with encoders in the catalog some of them are
     EncodedChanges. now_ms: the raw partition's new time. publishers_ms: as PublisherWatermarks.clock_ms.
     stalled_publishers: the ids of publishers that have sent nothing for too long. running_snapshots: the ids of the
-    snapshots for which purging waits. dead_letters: messages for the
-    dead-letter topic. native: how many updates the native core has folded.
+    snapshots for which purging waits. lost_hosts: the ids of the hosts whose rows the state may lack since
+    the table was truncated. dead_letters: messages for the dead-letter topic. native: how many updates the native
+    core has folded.
 
     left: how many records, from the end, are left for the next chunks. If it is all of them, part of the work before or
     of the first one is done.
@@ -30,3 +31,4 @@ class ChunkResult(NamedTuple):
     left: int = 0
     native: int = 0
     running_snapshots: tuple[str, ...] = ()
+    lost_hosts: tuple[str, ...] = ()

@@ -11,11 +11,13 @@ from cassandra_storage.merge import largest_timestamp
 from cassandra_storage.partition_update import read_partition_update
 from cdc_messages.changes import Source
 from cdc_messages.errors import MessageError, NextVersionError
-from cdc_messages.raw import CONTROL_KINDS, IMAGE_KINDS, RawMessage, decode
+from cdc_messages.raw import CONTROL_KINDS, IMAGE_KINDS, TRUNCATION_KINDS, RawMessage, decode
 from cdc_program.errors import CdcError, Code
 from materializer.fold.update_check import check_update
 from materializer.records import SNAPSHOT_TIMESTAMP, Arrival, RawRecord, RowUpdate, UnreadableError
 from materializer.rows.catalog import row_columns
+
+_WITHOUT_ROWS = CONTROL_KINDS | TRUNCATION_KINDS | {"heartbeat"}
 
 OnUnreadable: TypeAlias = Callable[[RawRecord, UnreadableError], None]
 
@@ -28,21 +30,35 @@ if TYPE_CHECKING:
     from cdc_native.updates import PlainUpdate
     from materializer.fold.gaps import IncompletePartitions
     from materializer.fold.native_fold import AnyArrival
+    from materializer.fold.truncations import Truncations
     from materializer.rows.catalog import TableCatalog
 
 
-def decode_records(
+class TruncationError(Exception):
+    """The record at `index` deletes all rows: it can't be folded together with others."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(f"record {index}")
+        self.index = index
+
+
+def decode_records(  # noqa: PLR0913 - what they are, and all that they concern
     records: Iterable[RawRecord],
     arrival_times_ms: Sequence[int],
     incomplete: IncompletePartitions,
     decoded: Sequence[PlainUpdate | None],
+    truncations: Truncations,
+    *,
+    may_truncate: bool,
 ) -> list[AnyArrival]:
-    """The records with their messages. Gap messages and unreadable records go to `incomplete` instead.
+    """The records with their messages, but for what a truncation leaves out. Gap messages and unreadable records go to
+    `incomplete` instead.
 
     decoded: what the native core has decoded of them. CdcError(STATE_FORMAT) for the message of a newer publisher.
+    TruncationError if one of them truncates, and may not.
     """
     arrivals: list[AnyArrival] = []
-    for record, arrival_ms, update in zip(records, arrival_times_ms, decoded, strict=True):
+    for index, (record, arrival_ms, update) in enumerate(zip(records, arrival_times_ms, decoded, strict=True)):
         if update is not None:
             arrivals.append(update)
             continue
@@ -52,7 +68,14 @@ def decode_records(
             incomplete.dead_letter(record, error)
             continue
         if message.kind == "gap":
-            incomplete.apply_gap_message(record, message)
+            if not message.file or not truncations.is_gone(message):
+                incomplete.apply_gap_message(record, message)
+            continue
+        if message.kind in TRUNCATION_KINDS:
+            if not may_truncate:
+                raise TruncationError(index)
+        elif message.kind not in _WITHOUT_ROWS and truncations.leaves_out(message, arrival_ms):
+            incomplete.resolve_message(record, message, arrival_ms)
             continue
         arrivals.append(Arrival(record, message, arrival_ms))
     return arrivals
@@ -75,10 +98,10 @@ def decode_record(record: RawRecord) -> RawMessage:
 def read_row_updates(
     arrivals: Iterable[AnyArrival], catalog: TableCatalog, on_unreadable: OnUnreadable
 ) -> list[RowUpdate]:
-    """The updates in the messages, in their order; heartbeats and the steps of a snapshot have none."""
+    """The updates in the messages, in their order; heartbeats, truncations and steps of a snapshot have none."""
     updates = []
     for record, message, arrival_ms in arrivals:
-        if message.kind == "heartbeat" or message.kind in CONTROL_KINDS:
+        if message.kind in _WITHOUT_ROWS:
             continue
         try:
             update = _update(message, read_update(message, record, catalog), arrival_ms, record.value)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from materializer.fold.partition_schema_change import PartitionSchemaChange
 from materializer.fold.schema_version import SchemaVersion, shows_rows_differently
+from materializer.rows.budget import BudgetSpentError
 from materializer.rows.catalog import SchemaId
-from materializer.rows.continuation import SchemaContinuation
+from materializer.rows.continuation import SchemaContinuation, store_continuation
 from materializer.rows.keys import (
     EVOLVED,
     EVOLVED_END,
@@ -30,6 +31,7 @@ from materializer.rows.row_image import RowImager
 if TYPE_CHECKING:
     from materializer.fold.partition import TableTools
     from materializer.rows.catalog import TableCatalog
+    from materializer.rows.continuation import RowsEndContinuation
     from materializer.rows.overlay import Overlay
 
 SWEPT_ROWS = 10_000
@@ -79,6 +81,26 @@ class SchemaChange:
         """Finish a Cassandra partition that an earlier chunk has begun."""
         self._change_partition(continuation)
         self._overlay.put(EVOLVED + partition_prefix(continuation.partition_key), b"".join(self._target.id))
+
+    def end_rows(self, continuation: RowsEndContinuation) -> None:
+        """Delete all rows of the table, as they were shown, from the continuation on. BudgetSpentError where the budget
+        ends, with a stored continuation.
+        """
+        start = partition_prefix(continuation.partition_key) + continuation.at if continuation.at else PARTITION
+        while (found := next(self._overlay.scan_rows(start, PARTITION_END), None)) is not None:
+            partition_key, section = split_data_key(found[0])
+            prefix = partition_prefix(partition_key)
+            if partition_key != continuation.partition_key or not continuation.at:
+                continuation = continuation._replace(partition_key=partition_key, at=b"")
+            if self._tools.budget.is_spent:
+                store_continuation(self._overlay, continuation._replace(at=continuation.at or section))
+                raise BudgetSpentError
+            shown = self._shown_schema(prefix)
+            PartitionSchemaChange(self._tools, self._version(shown), self._target, continuation).delete_rows()
+            self._tools.budget.spend(0)
+            if shown != self._target.id:
+                self._overlay.put(EVOLVED + prefix, b"".join(self._target.id))
+            start = prefix + _LAST
 
     def migrate_some(self, now: int) -> None:
         """Bring some more Cassandra partitions to the target, in the order of their keys."""

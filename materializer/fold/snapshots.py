@@ -76,6 +76,11 @@ class Snapshots:
                 else:
                     self._apply(step, arrival.message.host_id, arrival.arrival_ms)
 
+    def ended_since(self, ms: int) -> set[bytes]:
+        """The hosts that have ended a snapshot which began after a time (ms)."""
+        begun = [progress for progress in self._known.values() if progress.begun_ms > ms]
+        return {host for progress in begun for host, state in progress.hosts.items() if state == "ended"}
+
     def forget_all(self) -> None:
         """The table was dropped, and another one has its name."""
         for snapshot in list(self._known):

@@ -16,7 +16,7 @@ from materializer.fold.schema_change import SchemaChange
 from materializer.records import Change
 from materializer.rows.budget import Budget, BudgetSpentError
 from materializer.rows.catalog import SchemaId, row_columns
-from materializer.rows.continuation import SchemaContinuation, delete_continuation
+from materializer.rows.continuation import RowsEndContinuation, SchemaContinuation, delete_continuation
 from materializer.rows.expiry import NowInSeconds
 from materializer.rows.keys import FACTS_SECTION, ROWS_SECTION, STATIC_SECTION, partition_prefix, split_data_key
 from materializer.rows.overlay import Overlay
@@ -167,12 +167,19 @@ class TableFold:
         """Finish what an earlier chunk has begun."""
         if isinstance(continuation, SchemaContinuation):
             self._schema_change.resume(continuation)
+        elif isinstance(continuation, RowsEndContinuation):
+            self._schema_change.end_rows(continuation)
         else:
             event = Event(
                 continuation.partition_key, continuation.source, continuation.now, continuation.completes_record
             )
             self._partition_fold(event).resume(continuation)
         delete_continuation(self._overlay)
+
+    def end_rows(self, source: Source, second: int) -> None:
+        """Delete all rows of the table, in no Cassandra partition's time but at a second."""
+        self._partitions.clear()
+        self._schema_change.end_rows(RowsEndContinuation(b"", self._tools.schema, b"", second, source))
 
     def expire_rest(self) -> None:
         """Emit whatever expires by the end of the chunk and is not emitted yet."""

@@ -89,6 +89,8 @@ def fold_settings(settings: MaterializerSettings) -> FoldSettings:
         purge_margin_seconds=settings.purge_margin_seconds,
         stalled_publisher_ms=stalled_ms,
         forgotten_publishers=frozenset(host.bytes for host in settings.forgotten_publishers),
+        truncate_ms=int(settings.truncate_seconds * 1000),
+        ends_dropped=settings.dropped_tables == "delete",
         max_dead_letters=settings.max_dead_letters,
         max_changes=settings.chunk_max_changes,
         max_bytes=_ROWS_TO_MESSAGES * settings.chunk_max_bytes,

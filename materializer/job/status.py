@@ -44,6 +44,7 @@ class JobStatus:
         self._counts: Counter[str] = Counter()
         self._stalled: dict[tuple[str, str], float] = {}
         self._snapshots: dict[RawPartition, Sequence[str]] = {}
+        self._lost_hosts: dict[RawPartition, Sequence[str]] = {}
         self._progress: Progress | None = None
         self._sizes = StateSizes()
         self._tables = TableCounts()
@@ -55,7 +56,7 @@ class JobStatus:
         self._sizes.follow(raw_partitions)
         self._tables.follow(raw_partitions)
         for gone in self._snapshots.keys() - set(raw_partitions):
-            del self._snapshots[gone]
+            del self._snapshots[gone], self._lost_hosts[gone]
 
     def wait_because(self, problem: str) -> None:
         """The driver waits; or does not, if the problem is empty."""
@@ -77,12 +78,13 @@ class JobStatus:
                     self._stalled[result.raw_partition.topic, host] = time.monotonic()
                 if result.report.chunks:
                     self._snapshots[result.raw_partition] = result.report.running_snapshots
+                    self._lost_hosts[result.raw_partition] = result.report.lost_hosts
         if any(result.error is not None for result in results):
             self._lags.measure_soon()
 
     def as_json(self) -> dict[str, Any]:
         """Times are in seconds and offsets in messages. `stopped` has one object for each stopped raw partition;
-        `snapshots` the number of raw partitions in which each snapshot is running.
+        `snapshots` the number of raw partitions in which each snapshot is running; `untruncated`: see _untruncated.
         """
         now, lags, stops = time.time(), self._lags.latest, self.stopped.all()
         measured = self._lags.measured_at
@@ -93,6 +95,7 @@ class JobStatus:
             **{name: self._counts[name] for name in ("batches", "messages", "changes", "dead_letters")},
             "stalled_publishers": self._stalled_count(),
             "snapshots": self._snapshot_counts(),
+            "untruncated": self._untruncated(),
             "lag": sum(lag.messages for lag in lags.values()),
             "lag_measured_seconds_ago": None if measured is None else round(max(0.0, now - measured), 1),
             "least_hours_left": _least_hours_left(lags, now),
@@ -127,6 +130,11 @@ class JobStatus:
                     sum(map(bool, self._snapshots.values())),
                 ),
                 (
+                    "untruncated_raw_partitions",
+                    "Raw partitions that lack rows of a node which did not take part in a TRUNCATE.",
+                    sum(map(bool, self._lost_hosts.values())),
+                ),
+                (
                     "lag_age_seconds",
                     "Time since the lag was measured.",
                     None if measured is None else max(0.0, now - measured),
@@ -157,6 +165,14 @@ class JobStatus:
 
     def _snapshot_counts(self) -> dict[str, int]:
         return dict(Counter(each for running in self._snapshots.values() for each in running))
+
+    def _untruncated(self) -> dict[str, list[str]]:
+        """By raw topic: the hosts that did not take part in a TRUNCATE."""
+        found: dict[str, set[str]] = {}
+        for raw_partition, hosts in self._lost_hosts.items():
+            if hosts:
+                found.setdefault(raw_partition.topic, set()).update(hosts)
+        return {topic: sorted(hosts) for topic, hosts in sorted(found.items())}
 
     def _stalled_count(self) -> int:
         latest = time.monotonic() - _STALLED_SECONDS
@@ -243,6 +259,10 @@ def text(status: dict[str, Any]) -> str:
     lines += [
         f"snapshot {snapshot} is running in {count:,} raw partitions: no tombstone is purged there"
         for snapshot, count in status["snapshots"].items()
+    ]
+    lines += [
+        f"{topic} needs a snapshot: {', '.join(hosts)} did not take part in a TRUNCATE"
+        for topic, hosts in status["untruncated"].items()
     ]
     if status["waiting"]:
         lines.append(f"waiting: {status['waiting']}")

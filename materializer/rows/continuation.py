@@ -65,7 +65,22 @@ class SchemaContinuation(NamedTuple):
     visible: int = 0
 
 
-Continuation: TypeAlias = FanOutContinuation | SchemaContinuation
+class RowsEndContinuation(NamedTuple):
+    """The deletion of all rows of the table, as seen at the second `now`: up to this Cassandra partition, and in it up
+    to `at` (section and what follows it in the key), all are deleted. The record that is being folded is done when this
+    is.
+    """
+
+    partition_key: bytes
+    schema: SchemaId
+    at: bytes
+    now: int
+    source: Source
+
+
+Continuation: TypeAlias = FanOutContinuation | SchemaContinuation | RowsEndContinuation
+
+_KINDS = {FanOutContinuation: "fan-out", SchemaContinuation: "schema", RowsEndContinuation: "rows end"}
 
 
 def read_continuation(overlay: Overlay) -> Continuation | None:
@@ -77,6 +92,9 @@ def read_continuation(overlay: Overlay) -> Continuation | None:
     if kind == "schema":
         partition_key, schema, shown, *rest = fields
         return SchemaContinuation(partition_key, SchemaId(*schema), SchemaId(*shown), *rest)
+    if kind == "rows end":
+        partition_key, schema, at, now, source = fields
+        return RowsEndContinuation(partition_key, SchemaId(*schema), at, now, Source(*source))
     partition_key, schema, fan_out, at, source, now, *rest = fields
     change, first, last, deletion = fan_out
     return FanOutContinuation(
@@ -91,7 +109,7 @@ def read_continuation(overlay: Overlay) -> Continuation | None:
 
 
 def store_continuation(overlay: Overlay, continuation: Continuation) -> None:
-    kind = "schema" if isinstance(continuation, SchemaContinuation) else "fan-out"
+    kind = _KINDS[type(continuation)]
     text = json.dumps([kind, *continuation], default=lambda value: {"hex": value.hex()}, separators=(",", ":"))
     overlay.put(CONTINUATION, VERSION_BYTE + text.encode())
 

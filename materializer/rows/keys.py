@@ -1,7 +1,8 @@
 """The keys of a raw partition's state. One scan reads a Cassandra partition, a range of its rows or the next timers.
 
-    m <name>                                        facts of the whole state: times, the schemas shown, the floor, and
-                                                    the continuation (materializer.rows.continuation)
+    m <name>                                        facts of the whole state: times, the schemas shown, the floor, the
+                                                    truncations (materializer.fold.truncations), and the
+                                                    continuation (materializer.rows.continuation)
     o <host>                                        the watermark of a publisher (materializer.fold.publishers)
     s <number>                                      a table schema, to which stored rows refer by its number
     x <second> <partition> <section> <clustering>   expiry timer: something may expire at that second
@@ -29,6 +30,7 @@ CLOCK = b"mclock"
 FLOOR = b"mfloor"
 SHOWN = b"mshown"
 CONTINUATION = b"munfinished"
+TRUNCATED = b"mtruncated"
 PUBLISHER = b"o"
 PUBLISHER_END = b"p"
 EVOLVED = b"e"

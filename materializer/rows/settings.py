@@ -13,6 +13,7 @@ class FoldSettings(NamedTuple):
     stalled_publisher_ms: a publisher that has sent nothing for longer is reported as stalled.
     forgotten_publishers: the host ids of publishers that will not come back.
     keep_time_ms: a chunk without other changes stores the time once it has advanced by this much.
+    truncate_ms: how far apart hosts may execute one TRUNCATE. ends_dropped: whether the rows of a dropped table end.
     max_dead_letters: how many unreadable raw messages a raw partition may have at a time.
     max_changes, max_bytes: about how many rows, and how many bytes of rows, one chunk reads or changes at most.
     """
@@ -23,6 +24,8 @@ class FoldSettings(NamedTuple):
     forgotten_publishers: frozenset[bytes] = frozenset()
     keep_time_ms: int = 600_000
     purged_per_chunk: int = PURGED_PER_CHUNK
+    truncate_ms: int = 15_000
+    ends_dropped: bool = True
     max_dead_letters: int = 100
     max_changes: int = 40_000
     max_bytes: int = 64 * 1024 * 1024

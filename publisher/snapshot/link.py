@@ -66,6 +66,11 @@ class Link:
             "Only a published table can have a snapshot: ALTER TABLE … WITH cdc = true.",
         )
 
+    def truncated_at(self, table: PublishedTable) -> int:
+        """When this node last truncated the table, ms; 0 if never."""
+        self.schema.refresh()
+        return self.schema.row_ends.recorded_at(table.id)
+
     def send_to_all(self, outgoing: OutgoingMessage) -> None:
         """Send it to every raw partition, new ones too, and wait until all have acknowledged it."""
         self.raw_topics.open(outgoing.table)

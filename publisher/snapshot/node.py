@@ -12,7 +12,7 @@ from publisher.cdc_raw import list_cdc_segments
 from publisher.loss_rules import sync_period_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from uuid import UUID
 
     from cassandra_storage.schema import TableMetadata
@@ -47,8 +47,15 @@ def data_directories(client: CassandraClient, settings: PublisherSettings) -> li
 
 
 def sync_seconds(client: CassandraClient) -> float:
-    """After this time what was written is durable in the log, also on a busy disk: three of its periods."""
-    return 3 * (sync_period_ms(live_settings(client) or {}) / 1000 or _DEFAULT_SYNC_SECONDS)
+    """See durable_seconds."""
+    return durable_seconds(live_settings(client) or {})
+
+
+def durable_seconds(reported: Mapping[str, str]) -> float:
+    """After this time what was written is durable in the log, also on a busy disk: three of its periods. reported:
+    the node's live settings.
+    """
+    return 3 * (sync_period_ms(reported) / 1000 or _DEFAULT_SYNC_SECONDS)
 
 
 def _reported_directories(client: CassandraClient) -> list[Path]:

@@ -41,7 +41,8 @@ class Record:
 
     `hosts`: the host ids of all nodes that the snapshot expects. `portion`: what it sends of the table.
     `now`: the second at which tombstones are looked at; 0 before the files are there. `flushed_to`: the place in the
-    log up to which the files hold all writes; `flushed_at`: the time of that flush. `place`: all before it is
+    log up to which the files hold all writes; `flushed_at`: the time of that flush. `truncated_at`: when the node had
+    last truncated the table before that, in ms. `place`: all before it is
     acknowledged. `started`: the time (µs) at which the sending began or resumed last. `rows`, `bytes`, `partitions`:
     acknowledged; `done`: that share of the tokens. `file_bytes`: of the files. `problem`: what it waits for, or why it
     was given up. Times are in s since the epoch.
@@ -57,6 +58,7 @@ class Record:
     now: int = 0
     flushed_to: tuple[int, int] = (0, 0)
     flushed_at: float = 0.0
+    truncated_at: int = 0
     place: Place | None = None
     started: int = 0
     rows: int = 0

@@ -111,6 +111,7 @@ class SnapshotRun:
     def _take_files(self, table: PublishedTable) -> None:
         """With files that are newer, a place that was reached stays reached: the log has what came since."""
         record = self.record
+        truncated_at = self._link.truncated_at(table)
         self._nodetool.clear_snapshot(record.keyspace, record.tag)
         self._nodetool.take_snapshot(record.keyspace, record.table, record.tag)
         now = time()
@@ -119,7 +120,13 @@ class SnapshotRun:
         flushed_to = node.last_flush(bounds, node.newest_segment(self._settings.node))
         size = sum(file.data_path.stat().st_size for file in files)
         self._save(
-            phase="taken", now=int(now), flushed_at=now, flushed_to=tuple(flushed_to), file_bytes=size, problem=""
+            phase="taken",
+            now=int(now),
+            flushed_at=now,
+            flushed_to=tuple(flushed_to),
+            truncated_at=truncated_at,
+            file_bytes=size,
+            problem="",
         )
         log.info("a snapshot has its files", table=record.name, files=len(files), bytes=size, flushed_to=flushed_to)
 
@@ -171,7 +178,10 @@ class SnapshotRun:
         owned = self._nodetool.owned_ranges(self.record.keyspace, address, only_primary=portion.is_primary)
         ranges = portion.of(owned)
         self._save(started=max(time_ns() // 1000, self.record.started + 1), problem="")
-        origin = SnapshotOrigin(self.record.snapshot, self._link.node.host_id.bytes, self.record.started)
+        record = self.record
+        origin = SnapshotOrigin(
+            record.snapshot, self._link.node.host_id.bytes, record.started, truncated_at=record.truncated_at
+        )
         output = _Output(self._link, self._link.raw_topics.open(table))
         pace = Pace(self._settings.publisher.snapshot_max_mib_per_second * (1 << 20), self._link.serve)
         report = _Reports(self, ranges)

@@ -27,7 +27,12 @@ if TYPE_CHECKING:
     from local_stack.servers.programs import Setting
 
 # Each raw partition is a task of each batch: one a table is enough here. Purging is soon where gc_grace_seconds is too.
-SETTINGS = {"publisher.heartbeat_seconds": 2.0, "kafka.raw_partitions": 1, "materializer.purge_margin_seconds": 1}
+SETTINGS = {
+    "publisher.heartbeat_seconds": 2.0,
+    "publisher.drop_seconds": 2.0,
+    "kafka.raw_partitions": 1,
+    "materializer.purge_margin_seconds": 1,
+}
 RING_DELAY_MS = 20_000  # a node that starts gives up if its peers have not answered by then, on a busy machine too
 CLUSTER = {"main": 1, CDC_DATACENTER: 2}
 SHOWN = 30

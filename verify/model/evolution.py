@@ -1,4 +1,4 @@
-"""Changes of the schema of tables that are being written to.
+"""Changes of the schema of tables that are being written to, and TRUNCATE.
 
 Of what Cassandra leaves open nothing is made: a column's time of DROP never goes back (whether what it dropped comes
 back then depends on compaction), and no table ends with a dropped column that holds newer cells (its rows cannot be
@@ -35,6 +35,8 @@ WINDOW = 60  # statements to other tables while a table's cdc is off
 WINDOW_WRITES = 4
 SHORT_TTL = 4
 SHARES = {"columns": 3.0, "recreated": 1.5, "types": 1.0, "cdc": 1.0}
+TRUNCATIONS = 0.2  # of all changes
+AWAY = 0.4  # of the tables that are made again, those that are away for some time
 LEFT_ALONE = (DROPS_USER_TYPE[0],)  # never added again: 3.11 records another type of it
 
 
@@ -74,6 +76,9 @@ class Evolution:
         return not self._dropped[table.name]
 
     def change(self) -> Iterator[Item]:
+        if self._pick.random() < TRUNCATIONS:
+            yield self._truncate()
+            return
         tables = [self._tables[name] for name in self._changing if name not in self.closed]
         table = self._pick.choices(tables, [SHARES[table.evolution] for table in tables])[0]
         kinds: dict[str, Callable[[Table], Iterator[Item]]] = {
@@ -111,6 +116,16 @@ class Evolution:
     def _changed(self, table: Table, *texts: str) -> SchemaChange:
         self._tables[table.name] = table
         return SchemaChange(texts, (table,))
+
+    def _truncate(self) -> SchemaChange:
+        """Of counters nothing is deleted while they are written to."""
+        open_tables = [
+            each
+            for name, each in self._tables.items()
+            if name not in self.closed and each.is_cdc and not each.is_counter
+        ]
+        table = self._pick.choice(open_tables)
+        return SchemaChange((f"TRUNCATE $k.{table.name}",), (table,))
 
     # Columns that come and go.
 
@@ -176,13 +191,18 @@ class Evolution:
     # Tables that are made again.
 
     def _recreate(self, table: Table) -> Iterator[Item]:
-        """Just after a row that will expire, most times."""
+        """Just after a row that will expire, most times; at once, or after statements to other tables."""
         if self._pick.random() < 0.6:
             self._writes.is_bound = False
             using = cql(" USING TIMESTAMP {} AND TTL {}", timestamp(self._times.next()), integer(SHORT_TTL))
             insert = self._writes.insert(table, using)
             yield Statement((Part(table, self._pick.randrange(table.partitions), insert),))
         after = self._other_shape(table)
+        if self._pick.random() < AWAY:
+            self.closed.add(table.name)
+            yield SchemaChange((f"DROP TABLE $k.{table.name}",), (table,))
+            self._waiting.append((WINDOW, SchemaChange((after.create(),), (after,))))
+            return
         yield self._changed(after, f"DROP TABLE $k.{table.name}", after.create())
 
     def _other_shape(self, table: Table) -> Table:

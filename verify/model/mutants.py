@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from cassandra_storage.readings import Readings
 from cdc_messages import tables
 from materializer.exactly_once.processor import Processor
+from materializer.fold.part import Part
 from materializer.fold.partition import PartitionFold
 from materializer.fold.partition_schema_change import PartitionSchemaChange
 from materializer.job.plan import BatchPlan
@@ -36,6 +37,7 @@ SKIP = "every twentieth message of a task is skipped"
 REORDERING = "the reorder time is ignored"  # shows only with a reorder buffer
 # The log of a node knows nothing of UNSET: to take it for null is to take what a write leaves out for null.
 OWN = (
+    Mutant("a truncation is ignored", Part._end_rows, 'cause == "truncate" or', 'cause == "drop" and'),
     Mutant("what a write leaves out is null", PartitionFold.merge_row, "else (stored.row, update)", "else (update,)"),
     Mutant(
         "a recreated table forgets rows that expire",

@@ -15,6 +15,12 @@ from cdc_messages.topics import partition_for
 from materializer.fold.publishers import PublisherWatermark, decode_watermark, encode_watermark
 from materializer.fold.schema_change import read_shown
 from materializer.fold.snapshots import SnapshotProgress, encode_progress, least_far, read_snapshots, snapshot_key
+from materializer.fold.truncations import (
+    TruncationState,
+    encode_truncations,
+    merged_truncations,
+    read_truncations,
+)
 from materializer.records import RawRecord
 from materializer.rows.keys import (
     CLOCK,
@@ -35,6 +41,7 @@ from materializer.rows.keys import (
     SHOWN,
     SNAPSHOT,
     STATIC_SECTION,
+    TRUNCATED,
     schema_key,
     split_data_key,
     split_timer_key,
@@ -76,6 +83,7 @@ class StateFacts(NamedTuple):
     publishers: Mapping[bytes, PublisherWatermark]
     schemas: Mapping[int, bytes]
     snapshots: Mapping[UUID, SnapshotProgress]
+    truncations: TruncationState | None
 
 
 class Redistribution(NamedTuple):
@@ -114,6 +122,7 @@ def read_facts(reader: StateReader) -> StateFacts:
         {key[1:]: decode_watermark(value) for key, value in reader.scan(PUBLISHER, PUBLISHER_END)},
         {int.from_bytes(key[1:], "big"): value for key, value in reader.scan(SCHEMA, _SCHEMA_END)},
         dict(read_snapshots(reader)),
+        read_truncations(reader),
     )
 
 
@@ -140,6 +149,9 @@ def plan_redistribution(states: Sequence[StateFacts], target_count: int, times: 
         # A target has rows of several states: none of them may still wait for a host of it.
         known = [facts.snapshots[snapshot] for facts in states if snapshot in facts.snapshots]
         initial[snapshot_key(snapshot)] = encode_progress(least_far(known))
+    truncations = merged_truncations([facts.truncations for facts in states if facts.table_id is not None])
+    if truncations is not None:
+        initial[TRUNCATED] = encode_truncations(truncations)
     return Redistribution(target_count, times, initial, schema_numbers)
 
 

@@ -161,7 +161,7 @@ def check_damaged_messages(seed: int, counts: Counts | None = None) -> None:
         cut = rng.randrange(len(record.value))
         for value in (mutated(rng, record.value, seen), mutated(rng, record.value, seen), record.value[:cut]):
             damaged = record._replace(value=value)
-            (update,) = decode_plain(plan, [damaged], [5])
+            (update,) = decode_plain(plan, [damaged], [5], None)
             if counts is not None:
                 counts.records += 1
                 counts.native += update is not None

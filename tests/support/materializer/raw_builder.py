@@ -28,7 +28,7 @@ from materializer.rows.catalog import TableCatalog
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdc_messages.raw import Kind
+    from cdc_messages.raw import Kind, TruncationKind
     from cdc_messages.snapshots import HostState
 
 TEXT, INT = NativeType("text"), NativeType("int")
@@ -153,12 +153,45 @@ def raw_record(
     return RawRecord(partition_key, encode(message, 1), offset, timestamp_ms)
 
 
+def rows_end(
+    at: int,
+    *,
+    position: int,
+    host: int = 1,
+    ms: int = 0,
+    kind: TruncationKind = "truncate",
+    writer: TableWriter = WRITER,
+) -> RawRecord:
+    """A truncate or drop at a time (ms): what the host's log had up to the position is gone."""
+    message = RawMessage(
+        kind=kind,
+        update=b"",
+        messaging_version=0,
+        table_id=writer.table.id.bytes,
+        schema_digest=writer.digest,
+        truncation_epoch=at,
+        host_id=bytes([host]) * 16,
+        segment=1,
+        file="",
+        position=position,
+        index=0,
+    )
+    return RawRecord(b"", encode(message, 1), 0, ms)
+
+
 SNAPSHOT = UUID(int=0x5A)
 HOSTS = (bytes([1]) * 16, bytes([2]) * 16)
 """The host ids of the hosts 1 and 2 of `raw_record`."""
 
 
-def as_image(record: RawRecord, *, snapshot: UUID = SNAPSHOT, unit: int | None = None, index: int = 0) -> RawRecord:
+def as_image(
+    record: RawRecord,
+    *,
+    snapshot: UUID = SNAPSHOT,
+    unit: int | None = None,
+    index: int = 0,
+    truncated_at: int = 0,
+) -> RawRecord:
     """The record of a log's write as a snapshot's row image, by default of a unit of its own."""
     message = decode(record.value)
     [kind] = [kind for kind in IMAGE_KINDS if kind == f"snapshot_{message.kind}"]
@@ -169,6 +202,7 @@ def as_image(record: RawRecord, *, snapshot: UUID = SNAPSHOT, unit: int | None =
         file=file_name(snapshot),
         position=message.position if unit is None else unit,
         index=index,
+        truncation_epoch=truncated_at,
     )
     return record._replace(value=encode(image, 1))
 

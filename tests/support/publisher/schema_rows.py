@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from publisher.schema import VERSION_QUERY
 
@@ -18,6 +19,7 @@ class SchemaRows:
         self.views: list[dict[str, Any]] = []
         self.dropped: list[dict[str, Any]] = []
         self.types: list[dict[str, Any]] = []
+        self.truncated: dict[UUID, bytes] = {}
         self.questions: list[str] = []
         self.changes_while_read = 0
         self.reads_without_columns = 0
@@ -86,10 +88,14 @@ class SchemaRows:
         del self.tables[keyspace, name]
         self.version = uuid4()
 
+    def truncate(self, table_id: bytes, segment: int, position: int, at: int) -> None:
+        """As SystemKeyspace.saveTruncationRecord; `at` in ms."""
+        self.truncated[UUID(bytes=table_id)] = struct.pack(">qiq", segment, position, at)
+
     def run_query(self, query: str) -> list[dict[str, Any]]:
         self.questions.append(query)
         if query == VERSION_QUERY:
-            return [{"schema_version": self.version}]
+            return [{"schema_version": self.version, "truncated_at": dict(self.truncated) or None}]
         if "writetime" in query:
             found = self.tables.values() if "system_schema.tables" in query else self._types(query)
             return [{**row, "altered_at": row.get("altered_at", 1)} for row in found]

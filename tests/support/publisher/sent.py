@@ -29,7 +29,9 @@ AWAY = (
 
 
 class Sent(NamedTuple):
-    """A raw message with its update decoded by the schema that was sent for it; None for heartbeats and gaps."""
+    """A raw message with its update decoded by the schema that was sent for it; None for heartbeats, gaps and the end
+    of all rows.
+    """
 
     partition: int
     key: bytes | None
@@ -66,7 +68,7 @@ class SentSchemas:
 
     def decode(self, partition: int, key: bytes | None, value: bytes) -> Sent:
         message = raw.decode(value)
-        if message.kind in {"heartbeat", "gap"}:
+        if message.kind in {"heartbeat", "gap", "truncate", "drop"}:
             return Sent(partition, key, message, None)
         if message.table_id + message.schema_digest not in self._values:
             self._read()

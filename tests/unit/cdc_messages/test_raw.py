@@ -24,7 +24,7 @@ INT = st.integers(-(2**31), 2**31 - 1)
 SIXTEEN = st.binary(min_size=16, max_size=16)
 MESSAGES = st.builds(
     RawMessage,
-    kind=st.sampled_from([*get_args(raw.LogKind), *get_args(raw.SnapshotKind)]),
+    kind=st.sampled_from([*get_args(raw.LogKind), *get_args(raw.SnapshotKind), *get_args(raw.TruncationKind)]),
     update=st.binary(),
     messaging_version=INT,
     table_id=SIXTEEN,
@@ -80,22 +80,24 @@ def test_bytes_after_the_end() -> None:
 
 def test_unknown_format_version() -> None:
     data = bytearray(raw.encode(EXAMPLE, 1))
-    data[wire.HEADER_SIZE] = 3 << 1
-    with pytest.raises(NextVersionError, match="raw message has format version 3; this build reads 1 and 2"):
+    data[wire.HEADER_SIZE] = 4 << 1
+    with pytest.raises(NextVersionError, match="raw message has format version 4; this build reads 1 and 2 and 3"):
         raw.decode(bytes(data))
 
 
 @given(MESSAGES)
-def test_only_a_snapshot_needs_the_newer_version(message: RawMessage) -> None:
-    """A build that reads only version 1 reads the log's messages, and stops at a snapshot's."""
+def test_each_kind_is_written_in_the_first_version_that_has_it(message: RawMessage) -> None:
+    """A build that reads only version 1 reads the log's messages, and stops at a snapshot's or a truncation's."""
     version = raw.encode(message, 1)[wire.HEADER_SIZE] >> 1
-    assert version == (2 if message.kind.startswith("snapshot_") else 1)
+    is_truncation = message.kind in {"truncate", "drop"}
+    assert version == (3 if is_truncation else 2 if message.kind.startswith("snapshot_") else 1)
+    assert raw.is_truncation(raw.encode(message, 1)) == is_truncation
 
 
 @given(MESSAGES)
 def test_a_kind_has_one_version(message: RawMessage) -> None:
     data = bytearray(raw.encode(message, 1))
-    data[wire.HEADER_SIZE] ^= 6  # 2 for 1, and 1 for 2
+    data[wire.HEADER_SIZE] = {2: 4, 4: 6, 6: 2}[data[wire.HEADER_SIZE]]
     with pytest.raises(MessageError, match="damaged raw message"):
         raw.decode(bytes(data))
 
@@ -104,12 +106,16 @@ def test_the_schema_reads_what_the_former_one_wrote() -> None:
     """RAW_SCHEMA evolves: its fields stay, and its enum grows at the end."""
     kinds = next(field["type"]["symbols"] for field in raw.RAW_SCHEMA["fields"] if field["name"] == "kind")
     former = deepcopy(raw.RAW_SCHEMA)
-    next(field for field in former["fields"] if field["name"] == "kind")["type"]["symbols"] = kinds[:6]
+    next(field for field in former["fields"] if field["name"] == "kind")["type"]["symbols"] = kinds[:-2]
     assert not conflicts(Level.BACKWARD, parse(json.dumps(raw.RAW_SCHEMA)), [(1, parse(json.dumps(former)))])
 
 
 def test_any_avro_reader_reads_it() -> None:
     avro_parse(json.dumps(raw.RAW_SCHEMA))
-    for message, version in ((EXAMPLE, 1), (replace(EXAMPLE, kind="snapshot_end"), 2)):
+    for message, version in (
+        (EXAMPLE, 1),
+        (replace(EXAMPLE, kind="snapshot_end"), 2),
+        (replace(EXAMPLE, kind="drop"), 3),
+    ):
         record = schemaless_reader(BytesIO(raw.encode(message, 1)[wire.HEADER_SIZE :]), raw.RAW_SCHEMA, None)
         assert record == {**asdict(message), "format_version": version}

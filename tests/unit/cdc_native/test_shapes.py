@@ -193,10 +193,13 @@ CALLS: list[Callable[[], object]] = [
     lambda: mutation_end([UPDATE], -1),
     lambda: mutation_end([UPDATE], 5),
     lambda: of_new_hosts(None),  # type: ignore[arg-type]
-    lambda: decode(plan(), [(b"", b"")], [], None),  # type: ignore[arg-type]
-    lambda: decode(plan(), [(None, b"")], [1], None),  # type: ignore[arg-type]
-    lambda: decode(plan(), [(b"", None)], [1], None),  # type: ignore[arg-type]
-    lambda: decode(plan(), [()], [1], None),  # type: ignore[arg-type]
+    lambda: decode(plan(), [(b"", b"")], [], None, [], True),  # type: ignore[arg-type]
+    lambda: decode(plan(), [(None, b"")], [1], None, [], True),  # type: ignore[arg-type]
+    lambda: decode(plan(), [(b"", None)], [1], None, [], True),  # type: ignore[arg-type]
+    lambda: decode(plan(), [()], [1], None, [], True),  # type: ignore[arg-type]
+    lambda: decode(plan(), [], [], len, None, True),  # type: ignore[arg-type]
+    lambda: decode(plan(), [], [], len, [(b"short", 1, 1)], True),
+    lambda: decode(plan(), [], [], len, [(b"h" * 16, 1)], True),  # type: ignore[list-item]
     lambda: wrap(
         type("Update", (), {**ORDER, "partition_key": None, "raw": b"", "arrival_ms": 1, "is_snapshot": False})(), None
     ),

@@ -169,6 +169,12 @@ CASES = {
         "Partition 3 of cdc.raw.shop.orders has been stopped by CDC-082 for 10m 0s.",
         labels=(*PARTITION, ("code", "CDC-082")),
     ),
+    "CdcNodeNotTruncated": Case(
+        MATERIALIZER,
+        {"cdc_materializer_untruncated_raw_partitions": 1},
+        {"cdc_materializer_untruncated_raw_partitions": 0},
+        "A table that was truncated lacks the rows of a node that did not take part.",
+    ),
     "CdcRetentionNear": Case(
         MATERIALIZER,
         {"cdc_materializer_retention_seconds_left": 40 * 3600},

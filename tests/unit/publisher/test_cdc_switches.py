@@ -15,6 +15,7 @@ from cassandra_storage.unfiltered import write_row
 from cassandra_storage.versions import VERSION_40
 from cassandra_storage.vint import write_int, write_sized
 from publisher.messages import Origin, split_into_messages
+from publisher.row_ends import LogSegments
 from publisher.schema import NodeSchema
 from tests.support.materializer.raw_builder import TableWriter, int_bytes, partition_update
 from tests.support.publisher.schema_rows import SchemaRows
@@ -39,7 +40,9 @@ class Log:
         self._mutation = write_int(1) + partition_update(int_bytes(7), "row", Row((), {}, LivenessInfo(1)), writer)
 
     def restart(self) -> NodeSchema:
-        self.schema = NodeSchema(self._file, self.node.run_query, ("cdc_filler", "filler"), newest_segment=lambda: LAST)
+        self.schema = NodeSchema(
+            self._file, self.node.run_query, ("cdc_filler", "filler"), segments=LogSegments(newest=lambda: LAST)
+        )
         self.schema.load()
         self.schema.refresh()
         return self.schema

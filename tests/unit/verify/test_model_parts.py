@@ -110,7 +110,9 @@ def test_a_later_start_shifts_timestamps_and_nothing_else() -> None:
         (("DROP", "USING TIMESTAMP"), 1),
         (("ALTER TYPE", "ADD"), 3),
         (("ALTER TYPE", "RENAME"), 3),
-        (("DROP TABLE ks.again", "CREATE TABLE ks.again"), 5),
+        (("DROP TABLE ks.again", "CREATE TABLE ks.again"), 3),
+        (("DROP TABLE ks.again;",), 5),
+        (("TRUNCATE ks.",), 20),
         (("WITH cdc = false",), 5),
         (("WITH cdc = true",), 5),
         (("SIGSTOP to publisher",), 1),
@@ -182,6 +184,8 @@ def test_no_column_that_may_hold_newer_cells_stays_dropped() -> None:
         for item in items(seed):
             for text in item.texts if isinstance(item, SchemaChange) and item.after[0].name == "columns" else ():
                 words = text.split()
+                if words[0] == "TRUNCATE":
+                    continue
                 (away.add if words[3] == "DROP" else away.discard)(words[4])
         assert not away
 

@@ -26,7 +26,7 @@ from materializer.store.restore import restore
 from materializer.store.rocksdb import open_local_store
 from materializer.store.versions import NOTHING, next_version, sequence
 from tests.support.materializer.fold_run import FoldRun
-from tests.support.materializer.raw_builder import HOSTS, SNAPSHOT, TABLE, WRITER, int_bytes, snapshot_step
+from tests.support.materializer.raw_builder import HOSTS, SNAPSHOT, TABLE, WRITER, int_bytes, rows_end, snapshot_step
 from tests.support.materializer.table_statements import PARTITION, delete_range, delete_row, insert, set_static
 from verify.chaos.matrix import MESSAGES, make_setup
 
@@ -143,6 +143,17 @@ def test_the_snapshots_that_a_raw_partition_knows_are_shown() -> None:
     assert shown["snapshots"] == [
         {"snapshot": str(SNAPSHOT), "begun_ms": 5, "changed_ms": 7, "hosts": {first: "ended", second: "running"}}
     ]
+
+
+def test_what_was_truncated_is_shown() -> None:
+    run = FoldRun(WRITER)
+    for host in (1, 2):
+        run.heartbeat(1, host=host)
+    run.chunk(rows_end(1000, position=7, ms=2))
+    shown = cassandra_partition_json(run.state, run.catalog, PARTITION, with_values=False)
+    first, second = (str(UUID(bytes=host)) for host in HOSTS)
+    hosts = {first: {"segment": 1, "position": 7, "at_ms": 1000}}
+    assert shown["truncations"] == {"at_ms": 1000, "hosts": hosts, "waits": [second], "lost": []}
 
 
 def table(*types: str) -> TableMetadata:

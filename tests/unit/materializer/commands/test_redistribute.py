@@ -26,7 +26,7 @@ from materializer.rows.settings import FoldSettings
 from tests.support.materializer.fold_checks import EXAMPLES, NEVER_PURGE, PASSING, TIMESTAMPS, record
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.memory_state import MemoryState
-from tests.support.materializer.raw_builder import HOSTS, SNAPSHOT, int_bytes, raw_record, snapshot_step
+from tests.support.materializer.raw_builder import HOSTS, SNAPSHOT, int_bytes, raw_record, rows_end, snapshot_step
 from tests.support.materializer.redistribution import redistribute_states
 from tests.support.materializer.reshard_run import KEY_PREFIXES
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, WRITERS, Stamp, writes
@@ -182,6 +182,22 @@ def test_each_target_waits_for_what_any_source_waits_for() -> None:
     for state in redistribute_states([run.state for run in runs], 4, Times(2000, 2000)):
         (progress,) = read_facts(state).snapshots.values()
         assert progress.hosts == dict.fromkeys(HOSTS, "running")
+
+
+def test_each_target_knows_what_was_truncated_in_all_sources() -> None:
+    """A truncation that one source has not seen comes to all targets: it deletes all rows once more."""
+    runs = [FoldRun(FORWARD), FoldRun(FORWARD)]
+    ends = [rows_end(at, position=at, host=host, ms=2000, writer=FORWARD) for at, host in ((1000, 1), (1001, 2))]
+    for count, run in enumerate(runs, start=1):
+        for host in (1, 2):
+            run.heartbeat(1000, host=host)
+        run.chunk(*ends[:count])
+    for states, lost in ((runs[1:], False), (runs, True)):
+        for state in redistribute_states([run.state for run in states], 3, Times(3000, 3000)):
+            known = read_facts(state).truncations
+            assert known is not None
+            assert known.boundaries == {HOSTS[0]: (1, 1000, 1000), **({} if lost else {HOSTS[1]: (1, 1001, 1001)})}
+            assert (bool(known.waits), known.lost) == (lost, frozenset(HOSTS) if lost else frozenset())
 
 
 def test_states_with_different_schemas_are_refused() -> None:

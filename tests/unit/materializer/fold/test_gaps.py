@@ -268,7 +268,7 @@ def test_above_the_limit_the_partition_stops() -> None:
 
 def test_the_next_format_and_an_unknown_schema_are_waited_for() -> None:
     record = row(1)
-    newer = record.value[: wire.HEADER_SIZE] + b"\x06" + record.value[wire.HEADER_SIZE + 1 :]
+    newer = record.value[: wire.HEADER_SIZE] + b"\x08" + record.value[wire.HEADER_SIZE + 1 :]
     unknown = encode(replace(decode(record.value), schema_digest=b"?" * 16), 1)
     for value, code in ((newer, Code.STATE_FORMAT), (unknown, Code.SCHEMA_UNKNOWN)):
         with pytest.raises(CdcError) as caught:

@@ -119,7 +119,7 @@ def test_the_core_takes_only_the_kinds_that_it_knows(kind: Kind) -> None:
     plan = CATALOG.native_plan(TABLE.id.bytes)
     assert plan is not None
     message = replace(decode(record.value), kind=kind)
-    (update,) = decode_plain(plan, [record._replace(value=encode(message, 1))], [5])
+    (update,) = decode_plain(plan, [record._replace(value=encode(message, 1))], [5], None)
     assert (update is not None) == (kind in {"row", "snapshot_row"})
     if update is not None:
         assert update.is_snapshot == (kind == "snapshot_row")
@@ -132,7 +132,7 @@ def test_any_other_version_or_kind_is_not_the_cores() -> None:
     for version, kind in itertools.product(range(256), range(256)):
         value = bytearray(record.value)
         value[HEADER_SIZE : HEADER_SIZE + 2] = version, kind
-        (update,) = decode_plain(plan, [record._replace(value=bytes(value))], [5])
+        (update,) = decode_plain(plan, [record._replace(value=bytes(value))], [5], None)
         if update is not None:
             taken.add((version, kind))
             assert decode(bytes(value)).kind in {"row", "snapshot_row"}

@@ -61,7 +61,9 @@ def status(monkeypatch: pytest.MonkeyPatch) -> JobStatus:
     lags: Any = FixedLags()
     made = JobStatus("the-group", stopped, lags)
     made.follow([A, B, C, D])
-    report = Report(0, 9, 9, 4, 1, 0.1, ["a-host"], 2, versions=1, ops={"c": 3, "d": 1}, commit_seconds=0.05)
+    report = Report(
+        0, 9, 9, 4, 1, 0.1, ["a-host"], 2, versions=1, ops={"c": 3, "d": 1}, commit_seconds=0.05, lost_hosts=["b-host"]
+    )
     made.count_batch([TaskResult(D, report, None)])
     return made
 
@@ -79,6 +81,7 @@ def test_as_json(status: JobStatus) -> None:
         "dead_letters": 2,
         "stalled_publishers": 1,
         "snapshots": {},
+        "untruncated": {"cdc.raw.shop.orders": ["b-host"]},
         "lag": 1214,
         "lag_measured_seconds_ago": 5.0,
         "least_hours_left": 0.0,
@@ -118,7 +121,10 @@ def test_as_text(status: JobStatus) -> None:
     assert "LOST: Kafka has deleted unread messages" in lines[6]
     assert lines[9] == "1 of 4 raw partitions work; 3 are stopped"
     assert lines[10].startswith("lag 1,214 messages (measured 5.0 s ago); 9 folded, 4 changes and 2 dead letters")
-    assert lines[12] == "1 publishers are stalled: no tombstone is purged"
+    assert lines[12:] == [
+        "1 publishers are stalled: no tombstone is purged",
+        "cdc.raw.shop.orders needs a snapshot: b-host did not take part in a TRUNCATE",
+    ]
 
 
 def test_running_snapshots(status: JobStatus) -> None:
@@ -132,7 +138,7 @@ def test_running_snapshots(status: JobStatus) -> None:
     folded(B, ["one", "two"])
     folded(A, [], chunks=0)
     assert status.as_json()["snapshots"] == {"one": 2, "two": 1}
-    assert text(status.as_json()).splitlines()[-2:] == [
+    assert text(status.as_json()).splitlines()[-3:-1] == [
         "snapshot one is running in 2 raw partitions: no tombstone is purged there",
         "snapshot two is running in 1 raw partitions: no tombstone is purged there",
     ]
@@ -175,6 +181,7 @@ def test_metrics(status: JobStatus) -> None:
         "cdc_materializer_raw_partitions 4.0",
         "cdc_materializer_waiting 0.0",
         "cdc_materializer_stalled_publishers 1.0",
+        "cdc_materializer_untruncated_raw_partitions 1.0",
         "cdc_materializer_lag_age_seconds 5.0",
         'cdc_materializer_stopped_raw_partitions{code="CDC-082"} 1.0',
         'cdc_materializer_stopped_seconds{code="CDC-052",partition="1",topic="cdc.raw.shop.orders"} 600.0',

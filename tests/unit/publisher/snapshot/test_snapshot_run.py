@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tests.support.vectors.indexed_sstables import IndexedVectors
 
 HOST = UUID(int=0xA)
+TRUNCATED_AT = 1_700_000_000_000
 NAME = "ks.indexed"
 
 
@@ -57,6 +58,7 @@ class Beside:
         self.is_published = True
         self.ranges: list[TokenRange] = list(WHOLE_RING)
         self.only_primary = False
+        self.epochs: set[int] = set()
         self.client = self
         self.node = Node(HOST, "cluster", "dc1", "5.0.8")
         self.schema = cast("Any", self)
@@ -110,6 +112,10 @@ class Beside:
             raise CdcError(Code.TABLE_NOT_PUBLISHED, "It is dropped.", "None.")
         return self.table
 
+    def truncated_at(self, _table: PublishedTable) -> int:
+        self.note("truncated_at")
+        return TRUNCATED_AT
+
     def open(self, table: PublishedTable) -> RawTopic:
         return RawTopic(table, "raw", 3, 7)
 
@@ -134,6 +140,7 @@ class Beside:
 
     def send(self, _raw_topic: RawTopic, unit: list[OutgoingMessage], _pending: PendingMessages) -> int:
         self.note("unit")
+        self.epochs |= {each.message.truncation_epoch for each in unit}
         self.rows += [(each.partition_key, each.message.update) for each in unit]
         return 1
 
@@ -199,8 +206,9 @@ def test_the_order_of_steps(beside: Beside, records: Records) -> None:
     record = take(beside, records)
     units = beside.events.count("unit")
     assert units > 100
-    expected = ["asked", "running", "clear", "flush", *["asked"] * 4, *["unit"] * units, "ended", "clear"]
-    assert beside.events == expected
+    steps = ["asked", "running", "truncated_at", "clear", "flush"]
+    assert beside.events == [*steps, *["asked"] * 4, *["unit"] * units, "ended", "clear"]
+    assert beside.epochs == {TRUNCATED_AT}  # what the node had truncated before the files were there
     assert (record.phase, record.rows, record.done, record.hosts) == ("ended", units, 1.0, (HOST,))
     assert record.flushed_to == beside.flushed_to
     assert not list(beside.data.glob("*/*/snapshots/*"))

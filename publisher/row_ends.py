@@ -1,0 +1,235 @@
+"""Up to which place in the log a table that was truncated or dropped has lost its rows (docs/decisions/0035).
+
+Of a TRUNCATE this is `replayAfter`, which the node keeps in system.local: up to there it replays nothing of the table
+either. Of a DROP it is the mutation of system_schema that makes it; that may be in a segment without CDC data, which
+never reaches cdc_raw, so the newest segment at the time when the drop was first seen is the last one.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from time import time_ns
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import structlog
+
+from cassandra_storage.commitlog import CommitLogPosition
+from cassandra_storage.errors import FormatError
+from cassandra_storage.mutation import first_table, read_mutation
+from cassandra_storage.schema_keyspace import KEYSPACE, SCHEMA_TABLES, system_table_id
+from cdc_messages.raw import TruncationKind
+from cdc_program.errors import CdcError, Code
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from uuid import UUID
+
+    from cassandra_storage.schema import TableMetadata
+
+_TABLES = system_table_id(KEYSPACE, "tables").bytes
+LAST_POSITION = 2**31 - 1
+_RECORD = struct.Struct(">qiq")  # SystemKeyspace.truncationAsMapEntry: replayAfter, and the time in ms
+
+log = structlog.get_logger(__name__)
+
+
+class LogSegments(NamedTuple):
+    """The ids of the oldest segment that the publisher may still read, 0 if unknown, and of the newest that the node
+    has begun.
+    """
+
+    oldest: Callable[[], int] = int
+    newest: Callable[[], int] = int
+
+
+class RowsEnd(NamedTuple):
+    """What a table had in the log up to `position` is gone. at: when it was truncated or dropped, in ms.
+    noticed_at: when the publisher saw it, in µs.
+    """
+
+    kind: TruncationKind
+    position: CommitLogPosition
+    at: int
+    noticed_at: int
+
+
+class _Drop(NamedTuple):
+    """A deletion of rows of system_schema.tables in the log; `table` None: of the whole keyspace. dropped_at: µs."""
+
+    keyspace: str
+    table: str | None
+    dropped_at: int
+
+
+class RowEnds:
+    """The ends of this node's tables. `pending`: those that not all raw partitions have, by the ids of their tables."""
+
+    def __init__(self, segments: LogSegments) -> None:
+        self._segments = segments
+        self._truncated: dict[bytes, int] = {}
+        self._dropped: dict[bytes, int] = {}
+        self._sent: dict[bytes, int] = {}
+        self._records: Mapping[UUID, bytes] = {}
+        self._knows_records = False
+        self._was_loaded = False
+        self.pending: dict[bytes, RowsEnd] = {}
+
+    def sent_at(self, table_id: bytes) -> int:
+        """The time (ms) of the last end that every raw partition of the table has; 0 if there is none."""
+        return self._sent.get(table_id, 0)
+
+    def recorded_at(self, table_id: bytes) -> int:
+        """When the node last truncated the table (ms); 0 if never, as far as it remembers."""
+        return self._truncated.get(table_id, 0)
+
+    def clock_before(self, table_id: bytes, clock: int) -> int:
+        """A time (µs) up to which all raw partitions of the table have everything: an end that is not sent is not."""
+        end = self.pending.get(table_id)
+        return clock if end is None else min(clock, end.at * 1000)
+
+    @property
+    def first_needed_segment(self) -> int | None:
+        """The log from this segment on may have to be read again; None if none of it."""
+        return min((end.position.segment_id for end in self.pending.values()), default=None)
+
+    def follow_records(self, records: Mapping[UUID, bytes], published: Collection[bytes]) -> bool:
+        """Take note of system.local's truncated_at; True if that changes something.
+
+        Truncations from before the publisher's time are no events: the log that it reads has nothing from before them.
+        """
+        if self._knows_records and records == self._records:
+            return False
+        self._records = dict(records)
+        has_changed = False
+        for table_id, record in records.items():
+            position, at = _parse(record)
+            if self._truncated.get(table_id.bytes, 0) >= at:
+                continue
+            has_changed = True
+            self._truncated[table_id.bytes] = at
+            if table_id.bytes in published and not self._is_old(position):
+                self._end(table_id.bytes, "truncate", position, at)
+        self._knows_records = self._was_loaded = True
+        return has_changed
+
+    def follow_drops(self, gone: Iterable[TableMetadata]) -> bool:
+        """These published tables are no longer on the node; True if one was not known to be dropped.
+
+        Drops from before the publisher followed them are no events.
+        """
+        has_changed, now_ms = False, -(-time_ns() // 1_000_000)
+        for table in gone:
+            if self._dropped.get(table.id.bytes, -1) * 1000 >= table.altered_at:
+                continue
+            has_changed = True
+            if self._was_loaded:
+                self._drop(table, CommitLogPosition(self._segments.newest(), LAST_POSITION), now_ms)
+            else:
+                self._dropped[table.id.bytes] = now_ms
+        return has_changed
+
+    def follow_log(
+        self, mutation: bytes, messaging_version: int, position: CommitLogPosition, published: Iterable[TableMetadata]
+    ) -> bool:
+        """Take note of the published tables that a mutation of system_schema drops; True if there is one."""
+        if first_table(mutation) not in SCHEMA_TABLES:
+            return False
+        has_changed = False
+        for drop in _drops(mutation, messaging_version):
+            for table in published:
+                if table.keyspace != drop.keyspace or drop.table not in {None, table.name}:
+                    continue
+                if table.altered_at >= drop.dropped_at:
+                    continue  # it was created after that
+                pending = self.pending.get(table.id.bytes)
+                if pending is not None and pending.kind == "drop":
+                    self.pending[table.id.bytes] = pending._replace(position=min(pending.position, position))
+                    self._dropped[table.id.bytes] = max(self._dropped[table.id.bytes], -(-drop.dropped_at // 1000))
+                    has_changed = True
+                elif self._dropped.get(table.id.bytes, -1) * 1000 < drop.dropped_at:
+                    self._drop(table, position, -(-drop.dropped_at // 1000))
+                    has_changed = True
+        return has_changed
+
+    def mark_sent(self, table_id: bytes, end: RowsEnd) -> None:
+        """Every raw partition of the table has acknowledged the end, and what was sent again after it."""
+        self._sent[table_id] = max(end.at, self._sent.get(table_id, 0))
+        if self.pending.get(table_id) == end:
+            del self.pending[table_id]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "truncated": {table_id.hex(): at for table_id, at in self._truncated.items()},
+            "dropped": {table_id.hex(): at for table_id, at in self._dropped.items()},
+            "sent": {table_id.hex(): at for table_id, at in self._sent.items()},
+            "pending": {
+                table_id.hex(): [end.kind, *end.position, end.at, end.noticed_at]
+                for table_id, end in self.pending.items()
+            },
+        }
+
+    def load(self, stored: Mapping[str, Any] | None) -> None:
+        """From to_json's value; None if the publisher did not follow truncations when it ran last. KeyError,
+        ValueError, AttributeError or TypeError if it is damaged.
+        """
+        if stored is None:
+            self._segments = self._segments._replace(oldest=_after_all)
+            return
+        self._was_loaded = True
+        self._truncated, self._dropped, self._sent = (
+            {bytes.fromhex(table_id): int(at) for table_id, at in stored[name].items()}
+            for name in ("truncated", "dropped", "sent")
+        )
+        for table_id, (kind, segment, position, at, noticed_at) in stored["pending"].items():
+            place = CommitLogPosition(int(segment), int(position))
+            self.pending[bytes.fromhex(table_id)] = RowsEnd(kind, place, int(at), int(noticed_at))
+
+    def _is_old(self, position: CommitLogPosition) -> bool:
+        return not self._was_loaded and position.segment_id < self._segments.oldest()
+
+    def _drop(self, table: TableMetadata, position: CommitLogPosition, at: int) -> None:
+        self._dropped[table.id.bytes] = at
+        self._end(table.id.bytes, "drop", position, at)
+        log.warning("a table was dropped", table=table.qualified_name)
+
+    def _end(self, table_id: bytes, kind: TruncationKind, position: CommitLogPosition, at: int) -> None:
+        """A later end of a table includes the one before."""
+        before = self.pending.get(table_id)
+        if before is None or position >= before.position:
+            self.pending[table_id] = RowsEnd(kind, position, at, time_ns() // 1000)
+
+
+def _after_all() -> int:
+    return 2**63 - 1
+
+
+def _parse(record: bytes) -> tuple[CommitLogPosition, int]:
+    """replayAfter and truncatedAt (ms). CdcError CASSANDRA_QUERY for another form."""
+    if len(record) != _RECORD.size:
+        raise CdcError(
+            Code.CASSANDRA_QUERY,
+            f"A record of truncated_at in system.local has {len(record)} bytes, not {_RECORD.size}.",
+            "This build supports Cassandra 3.11 to 5.0; report the node's version.",
+        )
+    segment, position, at = _RECORD.unpack(record)
+    return CommitLogPosition(segment, position), at
+
+
+def _drops(mutation: bytes, messaging_version: int) -> Iterator[_Drop]:
+    """Nothing if the mutation cannot be read: the newest segment is the end then."""
+    try:
+        updates = read_mutation(mutation, messaging_version, SCHEMA_TABLES)
+    except FormatError:
+        return
+    for update in updates:
+        if update.table.id.bytes != _TABLES:
+            continue
+        keyspace = update.partition_key.decode()
+        if not update.deletion.is_live:
+            yield _Drop(keyspace, None, update.deletion.marked_for_delete_at)
+        for row in update.rows:
+            [name] = row.clustering
+            # CREATE and ALTER delete what was there before, and write it again (Row.SimpleBuilder.deletePrevious).
+            if not row.deletion.time.is_live and not row.columns and name is not None:
+                yield _Drop(keyspace, name.decode(), row.deletion.time.marked_for_delete_at)

@@ -1,0 +1,91 @@
+"""TRUNCATE on a real node, while everything runs."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from local_stack.clients import cql
+from tests.support.e2e.evolution import KEYSPACE, Table, told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from local_stack.clients.cql import CqlClient
+    from local_stack.servers.addresses import Servers
+
+    MakeTable = Callable[..., Table]
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture
+def table(client: CqlClient, servers: Servers) -> Iterator[MakeTable]:
+    """Makes a table with the columns given beside p and c."""
+    client.execute(
+        f"CREATE KEYSPACE IF NOT EXISTS {KEYSPACE}"
+        " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+    )
+    made: list[Table] = []
+
+    def make(name: str, columns: str) -> Table:
+        made.append(Table(client, servers, name))
+        made[-1].run(f"CREATE TABLE $t (p int, c int, {columns}, PRIMARY KEY (p, c)) WITH cdc = true")
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_a_truncated_table_loses_its_rows_and_begins_again(table: MakeTable) -> None:
+    t = table("truncated", "v text, m map<int, int>, st text static")
+    t.run(
+        "INSERT INTO $t (p, c, v, st) VALUES (1, 1, 'v', 'st')",
+        "UPDATE $t SET m = {1: 1} WHERE p = 1 AND c = 2",
+        "UPDATE $t USING TIMESTAMP 4000000000000000 SET v = 'late' WHERE p = 3 AND c = 3",
+        "DELETE FROM $t USING TIMESTAMP 4000000000000000 WHERE p = 4",
+    )
+    t.settle()
+    t.run("TRUNCATE $t")
+    found = t.settle()
+    ended = [each for each in found if each.value is not None and each.value["source"]["cause"] == "truncate"]
+    assert told(ended) == [
+        ("d", 1, {"v": "v", "st": "st"}, None),
+        ("d", 2, {"m": [{"key": 1, "value": 1}], "st": "st"}, None),
+        ("d", 3, {"v": "late"}, None),
+    ]
+    t.run(
+        "INSERT INTO $t (p, c, v) VALUES (1, 1, 'again') USING TIMESTAMP 5",
+        "INSERT INTO $t (p, c, v) VALUES (3, 3, 'again')",
+        "INSERT INTO $t (p, c, v) VALUES (4, 1, 'again')",
+    )
+    assert told(t.settle()) == [("c", c, None, {"v": "again"}) for c in (1, 3, 1)]
+    t.check()
+
+
+def test_writes_go_on_while_a_table_is_truncated(table: MakeTable, servers: Servers) -> None:
+    t = table("busy", "v int")
+    stop = threading.Event()
+
+    def write() -> None:
+        with cql.connect(servers.cassandra_hosts, servers.cassandra_port) as client:
+            number = 0
+            while not stop.is_set():
+                number += 1
+                client.execute(f"INSERT INTO {KEYSPACE}.busy (p, c, v) VALUES ({number % 6}, {number % 90}, {number})")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(3):
+            t.settle()
+            t.run("TRUNCATE $t")
+    finally:
+        stop.set()
+        writer.join()
+    t.settle()
+    t.check()
+    assert any(each.value and each.value["source"]["cause"] == "truncate" for each in t.changes)

@@ -1,0 +1,144 @@
+"""TRUNCATE and DROP on two nodes that hold everything twice: in a workload, and while one of them dies."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cdc_program.errors import CdcError
+from local_stack.clients import cql
+from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
+from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from tests.support.e2e.evolution import KEYSPACE, PARTITIONS, Table
+from verify.model import duplicates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from local_stack.clients.cql import CqlClient
+    from local_stack.servers.programs import Setting
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(900), pytest.mark.exhaustive]
+
+REPLICATION = f"{{'class': 'NetworkTopologyStrategy', '{CDC_DATACENTER}': 2}}"
+SETTINGS: dict[str, Setting] = {"publisher.heartbeat_seconds": 1, "publisher.drop_seconds": 3}
+RETRY_SECONDS = 20.0  # materializer.truncate_seconds and more
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[tuple[Stack, CqlClient]]:
+    yaml = {"hints_flush_period_in_ms": duplicates.HINTS_FLUSH_SECONDS * 1000, "truncate_request_timeout_in_ms": 8000}
+    options = CassandraOptions(commitlog_sync_period_ms=SYNC_PERIOD_MS, yaml=yaml)
+    with (
+        Stack(datacenters={CDC_DATACENTER: 2}, options=options, settings=SETTINGS) as stack,
+        cql.connect(stack.servers.cassandra_hosts[:1], stack.servers.cassandra_port) as client,
+    ):
+        client.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {REPLICATION}")
+        yield stack, client
+
+
+def make_table(pair: tuple[Stack, CqlClient], name: str) -> Table:
+    stack, client = pair
+    t = Table(client, stack.servers, name)
+    t.run("CREATE TABLE $t (p int, c int, v int, PRIMARY KEY (p, c)) WITH cdc = true")
+    t.run_on_all(*(f"INSERT INTO $t (p, c, v) VALUES ({p}, 0, 0)" for p in PARTITIONS))
+    t.settle()
+    return t
+
+
+@contextmanager
+def workload(pair: tuple[Stack, CqlClient], table: Table) -> Iterator[None]:
+    """Writes through the first node, at ONE, all the time."""
+    stack, _ = pair
+    stop = threading.Event()
+
+    def write() -> None:
+        with cql.connect(stack.servers.cassandra_hosts[:1], stack.servers.cassandra_port) as client:
+            number = 0
+            while not stop.is_set():
+                number += 1
+                p, c = number % len(PARTITIONS), number % 90
+                client.execute(f"INSERT INTO {KEYSPACE}.{table.name} (p, c, v) VALUES ({p}, {c}, {number})")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        writer.join()
+
+
+def causes(table: Table) -> set[str]:
+    return {each.value["source"]["cause"] for each in table.changes if each.value is not None}
+
+
+def test_truncations_in_a_workload(pair: tuple[Stack, CqlClient]) -> None:
+    t = make_table(pair, "workload")
+    with workload(pair, t):
+        for seconds in (3, 1, 3):
+            time.sleep(seconds)
+            t.run("TRUNCATE $t")
+        time.sleep(1)
+    t.settle()
+    t.check()
+    assert "truncate" in causes(t)
+    t.close()
+
+
+def test_a_node_dies_during_a_truncation_that_is_tried_again(pair: tuple[Stack, CqlClient]) -> None:
+    """One node has truncated once, the other one perhaps twice; and hints come afterwards."""
+    stack, _ = pair
+    _, second = stack.cassandra.nodes
+    t = make_table(pair, "died")
+
+    def truncate() -> None:
+        try:
+            t.run("TRUNCATE $t")
+        except CdcError:
+            failed.set()
+
+    failed = threading.Event()
+    with workload(pair, t):
+        attempt = threading.Thread(target=truncate)
+        attempt.start()
+        second.kill()
+        attempt.join()
+        time.sleep(2)
+        t.run(f"INSERT INTO $t (p, c, v) VALUES (1, 1, {int(time.time())})")  # a hint from before the next truncation
+        time.sleep(RETRY_SECONDS)
+        second.start()
+        t.run("TRUNCATE $t")
+        time.sleep(1)
+    duplicates.await_hints(stack)
+    t.settle()
+    second.stop()
+    t.run(*(f"INSERT INTO $t (p, c, v) VALUES ({p}, 95, 1)" for p in PARTITIONS))
+    second.start()
+    duplicates.await_hints(stack)
+    t.settle()
+    t.check()
+    assert "truncate" in causes(t)
+    t.close()
+    stack.check()
+
+
+def test_a_dropped_table_and_one_with_its_id(pair: tuple[Stack, CqlClient]) -> None:
+    _, client = pair
+    t = make_table(pair, "dropped")
+    query = f"SELECT id FROM system_schema.tables WHERE keyspace_name = '{KEYSPACE}' AND table_name = 'dropped'"
+    [row] = client.execute(query)
+    t.run("DROP TABLE $t")
+    found = t.wait(lambda changes: sum(each.value is not None for each in changes) >= len(PARTITIONS))
+    assert {(each.value["op"], each.value["source"]["cause"]) for each in found if each.value is not None} == {
+        ("d", "drop")
+    }
+    t.run(f"CREATE TABLE $t (p int, c int, v int, PRIMARY KEY (p, c)) WITH cdc = true AND id = {row['id']}")
+    t.run_on_all("INSERT INTO $t (p, c, v) VALUES (1, 1, 1)")
+    t.settle()
+    t.check()
+    t.close()

@@ -1,0 +1,356 @@
+"""Which ends of tables a publisher notices, and when it sends them; the node and its log are fakes."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from time import time_ns
+from types import MappingProxyType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import pytest
+
+from cassandra_storage.commitlog import CommitLogPosition
+from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
+from cassandra_storage.header import SerializationHeader, write_deletion_time, write_stats
+from cassandra_storage.rows import Cell, Row
+from cassandra_storage.schema_keyspace import KEYSPACE, SCHEMA_TABLES, system_table_id
+from cassandra_storage.unfiltered import write_row
+from cassandra_storage.versions import VERSION_40
+from cassandra_storage.vint import write_int, write_sized
+from cdc_program.errors import CdcError, Code
+from publisher.messages import Origin
+from publisher.row_end_sender import RowEndSender
+from publisher.row_ends import LAST_POSITION, LogSegments
+from publisher.schema import NodeSchema
+from tests.support.materializer.raw_builder import TableWriter, int_bytes, partition_update
+from tests.support.publisher.schema_rows import SchemaRows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from cassandra_storage.commitlog import CommitLogEntry
+    from publisher.inflight import PendingMessages
+    from publisher.messages import OutgoingMessage
+
+OLDEST, NEWEST = 3, 7  # segments
+AT = 1_700_000_000_000  # ms
+HOST = b"h" * 16
+DURABLE_SECONDS = 30.0
+
+
+class Entry(NamedTuple):
+    mutation: bytes
+    end_position: int
+
+
+class Tail:
+    """A segment that is read again; `entries` by their end positions."""
+
+    messaging_version = VERSION_40
+
+    def __init__(self, segment: int, entries: list[Entry]) -> None:
+        self.file = type("File", (), {"id": segment, "path": type("Path", (), {"name": f"CommitLog-7-{segment}.log"})})
+        self._entries = entries
+
+    def entries(self) -> Iterator[CommitLogEntry]:
+        return iter(cast("Any", self._entries))
+
+
+class Node:
+    """A node with the table ks.a, the publisher's view of it, and what is sent."""
+
+    def __init__(self, folder: Path) -> None:
+        self.rows = SchemaRows()
+        self._file = folder / "schema.json"
+        self.table_id = self.rows.create("ks", "a", cdc=True)
+        self.host_id = HOST
+        self.durable_seconds: float | None = DURABLE_SECONDS
+        self.positions: Any = SimpleNamespace(published_up_to=CommitLogPosition(5, 0), clock=0)
+        self.tails = self
+        self.log: dict[int, list[Entry]] = {}
+        self.read: dict[int, int] = {}
+        self.is_lost = False
+        self.sent: list[OutgoingMessage] = []
+        self.outstanding: list[PendingMessages] = []
+        self.restart()
+
+    def restart(self) -> None:
+        self.schema = NodeSchema(
+            self._file,
+            self.rows.run_query,
+            ("cdc_filler", "filler"),
+            segments=LogSegments(oldest=lambda: OLDEST, newest=lambda: NEWEST),
+        )
+        self.schema.load()
+        self.schema.refresh()
+        self.ends = RowEndSender(cast("Any", self), cast("Any", self), drop_seconds=0)
+
+    # SegmentTails and MutationSender
+
+    def has_lost(self, _segment: int) -> bool:
+        return self.is_lost
+
+    def read_again(self, after: CommitLogPosition) -> Iterator[tuple[Tail, int]]:
+        for segment, entries in self.log.items():
+            if segment >= after.segment_id:
+                start = after.position if segment == after.segment_id else 0
+                yield Tail(segment, [each for each in entries if each.end_position > start]), self.read[segment]
+
+    def send(self, messages: list[OutgoingMessage], pending: PendingMessages) -> None:
+        self.sent += messages
+        self.outstanding.append(pending)
+
+    def acknowledge(self) -> None:
+        for pending in self.outstanding:
+            pending.outstanding = 0
+        self.ends.follow()
+
+    # the log
+
+    def truncate(self, segment: int, position: int, at: int = AT) -> None:
+        self.rows.truncate(self.table_id, segment, position, at)
+        self.schema.refresh()
+
+    def mutation(self, key: int) -> bytes:
+        writer = TableWriter(self.schema.tables[self.table_id])
+        return write_int(1) + partition_update(int_bytes(key), "row", Row((), {}, LivenessInfo(1)), writer)
+
+    def kinds(self) -> list[tuple[str, int, int]]:
+        return [(each.message.kind, each.message.segment, each.message.position) for each in self.sent]
+
+    def read_message(self, segment: int, position: int) -> None:
+        """As the publisher's loop, for one mutation of the table."""
+        origin = Origin(HOST, segment, f"CommitLog-7-{segment}.log", VERSION_40, position)
+        table = self.schema.published[self.table_id]
+        self.ends.send_before([type("Outgoing", (), {"table": table})], origin)  # type: ignore[list-item]
+        self.ends.note_read(segment, position)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def test_an_end_is_sent_before_the_first_message_after_it(node: Node) -> None:
+    node.truncate(6, 100)
+    node.ends.follow()
+    node.read_message(6, 100)
+    assert not node.sent  # what ends at replayAfter is truncated
+    node.read_message(6, 101)
+    node.read_message(6, 150)
+    assert node.kinds() == [("truncate", 6, 100)]
+    [message] = [each.message for each in node.sent]
+    assert (message.truncation_epoch, message.host_id, node.sent[0].is_for_all_raw_partitions) == (AT, HOST, True)
+
+
+def test_an_end_that_nothing_follows_is_sent_when_all_before_it_is_read(node: Node) -> None:
+    node.truncate(6, 100)
+    node.ends.note_read(6, 99)
+    node.ends.follow()
+    assert not node.sent
+    node.ends.note_read(6, 100)
+    node.ends.follow()
+    assert node.kinds() == [("truncate", 6, 100)]
+
+
+def test_the_end_of_a_quiet_node_is_sent_when_all_that_was_durable_is_read(node: Node) -> None:
+    """Its segment may never reach cdc_raw. 3.11 shows it when it is full and flushed, and not before."""
+    node.truncate(6, 100)
+    noticed_at = node.schema.row_ends.pending[node.table_id].noticed_at
+    node.positions.clock = noticed_at + int((DURABLE_SECONDS + 1) * 1e6)
+    node.durable_seconds = None
+    node.ends.follow()
+    assert not node.sent
+    node.durable_seconds = DURABLE_SECONDS
+    node.ends.follow()
+    assert node.kinds() == [("truncate", 6, 100)]
+
+
+def test_what_was_read_after_an_end_is_sent_again(node: Node) -> None:
+    """The record is there only some time after replayAfter: writes go on."""
+    node.log = {
+        5: [Entry(node.mutation(0), 10)],
+        6: [Entry(node.mutation(key), 50 * key) for key in range(1, 5)],
+        7: [Entry(node.mutation(key), key) for key in range(5, 9)],
+    }
+    node.read = {5: 10, 6: 200, 7: 6}
+    node.ends.note_read(7, 6)
+    node.truncate(6, 100)
+    node.ends.follow()
+    assert node.kinds() == [("truncate", 6, 100), ("row", 6, 150), ("row", 6, 200), ("row", 7, 5), ("row", 7, 6)]
+    assert node.schema.row_ends.first_needed_segment == 6  # until all of it is acknowledged
+    node.acknowledge()
+    assert node.schema.row_ends.first_needed_segment is None
+    assert not node.schema.published[node.table_id].needs_snapshot_since
+
+
+def test_an_end_that_is_noticed_while_a_newer_schema_is_read_comes_late_too(node: Node) -> None:
+    """Between two mutations of one segment: the decoder reads the schema when it meets an unknown column."""
+    node.log = {6: [Entry(node.mutation(key), 50 * key) for key in range(1, 5)]}
+    node.read = {6: 150}
+    node.read_message(6, 150)
+    node.truncate(6, 100)
+    node.read_message(6, 200)
+    assert node.kinds() == [("truncate", 6, 100), ("row", 6, 150)]
+
+
+def test_what_can_no_longer_be_sent_again_needs_a_snapshot(node: Node) -> None:
+    node.is_lost = True
+    node.ends.note_read(7, 6)
+    node.truncate(6, 100)
+    node.ends.follow()
+    assert node.schema.published[node.table_id].needs_snapshot_since
+
+
+@pytest.mark.parametrize("is_acknowledged", [False, True])
+def test_an_end_is_sent_once_more_unless_it_was_acknowledged(node: Node, *, is_acknowledged: bool) -> None:
+    node.truncate(6, 100)
+    node.ends.note_read(6, 100)
+    node.ends.follow()
+    if is_acknowledged:
+        node.acknowledge()
+    node.sent.clear()
+    node.positions.published_up_to = CommitLogPosition(6, 100)
+    node.restart()
+    node.ends.follow()
+    assert node.kinds() == ([] if is_acknowledged else [("truncate", 6, 100)])
+    assert node.schema.published[node.table_id].truncated_at == (AT if is_acknowledged else 0)
+
+
+def test_messages_say_when_their_table_was_truncated(node: Node) -> None:
+    edition = node.schema.edition
+    node.truncate(6, 100)
+    assert node.schema.edition > edition  # the native splitter must leave the table
+    node.ends.note_read(6, 100)
+    node.ends.follow()
+    node.acknowledge()
+    assert node.schema.published[node.table_id].truncated_at == AT
+
+
+def test_truncations_from_before_the_log_are_no_events(node: Node, tmp_path: Path) -> None:
+    """A publisher that starts for the first time."""
+    node.rows.truncate(node.table_id, OLDEST - 1, 5, AT)
+    (tmp_path / "schema.json").unlink()
+    node.restart()
+    assert not node.schema.row_ends.pending
+    node.truncate(OLDEST - 1, 9, AT + 1)  # one of now, whatever the folder shows
+    assert node.schema.row_ends.pending
+
+
+def test_a_first_start_sends_the_truncations_that_the_log_has_writes_before(node: Node, tmp_path: Path) -> None:
+    node.rows.truncate(node.table_id, OLDEST, 5, AT)
+    (tmp_path / "schema.json").unlink()
+    node.restart()
+    assert node.schema.row_ends.pending[node.table_id].position == (OLDEST, 5)
+
+
+def test_truncations_of_other_tables_are_no_events(node: Node) -> None:
+    other = node.rows.create("ks", "b", cdc=False)
+    node.rows.truncate(other, 6, 100, AT)
+    node.schema.refresh()
+    assert not node.schema.row_ends.pending
+
+
+def test_a_record_of_another_form_is_an_error(node: Node) -> None:
+    node.rows.truncate(node.table_id, 6, 100, AT)
+    [table_id] = node.rows.truncated
+    node.rows.truncated[table_id] += b"x"
+    with pytest.raises(CdcError, match="has 21 bytes, not 20") as caught:
+        node.schema.refresh()
+    assert caught.value.code is Code.CASSANDRA_QUERY
+
+
+def test_a_second_truncation_replaces_one_that_is_not_sent(node: Node) -> None:
+    node.truncate(6, 100)
+    node.truncate(7, 5, AT + 1)
+    node.ends.note_read(7, 5)
+    node.ends.follow()
+    assert [kind for kind in node.kinds() if kind[0] == "truncate"] == [("truncate", 7, 5)]
+
+
+# DROP
+
+
+def drop_mutation(table: str | None, dropped_at: int, cells: Mapping[str, Cell] = MappingProxyType({})) -> bytes:
+    """What DROP TABLE, or with None DROP KEYSPACE, writes to system_schema.tables; `dropped_at` in µs. With cells: what
+    ALTER TABLE writes.
+    """
+    schema = SCHEMA_TABLES[system_table_id(KEYSPACE, "tables").bytes]
+    header = SerializationHeader.of_table(schema, messaging_version=VERSION_40)
+    deletion = DeletionTime(dropped_at, dropped_at // 1_000_000)
+    flags, body = b"\x14", b"\x00" + write_deletion_time(deletion, header) + b"\x00"
+    if table is not None:
+        row = write_row(Row((table.encode(),), cells, NO_LIVENESS, RowDeletion(deletion)), header)
+        flags, body = b"\x10", header.regular_columns.raw + b"\x01" + row
+    start = schema.id.bytes + write_sized(b"ks") + flags + write_stats(header.stats)
+    return write_int(1) + start + body + b"\x01"
+
+
+@pytest.mark.parametrize("table", ["a", None])
+@pytest.mark.parametrize("is_seen_in_schema_first", [False, True])
+def test_a_drop_in_the_log_is_the_end(node: Node, table: str | None, *, is_seen_in_schema_first: bool) -> None:
+    dropped_at = time_ns() // 1000
+    if is_seen_in_schema_first:
+        node.rows.drop("ks", "a")
+        node.schema.refresh()
+        assert node.schema.row_ends.pending[node.table_id].position == (NEWEST, LAST_POSITION)
+    node.schema.follow_log(drop_mutation(table, dropped_at), VERSION_40, 6, 100)
+    assert node.schema.row_ends.pending[node.table_id].position == (6, 100)
+    if not is_seen_in_schema_first:
+        node.rows.drop("ks", "a")
+        node.schema.refresh()
+    node.ends.note_read(6, 100)
+    node.ends.follow()
+    assert node.kinds() == [("drop", 6, 100)]
+    node.acknowledge()
+    node.restart()
+    node.schema.follow_log(drop_mutation(table, dropped_at), VERSION_40, 6, 100)  # read again after a crash
+    assert not node.schema.row_ends.pending
+
+
+def test_a_drop_that_the_log_does_not_show_ends_with_the_newest_segment(node: Node) -> None:
+    node.rows.drop("ks", "a")
+    node.schema.refresh()
+    node.ends.note_read(NEWEST, 100)
+    node.ends.follow()
+    assert not node.sent
+    node.ends.note_read(NEWEST + 1, 0)
+    node.ends.follow()
+    assert node.kinds() == [("drop", NEWEST, LAST_POSITION)]
+
+
+def test_a_drop_waits_for_other_publishers_but_not_for_its_own_next_table(node: Node) -> None:
+    node.ends = RowEndSender(cast("Any", node), cast("Any", node), drop_seconds=60)
+    node.schema.follow_log(drop_mutation("a", time_ns() // 1000), VERSION_40, 6, 100)
+    node.ends.note_read(6, 100)
+    node.ends.follow()
+    assert not node.sent
+    node.read_message(6, 200)  # CREATE TABLE … WITH ID
+    assert node.kinds() == [("drop", 6, 100)]
+
+
+def test_an_alter_that_writes_the_tables_row_again_is_no_drop(node: Node) -> None:
+    """Its mutation deletes the row that was there before."""
+    now = time_ns() // 1000
+    node.schema.follow_log(drop_mutation("a", now, {"id": Cell(now + 1, node.table_id)}), VERSION_40, 6, 100)
+    assert not node.schema.row_ends.pending
+
+
+def test_an_old_drop_in_a_backlog_is_of_a_former_table(node: Node) -> None:
+    node.rows.alter("ks", "a", altered_at=2_000)
+    node.schema.refresh()
+    node.schema.follow_log(drop_mutation("a", 1_999), VERSION_40, 6, 100)
+    assert not node.schema.row_ends.pending
+
+
+def test_tables_that_were_dropped_before_this_build_are_no_events(node: Node, tmp_path: Path) -> None:
+    file = tmp_path / "schema.json"
+    text = file.read_text()
+    file.write_text(text.replace('"row_ends"', '"another"'))
+    node.rows.drop("ks", "a")
+    node.restart()
+    assert not node.schema.row_ends.pending
+    with suppress(KeyError):
+        node.ends.follow()
+    assert not node.sent
