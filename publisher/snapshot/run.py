@@ -23,6 +23,7 @@ from cassandra_storage.token_ranges import spans
 from cdc_program.errors import CdcError, Code
 from publisher.interval import Interval
 from publisher.snapshot import node
+from publisher.snapshot.merged_table import MergedTable
 from publisher.snapshot.sending import Pace, PartitionSender, share_done
 from publisher.snapshot_messages import RowImages, SnapshotOrigin, make_step
 
@@ -172,18 +173,18 @@ class SnapshotRun:
         ranges = portion.of(owned)
         self._save(started=max(time_ns() // 1000, self.record.started + 1), problem="")
         origin = SnapshotOrigin(self.record.snapshot, self._link.node.host_id.bytes, self.record.started)
-        output = _Output(self._link, self._link.raw_topics.open(table))
+        raw_topic = self._link.raw_topics.open(table)
+        output = _Output(self._link, raw_topic)
         pace = Pace(self._settings.publisher.snapshot_max_mib_per_second * (1 << 20), self._link.serve)
         report = _Reports(self, ranges)
-        sender = PartitionSender(RowImages(table, origin), output, pace, report.add, self.record.place)
+        images = RowImages(table, origin)
+        sender = PartitionSender(images, output, pace, report.add, self.record.place)
         sstables = TableSSTables(table.table, files)
         only_repaired = node.purges_only_repaired(self._link.client, table.table)
         purger = sstables.purger(self.record.now, only_repaired=only_repaired)
-        merged = sstables.merged(purger, ranges, self.record.place)
         try:
-            sender.send_all(merged)
+            MergedTable(sstables, purger, ranges).send(sender, images, raw_topic, origin)
         finally:
-            merged.close()
             report.save(sender.progress)
 
     def _finish(self, table: PublishedTable, state: HostState, problem: str = "") -> None:
@@ -210,8 +211,8 @@ class _Output:
 
     def __init__(self, link: Link, raw_topic: RawTopic) -> None:
         self._link = link
-        self._raw_topic = raw_topic
         self.send = partial(link.send, raw_topic)
+        self.send_batch = partial(link.send_batch, (raw_topic.name,))
         self.wait = link.wait
 
     def poll(self) -> None:

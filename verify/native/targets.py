@@ -16,6 +16,7 @@ from cassandra_files.codecs import SegmentCodecs
 from cassandra_files.segments import read_segment
 from cassandra_storage.commitlog import CommitLogEntry
 from cassandra_storage.marshal import NativeType
+from cassandra_storage.native_order import KEY_TYPES
 from cassandra_storage.schema import ColumnKind, ColumnMetadata
 from cassandra_storage.versions import VERSION_40, VERSION_50, VERSION_3014
 from cdc_messages import raw
@@ -30,7 +31,6 @@ from cdc_program.errors import CdcError
 from materializer.fold import native_fold
 from materializer.fold.chunk import fold_chunk
 from materializer.rows import native_plan
-from materializer.rows.native_plan import KEY_TYPES
 from materializer.rows.settings import DEFAULT_FOLD_SETTINGS
 from materializer.store.changelog import encode_body
 from tests.support.cassandra_storage import segment_builder

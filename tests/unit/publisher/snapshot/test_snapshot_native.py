@@ -1,0 +1,163 @@
+"""Row images by the native core are those of the Python code, byte for byte."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cassandra_files.table_sstables import TableSSTables
+from cassandra_storage.deletion import LIVE
+from cassandra_storage.header import EncodingStats, SerializationHeader
+from cassandra_storage.murmur3 import decorated_token, token
+from cassandra_storage.purge import Purger
+from cassandra_storage.sstable_versions import BIG, sstable_format
+from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, TokenRange
+from cassandra_storage.unfiltered import Marker
+from cdc_messages.raw import decode
+from tests.support.cassandra_storage import sstable_builder, strategies
+from tests.support.cassandra_storage.merged_tables import CaseMaker, expected, place_in
+from tests.support.publisher.both_images import MemorySSTable, MemoryTable, check_same, run
+from tests.support.vectors import indexed_sstables, sstables
+
+if TYPE_CHECKING:
+    from cassandra_storage.rows import Row
+    from tests.support.cassandra_storage.merged_tables import Case
+    from tests.support.vectors.indexed_sstables import IndexedVectors
+
+NB, OA = sstable_format("nb", BIG), sstable_format("oa", BIG)
+NOW = 2_000_000_000
+
+cases = st.randoms(use_true_random=False).map(lambda rng: (rng, CaseMaker(rng).case()))
+
+
+def in_memory(case: Case, rng: random.Random) -> MemoryTable:
+    """The case as bytes of SSTables."""
+    made = []
+    for content in case.sources:
+        form = rng.choice((NB, OA))
+        stats = EncodingStats(rng.randint(-3, 3), rng.randint(60, 90), rng.randint(0, 3))
+        header = SerializationHeader.of_table(case.table, stats, form.rows.version)
+        data = b"".join(
+            sstable_builder.partition(
+                each.key, unfiltereds, header, form, deletion=each.deletion, static_row=each.static_row
+            )
+            for each, unfiltereds in content
+        )
+        made.append(MemorySSTable(data, header, form, rng.choice((7, 100, 10_000))))
+    return MemoryTable(case.table, made)
+
+
+@given(cases)
+@settings(max_examples=300, deadline=None)
+def test_merged_and_purged_rows_are_the_same(drawn: tuple[random.Random, Case]) -> None:
+    rng, case = drawn
+    table = in_memory(case, rng)
+    batch = rng.choice(((1 << 18, 50_000), (1, 50_000), (200, 3), (1 << 18, 1)))
+    _, found = check_same(table, case.purge.purger(), batch=batch)
+    assert found.native == (0 if case.table.is_counter else len(found.messages))
+
+
+@given(cases)
+@settings(max_examples=150, deadline=None)
+def test_the_core_goes_on_after_any_place(drawn: tuple[random.Random, Case]) -> None:
+    rng, case = drawn
+    table = in_memory(case, rng)
+    whole = expected(case)
+    if whole:
+        check_same(table, case.purge.purger(), after=place_in(case, whole, rng), batch=(rng.choice((1, 300)), 50_000))
+
+
+@given(cases)
+@settings(max_examples=80, deadline=None)
+def test_from_each_place_of_a_batch_the_rest_follows(drawn: tuple[random.Random, Case]) -> None:
+    rng, case = drawn
+    table = in_memory(case, rng)
+    whole = run(table, case.purge.purger(), native=True, batch=(1, rng.choice((1, 50_000))))
+    updates = [(key, decode(value).update) for key, value in whole.messages]
+    for place, count in whole.places:
+        rest = [
+            (key, decode(value).update)
+            for key, value in run(table, case.purge.purger(), native=True, after=place).messages
+        ]
+        assert len(rest) >= len(updates) - count  # ranges that end after the place's row come again
+        assert rest == updates[len(updates) - len(rest) :]
+
+
+@st.composite
+def any_tables(draw: st.DrawFn) -> MemoryTable:
+    """Tables of all types with any values, in one or two SSTables."""
+    table = draw(strategies.tables())
+    keys = sorted(
+        draw(st.sets(st.binary(max_size=20), min_size=1, max_size=2)), key=lambda key: (decorated_token(key), key)
+    )
+    made = []
+    for _ in range(draw(st.integers(1, 2))):
+        form = draw(st.sampled_from((NB, OA)))
+        header = SerializationHeader.of_table(table, draw(strategies.stats), form.rows.version)
+        data = b""
+        for key in keys:
+            unfiltereds: list[Row | Marker] = []
+            for _ in range(draw(st.integers(0, 2))):
+                if bool(table.clustering) and draw(st.booleans()):
+                    tombstone = draw(strategies.ranges(table))
+                    unfiltereds.append(Marker(None, (tombstone.start, tombstone.deletion)))
+                    unfiltereds.append(Marker((tombstone.end, tombstone.deletion), None))
+                else:
+                    unfiltereds.append(draw(strategies.rows(table)))
+            static = None
+            if table.static_columns and draw(st.booleans()):
+                static = draw(strategies.rows(table, is_static=True))
+            deletion = draw(st.just(LIVE) | strategies.deletion_times)
+            if deletion.marked_for_delete_at < 0 or deletion.local_deletion_time > 2**31 - 2:
+                deletion = LIVE
+            data += sstable_builder.partition(key, unfiltereds, header, form, deletion=deletion, static_row=static)
+        made.append(MemorySSTable(data, header, form, draw(st.sampled_from((7, 1000)))))
+    return MemoryTable(table, made)
+
+
+@given(any_tables(), st.integers(1_700_000_000, 2_100_000_000), st.sampled_from((0, 864_000)), st.integers(1, 300))
+@settings(max_examples=200, deadline=None)
+def test_any_rows_are_the_same(table: MemoryTable, now: int, gc_grace: int, size: int) -> None:
+    check_same(table, Purger(now, gc_grace), batch=(size, 50_000))
+
+
+@pytest.mark.parametrize("form", [*sstables.FORMS_MADE, *sstables.OLD_RELEASES])
+def test_recorded_sstables_are_the_same(form: str) -> None:
+    by_table: dict[object, list[sstables.SSTableFile]] = {}
+    vectors = sstables.load(form)
+    for file, table, _ in vectors.files():
+        by_table.setdefault(table.id, []).append(file)
+    native = messages = 0
+    for table_id, files in by_table.items():
+        for gc_grace in (0, 864_000, 10**9):
+            table = replace(vectors.tables[table_id], gc_grace_seconds=gc_grace)  # type: ignore[index]
+            found = TableSSTables(table, sorted(files, key=lambda file: file.descriptor.order))
+            _, image = check_same(found, found.purger(NOW))
+            native += image.native
+            messages += len(image.messages)
+    assert messages > 50
+    assert native > messages / 3
+
+
+@pytest.fixture(scope="module", params=indexed_sstables.FORMS)
+def vectors(request: pytest.FixtureRequest) -> IndexedVectors:
+    return indexed_sstables.load(request.param)
+
+
+def test_ranges_are_the_same(vectors: IndexedVectors) -> None:
+    table = TableSSTables(vectors.table, vectors.files())
+    whole, found = check_same(table, table.purger(NOW), batch=(5000, 50_000))
+    assert found.native == len(found.messages)
+    rng = random.Random(3)
+    tokens = [MINIMUM, MAXIMUM, 0, *(token(key) for key, _ in whole.messages)]
+    for _ in range(5):
+        ranges = [TokenRange(rng.choice(tokens), rng.choice(tokens)) for _ in range(rng.randint(1, 3))]
+        _, found = check_same(table, table.purger(NOW), ranges=ranges)
+        assert found.native == len(found.messages)
+    for place, _ in found.places[:: max(1, len(found.places) // 5)]:
+        check_same(table, table.purger(NOW), after=place)
