@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cassandra_storage.sstable_merge import Place
     from cassandra_storage.token_ranges import TokenRange
     from cdc_native.partitions import Merge
+    from cdc_native.plan import KeyForm
     from cdc_native.row_images import RowImages
 
 MOST_COLUMNS = 63
@@ -115,7 +116,7 @@ def _columns(table: TableMetadata, *, is_static: bool) -> list[ColumnMetadata]:
     return [column for column in columns_of_rows(table) if (column.kind is ColumnKind.STATIC) is is_static]
 
 
-def _shape(table: TableMetadata, *, is_static: bool) -> list[tuple[bytes, int, core.KeyForm | None]]:
+def _shape(table: TableMetadata, *, is_static: bool) -> list[tuple[bytes, int, KeyForm | None]]:
     codec = table_codec(table)
     columns = _columns(table, is_static=is_static)
     return [

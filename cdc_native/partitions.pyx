@@ -67,7 +67,8 @@ cdef class Merge:
     cdef Row _right
     # The newest place in the batch.
     cdef bint _has_place
-    cdef bint _is_place_inside  # after the row that the batch has last, of the partition
+    cdef bint _is_place_inside  # after a row of the partition, whose clustering lies at _place_row in the batch
+    cdef size_t _place_row
     cdef int64_t _place_token
     cdef Writer _place_key
     cdef size_t _whole_count
@@ -116,7 +117,8 @@ cdef class Merge:
 
         `place`: past the images, (token, key, clustering or None); None if there is no new one, until a later batch has
         one. `rows`: the units in the batch; `partitions`: those that have ended and of which something is left. Once it
-        is stopped, all after `place` is the caller's, and RowImages.units counts what came before.
+        is stopped, all after the newest place is the caller's: the batch has nothing of the partition in which it
+        stopped, and RowImages.units counts what came before.
         """
         cdef RowImages images = self._images
         cdef int64_t units = images.units
@@ -134,6 +136,7 @@ cdef class Merge:
                 most_steps -= 1
             if not is_mine:
                 self.is_stopped = True
+                self._is_place_inside = False
                 batch.cut(self._whole_count, self._whole_size)
                 images.units = self._whole_units
             self.rows = images.units - units
@@ -143,13 +146,8 @@ cdef class Merge:
 
     cdef object _found_place(self):
         if self._is_place_inside:
-            return self._token, _bytes_of(&self._key), self._images.last_clustering()
+            return self._token, _bytes_of(&self._key), self._images.clustering_at(self._place_row)
         return (self._place_token, _bytes_of(&self._place_key), None) if self._has_place else None
-
-    cdef void _keep(self) noexcept:
-        """All in the batch is whole."""
-        self._whole_count, self._whole_size = self._images.batch.count, self._images.batch.data.size
-        self._whole_units = self._images.units
 
     cdef bint _begin(self) except -1:
         """The next partition's deletion and static row."""
@@ -377,8 +375,7 @@ cdef class Merge:
         self._is_there = True
         self._images.put_row(&self._key, row, False)
         self._images.end_unit()
-        self._has_place = self._is_place_inside = True
-        self._keep()
+        self._is_place_inside, self._place_row = True, self._images.row_at
         return True
 
     cdef bint _put_markers(self, int count, const Writer* place) except -1:
@@ -445,7 +442,8 @@ cdef class Merge:
         if self._place_key.is_bad:
             raise MemoryError
         self._has_place = True
-        self._keep()
+        self._whole_count, self._whole_size = self._images.batch.count, self._images.batch.data.size
+        self._whole_units = self._images.units
         return self._advance()
 
     cdef bint _advance(self) except -1:

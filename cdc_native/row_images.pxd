@@ -32,7 +32,7 @@ cdef class RowImages:
     cdef int put_range(
         self, const Writer* key, const Writer* start, uint8_t kind, int count, const Value* values, const Deletion* deletion
     ) except -1
-    cdef tuple last_clustering(self)
+    cdef tuple clustering_at(self, size_t at)
     cdef void _start(self, const Writer* key, uint8_t flags) noexcept
     cdef void _write_names(self, uint64_t present, bint is_static) noexcept
     cdef int _put(self, uint8_t kind, const Writer* key, size_t row_at) except -1

@@ -116,12 +116,12 @@ cdef class RowImages:
         write_deletion(&self._update, &header, deletion)
         return self._put(_RANGE_DELETION, key, 0)
 
-    cdef tuple last_clustering(self):
-        """Of the last row in the batch, which there must be."""
+    cdef tuple clustering_at(self, size_t at):
+        """What lies there in the batch, where `row_at` was."""
         cdef Cursor c
         cdef Value values[MOST_CLUSTERINGS]
         cdef int i, count = self.shapes.rows.clusterings
-        c.at, c.end = self.batch.data.data + self.row_at, self.batch.data.data + self.batch.data.size
+        c.at, c.end = self.batch.data.data + at, self.batch.data.data + self.batch.data.size
         c.is_bad = False
         read_values(&c, &self.shapes.rows, count, values)
         return tuple([
