@@ -7,7 +7,7 @@ Of each SSTable one row is parsed at a time, and no Python object is made for it
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 from libc.stddef cimport size_t
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
 from cdc_native.batches cimport Batch
@@ -123,8 +123,11 @@ cdef class Merge:
         cdef RowImages images = self._images
         cdef int64_t units = images.units
         cdef bint is_mine = True
+        if self.is_stopped:
+            raise ValueError("the merge is stopped")
         batch.clear()
         images.batch = batch
+        self.is_stopped = True  # by what is raised
         self.partitions = 0
         self._has_place = self._is_place_inside = False
         self._whole_count, self._whole_size, self._whole_units = 0, 0, units
@@ -134,8 +137,9 @@ cdef class Merge:
             ):
                 is_mine = self._step() if self._is_inside else self._begin()
                 most_steps -= 1
-            if not is_mine:
-                self.is_stopped = True
+            if is_mine:
+                self.is_stopped = False
+            else:
                 self._is_place_inside = False
                 batch.cut(self._whole_count, self._whole_size)
                 images.units = self._whole_units

@@ -50,7 +50,6 @@ cdef class SSTable:
     cdef bint _is_before
     cdef int64_t _first
     cdef int64_t _last
-    cdef uint64_t consumed  # bytes of data read in all
     cdef bint is_done
     # The partition that was read last.
     cdef bint _is_inside

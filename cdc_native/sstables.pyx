@@ -161,7 +161,6 @@ cdef class SSTable:
             if self._window.is_bad:
                 raise MemoryError
             self._after -= length
-            self.consumed += <uint64_t>length
             if self._window.size >= size:
                 return True
         return self._window.size > rest

@@ -14,16 +14,15 @@ from cassandra_files.table_sstables import TableSSTables
 from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder
 from cassandra_storage.deletion import LIVE
 from cassandra_storage.errors import FormatError
-from cassandra_storage.header import EncodingStats, SerializationHeader
+from cassandra_storage.header import SerializationHeader
 from cassandra_storage.murmur3 import decorated_token, token
 from cassandra_storage.purge import Purger
-from cassandra_storage.sstable_versions import BIG, sstable_format
 from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, TokenRange
 from cassandra_storage.unfiltered import Marker
 from cdc_messages.raw import decode
 from tests.support.cassandra_storage import sstable_builder, strategies
 from tests.support.cassandra_storage.merged_tables import CaseMaker, expected, place_in
-from tests.support.publisher.both_images import MemorySSTable, MemoryTable, check_same, run
+from tests.support.publisher.both_images import NB, OA, MemorySSTable, MemoryTable, check_same, damaged, in_memory, run
 from tests.support.vectors import indexed_sstables, sstables
 
 if TYPE_CHECKING:
@@ -34,27 +33,9 @@ if TYPE_CHECKING:
     from tests.support.cassandra_storage.merged_tables import Case
     from tests.support.vectors.indexed_sstables import IndexedVectors
 
-NB, OA = sstable_format("nb", BIG), sstable_format("oa", BIG)
 NOW = 2_000_000_000
 
 cases = st.randoms(use_true_random=False).map(lambda rng: (rng, CaseMaker(rng).case()))
-
-
-def in_memory(case: Case, rng: random.Random) -> MemoryTable:
-    """The case as bytes of SSTables."""
-    made = []
-    for content in case.sources:
-        form = rng.choice((NB, OA))
-        stats = EncodingStats(rng.randint(-3, 3), rng.randint(60, 90), rng.randint(0, 3))
-        header = SerializationHeader.of_table(case.table, stats, form.rows.version)
-        data = b"".join(
-            sstable_builder.partition(
-                each.key, unfiltereds, header, form, deletion=each.deletion, static_row=each.static_row
-            )
-            for each, unfiltereds in content
-        )
-        made.append(MemorySSTable(data, header, form, rng.choice((7, 100, 10_000))))
-    return MemoryTable(case.table, made)
 
 
 @given(cases)
@@ -91,6 +72,14 @@ def test_from_each_place_of_a_batch_the_rest_follows(drawn: tuple[random.Random,
         ]
         assert len(rest) >= len(updates) - count  # ranges that end after the place's row come again
         assert rest == updates[len(updates) - len(rest) :]
+
+
+@given(cases)
+@settings(max_examples=300, deadline=None)
+def test_damaged_bytes_are_the_format_s_error(drawn: tuple[random.Random, Case]) -> None:
+    """With the core and without it the same is sent and the same is said."""
+    rng, case = drawn
+    check_same(damaged(in_memory(case, rng), rng), case.purge.purger(), batch=(rng.choice((1, 1 << 18)), 50_000))
 
 
 @st.composite
