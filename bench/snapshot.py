@@ -2,8 +2,8 @@
 
 A real Cassandra 5.0 has two tables with the same rows: `whole`, compacted into one SSTable, and `parts`, whose rows lie
 in several SSTables over each other. Each step is a process of its own, over what the step before it does: the
-Python reader, the Python merge, row images by the Python code and by the native core, and these into Kafka. Beside
-them the publisher reads the log of the same writes, its start included.
+Python reader, the Python merge, row images by the Python code; the chunks, row images by the native core, and these into
+Kafka. Beside them the publisher reads the log of the same writes, its start included.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TABLES = ("whole", "parts")
 ROUNDS_OF_WRITES = 4  # SSTables of `parts`
 PARTITION_ROWS = 10
 PYTHON_STEPS = ("reader", "merge", "images")
-CORE_STEPS = ("images, core", "into Kafka, core")
+CORE_STEPS = ("chunks", "images, core", "into Kafka, core")
 _COLUMNS = (
     "(id uuid, at int, owner text static, kind int, amount int, note text, price double, code bigint, source text,"
     " labels map<text, text>, PRIMARY KEY (id, at))"
