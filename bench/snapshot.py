@@ -2,7 +2,7 @@
 
 A real Cassandra 5.0 has two tables with the same rows: `whole`, compacted into one SSTable, and `parts`, whose rows lie
 in several SSTables over each other. Each step is a process of its own, over what the step before it does: the
-Python reader, the Python merge, row images by the Python code; the chunks, row images by the native core, and these into
+Python reader, the Python merge, row images by the Python code; the chunks, row images by the native core, these into
 Kafka. Beside them the publisher reads the log of the same writes, its start included.
 """
 
