@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
 from cdc_native.batches cimport Batch
-from cdc_native.buffers cimport Bytes, Writer, write_bytes
+from cdc_native.buffers cimport Bytes, Writer, reserve, write_bytes
 from cdc_native.keys cimport compare_bytes
 from cdc_native.merge cimport merge_rows, supersedes
 from cdc_native.purge cimport Purge, purge_row, purges
@@ -91,6 +91,8 @@ cdef class Merge:
         self._group = <PyObject**>calloc(<size_t>len(sources) + 1, sizeof(PyObject*))
         self._same = <PyObject**>calloc(<size_t>len(sources) + 1, sizeof(PyObject*))
         if self._open == NULL or self._group == NULL or self._same == NULL:
+            raise MemoryError
+        if not reserve(&self._key, 1) or not reserve(&self._place, 1):  # an empty key has an address, too
             raise MemoryError
         self._purge.now, self._purge.gc_before, self._purge.unrepaired, before = purge
         self._purge.has_before, self._purge.before = before is not None, before or 0

@@ -124,6 +124,9 @@ cdef class SSTable:
         self._static_header = header[0]
         header.columns = &self._regulars
         self._static_header.columns = &self._statics
+        # An empty key is compared, too: it needs an address.
+        if not reserve(&self.key, 1) or not reserve(&self.place, 1):
+            raise MemoryError
 
     def __dealloc__(self):
         free(self._window.data)

@@ -191,9 +191,7 @@ def records(tmp_path: Path, beside: Beside) -> Records:
 def take(beside: Beside, records: Records) -> Record:
     """One worker; the record it leaves."""
     settings = Settings(
-        publisher=PublisherSettings(
-            snapshot_data_directories=[beside.data], snapshot_max_mib_per_second=0, **NO_BOUNDS
-        ),
+        publisher=PublisherSettings(snapshot_data_directories=[beside.data], **NO_BOUNDS),
         node=NodeSettings(cdc_raw_directory=beside.data),
         materializer=MaterializerSettings(),
     )
