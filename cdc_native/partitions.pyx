@@ -17,6 +17,7 @@ from cdc_native.merge cimport merge_rows, supersedes
 from cdc_native.purge cimport Purge, purge_row, purges
 from cdc_native.row_images cimport RowImages, write_bound
 from cdc_native.rows cimport NO_DELETION_TIME, NO_TIMESTAMP, Deletion, Row, Shape, free_row, is_empty, is_no_deletion
+from cdc_native.sources cimport Sources
 from cdc_native.sstables cimport END, MARKER, ROW, Marker, SSTable
 
 cdef enum:
@@ -32,21 +33,15 @@ _LIVE.marked, _LIVE.local = NO_TIMESTAMP, NO_DELETION_TIME
 
 cdef class Merge:
     """
-    sources: (first token, a function that opens the SSTable, given its index) of each, in their order; none is opened
-    before the merge has come to its first token. purge: (now, gc_before, unrepaired, before) as Purger has them, each cut
-    to 64 bits, or None for no `before`. after: a place, (token, key, byte-comparable key of a clustering or None), or None.
+    sources: as Sources takes them. purge: (now, gc_before, unrepaired, before) as Purger has them, each cut to 64 bits, or
+    None for no `before`. after: a place, (token, key, byte-comparable key of a clustering or None), or None.
 
     `fill` goes as far as all is the core's, then it `is_stopped`. What the functions and the SSTables' chunks raise comes
     out of it, and what it has filled is lost then.
     """
     cdef RowImages _images
-    cdef list _waiting  # sources that are not open, the first one last
-    cdef dict _kept  # those that are, by their index
-    cdef PyObject** _open  # the same, in their order; each stands at a partition
-    cdef int _open_count
-    cdef PyObject** _group  # those of them that have the partition
-    cdef int _group_count
-    cdef PyObject** _same  # those of them that have the row
+    cdef Sources _sources
+    cdef PyObject** _same  # those of the group that have the row
     cdef Purge _purge
     cdef bint _has_after
     cdef int64_t _after_token
@@ -56,8 +51,6 @@ cdef class Merge:
     cdef bint _is_inside
     cdef bint _is_there  # whether anything of it is left
     cdef bint _skips  # what lies up to _done
-    cdef int64_t _token
-    cdef Writer _key
     cdef Deletion _deletion
     cdef Deletion _range
     cdef Deletion _active
@@ -81,18 +74,11 @@ cdef class Merge:
     cdef readonly bint is_stopped
 
     def __cinit__(self, RowImages images not None, sources, purge, after):
-        sources = list(sources)
+        self._sources = Sources(sources)
         self._images = images
         images.drop_unit()
-        self._kept = {}
-        self._waiting = [(token, index, opened) for index, (token, opened) in enumerate(sources)]
-        self._waiting.sort(key=_by_token, reverse=True)
-        self._open = <PyObject**>calloc(<size_t>len(sources) + 1, sizeof(PyObject*))
-        self._group = <PyObject**>calloc(<size_t>len(sources) + 1, sizeof(PyObject*))
-        self._same = <PyObject**>calloc(<size_t>len(sources) + 1, sizeof(PyObject*))
-        if self._open == NULL or self._group == NULL or self._same == NULL:
-            raise MemoryError
-        if not reserve(&self._key, 1) or not reserve(&self._place, 1):  # an empty key has an address, too
+        self._same = <PyObject**>calloc(<size_t>self._sources.count + 1, sizeof(PyObject*))
+        if self._same == NULL or not reserve(&self._place, 1):  # an empty key has an address, too
             raise MemoryError
         self._purge.now, self._purge.gc_before, self._purge.unrepaired, before = purge
         self._purge.has_before, self._purge.before = before is not None, before or 0
@@ -103,10 +89,7 @@ cdef class Merge:
                 raise TypeError("a place without a key")
 
     def __dealloc__(self):
-        free(self._open)
-        free(self._group)
         free(self._same)
-        free(self._key.data)
         free(self._start.data)
         free(self._place.data)
         free(self._place_key.data)
@@ -152,7 +135,7 @@ cdef class Merge:
 
     cdef object _found_place(self):
         if self._is_place_inside:
-            return self._token, _bytes_of(&self._key), self._images.clustering_at(self._place_row)
+            return self._sources.token, _bytes_of(&self._sources.key), self._images.clustering_at(self._place_row)
         return (self._place_token, _bytes_of(&self._place_key), None) if self._has_place else None
 
     cdef bint _begin(self) except -1:
@@ -160,17 +143,15 @@ cdef class Merge:
         cdef int i
         cdef Deletion deletion = _LIVE
         cdef SSTable source
-        if not self._open_due():
+        if not self._sources.choose():
             return False
-        if not self._open_count:
+        if not self._sources.group_count:
             self.is_done = True
             return True
-        if not self._choose_group():
-            return False
         if self._is_passed():
-            return self._advance()
-        for i in range(self._group_count):
-            source = <SSTable>self._group[i]
+            return self._sources.advance()
+        for i in range(self._sources.group_count):
+            source = <SSTable>self._sources.group[i]
             if supersedes(&source.deletion, &deletion):
                 deletion = source.deletion
         self._deletion = self._active = deletion
@@ -181,21 +162,21 @@ cdef class Merge:
         if not is_no_deletion(&deletion):
             self._is_there = True
             if not self._skips:
-                self._images.put_deletion(&self._key, &deletion)
+                self._images.put_deletion(&self._sources.key, &deletion)
         if not self._begin_static():
             return False
-        if self._group_count > 1:
-            for i in range(self._group_count):
-                if not (<SSTable>self._group[i]).next_unfiltered(True):
+        if self._sources.group_count > 1:
+            for i in range(self._sources.group_count):
+                if not (<SSTable>self._sources.group[i]).next_unfiltered(True):
                     return False
         return True
 
     cdef bint _begin_static(self) except -1:
         cdef int i, count = 0
         cdef Row* row
-        for i in range(self._group_count):
-            if (<SSTable>self._group[i]).has_static:
-                self._same[count] = self._group[i]
+        for i in range(self._sources.group_count):
+            if (<SSTable>self._sources.group[i]).has_static:
+                self._same[count] = self._sources.group[i]
                 count += 1
         if not count:
             return True
@@ -206,61 +187,8 @@ cdef class Merge:
             return True
         self._is_there = True
         if not self._skips:
-            self._images.put_row(&self._key, row, True)
+            self._images.put_row(&self._sources.key, row, True)
         return True
-
-    cdef bint _open_due(self) except -1:
-        """Open the SSTables that may have the next partition."""
-        cdef int i, at
-        cdef int64_t first
-        cdef SSTable source
-        while self._waiting:
-            first = self._waiting[len(self._waiting) - 1][0]
-            for i in range(self._open_count):
-                if (<SSTable>self._open[i]).token < first:
-                    return True
-            _, index, opened = self._waiting.pop()
-            source = opened(index)
-            if source is None or source.index != index:
-                raise TypeError("no SSTable was opened, or another one")
-            if not source.next_partition():
-                return False
-            if source.is_done:
-                continue
-            if source.token < first:
-                return False
-            self._kept[index] = source
-            at = self._open_count
-            while at and (<SSTable>self._open[at - 1]).index > source.index:
-                self._open[at] = self._open[at - 1]
-                at -= 1
-            self._open[at] = <PyObject*>source
-            self._open_count += 1
-        return True
-
-    cdef bint _choose_group(self) noexcept:
-        """The sources that stand at the first partition, in their order."""
-        cdef int i, order
-        cdef SSTable source, first = <SSTable>self._open[0]
-        self._group_count = 0
-        for i in range(self._open_count):
-            source = <SSTable>self._open[i]
-            if source.token > first.token:
-                continue
-            order = -1
-            if source.token == first.token:
-                order = compare_bytes(source.key.data, source.key.size, first.key.data, first.key.size)
-            if order > 0:
-                continue
-            if order < 0:
-                first = source
-                self._group_count = 0
-            self._group[self._group_count] = <PyObject*>source
-            self._group_count += 1
-        self._token = first.token
-        self._key.size = 0
-        write_bytes(&self._key, first.key.data, first.key.size)
-        return not self._key.is_bad
 
     cdef bint _is_passed(self) noexcept:
         """Whether the partition lies before the place to begin after. Sets `_skips` if that lies in it."""
@@ -268,11 +196,11 @@ cdef class Merge:
         self._skips = False
         if not self._has_after:
             return False
-        order = (self._token > self._after_token) - (self._token < self._after_token)
+        order = (self._sources.token > self._after_token) - (self._sources.token < self._after_token)
         if not order:
             order = compare_bytes(
-                self._key.data,
-                self._key.size,
+                self._sources.key.data,
+                self._sources.key.size,
                 <Bytes>PyBytes_AS_STRING(self._after_key),
                 <size_t>PyBytes_GET_SIZE(self._after_key),
             )
@@ -285,14 +213,14 @@ cdef class Merge:
     cdef bint _step(self) except -1:
         """The next row or marker of the partition, or its end."""
         cdef SSTable source
-        if self._group_count > 1:
+        if self._sources.group_count > 1:
             return self._step_several()
-        source = <SSTable>self._group[0]
+        source = <SSTable>self._sources.group[0]
         if not source.next_unfiltered(self._skips):
             return False
         if source.kind == END:
             return self._end()
-        self._same[0] = self._group[0]
+        self._same[0] = self._sources.group[0]
         if source.kind == MARKER:
             return self._put_markers(1, &source.place)
         return self._put_rows(1, &source.place)
@@ -300,8 +228,8 @@ cdef class Merge:
     cdef bint _step_several(self) except -1:
         cdef int i, count = 0, order
         cdef SSTable source, first = None
-        for i in range(self._group_count):
-            source = <SSTable>self._group[i]
+        for i in range(self._sources.group_count):
+            source = <SSTable>self._sources.group[i]
             if source.kind == END:
                 continue
             order = -1
@@ -312,7 +240,7 @@ cdef class Merge:
             if order < 0:
                 first = source
                 count = 0
-            self._same[count] = self._group[i]
+            self._same[count] = self._sources.group[i]
             count += 1
         if first is None:
             return self._end()
@@ -379,7 +307,7 @@ cdef class Merge:
         if is_empty(row) or self._is_skipped(place):
             return True
         self._is_there = True
-        self._images.put_row(&self._key, row, False)
+        self._images.put_row(&self._sources.key, row, False)
         self._images.end_unit()
         self._is_place_inside, self._place_row = True, self._images.row_at
         return True
@@ -399,9 +327,9 @@ cdef class Merge:
             if marker.closes and not _are_equal(&marker.close, &source.opened):
                 return False
             source.is_open, source.opened = marker.opens, marker.open
-        for i in range(self._group_count):
-            if (<SSTable>self._group[i]).is_open and supersedes(&(<SSTable>self._group[i]).opened, &after):
-                after = (<SSTable>self._group[i]).opened
+        for i in range(self._sources.group_count):
+            if (<SSTable>self._sources.group[i]).is_open and supersedes(&(<SSTable>self._sources.group[i]).opened, &after):
+                after = (<SSTable>self._sources.group[i]).opened
         if not supersedes(&after, &self._deletion):
             after = _LIVE
         if _are_equal(&before, &after):
@@ -413,7 +341,7 @@ cdef class Merge:
             self._is_there = True
             self._images.end_unit()
             self._images.put_range(
-                &self._key,
+                &self._sources.key,
                 &self._start,
                 _EXCL_END if is_before else _INCL_END,
                 source.marker.count,
@@ -436,48 +364,21 @@ cdef class Merge:
     cdef bint _end(self) except -1:
         """The partition has ended: a place."""
         cdef int i
-        for i in range(self._group_count):
-            if (<SSTable>self._group[i]).is_open:
+        for i in range(self._sources.group_count):
+            if (<SSTable>self._sources.group[i]).is_open:
                 return False
         self._images.end_unit()
         self.partitions += self._is_there
         self._is_inside = self._is_place_inside = False
-        self._place_token = self._token
+        self._place_token = self._sources.token
         self._place_key.size = 0
-        write_bytes(&self._place_key, self._key.data, self._key.size)
+        write_bytes(&self._place_key, self._sources.key.data, self._sources.key.size)
         if self._place_key.is_bad:
             raise MemoryError
         self._has_place = True
         self._whole_count, self._whole_size = self._images.batch.count, self._images.batch.data.size
         self._whole_units = self._images.units
-        return self._advance()
-
-    cdef bint _advance(self) except -1:
-        """The next partition of each source of the group."""
-        cdef int i, at
-        cdef int order
-        cdef SSTable source
-        for i in range(self._group_count):
-            source = <SSTable>self._group[i]
-            if not source.next_partition():
-                return False
-            if source.is_done:
-                at = 0
-                while self._open[at] != self._group[i]:
-                    at += 1
-                self._open_count -= 1
-                while at < self._open_count:
-                    self._open[at] = self._open[at + 1]
-                    at += 1
-                del self._kept[source.index]
-                continue
-            order = (source.token > self._token) - (source.token < self._token)
-            if not order:
-                order = compare_bytes(source.key.data, source.key.size, self._key.data, self._key.size)
-            if order <= 0:
-                return False
-        return True
-
+        return self._sources.advance()
 
 cdef bytes _bytes_of(const Writer* w):
     return PyBytes_FromStringAndSize(<const char*>w.data, <Py_ssize_t>w.size)
@@ -485,7 +386,3 @@ cdef bytes _bytes_of(const Writer* w):
 
 cdef inline bint _are_equal(const Deletion* left, const Deletion* right) noexcept nogil:
     return left.marked == right.marked and left.local == right.local
-
-
-def _by_token(source):
-    return source[0]
