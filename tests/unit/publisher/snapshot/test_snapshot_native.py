@@ -17,18 +17,18 @@ from cassandra_storage.errors import FormatError
 from cassandra_storage.header import SerializationHeader
 from cassandra_storage.murmur3 import decorated_token, token
 from cassandra_storage.purge import Purger
+from cassandra_storage.rows import Cell, Row
 from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, TokenRange
 from cassandra_storage.unfiltered import Marker
 from cdc_messages.raw import decode
 from tests.support.cassandra_storage import sstable_builder, strategies
-from tests.support.cassandra_storage.merged_tables import CaseMaker, expected, place_in
+from tests.support.cassandra_storage.merged_tables import NARROW, CaseMaker, expected, place_in
 from tests.support.publisher.both_images import NB, OA, MemorySSTable, MemoryTable, check_same, damaged, in_memory, run
 from tests.support.vectors import indexed_sstables, sstables
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from cassandra_storage.rows import Row
     from cassandra_storage.schema import TableMetadata
     from tests.support.cassandra_storage.merged_tables import Case
     from tests.support.vectors.indexed_sstables import IndexedVectors
@@ -127,6 +127,19 @@ def unfiltereds(draw: st.DrawFn, table: TableMetadata) -> list[Row | Marker]:
 @settings(max_examples=200, deadline=None)
 def test_any_rows_are_the_same(table: MemoryTable, now: int, gc_grace: int, size: int) -> None:
     check_same(table, Purger(now, gc_grace), batch=(size, 50_000))
+
+
+def test_keys_of_all_lengths_have_their_tokens() -> None:
+    """Out of order the core would not go on."""
+    rng = random.Random(5)
+    header = SerializationHeader.of_table(NARROW, messaging_version=OA.rows.version)
+    keys = {rng.randbytes(length) for length in range(70) for _ in range(3)} | {b"\xff" * 33, b"\0" * 16}
+    data = b"".join(
+        sstable_builder.partition(key, [Row((), {"v": Cell(1, b"x")})], header, OA)
+        for key in sorted(keys, key=lambda key: (decorated_token(key), key))
+    )
+    _, found = check_same(MemoryTable(NARROW, [MemorySSTable(data, header, OA)] * 2), Purger(NOW, 0))
+    assert found.native == len(found.messages) == len(keys)
 
 
 @pytest.mark.parametrize("form", [*sstables.FORMS_MADE, *sstables.OLD_RELEASES])
