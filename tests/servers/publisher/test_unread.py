@@ -22,7 +22,8 @@ SECONDS = 30.0
 def test_what_a_group_has_not_read(kafka: KafkaBroker, topic_prefix: str) -> None:
     servers = {"bootstrap.servers": kafka.bootstrap_servers}
     topic, group = f"{topic_prefix}.unread", f"{topic_prefix}-group"
-    AdminClient(servers).create_topics([NewTopic(topic, 2, 1)])[topic].result(SECONDS)
+    admin = AdminClient(servers)  # it has to live until its answer has come
+    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(SECONDS)
     producer = Producer(servers)
     for partition, count in ((0, 10), (1, 4)):
         for _ in range(count):
