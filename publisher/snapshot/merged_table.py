@@ -83,7 +83,7 @@ class MergedTable:
             merge = table.merge(self._sstables, images, self._purger, self._ranges, sender.place)
             while not merge.is_done and not merge.is_stopped:
                 units = images.units
-                merge.fill(batch, BATCH_BYTES, BATCH_STEPS)
+                merge.fill(batch, sender.batch_bytes(BATCH_BYTES), BATCH_STEPS)
                 place = None if merge.place is None else Place(*merge.place)
                 sender.send_batch(batch, place, merge.rows, merge.partitions)
         except (FormatError, OSError, NotNativeError):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 BATCH_UNITS = 200  # between two places at which a snapshot can resume
 _LONGEST_PAUSE = 0.2
+_STEP_SECONDS = 0.1
 
 
 @dataclass(slots=True)
@@ -54,6 +55,10 @@ class Pace:
         self._rate = bytes_per_second
         self._serve = serve
         self._due = monotonic()
+
+    def at_once(self, most: int) -> int:
+        """The bytes that may be sent without a pause, at most so many: a slow snapshot is sent in small steps."""
+        return min(most, max(1, round(self._rate * _STEP_SECONDS))) if self._rate else most
 
     def spend(self, size: int) -> None:
         """Wait until so many bytes more may be sent."""
@@ -118,6 +123,10 @@ class PartitionSender:
         if sent:
             self._close_batch()
         return sent != most
+
+    def batch_bytes(self, most: int) -> int:
+        """How many bytes of messages a batch is to have, at most so many."""
+        return self._pace.at_once(most)
 
     def send_batch(self, batch: Batch, place: Place | None, rows: int, partitions: int) -> None:
         """Send the units of a batch, which lead to the place; without one they are a part of what leads to the next."""

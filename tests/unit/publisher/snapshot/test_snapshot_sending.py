@@ -145,3 +145,9 @@ def test_a_pace_is_held_and_orders_are_heard_meanwhile(monkeypatch: pytest.Monke
     for _ in range(4):
         pace.spend(500)
     assert clock[0] - 170.0 == pytest.approx(1.0)
+
+
+def test_a_slow_pace_makes_small_batches() -> None:
+    assert [Pace(rate, lambda: None).at_once(1 << 18) for rate in (0, 1, 1000, 1 << 20, 1 << 30)] == [
+        1 << 18, 1, 100, 104_858, 1 << 18
+    ]  # fmt: skip
