@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from cdc_program.kafka import client_config
-from publisher.kafka.errors import kafka_error
+from publisher.kafka.errors import kafka_error, unreachable_error
 
 if TYPE_CHECKING:
     from cdc_program.settings import KafkaSettings
@@ -29,7 +29,8 @@ class GroupReader:
         self._group = group
         self._topic = topic
         self._partitions = [TopicPartition(topic, each) for each in range(partitions)]
-        self._admin = AdminClient({**client_config(settings), "log_level": 0})
+        config: dict[str, Any] = {**client_config(settings), "log_level": 0}
+        self._admin = AdminClient(config)
 
     def read(self) -> dict[int, Unread]:
         """By partition; without those of which the group has committed nothing. CdcError KAFKA_UNREACHABLE, or
@@ -41,7 +42,8 @@ class GroupReader:
             answers = self._admin.list_consumer_group_offsets([group], request_timeout=seconds)
             found = {each.partition: each.offset for each in answers[self._group].result(seconds).topic_partitions}
             committed = {partition: offset for partition, offset in found.items() if offset >= 0}
-            latest = {TopicPartition(self._topic, each): OffsetSpec.latest() for each in committed}
+            newest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+            latest = {TopicPartition(self._topic, each): newest for each in committed}
             ends = self._admin.list_offsets(latest, request_timeout=seconds) if latest else {}
             return {
                 where.partition: Unread(committed[where.partition], answer.result(seconds).offset)
@@ -49,3 +51,5 @@ class GroupReader:
             }
         except KafkaException as error:
             raise kafka_error(error.args[0], self._settings, self._topic) from error
+        except TimeoutError as error:  # of the future: the client itself would wait longer
+            raise unreachable_error(self._settings, "no answer in time", self._topic) from error

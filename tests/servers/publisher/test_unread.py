@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -20,7 +20,7 @@ SECONDS = 30.0
 
 
 def test_what_a_group_has_not_read(kafka: KafkaBroker, topic_prefix: str) -> None:
-    servers = {"bootstrap.servers": kafka.bootstrap_servers}
+    servers: dict[str, Any] = {"bootstrap.servers": kafka.bootstrap_servers}
     topic, group = f"{topic_prefix}.unread", f"{topic_prefix}-group"
     admin = AdminClient(servers)  # it has to live until its answer has come
     admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(SECONDS)

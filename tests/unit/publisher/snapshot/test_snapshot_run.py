@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 
 HOST = UUID(int=0xA)
 NAME = "ks.indexed"
-NO_BOUNDS = {"snapshot_max_mib_per_second": 0, "snapshot_max_lag_seconds": 0, "snapshot_max_lag_mib": 0}
+NO_BOUNDS: dict[str, Any] = dict.fromkeys(
+    ("snapshot_max_mib_per_second", "snapshot_max_lag_seconds", "snapshot_max_lag_mib"), 0
+)
 
 
 class Beside:
