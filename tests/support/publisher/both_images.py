@@ -138,7 +138,7 @@ def check_same(
     assert found.messages == expected.messages
     if not expected.error:
         assert (found.rows, found.size) == (expected.rows, expected.size)
-        if found.native and found.native == len(found.messages):  # the core has counted them all
+        if batch == (BATCH_BYTES, BATCH_STEPS):  # of small ones Python may end a partition, uncounted
             assert found.partitions == expected.partitions
     return expected, found
 
