@@ -48,13 +48,13 @@ def write_load(client: CqlClient, mutations: int) -> None:
     insert = client.prepare(
         f"INSERT INTO {KEYSPACE}.{TABLE} (id, at, kind, amount, note, price, tags) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - names
     )
-    _write(client, insert, ((*key, *_values(rng)) for key in keys), len(keys), "inserts")
+    write_rows(client, insert, ((*key, *_values(rng)) for key in keys), len(keys), "inserts")
     one = client.prepare(f"UPDATE {KEYSPACE}.{TABLE} SET amount = ? WHERE id = ? AND at = ?")  # noqa: S608 - names
     two = client.prepare(f"UPDATE {KEYSPACE}.{TABLE} SET price = ?, note = ? WHERE id = ? AND at = ?")  # noqa: S608 - names
     half = len(keys) // 2
-    _write(client, one, ((rng.randrange(10**6), *key) for key in keys[:half]), half, "updates of one column")
+    write_rows(client, one, ((rng.randrange(10**6), *key) for key in keys[:half]), half, "updates of one column")
     rest = len(keys) - half
-    _write(client, two, ((rng.random(), _text(rng), *key) for key in keys[half:]), rest, "updates of two columns")
+    write_rows(client, two, ((rng.random(), _text(rng), *key) for key in keys[half:]), rest, "updates of two columns")
 
 
 def _values(rng: random.Random) -> tuple[object, ...]:
@@ -66,7 +66,7 @@ def _text(rng: random.Random, length: int = 100) -> str:
     return "".join(rng.choices(_TEXT, k=length))
 
 
-def _write(client: CqlClient, prepared: Any, rows: Iterator[tuple[object, ...]], count: int, what: str) -> None:  # noqa: ANN401 - the driver's statement
+def write_rows(client: CqlClient, prepared: Any, rows: Iterator[tuple[object, ...]], count: int, what: str) -> None:  # noqa: ANN401 - the driver's statement
     """A batch is one message to the node, and a mutation for each of its partitions."""
     slots = Semaphore(BATCHES_IN_FLIGHT)
     failures: list[Exception] = []

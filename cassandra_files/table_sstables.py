@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cassandra_storage.schema import TableMetadata
     from cassandra_storage.sstable_merge import MergedPartition, Place
     from cassandra_storage.sstable_reader import Partition, Unfiltered
+    from cdc_native.sstables import SpanData
 
 MURMUR3 = "org.apache.cassandra.dht.Murmur3Partitioner"
 _SNAPSHOTS = "snapshots"
@@ -112,16 +113,22 @@ class TableSSTables:
         DamagedTableError, UnsupportedError and OSError come from it and from the rows of its partitions.
         """
         self.merged_to = None
-        wanted = spans(ranges, MINIMUM if after is None else after.token)
-        sources = [_Source(self, file, wanted) for file in self.files] if wanted else []
+        sources = self.sources(ranges, after)
         try:
-            found = [source for source in sources if source.find_first()]
-            for partition in merge_sources(self.table, found, purger, after):
+            for partition in merge_sources(self.table, sources, purger, after):
                 yield partition
                 self.merged_to = partition.token - 1  # another key may have the same
         finally:
             for source in sources:
                 source.close()
+
+    def sources(self, ranges: Iterable[TokenRange] = WHOLE_RING, after: Place | None = None) -> list[Source]:
+        """What `merged` merges: the SSTables that have partitions in the ranges and not before the place, with the
+        first token of each. None is open. Errors as `merged`.
+        """
+        wanted = spans(ranges, MINIMUM if after is None else after.token)
+        sources = [Source(self, file, wanted) for file in self.files] if wanted else []
+        return [source for source in sources if source.find_first()]
 
     @contextmanager
     def damage_of(self, file: SSTableFile) -> Iterator[None]:
@@ -146,7 +153,7 @@ class TableSSTables:
         return DamagedTableError(self.table.qualified_name, path, error, self.merged_to)
 
 
-class _Source:
+class Source:
     """The partitions of one SSTable whose tokens are in the spans (sstable_merge.Source)."""
 
     def __init__(self, of: TableSSTables, file: SSTableFile, wanted: Sequence[Span]) -> None:
@@ -189,13 +196,34 @@ class _Source:
         if self._stream is not None:
             self._stream.close()
 
+    def open_spans(self) -> tuple[SSTable, Iterator[SpanData]]:
+        """The SSTable, and its data for the native core. It is closed after the last span, and with its last reference.
+        FormatError, OSError.
+        """
+        sstable = SSTable(self._file, self._of.table)
+        return sstable, self._span_data(sstable)
+
+    def _span_data(self, sstable: SSTable) -> Iterator[SpanData]:
+        with sstable:
+            for span in self._spans:
+                entry = self._find(span)
+                if entry is not None:
+                    size = sstable.data.length - entry.position
+                    chunks = sstable.data.chunks(entry.position)
+                    yield span.first, span.last, entry.key, self._is_before(entry), size, chunks
+
+    def _find(self, span: Span) -> IndexEntry | None:
+        return IndexEntry(0) if span.first == MINIMUM else find_partition(self._file, span.first)
+
+    def _is_before(self, entry: IndexEntry) -> bool:
+        """Whether the index leads to a partition before those that it was asked for."""
+        return entry.position > 0 and self._file.descriptor.format.format == BTI
+
     def _span(self, sstable: SSTable, span: Span) -> Iterator[tuple[int, Partition]]:
-        entry: IndexEntry | None = IndexEntry(0)
-        if span.first != MINIMUM:
-            entry = find_partition(self._file, span.first)
+        entry = self._find(span)
         if entry is None:
             return
-        must_be_before = entry.position > 0 and self._file.descriptor.format.format == BTI
+        must_be_before = self._is_before(entry)
         expected = entry.key
         for partition in sstable.partitions(entry.position):
             if expected is not None and partition.key != expected:

@@ -60,6 +60,15 @@ def _since(data: ColumnData, dropped_time: int) -> ColumnData | None:
     return ComplexColumnData(deletion, cells) if cells or not deletion.is_live else None
 
 
+def columns_of_rows(table: TableMetadata) -> tuple[ColumnMetadata, ...]:
+    """All that a row may hold: static columns, regular ones, and dropped ones. A node that has not heard of a drop may
+    have written a column after it.
+    """
+    named = table.static_columns + table.regular_columns
+    names = {column.name for column in named}
+    return named + tuple(each.column for name, each in table.dropped_columns.items() if name not in names)
+
+
 def may_have_been_user_type(column_type: CqlType) -> bool:
     """True for the type of a dropped column that system_schema shows for a non-frozen user type, too."""
     return isinstance(column_type, TupleType)

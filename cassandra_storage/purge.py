@@ -42,10 +42,10 @@ class Purger:
         oldest_unrepaired: int | None = None,
         before: int = _NO_UPPER_BOUND,
     ) -> None:
-        self._now = now
-        self._gc_before = now - gc_grace_seconds
-        self._unrepaired = _NO_UPPER_BOUND if oldest_unrepaired is None else oldest_unrepaired
-        self._before = before
+        self.now = now
+        self.gc_before = now - gc_grace_seconds
+        self.unrepaired = _NO_UPPER_BOUND if oldest_unrepaired is None else oldest_unrepaired
+        self.before = before
 
     def deletion(self, time: DeletionTime) -> DeletionTime:
         """A deletion of a partition or column; LIVE if it is purgeable."""
@@ -67,7 +67,7 @@ class Purger:
         liveness, deletion, columns = row.liveness, row.deletion, row.columns
         if (
             liveness.ttl != NO_TTL
-            and not liveness.is_live(self._now)
+            and not liveness.is_live(self.now)
             and self._should_purge(liveness.timestamp, liveness.local_expiration_time)
         ):
             liveness = NO_LIVENESS
@@ -84,14 +84,12 @@ class Purger:
 
     def _should_purge(self, timestamp: int, local_deletion_time: int) -> bool:
         return (
-            local_deletion_time < self._gc_before
-            and local_deletion_time < self._unrepaired
-            and timestamp < self._before
+            local_deletion_time < self.gc_before and local_deletion_time < self.unrepaired and timestamp < self.before
         )
 
     def _all_live(self, columns: Iterable[ColumnData]) -> bool:
         """False where something may be deleted; true for nearly all rows."""
-        now = self._now
+        now = self.now
         for data in columns:
             if isinstance(data, Cell):
                 if data.local_deletion_time != NO_DELETION_TIME and not data.is_live(now):
@@ -119,13 +117,13 @@ class Purger:
         """AbstractCell.purge. An expired cell of an unrepaired SSTable stays unrepaired though its tombstone is older:
         Cassandra would purge it.
         """
-        if cell.is_live(self._now):
+        if cell.is_live(self.now):
             return cell
         if self._should_purge(cell.timestamp, cell.local_deletion_time):
             return None
         if cell.ttl == NO_TTL:
             return cell
         deleted_at = cell.local_deletion_time - cell.ttl
-        if cell.local_deletion_time < self._unrepaired and self._should_purge(cell.timestamp, deleted_at):
+        if cell.local_deletion_time < self.unrepaired and self._should_purge(cell.timestamp, deleted_at):
             return None
         return Cell(cell.timestamp, b"", deleted_at, path=cell.path)

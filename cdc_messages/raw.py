@@ -139,8 +139,7 @@ RAW_SCHEMA: dict[str, Any] = {
 _PARSED = parse_schema(RAW_SCHEMA)
 _FIELDS = tuple(field.name for field in fields(RawMessage))
 _VERSION_BYTES = frozenset(version << 1 for version in READABLE_VERSIONS)  # Avro's zigzag; one byte up to version 63
-_FIRST_KIND: Kind = "row"
-_EMPTY_UPDATE = bytes(2)  # the first kind, and no bytes
+_KIND_AND_EMPTY_UPDATE = 2  # bytes; kinds have one up to the 64th
 _ZERO_PLACE = bytes(7)  # all from `segment` on
 _HEARTBEAT = bytes([_VERSIONS["heartbeat"] << 1, _KINDS.index("heartbeat") << 1])
 _TRUNCATIONS = frozenset(bytes([_VERSIONS[kind] << 1, _KINDS.index(kind) << 1]) for kind in TRUNCATION_KINDS)
@@ -158,11 +157,12 @@ def encode(message: RawMessage, schema_id: int) -> bytes:
 
 def table_parts(message: RawMessage, schema_id: int) -> tuple[bytes, bytes]:
     """(the encoded message up to its kind, its bytes between `update` and `segment`): all messages of one table and
-    messaging version have these in common. `message`: any of them that is no heartbeat.
+    messaging version have these in common, those of a snapshot or those of the log. `message`: any of them that is no
+    heartbeat.
     """
-    encoded = encode(replace(message, kind=_FIRST_KIND, update=b"", segment=0, file="", position=0, index=0), schema_id)
+    encoded = encode(replace(message, update=b"", segment=0, file="", position=0, index=0), schema_id)
     kind_at = wire.HEADER_SIZE + 1
-    return encoded[:kind_at], encoded[kind_at + len(_EMPTY_UPDATE) : -len(_ZERO_PLACE)]
+    return encoded[:kind_at], encoded[kind_at + _KIND_AND_EMPTY_UPDATE : -len(_ZERO_PLACE)]
 
 
 def segment_part(segment: int, file: str) -> bytes:

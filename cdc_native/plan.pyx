@@ -39,6 +39,7 @@ cdef int _set_shape(Shape* shape, object columns, bint is_static) except -1:
     if len(columns) > MOST_COLUMNS:
         raise ValueError(f"{len(columns)} columns")
     shape.is_static = is_static
+    shape.takes_any_path = False
     shape.clusterings = 0
     shape.count = len(columns)
     for i, (_, length, path, _) in enumerate(columns):

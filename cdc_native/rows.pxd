@@ -56,7 +56,8 @@ cdef struct Liveness:
     int64_t expires
 
 
-# `present`: a bit for each column. `values`: the clustering.
+# `present`: a bit for each column. `values`: the clustering. `has_any_path`: it cannot be merged, as paths of its cells are
+# not in order, or their order is not known here.
 cdef struct Row:
     Value values[MOST_CLUSTERINGS]
     Liveness liveness
@@ -66,11 +67,14 @@ cdef struct Row:
     Cell* cells
     size_t used
     size_t capacity
+    bint has_any_path
 
 
-# The columns that a row of one kind may hold, in the table's order. `lengths`: -1 for values with their own length.
+# The columns that a row of one kind may hold, in the table's order. `lengths`: -1 for values with their own length. `takes_any_path`: rows
+# may have any paths.
 cdef struct Shape:
     bint is_static
+    bint takes_any_path
     int clusterings
     int64_t clustering_lengths[MOST_CLUSTERINGS]
     int count
@@ -105,7 +109,17 @@ cdef bint read_stats(Cursor* c, Header* header) noexcept nogil
 cdef void set_stored_stats(Header* header) noexcept nogil
 cdef bint set_version(Header* header, int64_t version) noexcept nogil
 cdef bint read_row(Cursor* c, const Shape* shape, const Header* header, Row* row) noexcept nogil
+cdef bint read_row_head(Cursor* c, const Shape* shape, Row* row, uint8_t* flags) noexcept nogil
+cdef bint read_row_body(Cursor* c, const Shape* shape, const Header* header, uint8_t flags, Row* row) noexcept nogil
+cdef void read_values(Cursor* c, const Shape* shape, int count, Value* values) noexcept nogil
+cdef void read_deletion(Cursor* c, const Header* header, Deletion* deletion) noexcept nogil
 cdef void write_row(Writer* w, const Shape* shape, const Row* row) noexcept nogil
+cdef void write_row_under(
+    Writer* w, const Shape* shape, const Header* header, uint64_t listed, const Row* row
+) noexcept nogil
+cdef void write_values(Writer* w, const Shape* shape, int count, const Value* values) noexcept nogil
+cdef void write_deletion(Writer* w, const Header* header, const Deletion* deletion) noexcept nogil
+cdef void write_stats(Writer* w, const Header* header) noexcept nogil
 cdef int64_t row_size(const Shape* shape, const Row* row) noexcept nogil
 
 

@@ -52,6 +52,7 @@ cdef void clear_row(Row* row) noexcept nogil:
     row.deletion.marked, row.deletion.local = NO_TIMESTAMP, NO_DELETION_TIME
     row.present = 0
     row.used = 0
+    row.has_any_path = False
 
 
 cdef void free_row(Row* row) noexcept nogil:
@@ -125,7 +126,7 @@ cdef inline int64_t _decode_local(int64_t value, int64_t ttl, const Header* head
     return value if value >= ttl or ttl == 0x7FFFFFFF else _INVALID
 
 
-cdef void _read_deletion(Cursor* c, const Header* header, Deletion* deletion) noexcept nogil:
+cdef void read_deletion(Cursor* c, const Header* header, Deletion* deletion) noexcept nogil:
     cdef int64_t marked = _read_timestamp(c, header), local = _read_local(c, header)
     if marked == NO_TIMESTAMP and (local < 0 or local == 0x7FFFFFFF or local == _UINT32):
         local = NO_DELETION_TIME
@@ -142,15 +143,17 @@ cdef void _read_value(Cursor* c, int64_t length, Value* value) noexcept nogil:
     value.is_null = False
 
 
-cdef void _read_clustering(Cursor* c, const Shape* shape, Row* row) noexcept nogil:
-    """Fewer than 32 columns share one header of two bits each: bit 0 empty, bit 1 null."""
-    cdef uint64_t header = read_unsigned_vint(c) if shape.clusterings else 0
+cdef void read_values(Cursor* c, const Shape* shape, int count, Value* values) noexcept nogil:
+    """The first `count` values of a clustering. Fewer than 32 columns share one header of two bits each: bit 0 empty,
+    bit 1 null.
+    """
+    cdef uint64_t header = read_unsigned_vint(c) if count else 0
     cdef int i
-    for i in range(shape.clusterings):
+    for i in range(count):
         if header & 3:
-            row.values[i].at, row.values[i].size, row.values[i].is_null = c.at, 0, header & 2
+            values[i].at, values[i].size, values[i].is_null = c.at, 0, header & 2
         else:
-            _read_value(c, shape.clustering_lengths[i], &row.values[i])
+            _read_value(c, shape.clustering_lengths[i], &values[i])
         header >>= 2
 
 
@@ -181,7 +184,9 @@ cdef void _read_cell(
 cdef bint _read_complex(
     Cursor* c, const Shape* shape, const Header* header, int place, bint has_deletion, Row* row
 ) noexcept nogil:
-    """False if this is the Python code's: paths that are not in their order, or whose order is not known here."""
+    """False if this is the Python code's: paths that are not in their order, or whose order is not known here, of a shape
+    that does not take them.
+    """
     cdef int at = header.columns.places[place]
     cdef Column* column = &row.columns[at]
     cdef bint has_drop = header.columns.drops >> place & 1
@@ -189,7 +194,7 @@ cdef bint _read_complex(
     cdef Cell* cell
     column.deletion.marked, column.deletion.local = NO_TIMESTAMP, NO_DELETION_TIME
     if has_deletion:
-        _read_deletion(c, header, &column.deletion)
+        read_deletion(c, header, &column.deletion)
         if has_drop and column.deletion.marked <= dropped:
             column.deletion.marked, column.deletion.local = NO_TIMESTAMP, NO_DELETION_TIME
     count = read_int(c)
@@ -201,14 +206,18 @@ cdef bint _read_complex(
         if cell == NULL:
             return False
         _read_cell(c, header, &row.liveness, shape.lengths[at], True, cell)
-        if c.is_bad or not is_path(&shape.paths[at], cell.path, cell.path_size):
+        if c.is_bad:
             return False
+        if not is_path(&shape.paths[at], cell.path, cell.path_size):
+            row.has_any_path = True
         if has_drop and cell.timestamp <= dropped:
             row.used -= 1
         elif row.used > column.first + 1 and compare_paths(
             &shape.paths[at], (cell - 1).path, (cell - 1).path_size, cell.path, cell.path_size
         ) >= 0:
-            return False
+            row.has_any_path = True
+    if row.has_any_path and not shape.takes_any_path:
+        return False
     column.count = row.used - column.first
     if column.count or not is_no_deletion(&column.deletion):
         row.present |= <uint64_t>1 << at
@@ -216,19 +225,29 @@ cdef bint _read_complex(
 
 
 cdef bint read_row(Cursor* c, const Shape* shape, const Header* header, Row* row) noexcept nogil:
-    """One row, up to the cursor's new place; False if it is the Python code's, or damaged."""
-    cdef uint8_t flags = read_byte(c)
+    """One row of a message, up to the cursor's new place; False if it is the Python code's, or damaged."""
+    cdef uint8_t flags
+    return read_row_head(c, shape, row, &flags) and read_row_body(c, shape, header, flags, row)
+
+
+cdef bint read_row_head(Cursor* c, const Shape* shape, Row* row, uint8_t* flags) noexcept nogil:
+    """A row's flags and clustering. In an SSTable two sizes follow, before its body."""
+    flags[0] = read_byte(c)
+    clear_row(row)
+    if shape.is_static:
+        return flags[0] & (_END | _MARKER | _EXTENSION) == _EXTENSION and read_byte(c) == _IS_STATIC
+    if flags[0] & (_END | _MARKER | _EXTENSION):
+        return False
+    read_values(c, shape, shape.clusterings, row.values)
+    return not c.is_bad
+
+
+cdef bint read_row_body(Cursor* c, const Shape* shape, const Header* header, uint8_t flags, Row* row) noexcept nogil:
+    """UnfilteredSerializer.deserializeRowBody of a row whose head was read."""
     cdef uint64_t missing = 0
     cdef int place, at
     cdef Cell* cell
     cdef const Columns* columns = header.columns
-    clear_row(row)
-    if shape.is_static:
-        if flags & (_END | _MARKER | _EXTENSION) != _EXTENSION or read_byte(c) != _IS_STATIC:
-            return False
-    elif flags & (_END | _MARKER | _EXTENSION):
-        return False
-    _read_clustering(c, shape, row)
     if flags & _HAS_TIMESTAMP:
         row.liveness.timestamp = _read_timestamp(c, header)
         if flags & _HAS_TTL:
@@ -239,7 +258,7 @@ cdef bint read_row(Cursor* c, const Shape* shape, const Header* header, Row* row
         if row.liveness.timestamp == NO_TIMESTAMP:
             return False
     if flags & _HAS_DELETION:
-        _read_deletion(c, header, &row.deletion)
+        read_deletion(c, header, &row.deletion)
     if not flags & _HAS_ALL_COLUMNS:
         missing = read_unsigned_vint(c)
         if missing >> columns.count:
@@ -259,8 +278,8 @@ cdef bint read_row(Cursor* c, const Shape* shape, const Header* header, Row* row
     return not c.is_bad
 
 
-cdef inline void _write_timestamp(Writer* w, int64_t timestamp) noexcept nogil:
-    write_unsigned_vint(w, <uint64_t>timestamp - <uint64_t>_TIMESTAMP_EPOCH)
+cdef inline void _write_timestamp(Writer* w, const Header* header, int64_t timestamp) noexcept nogil:
+    write_unsigned_vint(w, <uint64_t>timestamp - <uint64_t>header.min_timestamp)
 
 
 cdef inline void _write_int(Writer* w, int64_t value) noexcept nogil:
@@ -268,17 +287,27 @@ cdef inline void _write_int(Writer* w, int64_t value) noexcept nogil:
     write_unsigned_vint(w, <uint64_t><int64_t><int32_t>value)
 
 
-cdef inline void _write_local(Writer* w, int64_t local) noexcept nogil:
+cdef inline void _write_local(Writer* w, const Header* header, int64_t local) noexcept nogil:
     cdef int64_t written = _UINT32 if local == NO_DELETION_TIME else local
-    _write_int(w, <int64_t>(<uint64_t>written - <uint64_t>_LOCAL_EPOCH))  # damaged facts may have any number
+    _write_int(w, <int64_t>(<uint64_t>written - <uint64_t>header.min_local))  # damaged facts may have any number
 
 
-cdef inline void _write_deletion(Writer* w, const Deletion* deletion) noexcept nogil:
-    _write_timestamp(w, deletion.marked)
-    _write_local(w, deletion.local)
+cdef void write_deletion(Writer* w, const Header* header, const Deletion* deletion) noexcept nogil:
+    """SerializationHeader.writeDeletionTime."""
+    _write_timestamp(w, header, deletion.marked)
+    _write_local(w, header, deletion.local)
 
 
-cdef void _write_cell(Writer* w, const Cell* cell, const Liveness* liveness, int64_t length, bint is_complex) noexcept nogil:
+cdef void write_stats(Writer* w, const Header* header) noexcept nogil:
+    """EncodingStats.Serializer.serialize."""
+    write_unsigned_vint(w, <uint64_t>header.min_timestamp - <uint64_t>_TIMESTAMP_EPOCH)
+    _write_int(w, <int64_t>(<uint64_t>header.min_local - <uint64_t>_LOCAL_EPOCH))
+    _write_int(w, header.min_ttl)
+
+
+cdef void _write_cell(
+    Writer* w, const Header* header, const Cell* cell, const Liveness* liveness, int64_t length, bint is_complex
+) noexcept nogil:
     cdef uint8_t flags = 0 if cell.value_size else _HAS_EMPTY_VALUE
     if cell.ttl != 0:
         flags |= _IS_EXPIRING
@@ -290,11 +319,11 @@ cdef void _write_cell(Writer* w, const Cell* cell, const Liveness* liveness, int
         flags |= _USE_ROW_TIMESTAMP
     write_byte(w, flags)
     if not flags & _USE_ROW_TIMESTAMP:
-        _write_timestamp(w, cell.timestamp)
+        _write_timestamp(w, header, cell.timestamp)
     if flags & (_IS_DELETED | _IS_EXPIRING) and not flags & _USE_ROW_TTL:
-        _write_local(w, cell.local)
+        _write_local(w, header, cell.local)
         if cell.ttl != 0:
-            _write_int(w, cell.ttl)
+            _write_int(w, cell.ttl - header.min_ttl)
     if is_complex:
         write_unsigned_vint(w, cell.path_size)
         write_bytes(w, cell.path, cell.path_size)
@@ -304,28 +333,39 @@ cdef void _write_cell(Writer* w, const Cell* cell, const Liveness* liveness, int
         write_bytes(w, cell.value, cell.value_size)
 
 
-cdef void _write_clustering(Writer* w, const Shape* shape, const Row* row) noexcept nogil:
+cdef void write_values(Writer* w, const Shape* shape, int count, const Value* values) noexcept nogil:
+    """The first `count` values of a clustering."""
     cdef uint64_t header = 0
     cdef int i
-    if not shape.clusterings:
+    if not count:
         return
-    for i in range(shape.clusterings):
-        if row.values[i].is_null:
+    for i in range(count):
+        if values[i].is_null:
             header |= <uint64_t>2 << 2 * i
-        elif row.values[i].size == 0:
+        elif values[i].size == 0:
             header |= <uint64_t>1 << 2 * i
     write_unsigned_vint(w, header)
-    for i in range(shape.clusterings):
-        if row.values[i].size and not row.values[i].is_null:
+    for i in range(count):
+        if values[i].size and not values[i].is_null:
             if shape.clustering_lengths[i] < 0:
-                write_unsigned_vint(w, row.values[i].size)
-            write_bytes(w, row.values[i].at, row.values[i].size)
+                write_unsigned_vint(w, values[i].size)
+            write_bytes(w, values[i].at, values[i].size)
 
 
 cdef void write_row(Writer* w, const Shape* shape, const Row* row) noexcept nogil:
     """A regular row as the state stores it: under a header of all the shape's columns, without statistics."""
+    cdef Header header
+    set_stored_stats(&header)
+    write_row_under(w, shape, &header, (<uint64_t>1 << shape.count) - 1, row)
+
+
+cdef void write_row_under(
+    Writer* w, const Shape* shape, const Header* header, uint64_t listed, const Row* row
+) noexcept nogil:
+    """UnfilteredSerializer.serialize under a header of version 5.0 that lists these columns of the shape, a bit for each:
+    all of them or the row's own.
+    """
     cdef uint8_t flags = 0
-    cdef uint64_t all_columns = (<uint64_t>1 << shape.count) - 1
     cdef const Column* column
     cdef int at
     cdef size_t i
@@ -338,31 +378,35 @@ cdef void write_row(Writer* w, const Shape* shape, const Row* row) noexcept nogi
     for at in range(shape.count):
         if is_present(row, at) and shape.is_complex[at] and not is_no_deletion(&row.columns[at].deletion):
             flags |= _HAS_COMPLEX_DELETION
-    if row.present == all_columns:
+    if row.present == listed:
         flags |= _HAS_ALL_COLUMNS
-    write_byte(w, flags)
-    _write_clustering(w, shape, row)
+    if shape.is_static:
+        write_byte(w, flags | _EXTENSION)
+        write_byte(w, _IS_STATIC)
+    else:
+        write_byte(w, flags)
+        write_values(w, shape, shape.clusterings, row.values)
     if flags & _HAS_TIMESTAMP:
-        _write_timestamp(w, row.liveness.timestamp)
+        _write_timestamp(w, header, row.liveness.timestamp)
     if flags & _HAS_TTL:
-        _write_int(w, row.liveness.ttl)
-        _write_local(w, row.liveness.expires)
+        _write_int(w, row.liveness.ttl - header.min_ttl)
+        _write_local(w, header, row.liveness.expires)
     if flags & _HAS_DELETION:
-        _write_deletion(w, &row.deletion)
+        write_deletion(w, header, &row.deletion)
     if not flags & _HAS_ALL_COLUMNS:
-        write_unsigned_vint(w, all_columns & ~row.present)
+        write_unsigned_vint(w, listed & ~row.present)
     for at in range(shape.count):
         if not is_present(row, at):
             continue
         column = &row.columns[at]
         if not shape.is_complex[at]:
-            _write_cell(w, &column.cell, &row.liveness, shape.lengths[at], False)
+            _write_cell(w, header, &column.cell, &row.liveness, shape.lengths[at], False)
             continue
         if flags & _HAS_COMPLEX_DELETION:
-            _write_deletion(w, &column.deletion)
+            write_deletion(w, header, &column.deletion)
         write_unsigned_vint(w, column.count)
         for i in range(column.first, column.first + column.count):
-            _write_cell(w, &row.cells[i], &row.liveness, shape.lengths[at], True)
+            _write_cell(w, header, &row.cells[i], &row.liveness, shape.lengths[at], True)
 
 
 cdef int64_t row_size(const Shape* shape, const Row* row) noexcept nogil:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from cassandra_storage.clustering_prefix import write_bound
 from cassandra_storage.deletion import NO_DELETION_TIME, NO_TIMESTAMP, DeletionTime, RangeTombstone
+from cassandra_storage.dropped_columns import columns_of_rows
 from cassandra_storage.header import (
     NO_COLUMNS,
     NO_STATS,
@@ -24,6 +25,7 @@ from cassandra_storage.rows import Cell, Row
 from cassandra_storage.unfiltered import write_row
 from cassandra_storage.versions import VERSION_50, messaging_format
 from cassandra_storage.vint import write_sized
+from cdc_messages import raw
 from cdc_messages.raw import RawMessage
 from cdc_messages.snapshots import HostState, SnapshotStep, encode_step, file_name
 from publisher.messages import OutgoingMessage
@@ -31,7 +33,6 @@ from publisher.messages import OutgoingMessage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cassandra_storage.schema import ColumnMetadata, TableMetadata
     from cdc_messages.raw import SnapshotKind
     from publisher.schema import PublishedTable
 
@@ -70,7 +71,7 @@ class RowImages:
         self._table = table
         self._origin = origin
         self._codec = table_codec(table.table)
-        self._layouts = [*map(self._codec.layout, _columns(table.table))]
+        self._layouts = [*map(self._codec.layout, columns_of_rows(table.table))]
         self._known: dict[tuple[str, ...], Columns] = {}
 
     def partition(
@@ -153,11 +154,12 @@ class RowImages:
         return start + write_stats(stats) + columns + body + _END_OF_PARTITION
 
 
-def _columns(table: TableMetadata) -> tuple[ColumnMetadata, ...]:
-    """All that a row may hold: a node that has not heard of a drop may have written a column after it."""
-    named = table.static_columns + table.regular_columns
-    names = {column.name for column in named}
-    return named + tuple(each.column for name, each in table.dropped_columns.items() if name not in names)
+def message_parts(table: PublishedTable, origin: SnapshotOrigin, schema_id: int) -> tuple[bytes, bytes, bytes]:
+    """The bytes of each encoded row image up to its kind, those between `update` and `segment`, and those of `segment`
+    and `file` (cdc_messages.raw).
+    """
+    message = _message(table, origin, "snapshot_row", b"", (0, 0))
+    return *raw.table_parts(message, schema_id), raw.segment_part(message.segment, message.file)
 
 
 def _message(

@@ -121,6 +121,22 @@ class PublisherSettings(Table):
             description="Maximum rate at which a snapshot is sent, before compression (MiB/s); 0 for no limit.", ge=0
         ),
     ] = 10.0
+    snapshot_max_lag_seconds: Annotated[
+        float,
+        Field(
+            description="A snapshot waits while the materializer has not read what has been in the raw topic for this "
+            "time (s), until it is half; 0 for no bound. It must be less than the topic's retention.",
+            ge=0,
+        ),
+    ] = 3600.0
+    snapshot_max_lag_mib: Annotated[
+        float,
+        Field(
+            description="A snapshot waits while the materializer has more than this to read in the raw topic (MiB of "
+            "messages before compression), until it is half; 0 for no bound.",
+            ge=0,
+        ),
+    ] = 10_240.0
     snapshot_data_directories: list[Path] = Field(
         default=[],
         description="The node's data_file_directories (cassandra.yaml). Empty for what the node reports. Cassandra "

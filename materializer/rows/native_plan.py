@@ -23,6 +23,7 @@ from cassandra_storage.marshal import (
     all_types,
     fixed_length,
 )
+from cassandra_storage.native_order import UNKNOWN, key_form, path_form
 from cdc_messages.avro_binary import encode_string
 from cdc_messages.distinct_keys import distinct_check
 from materializer.rows.row_codec import with_dropped_columns
@@ -46,28 +47,6 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 63
 MOST_KEY_COLUMNS = 16
 _MOST_TYPES = 900  # of all columns and what is in them
-
-# How the core orders native types: the kind of their keys, and the bytes of a value.
-KEY_TYPES: dict[str, tuple[str, int]] = {
-    "ascii": ("escaped", 0),
-    "bigint": ("bigint", 8),
-    "blob": ("escaped", 0),
-    "boolean": ("boolean", 1),
-    "date": ("fixed", 4),
-    "double": ("floating", 8),
-    "duration": ("escaped", 0),
-    "float": ("floating", 4),
-    "inet": ("escaped", 0),
-    "int": ("signed", 4),
-    "smallint": ("signed", 2),
-    "text": ("escaped", 0),
-    "time": ("fixed", 8),
-    "timestamp": ("signed", 8),
-    "timeuuid": ("timeuuid", 16),
-    "tinyint": ("signed", 1),
-    "uuid": ("uuid", 16),
-}
-_UNKNOWN: KeyForm = ("unknown", 0, False)
 
 _VALUES: dict[str, tuple[str, int]] = {
     "ascii": ("ascii", 0),
@@ -103,7 +82,7 @@ def build_plan(schema: SchemaId, table: TableMetadata, encoder: ChangeEncoder | 
         return None
     header = SerializationHeader.of_table(stored)
     clustering = [
-        (length, (*_key(column.type), column.is_reversed), type_form(column.type))
+        (length, (*key_form(column.type), column.is_reversed), type_form(column.type))
         for column, length in zip(table.clustering, table_codec(table).clustering_lengths, strict=True)
     ]
     layout = None if encoder is None else encoder.layout
@@ -127,7 +106,7 @@ def _is_plain(table: TableMetadata) -> bool:
         and not table.is_static_compact
         and max(len(table.regular_columns), len(table.static_columns)) <= MOST_COLUMNS
         and max(len(table.partition_key), len(table.clustering)) <= MOST_KEY_COLUMNS
-        and all(_key(column.type) != _UNKNOWN[:2] for column in table.clustering)
+        and all(key_form(column.type) != UNKNOWN[:2] for column in table.clustering)
         and not any(distinct_check(column.type) for column in table.partition_key)
         and sum(1 for column in columns for _ in all_types(column.type)) <= _MOST_TYPES
     )
@@ -190,24 +169,6 @@ def _fields(
                 )
             )
     return fields
-
-
-def _key(type_: CqlType) -> tuple[str, int]:
-    return KEY_TYPES.get(type_.name, _UNKNOWN[:2]) if isinstance(type_, NativeType) else _UNKNOWN[:2]
-
-
-def path_form(type_: CqlType) -> KeyForm:
-    """How the core orders the paths of a multi-cell column's cells (cassandra_storage.byte_comparable.path_encoder)."""
-    match type_:
-        case MapType(keys, _, _):
-            return (*_key(keys), False)
-        case SetType(of, _):
-            return (*_key(of), False)
-        case ListType():
-            return ("timeuuid", 16, False)
-        case UserType():
-            return ("field", len(type_.field_names), False)
-    return _UNKNOWN
 
 
 def type_form(type_: CqlType) -> TypeForm:  # noqa: PLR0911  one for each kind of type

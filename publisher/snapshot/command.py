@@ -5,17 +5,15 @@ from __future__ import annotations
 import fcntl
 import os
 from time import sleep, time
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 from uuid import UUID
 
-from cassandra_files.sstables import read_statistics
-from cassandra_files.table_sstables import table_files
 from cdc_program.cassandra import connect
 from cdc_program.errors import CdcError, Code
-from cdc_program.metrics import as_size, as_time
 from cdc_program.terminal_progress import Progress
 from publisher.schema import read_tables
 from publisher.snapshot import node
+from publisher.snapshot.estimate import estimate_table, preflight
 from publisher.snapshot.portion import WHOLE, Portion, parse_tokens
 from publisher.snapshot.records import Records, new_record
 from publisher.snapshot.shown import shown, text
@@ -27,20 +25,9 @@ if TYPE_CHECKING:
     from cassandra_storage.schema import TableMetadata
     from cdc_program.cassandra import CassandraClient
     from cdc_program.settings import Settings
-    from publisher.snapshot.records import Record, Wanted
+    from publisher.snapshot.records import Wanted
 
 _POLL_SECONDS = 0.5
-_USUAL_RATE = 1 << 20  # bytes of messages a second from a core that others use, too
-
-
-class Estimate(NamedTuple):
-    """Of the SSTables that are there now. `rows`: before the merge; `bytes`: of the rows, uncompressed."""
-
-    files: int
-    file_bytes: int
-    bytes: int
-    partitions: int
-    rows: int
 
 
 class Options(TypedDict):
@@ -107,50 +94,6 @@ def want(settings: Settings, name: str, wanted: Wanted, write_line: Callable[[st
         )
     records.want(name, wanted)
     write_line(f"asked the publisher: {wanted}")
-
-
-def estimate_table(table: TableMetadata, data_directories: list[Path]) -> Estimate:
-    """CdcError as data_directories; FormatError or UnsupportedError for SSTables that cannot be read."""
-    files = table_files(data_directories, table)
-    stats = [read_statistics(file).stats for file in files]
-    sizes = [file.data_path.stat().st_size for file in files]
-    ratios = [each.compression_ratio if 0 < each.compression_ratio <= 1 else 1.0 for each in stats]
-    return Estimate(
-        len(files),
-        sum(sizes),
-        round(sum(size / ratio for size, ratio in zip(sizes, ratios, strict=True))),
-        sum(each.partitions for each in stats),
-        sum(each.rows for each in stats),
-    )
-
-
-def preflight(record: Record, estimate: Estimate, max_mib_per_second: float) -> list[str]:
-    """What will be sent, what it will take, and what to do before."""
-    rate = min(max_mib_per_second * (1 << 20) or _USUAL_RATE, _USUAL_RATE)
-    sent = 4 * estimate.bytes  # each row travels with its own header
-    others = len(record.hosts) - 1
-    stored = f"{estimate.files} SSTables without what a flush adds, {as_size(estimate.file_bytes)} on disk"
-    most = f"up to {estimate.partitions:,} partitions and {estimate.rows:,} rows before they are merged"
-    what = "every row, static row and deletion that this node stores and owns, merged"
-    if record.portion.is_primary:
-        what += ", of ranges of which it is the primary replica in its datacenter"
-    if record.portion.tokens:
-        tokens = ", ".join(f"{first} to {last}" for first, last in record.portion.tokens)
-        what += f", of the tokens {tokens} only (the figures are those of all tokens)"
-    duration = f"about {as_size(sent)} before compression, at {as_size(rate)}/s in {as_time(sent / rate)}"
-    lines = [
-        f"snapshot {record.snapshot} of {record.name}",
-        f"  on this node  {stored}; {most}",
-        f"  sends         {what}; {duration}",
-        "  keeps         hard links of the SSTables on disk, and all tombstones in the materializer, until it ends",
-        "  as exact as   this node's replica: run nodetool repair on the table first, if replicas may differ",
-    ]
-    if others:
-        lines.append(
-            f"  other nodes   the publishers of {others} more in this datacenter take part within a minute; where one"
-            f" does not, run there cassandra-publisher snapshot {record.name} --id {record.snapshot}"
-        )
-    return lines
 
 
 def _find_table(client: CassandraClient, name: str) -> TableMetadata:

@@ -22,6 +22,7 @@ from publisher.selection import selection_from
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cdc_native.batches import Batch
     from cdc_program.settings import Settings
     from publisher.messages import OutgoingMessage
     from publisher.raw_topics import RawTopic
@@ -92,6 +93,13 @@ class Link:
             while not self.sender.send(raw_topic.name, outgoing.partition_key, value, pending):
                 self.wait()
         return size
+
+    def send_batch(self, topics: tuple[str, ...], batch: Batch, pending: PendingMessages) -> None:
+        """Queue the messages of a batch, which `pending` counts. `topics`: that of each of its tables."""
+        pending.outstanding += len(batch)
+        first = 0
+        while (first := self.sender.send_batch(topics, batch, first, pending)) < len(batch):
+            self.wait()
 
     def wait(self) -> None:
         """Until some messages are acknowledged, for a moment at most."""

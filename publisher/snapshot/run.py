@@ -23,6 +23,8 @@ from cassandra_storage.token_ranges import spans
 from cdc_program.errors import CdcError, Code
 from publisher.interval import Interval
 from publisher.snapshot import node
+from publisher.snapshot.backlog import open_backlog
+from publisher.snapshot.merged_table import MergedTable
 from publisher.snapshot.sending import Pace, PartitionSender, share_done
 from publisher.snapshot_messages import RowImages, SnapshotOrigin, make_step
 
@@ -97,7 +99,7 @@ class SnapshotRun:
 
     def _announce(self, table: PublishedTable) -> None:
         while not self._link.orders.published().clock:
-            self._set_problem("the publisher has not yet published any of this node's log")
+            self.set_problem("the publisher has not yet published any of this node's log")
         hosts = self.record.hosts or tuple(node.datacenter_hosts(self._link.client))
         self._save(hosts=hosts)
         self._send_step(table, "running")
@@ -151,13 +153,14 @@ class SnapshotRun:
             is_idle = is_read_when_durable and published.clock > durable_at
             if published.up_to >= record.flushed_to or is_idle:
                 break
-            self._set_problem(f"the log is published up to {published.up_to}, and the flush was at {record.flushed_to}")
+            self.set_problem(f"the log is published up to {published.up_to}, and the flush was at {record.flushed_to}")
         reorder_until = time() + self._settings.materializer.reorder_seconds
         while time() < reorder_until:
             self._pause()
         self._save(phase="sending", problem="", sending_at=time())
 
-    def _set_problem(self, problem: str) -> None:
+    def set_problem(self, problem: str) -> None:
+        """What it waits for; nothing if it goes on."""
         if problem != self.record.problem:
             self._save(problem=problem)
 
@@ -182,18 +185,18 @@ class SnapshotRun:
         origin = SnapshotOrigin(
             record.snapshot, self._link.node.host_id.bytes, record.started, truncated_at=record.truncated_at
         )
-        output = _Output(self._link, self._link.raw_topics.open(table))
+        raw_topic = self._link.raw_topics.open(table)
+        output = _Output(self, raw_topic)
         pace = Pace(self._settings.publisher.snapshot_max_mib_per_second * (1 << 20), self._link.serve)
         report = _Reports(self, ranges)
-        sender = PartitionSender(RowImages(table, origin), output, pace, report.add, self.record.place)
+        images = RowImages(table, origin)
+        sender = PartitionSender(images, output, pace, report.add, self.record.place)
         sstables = TableSSTables(table.table, files)
         only_repaired = node.purges_only_repaired(self._link.client, table.table)
         purger = sstables.purger(self.record.now, only_repaired=only_repaired)
-        merged = sstables.merged(purger, ranges, self.record.place)
         try:
-            sender.send_all(merged)
+            MergedTable(sstables, purger, ranges).send(sender, images, raw_topic, origin)
         finally:
-            merged.close()
             report.save(sender.progress)
 
     def _finish(self, table: PublishedTable, state: HostState, problem: str = "") -> None:
@@ -218,15 +221,25 @@ class SnapshotRun:
 class _Output:
     """The raw topic as the place where units go (sending.Output)."""
 
-    def __init__(self, link: Link, raw_topic: RawTopic) -> None:
+    def __init__(self, run: SnapshotRun, raw_topic: RawTopic) -> None:
+        settings, link = run._settings, run._link  # noqa: SLF001 - its own part
+        self._run = run
         self._link = link
-        self._raw_topic = raw_topic
         self.send = partial(link.send, raw_topic)
+        self.send_batch = partial(link.send_batch, (raw_topic.name,))
         self.wait = link.wait
+        self._backlog = open_backlog(settings, raw_topic)
 
     def poll(self) -> None:
+        """Also wait while the materializer is too far from the end."""
         self._link.sender.poll(0)
         self._link.serve()
+        record = self._run.record
+        size = record.bytes / record.rows if record.rows else 0.0
+        while reason := self._backlog.look(size):
+            self._run.set_problem(reason)
+            self.wait()
+        self._run.set_problem("")
 
 
 class _Reports:

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from cassandra_storage.sstable_merge import MergedPartition
     from cassandra_storage.sstable_reader import Unfiltered
     from cassandra_storage.token_ranges import Span
+    from cdc_native.batches import Batch
     from publisher.messages import OutgoingMessage
     from publisher.snapshot_messages import RowImages
 
 BATCH_UNITS = 200  # between two places at which a snapshot can resume
 _LONGEST_PAUSE = 0.2
+_STEP_SECONDS = 0.1
 
 
 @dataclass(slots=True)
@@ -54,6 +56,10 @@ class Pace:
         self._serve = serve
         self._due = monotonic()
 
+    def at_once(self, most: int) -> int:
+        """The bytes that may be sent without a pause, at most so many: a slow snapshot is sent in small steps."""
+        return min(most, max(1, round(self._rate * _STEP_SECONDS))) if self._rate else most
+
     def spend(self, size: int) -> None:
         """Wait until so many bytes more may be sent."""
         if not self._rate:
@@ -71,6 +77,10 @@ class Output(Protocol):
         """Queue the messages of a unit, which `pending` counts; their bytes."""
         ...
 
+    def send_batch(self, batch: Batch, pending: PendingMessages) -> None:
+        """Queue all messages of a batch, which `pending` counts."""
+        ...
+
     def poll(self) -> None:
         """Handle the acknowledgements that are there."""
         ...
@@ -81,7 +91,7 @@ class Output(Protocol):
 
 
 class PartitionSender:
-    """`report` is called after each batch."""
+    """`report` is called after each batch. `place`: past what was sent."""
 
     def __init__(
         self,
@@ -95,20 +105,43 @@ class PartitionSender:
         self._output = output
         self._pace = pace
         self._report = report
-        self._after = after
         self._in_flight: deque[_Batch] = deque()
         self._pending = PendingMessages()
         self._rows = self._bytes = self._partitions = 0
         self._clustering: Clustering | None = None
-        self._last: Place | None = None
+        self.place = after
         self.progress = Progress(after)
 
-    def send_all(self, partitions: Iterable[MergedPartition]) -> None:
-        """Send them all, and wait until all are acknowledged."""
+    def send_partitions(self, partitions: Iterable[MergedPartition], most: int | None = None) -> bool:
+        """Send them all, or so many; True if there were no more. They come after `place`."""
+        sent = 0
         for partition in partitions:
             self._send_partition(partition)
-        if self._last is not None and (self._rows or self._partitions):
-            self._close_batch(self._last)
+            sent += 1
+            if sent == most:
+                break
+        if sent:
+            self._close_batch()
+        return sent != most
+
+    def batch_bytes(self, most: int) -> int:
+        """How many bytes of messages a batch is to have, at most so many."""
+        return self._pace.at_once(most)
+
+    def send_batch(self, batch: Batch, place: Place | None, rows: int, partitions: int) -> None:
+        """Send the units of a batch, which lead to the place; without one they are a part of what leads to the next."""
+        self._output.send_batch(batch, self._pending)
+        self._bytes += batch.size
+        self._rows += rows
+        self._partitions += partitions
+        if place is not None:
+            self.place = place
+            self._close_batch()
+        else:
+            self._go_on(batch.size)
+
+    def finish(self) -> None:
+        """Wait until all are acknowledged."""
         while self._in_flight:
             self._output.wait()
             self._collect()
@@ -116,17 +149,18 @@ class PartitionSender:
     def _send_partition(self, partition: MergedPartition) -> None:
         token, key, deletion, static, unfiltereds = partition
         self._clustering = None
-        if self._after is not None and (token, key) == self._after[:2]:
+        if self.place is not None and (token, key) == self.place[:2]:
             deletion, static = LIVE, None  # sent with the first row
         for unit in self._images.partition(key, deletion, static, self._followed(with_ranges(unfiltereds))):
             self._bytes += self._output.send(unit, self._pending)
             self._rows += 1
             if self._rows >= BATCH_UNITS and self._clustering is not None:
-                self._close_batch(Place(token, key, self._clustering))
+                self.place = Place(token, key, self._clustering)
+                self._close_batch()
         self._partitions += 1
-        self._last = Place(token, key)
+        self.place = Place(token, key)
         if self._rows >= BATCH_UNITS:
-            self._close_batch(self._last)
+            self._close_batch()
 
     def _followed(self, elements: Iterator[RangeTombstone | Unfiltered]) -> Iterator[Row | RangeTombstone]:
         """Notes the last row: a snapshot resumes after a row, not after a range."""
@@ -135,11 +169,15 @@ class PartitionSender:
                 self._clustering = element.clustering
             yield element  # type: ignore[misc]  # with_ranges leaves no marker
 
-    def _close_batch(self, place: Place) -> None:
-        self._in_flight.append(_Batch(self._pending, place, self._rows, self._bytes, self._partitions))
+    def _close_batch(self) -> None:
+        assert self.place is not None
+        self._in_flight.append(_Batch(self._pending, self.place, self._rows, self._bytes, self._partitions))
         size = self._bytes
         self._pending = PendingMessages()
         self._rows = self._bytes = self._partitions = 0
+        self._go_on(size)
+
+    def _go_on(self, size: int) -> None:
         self._output.poll()
         self._collect()
         self._pace.spend(size)

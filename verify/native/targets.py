@@ -16,6 +16,7 @@ from cassandra_files.codecs import SegmentCodecs
 from cassandra_files.segments import read_segment
 from cassandra_storage.commitlog import CommitLogEntry
 from cassandra_storage.marshal import NativeType
+from cassandra_storage.native_order import KEY_TYPES
 from cassandra_storage.schema import ColumnKind, ColumnMetadata
 from cassandra_storage.versions import VERSION_40, VERSION_50, VERSION_3014
 from cdc_messages import raw
@@ -30,15 +31,17 @@ from cdc_program.errors import CdcError
 from materializer.fold import native_fold
 from materializer.fold.chunk import fold_chunk
 from materializer.rows import native_plan
-from materializer.rows.native_plan import KEY_TYPES
 from materializer.rows.settings import DEFAULT_FOLD_SETTINGS
 from materializer.store.changelog import encode_body
 from tests.support.cassandra_storage import segment_builder
+from tests.support.cassandra_storage.merged_tables import CaseMaker
 from tests.support.materializer.both_folds import Counts, encoder_of
 from tests.support.materializer.native_forms import check_any_value, check_component, check_paths
 from tests.support.materializer.odd_messages import NOW_S
 from tests.support.materializer.plain_messages import PlainTable, check_damaged_messages, check_plain_messages
 from tests.support.materializer.raw_builder import catalog_of
+from tests.support.publisher.both_images import check_same, in_memory
+from tests.support.publisher.both_images import damaged as damaged_table
 from tests.support.publisher.both_readers import Comparison, Read, choose, damaged
 from tests.support.publisher.split_twice import SplitTwice
 from tests.support.vectors.segments import keys, tables, vectors
@@ -242,7 +245,23 @@ def _fold_any(rng: random.Random, counts: Counts, made: Reshaped) -> None:
                 change.row_change()
 
 
+def sstables(_: Path) -> Target:
+    """Tables of several SSTables over each other, half of them with damaged data: row images, errors and places."""
+
+    def run(rng: random.Random, counts: Counts) -> None:
+        case = CaseMaker(rng).case()
+        table = in_memory(case, rng)
+        if rng.random() < 0.5:
+            table = damaged_table(table, rng)
+        batch = rng.choice((1, 200, 1 << 18)), rng.choice((1, 3, 50_000))
+        _, found = check_same(table, case.purge.purger(), batch=batch)
+        counts.records += len(found.messages)
+        counts.native += found.native
+
+    return run
+
+
 TARGETS: dict[str, Callable[[Path], Target]] = {
     target.__name__: target
-    for target in (segments, mutations, offsets, messages, chunks, states, values, changelogs, shapes)
+    for target in (segments, mutations, offsets, sstables, messages, chunks, states, values, changelogs, shapes)
 }

@@ -27,7 +27,7 @@ def test_random_statements(form: str) -> None:
 
 def test_defects_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def purges(self: Purger, timestamp: int, local_deletion_time: int) -> bool:
-        return local_deletion_time < self._now and timestamp < self._before
+        return local_deletion_time < self.now and timestamp < self.before
 
     with monkeypatch.context() as patched:
         patched.setattr(Purger, "_should_purge", purges)

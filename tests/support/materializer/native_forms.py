@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from cassandra_storage.byte_comparable import clustering_encoder, path_encoder
 from cassandra_storage.errors import FormatError
 from cassandra_storage.marshal import ListType, MapType, NativeType, SetType
+from cassandra_storage.native_order import KEY_TYPES, path_form
 from cdc_messages.avro_types import AvroTypes
 from cdc_messages.avro_values import EmptyValueError
-from materializer.rows.native_plan import KEY_TYPES, path_form, type_form
+from materializer.rows.native_plan import type_form
 from verify.fuzz.mutate import mutated
 from verify.oracle.type_values import TypeValues
 

@@ -9,6 +9,7 @@ from cassandra_storage.byte_comparable import path_encoder
 from cassandra_storage.deletion import LIVE, NO_LIVENESS, NO_ROW_DELETION, DeletionTime, LivenessInfo, RowDeletion
 from cassandra_storage.errors import FormatError
 from cassandra_storage.marshal import NativeType, fixed_length
+from cassandra_storage.native_order import KEY_TYPES
 from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from cassandra_storage.schema import ColumnKind, ColumnMetadata
 from cdc_program.errors import CdcError, Code
@@ -16,7 +17,6 @@ from materializer.fold.native_fold import decode_plain
 from materializer.fold.row_updates import decode_record, read_row_updates
 from materializer.records import Arrival
 from materializer.rows.keys import PARTITION, ROWS_SECTION, SCHEMA, partition_prefix
-from materializer.rows.native_plan import KEY_TYPES
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer.both_folds import DifferenceError, fold_both
 from tests.support.materializer.memory_state import MemoryState

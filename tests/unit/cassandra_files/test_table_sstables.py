@@ -373,7 +373,7 @@ def test_sstables_are_open_only_while_the_merge_is_in_them(vectors: IndexedVecto
 
     first = sstables.files[0].descriptor.id
     with mock.patch.object(table_sstables, "SSTable", Recorded):
-        source = table_sstables._Source(sstables, sstables.files[0], spans([TokenRange(half, MAXIMUM)]))
+        source = table_sstables.Source(sstables, sstables.files[0], spans([TokenRange(half, MAXIMUM)]))
         assert source.find_first()
     assert opened == [first]
     assert source.first_token > half

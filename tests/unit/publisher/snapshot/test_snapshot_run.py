@@ -13,13 +13,14 @@ from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.sstable_name import DATA
 from cassandra_storage.token_ranges import WHOLE_RING, Span, TokenRange
 from cdc_messages import tables
+from cdc_messages.raw import decode
 from cdc_messages.snapshots import decode_step
 from cdc_program.cassandra import Node
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import MaterializerSettings, NodeSettings, PublisherSettings, Settings
 from publisher.raw_topics import RawTopic
 from publisher.schema import PublishedTable
-from publisher.snapshot import node, sending
+from publisher.snapshot import merged_table, node, sending
 from publisher.snapshot import run as run_module
 from publisher.snapshot.node import Published, last_flush
 from publisher.snapshot.portion import Portion
@@ -31,6 +32,7 @@ from tests.support.vectors import indexed_sstables
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from cdc_native.batches import Batch
     from publisher.inflight import PendingMessages
     from publisher.messages import OutgoingMessage
     from tests.support.vectors.indexed_sstables import IndexedVectors
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
 HOST = UUID(int=0xA)
 TRUNCATED_AT = 1_700_000_000_000
 NAME = "ks.indexed"
+NO_BOUNDS: dict[str, Any] = dict.fromkeys(
+    ("snapshot_max_mib_per_second", "snapshot_max_lag_seconds", "snapshot_max_lag_mib"), 0
+)
 
 
 class Beside:
@@ -144,6 +149,12 @@ class Beside:
         self.rows += [(each.partition_key, each.message.update) for each in unit]
         return 1
 
+    def send_batch(self, _topics: tuple[str, ...], batch: Batch, _pending: PendingMessages) -> None:
+        for index in range(len(batch)):
+            self.note("unit")  # all of these tables' units have one message
+            _, key, value = batch.message(index)
+            self.rows.append((key, decode(value).update))
+
 
 class Link:
     """As `Beside`, with the names of the real one where they collide."""
@@ -162,12 +173,18 @@ def vectors(request: pytest.FixtureRequest) -> IndexedVectors:
     return indexed_sstables.load(request.param)
 
 
+@pytest.fixture(autouse=True, params=["python", "core"])
+def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDC_NATIVE", "1" if request.param == "core" else "0")
+
+
 @pytest.fixture
 def beside(vectors: IndexedVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Beside:
     made = Beside(vectors, tmp_path)
     monkeypatch.setattr(run_module, "sleep", lambda _seconds: None)
     monkeypatch.setattr(run_module, "RECORD_SECONDS", 0.0)
     monkeypatch.setattr(sending, "BATCH_UNITS", 9)
+    monkeypatch.setattr(merged_table, "BATCH_BYTES", 3000)
     monkeypatch.setattr(node, "newest_segment", lambda _settings: 1 << 62)
     return made
 
@@ -183,7 +200,7 @@ def records(tmp_path: Path, beside: Beside) -> Records:
 def take(beside: Beside, records: Records) -> Record:
     """One worker; the record it leaves."""
     settings = Settings(
-        publisher=PublisherSettings(snapshot_data_directories=[beside.data], snapshot_max_mib_per_second=0),
+        publisher=PublisherSettings(snapshot_data_directories=[beside.data], **NO_BOUNDS),
         node=NodeSettings(cdc_raw_directory=beside.data),
         materializer=MaterializerSettings(),
     )

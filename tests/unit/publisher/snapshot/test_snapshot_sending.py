@@ -12,14 +12,18 @@ from cassandra_files.table_sstables import TableSSTables
 from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.token_ranges import WHOLE_RING, Span
 from cdc_messages import tables
+from cdc_messages.raw import decode
+from publisher.raw_topics import RawTopic
 from publisher.schema import PublishedTable
-from publisher.snapshot import sending
+from publisher.snapshot import merged_table, sending
+from publisher.snapshot.merged_table import MergedTable
 from publisher.snapshot.sending import Pace, PartitionSender, Progress, share_done
 from publisher.snapshot_messages import RowImages, SnapshotOrigin
 from tests.support.vectors import indexed_sstables
 
 if TYPE_CHECKING:
     from cassandra_storage.sstable_merge import Place
+    from cdc_native.batches import Batch
     from publisher.inflight import PendingMessages
     from publisher.messages import OutgoingMessage
     from tests.support.vectors.indexed_sstables import IndexedVectors
@@ -45,6 +49,13 @@ class SlowKafka:
             self._waiting.append(pending)
         return sum(len(each.message.update) for each in unit)
 
+    def send_batch(self, batch: Batch, pending: PendingMessages) -> None:
+        pending.outstanding += len(batch)
+        for index in range(len(batch)):
+            _, key, value = batch.message(index)
+            self.sent.append((decorated_token(key), key, decode(value).update))
+            self._waiting.append(pending)
+
     def poll(self) -> None:
         for pending in self._waiting[: self._each_poll]:
             pending.acknowledge()
@@ -59,9 +70,13 @@ def vectors(request: pytest.FixtureRequest) -> IndexedVectors:
     return indexed_sstables.load(request.param)
 
 
-@pytest.fixture(autouse=True)
-def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, params=["python", "core"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Small batches, by the Python code or by the core."""
     monkeypatch.setattr(sending, "BATCH_UNITS", BATCH)
+    monkeypatch.setattr(merged_table, "BATCH_BYTES", 3000)
+    monkeypatch.setenv("CDC_NATIVE", "1" if request.param == "core" else "0")
+    return str(request.param)
 
 
 def run(vectors: IndexedVectors, kafka: SlowKafka, after: Place | None = None) -> list[tuple[Progress, int]]:
@@ -74,19 +89,23 @@ def run(vectors: IndexedVectors, kafka: SlowKafka, after: Place | None = None) -
 
     table = PublishedTable(vectors.table, vectors.table.id.bytes, tables.digest(tables.canonical(vectors.table)))
     sstables = TableSSTables(vectors.table, vectors.files())
-    sender = PartitionSender(RowImages(table, ORIGIN), kafka, Pace(0, lambda: None), report, after)
-    sender.send_all(sstables.merged(sstables.purger(NOW), WHOLE_RING, after))
+    images = RowImages(table, ORIGIN)
+    sender = PartitionSender(images, kafka, Pace(0, lambda: None), report, after)
+    merged = MergedTable(sstables, sstables.purger(NOW), WHOLE_RING)
+    merged.send(sender, images, RawTopic(table, "topic", 1, 1), ORIGIN)
     reported.append((sender.progress, kafka.acknowledged))
     return reported
 
 
-def test_from_each_recorded_place_the_rest_follows(vectors: IndexedVectors) -> None:
+def test_from_each_recorded_place_the_rest_follows(vectors: IndexedVectors, way: str) -> None:
     kafka = SlowKafka()
     reported = run(vectors, kafka)
     whole = kafka.sent
     assert kafka.acknowledged == len(whole)
     last = reported[-1][0]
-    assert (last.rows, last.bytes) == (len(whole), sum(len(update) for _, _, update in whole))
+    assert last.rows == len(whole)
+    updates = sum(len(update) for _, _, update in whole)
+    assert last.bytes == updates if way == "python" else last.bytes > updates  # there of whole messages
     assert last.partitions == len({key for _, key, _ in whole})
     inside = [progress for progress, _ in reported if progress.place is not None and progress.place.clustering]
     between = [progress for progress, _ in reported if progress.place is not None and not progress.place.clustering]
@@ -126,3 +145,9 @@ def test_a_pace_is_held_and_orders_are_heard_meanwhile(monkeypatch: pytest.Monke
     for _ in range(4):
         pace.spend(500)
     assert clock[0] - 170.0 == pytest.approx(1.0)
+
+
+def test_a_slow_pace_makes_small_batches() -> None:
+    assert [Pace(rate, lambda: None).at_once(1 << 18) for rate in (0, 1, 1000, 1 << 20, 1 << 30)] == [
+        1 << 18, 1, 100, 104_858, 1 << 18
+    ]  # fmt: skip

@@ -1,0 +1,55 @@
+"""How much of a topic a consumer group has not read yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from cdc_program.kafka import client_config
+from publisher.kafka.errors import kafka_error, unreachable_error
+
+if TYPE_CHECKING:
+    from cdc_program.settings import KafkaSettings
+
+
+class Unread(NamedTuple):
+    """Of a partition: the offset from which on the group has not read, and that after the last message."""
+
+    committed: int
+    end: int
+
+
+class GroupReader:
+    """Asks Kafka for one group's offsets in one topic, by the admin API: it joins no group."""
+
+    def __init__(self, settings: KafkaSettings, group: str, topic: str, partitions: int) -> None:
+        self._settings = settings
+        self._group = group
+        self._topic = topic
+        self._partitions = [TopicPartition(topic, each) for each in range(partitions)]
+        config: dict[str, Any] = {**client_config(settings), "log_level": 0}
+        self._admin = AdminClient(config)
+
+    def read(self) -> dict[int, Unread]:
+        """By partition; without those of which the group has committed nothing. CdcError KAFKA_UNREACHABLE, or
+        KAFKA_REFUSED for a user who may not describe the group.
+        """
+        seconds = self._settings.connect_timeout_seconds
+        try:
+            group = ConsumerGroupTopicPartitions(self._group, self._partitions)
+            answers = self._admin.list_consumer_group_offsets([group], request_timeout=seconds)
+            found = {each.partition: each.offset for each in answers[self._group].result(seconds).topic_partitions}
+            committed = {partition: offset for partition, offset in found.items() if offset >= 0}
+            newest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+            latest = {TopicPartition(self._topic, each): newest for each in committed}
+            ends = self._admin.list_offsets(latest, request_timeout=seconds) if latest else {}
+            return {
+                where.partition: Unread(committed[where.partition], answer.result(seconds).offset)
+                for where, answer in ends.items()
+            }
+        except KafkaException as error:
+            raise kafka_error(error.args[0], self._settings, self._topic) from error
+        except TimeoutError as error:  # of the future: the client itself would wait longer
+            raise unreachable_error(self._settings, "no answer in time", self._topic) from error
