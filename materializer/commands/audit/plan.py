@@ -1,0 +1,74 @@
+"""What the audit's tasks are given: they run in Spark's executors and get everything they need with their work."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from cassandra_storage.token_ranges import Span
+from cdc_program.cassandra import Consistency
+from cdc_program.settings import Settings
+from materializer.commands.audit.shown import AuditedTable
+from materializer.job.plan import TableSchema
+from materializer.job.processor import table_catalog
+from materializer.records import RawPartition
+
+if TYPE_CHECKING:
+    from materializer.rows.catalog import TableCatalog
+
+ANSWER_SECONDS = 30.0  # for a page: longer than the nodes' own timeouts
+
+
+class AuditOptions(NamedTuple):
+    """consistency: of SELECT. slices: in how many parts the ring is audited, one after another.
+
+    parallel: how many tasks read at a time; None for as many as Spark runs. rows_per_second: of all of them; 0 for no
+    limit. page_rows: of one SELECT. most_candidates: the audit ends early with more. wait_seconds: for the watermark
+    that a second look needs.
+    """
+
+    consistency: Consistency = "LOCAL_QUORUM"
+    slices: int = 4
+    parallel: int | None = None
+    rows_per_second: float = 0.0
+    page_rows: int = 500
+    most_candidates: int = 10_000
+    wait_seconds: float = 900.0
+
+
+class AuditPlan(NamedTuple):
+    """schemas: of the table, from the oldest to the newest, whatever its id was. table_id: of the one that is audited.
+    release: Cassandra's.
+    """
+
+    settings: Settings
+    topic: str
+    raw_partitions: int
+    schemas: tuple[TableSchema, ...]
+    table_id: bytes
+    release: str
+    options: AuditOptions
+
+    def all_raw_partitions(self) -> list[RawPartition]:
+        return [RawPartition(self.topic, number) for number in range(self.raw_partitions)]
+
+    def catalog(self) -> TableCatalog:
+        return _catalog(self.schemas)
+
+    def table(self) -> AuditedTable:
+        catalog = self.catalog()
+        digest, newest = catalog.newest_of(self.table_id)
+        return AuditedTable(newest, self.release, catalog.key_encoders(self.table_id, digest).clustering)
+
+
+class SlicePlan(NamedTuple):
+    """spans: of one slice, each read by one task. parallel: how many tasks read at a time."""
+
+    audit: AuditPlan
+    spans: list[Span]
+    parallel: int
+
+
+@lru_cache(maxsize=16)
+def _catalog(schemas: tuple[TableSchema, ...]) -> TableCatalog:
+    return table_catalog(schemas, {})
