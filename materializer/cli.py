@@ -165,7 +165,13 @@ def archive(target: Path) -> None:
             type=click.FloatRange(min=0),
             default=900,
             show_default=True,
-            help="How long to wait at the end until the states have caught up with the first look (s).",
+            help="How long to wait at the end, beyond the log's delay, until the states have caught up (s).",
+        ),
+        click.Option(
+            ["--log-delay-seconds"],
+            type=click.FloatRange(min=0),
+            help="After this time a write is in the log where the publisher reads it (s).  [default: 30; for "
+            "Cassandra 3.11 twice filler.max_segment_age_seconds]",
         ),
         click.Option(["--restart"], is_flag=True, help="Do not continue an audit that was stopped."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object per line."),

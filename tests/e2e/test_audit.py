@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack.servers.programs import environment_of
+from tests.support.e2e.audit_command import Audited, audit
 from tests.support.e2e.planted import Planter
 from tests.support.materializer.raw_builder import int_bytes
 
@@ -33,37 +29,6 @@ COLUMNS = """p int, c int, v text, n decimal, m map<text, int>, l list<frozen<li
     PRIMARY KEY (p, c)"""
 PARTITIONS, ROWS = 60, 900
 FUTURE_US = 3600 * 1_000_000
-
-
-class Audited(NamedTuple):
-    """What the command has printed, as JSON, and its exit status."""
-
-    status: int
-    found: list[dict[str, Any]]
-    progress: str
-
-    def of(self, type_: str) -> list[dict[str, Any]]:
-        return [each for each in self.found if each["type"] == type_]
-
-
-def audit(stack: Stack, *arguments: str) -> Audited:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("CDC_")}
-    settings = {
-        **stack.materializer.settings,
-        "materializer.spark_master": "local[2]",
-        "cassandra.contact_points": json.dumps(list(stack.servers.cassandra_hosts)),
-        "cassandra.port": stack.servers.cassandra_port,
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "materializer", "audit", NAME, "--json", *arguments],
-        env={**kept, **stack.materializer.environment, **environment_of(settings)},
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
-    assert done.returncode in {0, 1, 2}, done.stdout + done.stderr
-    return Audited(done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr)
 
 
 def statements(chance: random.Random, count: int, first: int = 0) -> Iterator[str]:
@@ -133,7 +98,7 @@ def test_planted_differences_and_nothing_else(stack: Stack, client: CqlClient, l
         client.execute(f"INSERT INTO {NAME} (p, c, v) VALUES (1, {c}, '{v}') USING TIMESTAMP {now_us}")
     plant(stack, client, now_us)
     written = loaded.count
-    audited = audit(stack, "--slices", "2")
+    audited = audit(stack, NAME, "--slices", "2", "--log-delay-seconds", "1")
     assert loaded.count > written + 100
     assert audited.of("not_audited") == [], audited.progress
     assert causes(audited) == {

@@ -74,7 +74,7 @@ class Audit:
 
     def _settle(self, progress: Progress) -> None:
         """Wait for the states, and look again, until nothing is left."""
-        deadline = time.monotonic() + self._plan.options.wait_seconds
+        deadline = time.monotonic() + self._plan.options.wait_seconds + self._plan.log_delay_seconds
         while progress.waiting:
             before = len(progress.waiting)
             self._look_again(progress)

@@ -60,10 +60,8 @@ def audit_table(settings: Settings, table: str, options: AuditOptions, *, as_jso
 def _run(plan: AuditPlan, file: ProgressFile, report: Report, progress: Progress) -> None:
     try:
         with spark_tasks(plan.settings.materializer) as tasks:
-            try:
-                Audit(plan, tasks, file, report).run(progress)
-            finally:
-                list(tasks.run(delete_local_stores, [plan.settings.materializer] * tasks.parallelism))
+            Audit(plan, tasks, file, report).run(progress)
+            list(tasks.run(delete_local_stores, [plan.settings.materializer] * tasks.parallelism))
     except KeyboardInterrupt:
         report.say("Stopped: run the same command again to continue after the last slice that was compared.")
         raise SystemExit(NOT_AUDITED) from None

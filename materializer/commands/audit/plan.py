@@ -16,6 +16,7 @@ from materializer.records import RawPartition
 if TYPE_CHECKING:
     from materializer.rows.catalog import TableCatalog
 
+_SYNC_PERIOD_SECONDS = 10.0  # commitlog_sync_period: Cassandra's default, and the most that the publisher accepts
 ANSWER_SECONDS = 30.0  # for a page: longer than the nodes' own timeouts
 
 
@@ -24,7 +25,8 @@ class AuditOptions(NamedTuple):
 
     parallel: how many tasks read at a time; None for as many as Spark runs. rows_per_second: of all of them; 0 for no
     limit. page_rows: of one SELECT. most_candidates: the audit ends early with more. wait_seconds: for the watermark
-    that a second look needs.
+    that a second look needs, beyond the log's delay. log_delay_seconds: after so long a write is where the publisher
+    reads it; None for a bound that suits the release.
     """
 
     consistency: Consistency = "LOCAL_QUORUM"
@@ -34,6 +36,7 @@ class AuditOptions(NamedTuple):
     page_rows: int = 500
     most_candidates: int = 10_000
     wait_seconds: float = 900.0
+    log_delay_seconds: float | None = None
 
 
 class AuditPlan(NamedTuple):
@@ -51,6 +54,15 @@ class AuditPlan(NamedTuple):
 
     def all_raw_partitions(self) -> list[RawPartition]:
         return [RawPartition(self.topic, number) for number in range(self.raw_partitions)]
+
+    @property
+    def log_delay_seconds(self) -> float:
+        """The log's delay: 4.0 and later sync each period, 3.11 hands over whole segments, which the filler fills."""
+        if self.options.log_delay_seconds is not None:
+            return self.options.log_delay_seconds
+        if self.release.startswith("3."):
+            return 2 * self.settings.filler.max_segment_age_seconds
+        return 3 * _SYNC_PERIOD_SECONDS
 
     def catalog(self) -> TableCatalog:
         return _catalog(self.schemas)

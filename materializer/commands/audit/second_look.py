@@ -73,8 +73,8 @@ def look_again(plan: AuditPlan, look: LookPlan) -> LookResult:
         if state is None:
             return LookResult((), tuple(look.candidates), (), 0, 0)
         reached = watermark_us(state, plan.settings.materializer)
-        ready = [each for each in look.candidates if is_reached(each, reached)]
-        waiting = [each for each in look.candidates if not is_reached(each, reached)]
+        ready = [each for each in look.candidates if is_reached(each, reached, plan.log_delay_seconds)]
+        waiting = [each for each in look.candidates if not is_reached(each, reached, plan.log_delay_seconds)]
         if not ready:
             return LookResult((), tuple(waiting), (), 0, reached)
         with connect_raw(plan.settings.cassandra, plan.options.consistency, ANSWER_SECONDS) as reader:
@@ -87,8 +87,9 @@ def look_again(plan: AuditPlan, look: LookPlan) -> LookResult:
         )
 
 
-def is_reached(candidate: Candidate, watermark_us: int) -> bool:
-    return watermark_us > candidate.seen_us + CLOCK_SECONDS * 1_000_000
+def is_reached(candidate: Candidate, watermark_us: int, log_delay_seconds: float) -> bool:
+    """Whether everything that SELECT showed at the last look is in the state: what was in memory then is in the log."""
+    return watermark_us > candidate.seen_us + int((CLOCK_SECONDS + log_delay_seconds) * 1_000_000)
 
 
 class SecondLook:

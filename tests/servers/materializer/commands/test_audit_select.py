@@ -43,7 +43,8 @@ def node() -> Iterator[CassandraCluster]:
 def client(node: CassandraCluster) -> Iterator[CqlClient]:
     with cql.connect(node.contact_points, node.port) as client:
         client.execute(
-            f"CREATE KEYSPACE {TABLE.keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
+            f"CREATE KEYSPACE {TABLE.keyspace} WITH replication = "
+            "{'class': 'SimpleStrategy', 'replication_factor': 1}"
         )
         client.execute(
             f"CREATE TABLE {TABLE.qualified_name} (k int, c int, st text static, a text, b text, s set<text>, "

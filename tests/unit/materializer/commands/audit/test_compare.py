@@ -19,7 +19,7 @@ from materializer.commands.audit.compare import (
 )
 from materializer.commands.audit.shown import ABSENT, ShownCell, Side
 
-VALUES = st.builds(ShownCell, st.sampled_from([b"a", b"b"]), st.integers(1, 5))
+VALUES = st.builds(ShownCell, st.sampled_from([b"a", b"b"]), st.integers(1, 5), st.none())
 SIDES = st.one_of(
     st.just(ABSENT), st.builds(lambda cells: Side(is_there=True, cells=cells), st.dictionaries(st.just("v"), VALUES))
 )

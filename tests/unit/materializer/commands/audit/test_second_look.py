@@ -11,7 +11,7 @@ from cdc_program.errors import CdcError
 from materializer.commands.audit.compare import ROW, Cause
 from materializer.commands.audit.first_look import Candidate
 from materializer.commands.audit.progress import Progress, ProgressFile
-from materializer.commands.audit.second_look import CLOCK_SECONDS, SecondLook, is_reached
+from materializer.commands.audit.second_look import SecondLook, is_reached
 from materializer.commands.audit.select import Unread
 from materializer.commands.audit.states import watermark_us
 from materializer.fold.chunk import fold_chunk
@@ -92,8 +92,11 @@ def test_a_look_waits_for_the_watermark() -> None:
     plan = make_plan()
     reached = watermark_us(state_of([PlainRow(1, 1, "a")]), plan.settings.materializer)
     assert reached == SECOND * 1_000_000
-    for seen_us, is_ready in ((reached - CLOCK_SECONDS * 1_000_000, False), (reached - 6_000_000, True)):
-        assert is_reached(Candidate(b"", None, seen_us, {}), reached) is is_ready
+    assert plan.log_delay_seconds == 30
+    for seconds, is_ready in ((35, False), (36, True)):
+        candidate = Candidate(b"", None, reached - seconds * 1_000_000, {})
+        assert is_reached(candidate, reached, plan.log_delay_seconds) is is_ready
+    assert plan._replace(release="3.11.19").log_delay_seconds == 1200
 
 
 def test_progress_is_read_as_it_was_written(tmp_path: Path) -> None:
