@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from materializer.commands.audit.select import PageReader
     from materializer.commands.audit.shown import AuditedTable, SelectedUnit, Side
     from materializer.records import RawPartition
+    from materializer.rows.overlay import StateReader
 
 SORT_COLUMNS = ("span", "token", "partition_key", "unit")
 SCHEMA = pa.schema(
@@ -85,34 +86,37 @@ class StateUnit(NamedTuple):
 
 
 def scan_state(plan: SlicePlan, raw_partition: RawPartition) -> Iterator[pa.RecordBatch]:
-    """The units of a committed state whose tokens are in the slice."""
-    index, table = SpanIndex(plan.spans), plan.audit.table()
+    """The units of a committed state whose tokens are in the slice; from the first state also those for the spans."""
     if raw_partition.partition == 0:
-        rows = [(number, span.first, b"", b"", b"", b"") for number, span in enumerate(plan.spans)]
-        yield _batch(rows)
+        yield _batch([(number, span.first, b"", b"", b"", b"") for number, span in enumerate(plan.spans)])
     with open_committed(plan.audit.settings, raw_partition) as state:
-        if state is None:
-            return
-        digests = schema_digests(state)
-        rows, size = [], 0
-        for partition_key, units in groupby(scan_units(state), key=lambda each: each.partition_key):
-            token = decorated_token(partition_key)
-            number = index.find(token)
-            if number is None:
+        if state is not None:
+            yield from scan_rows(plan, state)
+
+
+def scan_rows(plan: SlicePlan, state: StateReader) -> Iterator[pa.RecordBatch]:
+    """The units of a state whose tokens are in the slice, in the order of the state."""
+    index, table, digests = SpanIndex(plan.spans), plan.audit.table(), schema_digests(state)
+    rows: list[tuple[int, int, bytes, bytes, bytes, bytes]] = []
+    size = 0
+    for partition_key, units in groupby(scan_units(state), key=lambda each: each.partition_key):
+        token = decorated_token(partition_key)
+        number = index.find(token)
+        if number is None:
+            continue
+        for unit in units:
+            key = table.stored_unit_key(unit.clustering_key, is_static=unit.is_static)
+            if key is None:
                 continue
-            for unit in units:
-                key = table.stored_unit_key(unit.clustering_key, is_static=unit.is_static)
-                if key is None:
-                    continue
-                _, position = read_unsigned_vint(unit.value, 1)
-                schema, position = read_unsigned_vint(unit.value, position)
-                rows.append((number, token, partition_key, key, digests[schema], unit.value[position:]))
-                size += len(unit.value) + len(partition_key)
-                if len(rows) >= _BATCH_ROWS or size >= _BATCH_BYTES:
-                    yield _batch(rows)
-                    rows, size = [], 0
-        if rows:
-            yield _batch(rows)
+            _, position = read_unsigned_vint(unit.value, 1)
+            schema, position = read_unsigned_vint(unit.value, position)
+            rows.append((number, token, partition_key, key, digests[schema], unit.value[position:]))
+            size += len(unit.value) + len(partition_key)
+            if len(rows) >= _BATCH_ROWS or size >= _BATCH_BYTES:
+                yield _batch(rows)
+                rows, size = [], 0
+    if rows:
+        yield _batch(rows)
 
 
 def _batch(rows: list[tuple[int, int, bytes, bytes, bytes, bytes]]) -> pa.RecordBatch:
@@ -126,12 +130,13 @@ def compare_spans(plan: SlicePlan, batches: Iterable[pa.RecordBatch]) -> Iterato
     pace = Pace(options.rows_per_second / plan.parallel)
     cassandra = plan.audit.settings.cassandra
     with connect_raw(cassandra, options.consistency, ANSWER_SECONDS) as reader:
-        for number, units in groupby(_units(batches), key=lambda each: each[0]):
+        for number, units in groupby(sorted_units(batches), key=lambda each: each[0]):
             comparison = SpanComparison(plan.audit, reader, pace)
             yield comparison.compare(plan.spans[number], (unit for _, unit in units if unit.digest))
 
 
-def _units(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, StateUnit]]:
+def sorted_units(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, StateUnit]]:
+    """The units of sorted batches, each with the number of its span."""
     for batch in batches:
         for number, token, partition_key, unit, digest, row in zip(
             *(column.to_pylist() for column in batch.columns), strict=True

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cassandra_storage.murmur3 import decorated_token
 from cdc_messages.envelope import partition_key_values
 from cdc_messages.values_json import value_json
 from materializer.commands.audit.compare import ROW
@@ -41,7 +42,7 @@ class Report:
         key = ", ".join(f"{name}={json.dumps(value)}" for name, value in shown["key"].items())
         gap = " (the state knows of a gap in this Cassandra partition)" if shown["gap"] else ""
         what = " static columns" if difference.clustering is None else ""
-        click.echo(f"difference{what} {key}{gap}")
+        click.echo(f"difference{what} {key} (token {shown['token']}){gap}")
         for name, column in shown["columns"].items():
             label = name or "row"
             click.echo(f"    {label}: {column['cause']}")
@@ -56,6 +57,7 @@ class Report:
         return {
             "type": "difference",
             "key": key,
+            "token": decorated_token(difference.partition_key),
             "static": difference.clustering is None,
             "gap": difference.has_gap,
             "columns": {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cassandra_storage.deletion import LIVE, LivenessInfo
+from cassandra_storage.deletion import LIVE, DeletionTime, LivenessInfo
 from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.rows import Cell, ComplexColumnData, Row
 from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span
@@ -16,8 +16,10 @@ from materializer.commands.audit.first_look import SpanComparison, SpanResult, S
 from materializer.commands.audit.plan import AuditOptions, AuditPlan
 from materializer.commands.audit.select import Pace
 from materializer.commands.audit.shown import ROW_UNIT, STATIC_UNIT
+from materializer.fold.chunk import fold_chunk
 from materializer.job.plan import TableSchema
-from tests.support.materializer.raw_builder import CATALOG, TABLE, WRITER, int_bytes
+from tests.support.materializer.memory_state import MemoryState
+from tests.support.materializer.raw_builder import CATALOG, TABLE, WRITER, int_bytes, raw_record
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -113,6 +115,10 @@ def stored_row(row: PlainRow) -> Row:
     return Row((int_bytes(row.c),), columns, LivenessInfo(row.time))
 
 
+def static_row(row: PlainRow) -> Row:
+    return Row((), {"st": Cell(row.time, (row.st or "").encode())})
+
+
 def state_units(rows: Collection[PlainRow]) -> list[StateUnit]:
     """The units of a state that has these rows, as they come out of the shuffle."""
     own = digest(canonical(TABLE))
@@ -124,8 +130,7 @@ def state_units(rows: Collection[PlainRow]) -> list[StateUnit]:
         units[place] = StateUnit(place, own, write_row(stored_row(row), WRITER.header))
         if row.st is not None:
             place = token, row.partition_key, STATIC_UNIT
-            static = Row((), {"st": Cell(row.time, row.st.encode())})
-            units[place] = StateUnit(place, own, write_row(static, WRITER.header, is_static=True))
+            units[place] = StateUnit(place, own, write_row(static_row(row), WRITER.header, is_static=True))
     return [units[place] for place in sorted(units)]
 
 
@@ -133,3 +138,24 @@ def compare(state: Collection[PlainRow], table: MemoryTable, *, page_rows: int =
     plan = make_plan(AuditOptions(page_rows=page_rows, most_candidates=most))
     comparison = SpanComparison(plan, table, Pace(0), clock=lambda: float(SECOND))
     return comparison.compare(WHOLE_RING, state_units(state))
+
+
+def state_of(rows: Sequence[PlainRow], *, delete: int | None = None) -> MemoryState:
+    """A state that has folded the rows and then, of `delete`, the deletion of a Cassandra partition at 5000 µs."""
+    state = MemoryState()
+    records = [
+        raw_record(row.partition_key, "row", stored_row(row), offset=offset, timestamp_ms=SECOND * 1000)
+        for offset, row in enumerate(rows)
+    ]
+    records += [
+        raw_record(row.partition_key, "static", static_row(row), offset=50 + offset, timestamp_ms=SECOND * 1000)
+        for offset, row in enumerate(row for row in rows if row.st is not None)
+    ]
+    if delete is not None:
+        deletion = DeletionTime(5000, SECOND)
+        records.append(
+            raw_record(int_bytes(delete), "partition_deletion", deletion, offset=99, timestamp_ms=SECOND * 1000)
+        )
+    records.append(raw_record(b"", "heartbeat", b"", offset=100, timestamp_ms=SECOND * 1000, clock=SECOND * 1_000_000))
+    state.apply(fold_chunk(state, records, CATALOG).writes)
+    return state

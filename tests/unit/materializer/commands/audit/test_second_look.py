@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cassandra_storage.deletion import DeletionTime
 from cdc_program.errors import CdcError
 from materializer.commands.audit.compare import ROW, Cause
 from materializer.commands.audit.first_look import Candidate
@@ -14,31 +13,13 @@ from materializer.commands.audit.progress import Progress, ProgressFile
 from materializer.commands.audit.second_look import SecondLook, is_reached
 from materializer.commands.audit.select import Unread
 from materializer.commands.audit.states import watermark_us
-from materializer.fold.chunk import fold_chunk
 from materializer.store.object_store import ObjectStore
-from tests.support.materializer.audited import SECOND, WHOLE_RING, MemoryTable, PlainRow, compare, make_plan, stored_row
-from tests.support.materializer.memory_state import MemoryState
-from tests.support.materializer.raw_builder import CATALOG, int_bytes, raw_record
+from tests.support.materializer.audited import SECOND, WHOLE_RING, MemoryTable, PlainRow, compare, make_plan, state_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-
-def state_of(rows: list[PlainRow], *, delete: int | None = None) -> MemoryState:
-    """A state that has folded the rows and then, of `delete`, the deletion of a Cassandra partition at 5000 µs."""
-    state = MemoryState()
-    records = [
-        raw_record(row.partition_key, "row", stored_row(row), offset=offset, timestamp_ms=SECOND * 1000)
-        for offset, row in enumerate(rows)
-    ]
-    if delete is not None:
-        deletion = DeletionTime(5000, SECOND)
-        records.append(
-            raw_record(int_bytes(delete), "partition_deletion", deletion, offset=99, timestamp_ms=SECOND * 1000)
-        )
-    records.append(raw_record(b"", "heartbeat", b"", offset=100, timestamp_ms=SECOND * 1000, clock=SECOND * 1_000_000))
-    state.apply(fold_chunk(state, records, CATALOG).writes)
-    return state
+    from tests.support.materializer.memory_state import MemoryState
 
 
 def look(state: MemoryState, table: MemoryTable, candidates: tuple[Candidate, ...]) -> SecondLook:
