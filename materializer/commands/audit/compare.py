@@ -66,7 +66,9 @@ def differences(state: Side, selected: Side) -> dict[str, ColumnPair]:
     """What differs. If one side lacks the unit, that is all there is to say."""
     if state.is_there != selected.is_there:
         return {ROW: _whole(state, selected)}
-    pairs = {name: ColumnPair(state.cells.get(name), selected.cells.get(name)) for name in state.cells | selected.cells}
+    pairs = {
+        name: ColumnPair(state.cells.get(name), selected.cells.get(name)) for name in {**state.cells, **selected.cells}
+    }
     return {name: pair for name, pair in pairs.items() if not _is_equal(*pair)}
 
 

@@ -184,18 +184,18 @@ class SpanComparison:
 
     def _compare(self, stored: StateUnit | None, found: SelectedUnit | None) -> None:
         now = self._clock()
-        state, clustering = ABSENT, None
+        state = selected = ABSENT
+        partition_key, clustering = b"", None
         if stored is not None:
+            partition_key = stored.place[1]
             state, clustering = self._decoder.side(stored, int(now))
-        selected = ABSENT
         if found is not None:
-            selected, clustering = found.side, found.clustering
+            partition_key, selected, clustering = found.partition_key, found.side, found.clustering
         if not (state.is_there or selected.is_there):
             return
         self._units += 1
         pairs = differences(state, selected)
         if pairs and len(self._candidates) < self._most:
-            partition_key = found.partition_key if stored is None and found is not None else stored.place[1]
             self._candidates.append(Candidate(partition_key, clustering, int(now * 1e6), seen(pairs)))
 
 

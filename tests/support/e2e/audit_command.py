@@ -31,7 +31,7 @@ def audit(stack: Stack, table: str, *arguments: str, seconds: float = 400) -> Au
     settings = {
         **stack.materializer.settings,
         "materializer.spark_master": "local[2]",
-        "cassandra.contact_points": json.dumps(list(stack.servers.cassandra_hosts)),
+        "cassandra.contact_points": ",".join(stack.servers.cassandra_hosts),
         "cassandra.port": stack.servers.cassandra_port,
     }
     done = subprocess.run(

@@ -64,7 +64,8 @@ def read(node: CassandraCluster, page_rows: int) -> tuple[set[tuple[int, int | N
                 unread.append(found)
                 continue
             assert found.token == decorated_token(found.partition_key)
-            clustering = None if found.unit == STATIC_UNIT else int.from_bytes(found.clustering[0], "big")
+            clustering = None if found.clustering is None else int.from_bytes(found.clustering[0] or b"", "big")
+            assert (clustering is None) == (found.unit == STATIC_UNIT)
             key = int.from_bytes(found.partition_key, "big"), clustering
             assert key not in units
             units.add(key)

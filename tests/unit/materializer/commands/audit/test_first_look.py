@@ -37,7 +37,7 @@ ROWS = st.lists(
 def differing(result: SpanResult) -> list[tuple[int, int | None]]:
     """The keys of the candidates; c is None for static columns."""
     return [
-        (int.from_bytes(each.partition_key, "big"), each.clustering and _int(each.clustering[0]))
+        (_int(each.partition_key), None if each.clustering is None else _int(each.clustering[0]))
         for each in result.candidates
     ]
 
