@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.token_ranges import Span
 from cdc_messages.topics import partition_for
-from materializer.commands.audit.first_look import SCHEMA, SORT_COLUMNS, compare_spans, scan_state
+from materializer.commands.audit.first_look import compare_spans, scan_state
 from materializer.commands.audit.plan import SlicePlan
 from materializer.commands.audit.second_look import LookPlan, LookResult, look_again
 from materializer.commands.audit.select import Unread
 from materializer.commands.audit.spans import divide, slices
-from materializer.job.spark_tasks import Shuffle
 from materializer.records import RawPartition
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class Audit:
             partial(scan_state, plan),
             self._plan.all_raw_partitions(),
             partial(compare_spans, plan),
-            Shuffle(SCHEMA, SORT_COLUMNS, parallel, self._plan.options.page_rows),
+            parallel,
         )
         for result in found:
             progress.rows += result.rows

@@ -9,9 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from cassandra_storage.clustering import Clustering
 from cassandra_storage.header import SerializationHeader
@@ -37,22 +35,9 @@ if TYPE_CHECKING:
     from materializer.records import RawPartition
     from materializer.rows.overlay import StateReader
 
-SORT_COLUMNS = ("span", "token", "partition_key", "unit")
-SCHEMA = pa.schema(
-    [
-        ("span", pa.int32()),
-        ("token", pa.int64()),
-        ("partition_key", pa.binary()),
-        ("unit", pa.binary()),
-        ("digest", pa.binary()),
-        ("row", pa.binary()),
-    ]
-)
-"""A unit of a state: the number of its span, its place, the digest of its schema and its row in Cassandra's form. For
-each span there is one without a digest, which stands for the span: it may have no others."""
-
-_BATCH_ROWS = 2000
-_BATCH_BYTES = 4 * 1024 * 1024
+# Of a unit: the number of its span, its token, partition key and unit. Of a span, which may have no units: its number.
+Key: TypeAlias = "tuple[int, int, bytes, bytes] | tuple[int]"
+Stored: TypeAlias = "tuple[bytes, bytes] | None"  # the digest of the unit's schema, and its row in Cassandra's form
 
 
 class Candidate(NamedTuple):
@@ -85,20 +70,18 @@ class StateUnit(NamedTuple):
     row: bytes
 
 
-def scan_state(plan: SlicePlan, raw_partition: RawPartition) -> Iterator[pa.RecordBatch]:
-    """The units of a committed state whose tokens are in the slice; from the first state also those for the spans."""
+def scan_state(plan: SlicePlan, raw_partition: RawPartition) -> Iterator[tuple[Key, Stored]]:
+    """The units of a committed state whose tokens are in the slice; the first state also gives the spans themselves."""
     if raw_partition.partition == 0:
-        yield _batch([(number, span.first, b"", b"", b"", b"") for number, span in enumerate(plan.spans)])
+        yield from (((number,), None) for number in range(len(plan.spans)))
     with open_committed(plan.audit.settings, raw_partition) as state:
         if state is not None:
             yield from scan_rows(plan, state)
 
 
-def scan_rows(plan: SlicePlan, state: StateReader) -> Iterator[pa.RecordBatch]:
+def scan_rows(plan: SlicePlan, state: StateReader) -> Iterator[tuple[Key, Stored]]:
     """The units of a state whose tokens are in the slice, in the order of the state."""
     index, table, digests = SpanIndex(plan.spans), plan.audit.table(), schema_digests(state)
-    rows: list[tuple[int, int, bytes, bytes, bytes, bytes]] = []
-    size = 0
     for partition_key, units in groupby(scan_units(state), key=lambda each: each.partition_key):
         token = decorated_token(partition_key)
         number = index.find(token)
@@ -106,42 +89,28 @@ def scan_rows(plan: SlicePlan, state: StateReader) -> Iterator[pa.RecordBatch]:
             continue
         for unit in units:
             key = table.stored_unit_key(unit.clustering_key, is_static=unit.is_static)
-            if key is None:
-                continue
-            _, position = read_unsigned_vint(unit.value, 1)
-            schema, position = read_unsigned_vint(unit.value, position)
-            rows.append((number, token, partition_key, key, digests[schema], unit.value[position:]))
-            size += len(unit.value) + len(partition_key)
-            if len(rows) >= _BATCH_ROWS or size >= _BATCH_BYTES:
-                yield _batch(rows)
-                rows, size = [], 0
-    if rows:
-        yield _batch(rows)
+            if key is not None:
+                _, position = read_unsigned_vint(unit.value, 1)
+                schema, position = read_unsigned_vint(unit.value, position)
+                yield (number, token, partition_key, key), (digests[schema], unit.value[position:])
 
 
-def _batch(rows: list[tuple[int, int, bytes, bytes, bytes, bytes]]) -> pa.RecordBatch:
-    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
-
-
-def compare_spans(plan: SlicePlan, batches: Iterable[pa.RecordBatch]) -> Iterator[SpanResult]:
+def compare_spans(plan: SlicePlan, entries: Iterable[tuple[Key, Stored]]) -> Iterator[SpanResult]:
     """Compare the sorted units of some spans with SELECT."""
     options = plan.audit.options
     pace = Pace(options.rows_per_second / plan.parallel)
     cassandra = plan.audit.settings.cassandra
     with connect_raw(cassandra, options.consistency, ANSWER_SECONDS) as reader:
-        for number, units in groupby(sorted_units(batches), key=lambda each: each[0]):
-            comparison = SpanComparison(plan.audit, reader, pace)
-            yield comparison.compare(plan.spans[number], (unit for _, unit in units if unit.digest))
+        for number, units in groupby(entries, key=lambda each: each[0][0]):
+            yield SpanComparison(plan.audit, reader, pace).compare(plan.spans[number], state_units(units))
 
 
-def sorted_units(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, StateUnit]]:
-    """The units of sorted batches, each with the number of its span."""
-    for batch in batches:
-        for number, token, partition_key, unit, digest, row in zip(
-            *(column.to_pylist() for column in batch.columns), strict=True
-        ):
-            yield number, StateUnit((token, partition_key, unit), digest, row)
+def state_units(entries: Iterable[tuple[Key, Stored]]) -> Iterator[StateUnit]:
+    """The units of one span."""
+    for (_, *place), stored in entries:
+        if stored is not None:
+            token, partition_key, unit = place
+            yield StateUnit((token, partition_key, unit), *stored)
 
 
 class SpanComparison:

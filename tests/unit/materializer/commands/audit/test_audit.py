@@ -51,13 +51,13 @@ class FakeTasks:
     looks: int = 0
     parallelism: int = 3
 
-    def shuffle(self, _read: object, items: list[Any], use: Any, how: Any) -> list[SpanResult]:  # noqa: ANN401
+    def shuffle(self, _read: object, items: list[Any], use: Any, parts: int) -> list[SpanResult]:  # noqa: ANN401
         if len(self.spans) == self.dies_at:
             raise StoppedError
         assert len(items) == 2
         [plan] = use.args
         self.spans.append(Span(plan.spans[0].first, plan.spans[-1].last))
-        self.parts.append(how.parts)
+        self.parts.append(parts)
         return [SpanResult(plan.spans[0], 10, 12, (candidate(len(self.spans)),), ())]
 
     def run(self, _work: object, looks: list[Any]) -> list[LookResult]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cassandra_storage.marshal import NativeType
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
-from materializer.commands.audit.first_look import SpanComparison, scan_rows, sorted_units
+from materializer.commands.audit.first_look import SpanComparison, scan_rows, state_units
 from materializer.commands.audit.plan import AuditOptions, SlicePlan
 from materializer.commands.audit.progress import Progress
 from materializer.commands.audit.report import Report
@@ -30,20 +30,22 @@ from tests.support.materializer.raw_builder import TABLE
 if TYPE_CHECKING:
     import pytest
 
+    from materializer.commands.audit.first_look import Candidate
+
 
 def test_the_rows_of_a_state_are_compared_as_they_are_stored() -> None:
     rows = [PlainRow(k, c, f"a{k}", ("e", "f")) for k in range(12) for c in (-1, 0, 1)]
     rows += [PlainRow(20, 1, None, st="static")]
     plan = SlicePlan(make_plan(AuditOptions(page_rows=5)), slices(7), 2)
-    units = [unit for batch in scan_rows(plan, state_of(rows)) for unit in sorted_units([batch])]
-    assert [number for number, _ in units] != sorted(number for number, _ in units)  # a state is not in token order
-    units.sort(key=lambda each: (each[0], each[1].place))
+    entries = list(scan_rows(plan, state_of(rows)))
+    assert [key for key, _ in entries] != sorted(key for key, _ in entries)  # a state is not in token order
+    entries.sort(key=lambda entry: entry[0])
     changed = [row._replace(a="other") if (row.k, row.c) == (3, 0) else row for row in rows]
-    candidates = []
+    candidates: list[Candidate] = []
     for number, span in enumerate(plan.spans):
         comparison = SpanComparison(plan.audit, MemoryTable(changed), Pace(0), clock=lambda: float(SECOND))
-        found = comparison.compare(span, [unit for at, unit in units if at == number])
-        candidates += found.candidates
+        own = [entry for entry in entries if entry[0][0] == number]
+        candidates += comparison.compare(span, state_units([((number,), None), *own])).candidates
     assert [(each.partition_key, each.clustering) for each in candidates] == [(b"\0\0\0\3", (b"\0\0\0\0",))]
 
 
