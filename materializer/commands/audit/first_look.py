@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from materializer.records import RawPartition
     from materializer.rows.overlay import StateReader
 
-# Of a unit: the number of its span, its token, partition key and unit. Of a span, which may have no units: its number.
-Key: TypeAlias = "tuple[int, int, bytes, bytes] | tuple[int]"
-Stored: TypeAlias = "tuple[bytes, bytes] | None"  # the digest of the unit's schema, and its row in Cassandra's form
+# The number of a unit's span, its token, partition key and unit.
+Key: TypeAlias = tuple[int, int, bytes, bytes]
+# The digest of its schema, and its row in Cassandra's form. None with a key that stands for a span, which may be empty.
+Stored: TypeAlias = tuple[bytes, bytes] | None
 
 
 class Candidate(NamedTuple):
@@ -73,7 +74,7 @@ class StateUnit(NamedTuple):
 def scan_state(plan: SlicePlan, raw_partition: RawPartition) -> Iterator[tuple[Key, Stored]]:
     """The units of a committed state whose tokens are in the slice; the first state also gives the spans themselves."""
     if raw_partition.partition == 0:
-        yield from (((number,), None) for number in range(len(plan.spans)))
+        yield from (((number, span.first, b"", b""), None) for number, span in enumerate(plan.spans))
     with open_committed(plan.audit.settings, raw_partition) as state:
         if state is not None:
             yield from scan_rows(plan, state)
@@ -107,9 +108,8 @@ def compare_spans(plan: SlicePlan, entries: Iterable[tuple[Key, Stored]]) -> Ite
 
 def state_units(entries: Iterable[tuple[Key, Stored]]) -> Iterator[StateUnit]:
     """The units of one span."""
-    for (_, *place), stored in entries:
+    for (_, token, partition_key, unit), stored in entries:
         if stored is not None:
-            token, partition_key, unit = place
             yield StateUnit((token, partition_key, unit), *stored)
 
 

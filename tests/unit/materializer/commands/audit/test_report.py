@@ -45,7 +45,7 @@ def test_the_rows_of_a_state_are_compared_as_they_are_stored() -> None:
     for number, span in enumerate(plan.spans):
         comparison = SpanComparison(plan.audit, MemoryTable(changed), Pace(0), clock=lambda: float(SECOND))
         own = [entry for entry in entries if entry[0][0] == number]
-        candidates += comparison.compare(span, state_units([((number,), None), *own])).candidates
+        candidates += comparison.compare(span, state_units([((number, span.first, b"", b""), None), *own])).candidates
     assert [(each.partition_key, each.clustering) for each in candidates] == [(b"\0\0\0\3", (b"\0\0\0\0",))]
 
 
