@@ -97,7 +97,8 @@ class Audit:
         """The second look at those candidates that the states have caught up with."""
         if not progress.waiting:
             return
-        looks = [LookPlan(*each) for each in self._by_raw_partition(progress.waiting)]
+        waiting = self._by_raw_partition(progress.waiting)
+        looks = [LookPlan(raw_partition, own, len(waiting)) for raw_partition, own in waiting]
         found: list[LookResult] = list(self._tasks.run(partial(look_again, self._plan), looks))
         progress.waiting = [candidate for result in found for candidate in result.waiting]
         for result in found:

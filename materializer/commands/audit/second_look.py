@@ -14,7 +14,7 @@ from cdc_program.cassandra import PageUnreadableError, connect_raw
 from materializer.commands.audit.compare import CLOCK_SECONDS, Cause, ColumnPair, cause_of, judge, seen
 from materializer.commands.audit.first_look import Candidate
 from materializer.commands.audit.plan import ANSWER_SECONDS
-from materializer.commands.audit.select import Unread
+from materializer.commands.audit.select import Pace, Unread
 from materializer.commands.audit.shown import ABSENT
 from materializer.commands.audit.states import UnitReader, open_committed, watermark_us
 from materializer.records import RawPartition
@@ -32,10 +32,11 @@ _MOST_LOOKS = 6
 
 
 class LookPlan(NamedTuple):
-    """What to look at again in one raw partition."""
+    """What to look at again in one raw partition. parallel: how many raw partitions are looked at."""
 
     raw_partition: RawPartition
     candidates: Sequence[Candidate]
+    parallel: int
 
 
 class DifferingColumn(NamedTuple):
@@ -78,10 +79,11 @@ def look_again(plan: AuditPlan, look: LookPlan) -> LookResult:
         if not ready:
             return LookResult((), tuple(waiting), (), 0, reached)
         with connect_raw(plan.settings.cassandra, plan.options.consistency, ANSWER_SECONDS) as reader:
-            second_look = SecondLook(plan, state, reader)
+            found = SecondLook(plan, state, reader)
+            pace = Pace(plan.options.rows_per_second / look.parallel)
             for candidate in ready:
-                second_look.look_at(candidate)
-        found = second_look
+                found.look_at(candidate)
+                pace.wait(1)
         return LookResult(
             tuple(found.differences), (*waiting, *found.changed), tuple(found.unread), found.equal, reached
         )

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cassandra_storage.murmur3 import decorated_token
+from materializer.commands.audit.select import Pace
 from materializer.commands.audit.shown import ROW_UNIT, STATIC_UNIT, whole_value
 from tests.support.materializer.audited import MemoryTable, PlainRow, compare, state_units
 from tests.support.materializer.raw_builder import TABLE, int_bytes
@@ -109,3 +110,23 @@ def test_a_state_without_rows_in_cassandra_ends_too() -> None:
 def test_a_set_is_one_value() -> None:
     type_ = next(column.type for column in TABLE.regular_columns if column.name == "s")
     assert whole_value(type_, [(b"e", b""), (b"fg", b"")]) == b"\0\0\0\2\0\0\0\1e\0\0\0\2fg"
+
+
+def test_the_pace_is_held_and_what_was_not_used_is_not_saved_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    monkeypatch.setattr("time.sleep", sleep)
+    pace = Pace(50)
+    for _ in range(10):
+        pace.wait(100)
+    assert 19 <= now - 100 <= 21
+    now += 60
+    pace.wait(100)
+    pace.wait(100)
+    assert now - 180 >= 2.9
+    Pace(0).wait(10**9)
