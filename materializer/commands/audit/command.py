@@ -52,6 +52,11 @@ def audit_table(settings: Settings, table: str, options: AuditOptions, *, as_jso
     _run(plan, file, report, progress)
     file.delete()
     report.summary(progress)
+    return exit_status(progress)
+
+
+def exit_status(progress: Progress) -> int:
+    """Of an audit that has ended."""
     if progress.differences:
         return DIFFERENT
     return NOT_AUDITED if progress.unread else EQUAL
