@@ -93,7 +93,7 @@ def judge(before: Mapping[str, Seen], state: Side, selected: Side) -> Verdict:
             changed[name] = pair  # written since
         elif (first.state, first.selected) == (_digest(pair.state), _digest(pair.selected)):
             counted[name] = pair
-        elif not _is_between(first, pair):
+        elif not _is_between(name, first, pair):
             changed[name] = pair
     return Verdict(counted, changed)
 
@@ -117,8 +117,12 @@ def _whole(state: Side, selected: Side) -> ColumnPair:
 
 
 def _as_cell(side: Side) -> ShownCell:
+    """A unit that is there. The value stands for all that is in it: a row that was deleted and written again since the
+    look before is another one, even if SELECT cannot tell when.
+    """
     times = [cell.timestamp for cell in side.cells.values() if cell.timestamp is not None]
-    return ShownCell(b"", max(times, default=None))
+    content = sorted((name, _digest(cell)) for name, cell in side.cells.items())
+    return ShownCell(repr(content).encode(), max(times, default=None))
 
 
 def _is_equal(state: ShownCell | None, selected: ShownCell | None) -> bool:
@@ -138,7 +142,12 @@ def _is_same_expiry(first: int | None, second: int | None) -> bool:
     return abs(first - second) <= CLOCK_SECONDS
 
 
-def _is_between(first: Seen, pair: ColumnPair) -> bool:
+def _is_between(name: str, first: Seen, pair: ColumnPair) -> bool:
+    """Whether the state shows what the first SELECT showed, or a write between the two. A row that is there, or is not,
+    as the first SELECT showed it is right whatever its columns are: they are compared once both sides have it.
+    """
+    if name == ROW:
+        return (pair.state is not None) == bool(first.selected)
     if _digest(pair.state) == first.selected:
         return True
     time, earliest, latest = _time(pair.state), first.selected_time, _time(pair.selected)

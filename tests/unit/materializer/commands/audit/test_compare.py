@@ -56,6 +56,18 @@ def test_a_write_between_the_two_selects_is_right() -> None:
     assert judge(first, side(v=late.state), side(v=late.selected)) == ({}, {"v": late})  # type: ignore[arg-type]
 
 
+def test_a_row_that_was_deleted_and_written_again_is_another_one() -> None:
+    """Also where SELECT cannot tell write times."""
+    before, after = (side(m=cell(value, timestamp=None)) for value in (b"1", b"2"))
+    first = seen(differences(ABSENT, before))
+    assert judge(first, ABSENT, before) == (differences(ABSENT, before), {})
+    assert judge(first, ABSENT, after) == ({}, differences(ABSENT, after))
+    assert judge(first, before, ABSENT) == ({}, {})
+    first = seen(differences(before, ABSENT))
+    assert judge(first, before, ABSENT) == (differences(before, ABSENT), {})
+    assert judge(first, after, ABSENT) == ({}, differences(after, ABSENT))
+
+
 def test_only_the_column_that_stays_counts() -> None:
     first = seen(differences(side(v=cell(b"1"), w=cell(b"1", 1)), side(v=cell(b"2"), w=cell(b"2", 2))))
     counted, changed = judge(first, side(v=cell(b"1"), w=cell(b"2", 2)), side(v=cell(b"2"), w=cell(b"3", 3)))
