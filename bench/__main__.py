@@ -38,6 +38,7 @@ CHOICES = (
     Choice(
         "neighbour", "bench.neighbour", "10", "A table's latency while another deletes a partition of 10^6 rows", _MORE
     ),
+    Choice("audit", "bench.audit", "5", "Rows per second of the audit of a table, beside the job", _MORE),
     Choice("raw-forms", "bench.raw_forms", "1", "Forms of a raw message that were compared: bytes and CPU"),
 )
 

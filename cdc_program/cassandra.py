@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 import ssl
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal, NamedTuple, NoReturn, TypeAlias
 from uuid import UUID
 
 from cassandra import (
     AuthenticationFailed,
+    ConsistencyLevel,
     DriverException,
     OperationTimedOut,
+    ReadFailure,
+    ReadTimeout,
     RequestExecutionException,
     Timeout,
     Unauthorized,
@@ -22,8 +25,8 @@ from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
 from cassandra.connection import ConnectionException
 from cassandra.policies import ConstantReconnectionPolicy, WhiteListRoundRobinPolicy
-from cassandra.protocol import ErrorMessage
-from cassandra.query import dict_factory
+from cassandra.protocol import ErrorMessage, ProtocolHandler, ResultMessage, read_int
+from cassandra.query import BoundStatement, dict_factory
 
 from cdc_program.errors import CdcError, Code
 
@@ -44,7 +47,11 @@ _UNREACHABLE = (
 _AUTH = (AuthenticationFailed, Unauthorized)
 _ERRORS = (DriverException, ErrorMessage, ConnectionException, NoHostAvailable, UnresolvableContactPoints, OSError)
 
+Consistency: TypeAlias = Literal["LOCAL_ONE", "ONE", "LOCAL_QUORUM", "QUORUM", "ALL"]
+Unreadable: TypeAlias = Literal["tombstones", "timeout", "failure"]
+
 RECONNECT_SECONDS = 2.0
+_TOO_MANY_TOMBSTONES = 1  # RequestFailureReason.READ_TOO_MANY_TOMBSTONES
 
 
 class Node(NamedTuple):
@@ -81,18 +88,112 @@ class CassandraClient:
             raise_cdc_error(error, self._where, query)
 
 
+class RawPage(NamedTuple):
+    """Rows of serialized values (None is null), and what `RawReader.page` needs for the page after it; None at the
+    end.
+    """
+
+    rows: list[list[bytes | None]]
+    following: bytes | None
+
+
+class PageUnreadableError(Exception):
+    """Replicas cannot read a page: they meet too many tombstones, take too long, or fail for a reason that only their
+    logs have. Another page, or a smaller one, may be readable.
+    """
+
+    def __init__(self, reason: Unreadable) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class RawReader:
+    """Reads rows as the bytes of their values, page by page, at one consistency. Statements are prepared once."""
+
+    def __init__(self, session: Session, where: str, profile: ExecutionProfile) -> None:
+        self._session = session
+        self._where = where
+        self._profile = profile
+        self._prepared: dict[str, Any] = {}
+
+    def page(self, query: str, values: Sequence[bytes], page_rows: int, following: bytes | None = None) -> RawPage:
+        """The first page of at most `page_rows` rows, or the page after another one.
+
+        `values`: serialized, one for each ? of the query. PageUnreadableError, or CdcError as CassandraClient.
+        """
+        try:
+            if query not in self._prepared:
+                self._prepared[query] = self._session.prepare(query)
+            bound = BoundStatement(self._prepared[query], fetch_size=page_rows)
+            bound.values = list(values)
+            found = self._session.execute(bound, execution_profile=self._profile, paging_state=following)
+            return RawPage(list(found.current_rows), found.paging_state)
+        except ReadFailure as error:
+            codes = (error.error_code_map or {}).values()  # native protocol 4 has no codes
+            is_known = _TOO_MANY_TOMBSTONES in codes
+            raise PageUnreadableError("tombstones" if is_known else "failure") from error
+        except (ReadTimeout, OperationTimedOut) as error:
+            raise PageUnreadableError("timeout") from error
+        except _ERRORS as error:
+            raise_cdc_error(error, self._where, query)
+
+
+class _RawResult(ResultMessage):  # type: ignore[misc]  # the driver ships no types
+    """Rows as the bytes of their values. The parameters are the driver's."""
+
+    def recv_results_rows(
+        self, f: BinaryIO, _version: int, user_type_map: object, result_metadata: list[Any] | None, *_: object
+    ) -> None:
+        self.recv_results_metadata(f, user_type_map)
+        columns = self.column_metadata or result_metadata
+        assert columns is not None
+        self.column_names = [column[2] for column in columns]
+        self.column_types = [column[3] for column in columns]
+        self.parsed_rows = [self.recv_row(f, len(columns)) for _ in range(read_int(f))]
+
+
+class _RawHandler(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
+    message_types_by_opcode: ClassVar = {**ProtocolHandler.message_types_by_opcode, ResultMessage.opcode: _RawResult}
+
+
+@contextmanager
+def connect_raw(settings: CassandraSettings, consistency: Consistency, answer_seconds: float) -> Iterator[RawReader]:
+    """A reader whose coordinators are in the datacenter of the contact points. answer_seconds: for each page."""
+    with _session(settings, settings.contact_points) as (session, where):
+        session.client_protocol_handler = _RawHandler
+        profile = session.execution_profile_clone_update(
+            EXEC_PROFILE_DEFAULT,
+            consistency_level=ConsistencyLevel.name_to_value[consistency],
+            request_timeout=answer_seconds,
+            row_factory=_rows_as_they_are,
+        )
+        yield RawReader(session, where, profile)
+
+
+def _rows_as_they_are(_names: object, rows: list[list[bytes | None]]) -> list[list[bytes | None]]:
+    return rows
+
+
 @contextmanager
 def connect(settings: CassandraSettings, only: str | None = None) -> Iterator[CassandraClient]:
     """A client of the cluster, or with `only` of the one node at that address."""
+    with _session(settings, [only] if only else settings.contact_points, pinned=bool(only)) as (session, where):
+        yield CassandraClient(session, where)
+
+
+@contextmanager
+def _session(
+    settings: CassandraSettings, contact_points: list[str], *, pinned: bool = False
+) -> Iterator[tuple[Session, str]]:
+    """A session, and the place of its servers for messages."""
     _silence_driver_log()
-    contact_points = [only] if only else settings.contact_points
     where = ", ".join(f"{host}:{settings.port}" for host in contact_points)
     with _connection_errors(settings, where):
-        cluster = _cluster(settings, contact_points, pinned=bool(only))
+        cluster = _cluster(settings, contact_points, pinned=pinned)
     try:
         with _connection_errors(settings, where):
             session = cluster.connect()
-        yield CassandraClient(session, where)
+        yield session, where
     finally:
         cluster.shutdown()
 

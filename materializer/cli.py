@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 main = Program(
     "cassandra-materializer",
-    tables=("kafka", "registry", "materializer", "log"),
+    tables=("cassandra", "kafka", "registry", "materializer", "log"),
     help="Turns raw messages into row changes: a Spark job.",
 )
 
@@ -117,6 +117,80 @@ def archive(target: Path) -> None:
     with reported_errors():
         size = write_archive(target)
         click.echo(f"{target}: {size / 2**20:,.0f} MiB; spark-submit --archives {target}#environment", err=True)
+
+
+@main.program_command(
+    "audit",
+    params=[
+        click.Argument(["table"], metavar="KEYSPACE.TABLE"),
+        click.Option(
+            ["--consistency"],
+            type=click.Choice(["LOCAL_ONE", "ONE", "LOCAL_QUORUM", "QUORUM", "ALL"]),
+            default="LOCAL_QUORUM",
+            show_default=True,
+            help="Consistency level of SELECT. Above ONE, reads repair replicas that differ; ALL repairs every one.",
+        ),
+        click.Option(
+            ["--slices"],
+            type=click.IntRange(1, 4096),
+            default=4,
+            show_default=True,
+            help="Parts of the token ring that are audited one after another. Each reads the states once. A stopped "
+            "audit continues after the last whole slice.",
+        ),
+        click.Option(
+            ["--parallel"],
+            type=click.IntRange(min=1),
+            help="Number of tasks that read Cassandra at a time.  [default: Spark's parallelism]",
+        ),
+        click.Option(
+            ["--rows-per-second"],
+            type=click.FloatRange(min=0),
+            default=0,
+            show_default=True,
+            help="Limit of all tasks together; 0 for none.",
+        ),
+        click.Option(
+            ["--page-rows"], type=click.IntRange(min=1), default=500, show_default=True, help="Rows of one page."
+        ),
+        click.Option(
+            ["--max-differences"],
+            type=click.IntRange(min=1),
+            default=10_000,
+            show_default=True,
+            help="End early when so many rows differ.",
+        ),
+        click.Option(
+            ["--wait-seconds"],
+            type=click.FloatRange(min=0),
+            default=900,
+            show_default=True,
+            help="How long to wait at the end, beyond the log's delay, until the states have caught up (s).",
+        ),
+        click.Option(
+            ["--log-delay-seconds"],
+            type=click.FloatRange(min=0),
+            help="After this time a write is in the log where the publisher reads it (s).  [default: 30; for "
+            "Cassandra 3.11 twice filler.max_segment_age_seconds]",
+        ),
+        click.Option(["--restart"], is_flag=True, help="Do not continue an audit that was stopped."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object per line."),
+    ],
+)
+def audit(settings: Settings, table: str, *, as_json: bool, restart: bool, **options: Any) -> None:  # noqa: ANN401
+    """Compares a table's state with Cassandra.
+
+    A Spark job reads the committed states and, by token range, the same rows by SELECT. It prints each row that differs
+    with both sides and the likely cause. The materializer runs on. The exit status is 0 if all is equal, 1 if any row
+    differs, and 2 if something was not audited.
+    """
+    from materializer.commands.audit.command import audit_table  # noqa: PLC0415
+    from materializer.commands.audit.plan import AuditOptions  # noqa: PLC0415
+
+    most = options.pop("max_differences")
+    raise SystemExit(
+        audit_table(settings, table, AuditOptions(**options, most_candidates=most), as_json=as_json, restart=restart)
+    )
 
 
 dead_letters = click.Group("dead-letters", help="Raw messages that could not be read and were dead-lettered.")

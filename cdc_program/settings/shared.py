@@ -11,12 +11,12 @@ from cdc_program.settings.base import Table
 
 
 class CassandraSettings(Table):
-    """How the publisher and the filler connect to Cassandra."""
+    """How the publisher, the filler and `cassandra-materializer audit` connect to Cassandra."""
 
     contact_points: list[str] = Field(
         default=["127.0.0.1"],
         description="Nodes of the CDC datacenter to connect to first. The publisher and the filler connect to the "
-        "first one only, which is the node on this machine.",
+        "first one only, which is the node on this machine; the audit to all nodes of its datacenter.",
     )
     port: Annotated[int, Field(description="Port of the native transport.", ge=1, le=65535)] = 9042
     username: Annotated[str, Field(description="Role to log in with; empty for no authentication.")] = ""

@@ -4,6 +4,8 @@
     changelogs/<version>.<parent>.changelog
     snapshots/<version>.json                    a manifest, written last
     files/<sequence>-<random>                   RocksDB's files, as manifests name them
+    pins/<sequence>-<random>                    a reader that is no attempt needs the snapshot of this sequence number,
+                                                and everything after it
 
 Several attempts at the raw partition may work here at the same time: the current one, whose commits succeed, and older
 ones that have not noticed yet that they are fenced. This is safe because every name begins with the sequence number of
@@ -18,6 +20,7 @@ import json
 import math
 import secrets
 from collections import deque
+from contextlib import contextmanager
 from functools import partial
 from hashlib import blake2b
 from itertools import islice
@@ -31,7 +34,14 @@ from materializer.store.changelog import Changelog, DamagedDataError
 from materializer.store.deadline import in_thread
 from materializer.store.download import Download
 from materializer.store.object_store import MissingFileError
-from materializer.store.versions import NOTHING, newest_unneeded_changelog, oldest_kept_snapshot, sequence
+from materializer.store.versions import (
+    NOTHING,
+    MissingVersionError,
+    newest_unneeded_changelog,
+    oldest_kept_snapshot,
+    plan_restore,
+    sequence,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -44,6 +54,7 @@ if TYPE_CHECKING:
 MANIFEST_VERSION = 1
 _MANIFEST = ".json"
 _CHANGELOGS_AHEAD = 8  # that are read while one is decoded
+PIN_SECONDS = 6 * 3600.0  # a pin that is older was left by a reader that has died
 
 
 class StoredFile(NamedTuple):
@@ -93,8 +104,26 @@ class CheckpointStore:
 
     def delete_all(self) -> None:
         """Delete everything that is stored of the raw partition, by any attempt."""
-        for folder in ("snapshots", "changelogs", "files"):
+        for folder in ("snapshots", "changelogs", "files", "pins"):
             self._store.delete(f"{self._folder}/{folder}/{name}" for name in self._names(folder))
+
+    @contextmanager
+    def pinned(self, version: str) -> Iterator[None]:
+        """While a reader restores `version`, which is committed: no attempt deletes what it needs for that.
+
+        An attempt that was already cleaning up may still do so. `restore` then fails with CdcError(STATE_DAMAGED), and
+        a version that was committed since can be restored.
+        """
+        try:
+            base = plan_restore(version, None, self.parents(), self.snapshots()).base
+        except MissingVersionError as error:
+            raise self.missing_changelog(error.version) from error
+        path = f"{self._folder}/pins/{base.partition('-')[0]}-{secrets.token_hex(4)}"
+        self._store.write(path, b"pin")
+        try:
+            yield
+        finally:
+            self._store.delete([path])
 
     def write_changelog(self, entry: Changelog) -> None:
         self._store.write(self._changelog_path(entry.head.version, entry.parent), changelog.encode(entry))
@@ -191,7 +220,8 @@ class CheckpointStore:
         stored a snapshot of `committed`. Files that no manifest names are left over from deleted snapshots and failed
         uploads.
         """
-        self._delete("snapshots", self._names("snapshots"), oldest_kept_snapshot(committed, self.snapshots()) - 1)
+        last = min(oldest_kept_snapshot(committed, self.snapshots()), self._oldest_pin()) - 1
+        self._delete("snapshots", self._names("snapshots"), last)
         reach(FaultPoint.AFTER_MANIFESTS)
         files = self._names("files")  # listed before the manifests: files of later ones are newer than `committed`
         needed = set[str]().union(*(self._file_names(version) for version in self.snapshots()))
@@ -204,12 +234,22 @@ class CheckpointStore:
         oldest = max((entry.written for entry in changelogs), default=0.0) - kept.seconds
         young = [entry.name for entry in changelogs if entry.written > oldest]
         last = newest_unneeded_changelog(committed, self.snapshots(), kept.versions, young)
-        self._delete("changelogs", (entry.name for entry in changelogs), last)
+        self._delete("changelogs", (entry.name for entry in changelogs), min(last, self._oldest_pin()))
+
+    def _oldest_pin(self) -> float:
+        """The lowest sequence number that a pin names; infinite without one. Pins of dead readers are deleted."""
+        pins = self._store.entries(f"{self._folder}/pins")
+        if not pins:
+            return math.inf
+        written = [entry.written for entry in (*pins, *self._store.entries(f"{self._folder}/snapshots"))]
+        oldest = max(written) - PIN_SECONDS  # by the location's clock, as above
+        self._store.delete(f"{self._folder}/pins/{pin.name}" for pin in pins if pin.written < oldest)
+        return min((_sequence_of(pin.name) for pin in pins if pin.written >= oldest), default=math.inf)
 
     def _names(self, folder: str) -> list[str]:
         return [entry.name for entry in self._store.entries(f"{self._folder}/{folder}")]
 
-    def _delete(self, folder: str, names: Iterable[str], last: int) -> None:
+    def _delete(self, folder: str, names: Iterable[str], last: float) -> None:
         """Delete the names created for versions up to the sequence number `last`."""
         self._store.delete(f"{self._folder}/{folder}/{name}" for name in names if _sequence_of(name) <= last)
 

@@ -29,7 +29,7 @@ print(json.dumps([importlib.metadata.version("cassandra-cdc-materializer"), *(mo
 def test_it_needs_what_a_worker_imports_and_nothing_of_spark_or_of_developers() -> None:
     needed = spark_archive.needed_distributions().keys()
     assert needed >= {"rocksdict", "pyarrow", "confluent-kafka", "fastavro", "pydantic", "structlog"}
-    assert not needed & {"pyspark", "py4j", "pytest", "mypy", "ruff", "cassandra-driver", spark_archive.OWN}
+    assert not needed & {"pyspark", "py4j", "pytest", "mypy", "ruff", spark_archive.OWN}
 
 
 def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,126 @@
+"""The audit: it compares slice after slice of the ring, and looks again at what differs. docs/decisions/0036."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from cassandra_storage.murmur3 import decorated_token
+from cassandra_storage.token_ranges import Span
+from cdc_messages.topics import partition_for
+from materializer.commands.audit.first_look import compare_spans, scan_state
+from materializer.commands.audit.plan import SlicePlan
+from materializer.commands.audit.second_look import LookPlan, LookResult, look_again
+from materializer.commands.audit.select import Unread
+from materializer.commands.audit.spans import divide, slices
+from materializer.records import RawPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from materializer.commands.audit.first_look import Candidate, SpanResult
+    from materializer.commands.audit.plan import AuditPlan
+    from materializer.commands.audit.progress import Progress, ProgressFile
+    from materializer.commands.audit.report import Report
+    from materializer.job.spark_tasks import SparkTasks
+
+_SPANS_PER_TASK = 8
+_LOOK_SECONDS = 5.0  # between two looks at how far the states are
+
+
+class Audit:
+    """Progress is stored after each slice."""
+
+    def __init__(self, plan: AuditPlan, tasks: SparkTasks, file: ProgressFile, report: Report) -> None:
+        self._plan = plan
+        self._tasks = tasks
+        self._file = file
+        self._report = report
+
+    def run(self, progress: Progress) -> None:
+        """Go on from `progress`, to the end."""
+        ring = slices(progress.slices)
+        for number, span in enumerate(ring):
+            if number in progress.done:
+                continue
+            if len(progress.waiting) + progress.differences >= self._plan.options.most_candidates:
+                self._add_unread(progress, [Unread(Span(span.first, ring[-1].last), "too many rows differ")])
+                break
+            self._compare(span, progress)
+            progress.done.append(number)
+            self._look_again(progress)
+            self._file.write(progress)
+            self._say(progress)
+        self._settle(progress)
+
+    def _compare(self, span: Span, progress: Progress) -> None:
+        """The first look at a slice."""
+        parallel = self._plan.options.parallel or self._tasks.parallelism
+        plan = SlicePlan(self._plan, divide(span, parallel * _SPANS_PER_TASK), parallel)
+        found: list[SpanResult] = self._tasks.shuffle(
+            partial(scan_state, plan),
+            self._plan.all_raw_partitions(),
+            partial(compare_spans, plan),
+            parallel,
+        )
+        for result in found:
+            progress.rows += result.rows
+            progress.units += result.units
+            progress.waiting += result.candidates
+            self._add_unread(progress, result.unread)
+
+    def _settle(self, progress: Progress) -> None:
+        """Wait for the states, and look again, until nothing is left."""
+        deadline = time.monotonic() + self._plan.options.wait_seconds + self._plan.log_delay_seconds
+        while progress.waiting:
+            before = len(progress.waiting)
+            self._look_again(progress)
+            self._file.write(progress)
+            if not progress.waiting:
+                return
+            if time.monotonic() > deadline:
+                self._give_up(progress)
+                return
+            if len(progress.waiting) != before:
+                self._say(progress)
+            time.sleep(_LOOK_SECONDS)
+
+    def _give_up(self, progress: Progress) -> None:
+        tokens = {decorated_token(each.partition_key) for each in progress.waiting}
+        reason = "the state has not caught up: is a publisher or the job stopped?"
+        self._add_unread(progress, [Unread(Span(token, token), reason, begun=True) for token in sorted(tokens)])
+        progress.waiting = []
+
+    def _look_again(self, progress: Progress) -> None:
+        """The second look at those candidates that the states have caught up with."""
+        if not progress.waiting:
+            return
+        waiting = self._by_raw_partition(progress.waiting)
+        looks = [LookPlan(raw_partition, own, len(waiting)) for raw_partition, own in waiting]
+        found: list[LookResult] = list(self._tasks.run(partial(look_again, self._plan), looks))
+        progress.waiting = [candidate for result in found for candidate in result.waiting]
+        for result in found:
+            progress.settled += result.equal
+            progress.differences += len(result.differences)
+            self._add_unread(progress, result.unread)
+            for difference in result.differences:
+                self._report.difference(difference)
+
+    def _by_raw_partition(self, candidates: Sequence[Candidate]) -> list[tuple[RawPartition, list[Candidate]]]:
+        def raw_partition(candidate: Candidate) -> RawPartition:
+            number = partition_for(candidate.partition_key, self._plan.raw_partitions)
+            return RawPartition(self._plan.topic, number)
+
+        return [(key, list(own)) for key, own in groupby(sorted(candidates, key=raw_partition), key=raw_partition)]
+
+    def _add_unread(self, progress: Progress, unread: Sequence[Unread]) -> None:
+        progress.unread += unread
+        self._report.unread(unread)
+
+    def _say(self, progress: Progress) -> None:
+        self._report.say(
+            f"{len(progress.done)} of {progress.slices} slices compared: {progress.rows} rows, {progress.differences} "
+            f"differ, {len(progress.waiting)} wait for a second look, {len(progress.unread)} token ranges not audited"
+        )

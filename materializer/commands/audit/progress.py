@@ -1,0 +1,82 @@
+"""How far an audit is, in the checkpoint location: a run that was stopped continues there."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cassandra_storage.token_ranges import Span
+from cdc_messages.errors import MessageError, check_version
+from cdc_program.errors import CdcError, Code
+from materializer.commands.audit.compare import Seen
+from materializer.commands.audit.first_look import Candidate
+from materializer.commands.audit.select import Unread
+
+if TYPE_CHECKING:
+    from materializer.store.object_store import ObjectStore
+
+FORMAT_VERSION = 1
+READABLE_VERSIONS = range(1, FORMAT_VERSION + 1)  # there is no version before 1
+
+
+@dataclass
+class Progress:
+    """table_id, consistency, slices: what the audit is of. done: the numbers of the slices that are compared.
+
+    waiting: units that need a second look. differences: how many were found. settled: how many units differed at the
+    first look, and not at the second. begun_us: when the audit was started.
+    """
+
+    table_id: str
+    consistency: str
+    slices: int
+    begun_us: int
+    done: list[int] = field(default_factory=list)
+    rows: int = 0
+    units: int = 0
+    differences: int = 0
+    settled: int = 0
+    waiting: list[Candidate] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
+
+
+class ProgressFile:
+    """The progress of the audit of one raw topic's table."""
+
+    def __init__(self, store: ObjectStore, group: str, topic: str) -> None:
+        self._store = store
+        self._path = f"{group}/{topic}.audit/progress.json"
+
+    def read(self) -> Progress | None:
+        """None if no audit was stopped. CdcError(STATE_FORMAT) for a file that this build does not read."""
+        data = self._store.read(self._path)
+        if data is None:
+            return None
+        try:
+            content = json.loads(data)
+            check_version(content.pop("format"), READABLE_VERSIONS, "audit progress")
+            waiting = [_candidate(each) for each in content.pop("waiting")]
+            unread = [Unread(Span(*span), reason, begun) for span, reason, begun in content.pop("unread")]
+            return Progress(**content, waiting=waiting, unread=unread)
+        except (ValueError, KeyError, TypeError, AttributeError, MessageError) as error:
+            raise CdcError(
+                Code.STATE_FORMAT,
+                f"The progress of an audit in {self._store.full_path(self._path)} cannot be read.",
+                "Start the audit again with --restart.",
+            ) from error
+
+    def write(self, progress: Progress) -> None:
+        content = {"format": FORMAT_VERSION, **asdict(progress)}
+        self._store.write(self._path, json.dumps(content, default=bytes.hex).encode())
+
+    def delete(self) -> None:
+        self._store.delete([self._path])
+
+
+def _candidate(content: list[Any]) -> Candidate:
+    partition_key, clustering, seen_us, columns, looks = content
+    values = None if clustering is None else tuple(None if each is None else bytes.fromhex(each) for each in clustering)
+    return Candidate(
+        bytes.fromhex(partition_key), values, seen_us, {name: Seen(*each) for name, each in columns.items()}, looks
+    )

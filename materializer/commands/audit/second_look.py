@@ -1,0 +1,155 @@
+"""The second look at what differed, once the state has caught up with the first one: a task for each raw partition."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from cassandra_storage.clustering import Clustering
+from cassandra_storage.murmur3 import decorated_token
+from cassandra_storage.token_ranges import Span
+from cdc_messages.envelope import partition_key_values
+from cdc_program.cassandra import PageUnreadableError, connect_raw
+from materializer.commands.audit.compare import CLOCK_SECONDS, Cause, ColumnPair, cause_of, judge, seen
+from materializer.commands.audit.first_look import Candidate
+from materializer.commands.audit.plan import ANSWER_SECONDS
+from materializer.commands.audit.select import Pace, Unread
+from materializer.commands.audit.shown import ABSENT
+from materializer.commands.audit.states import UnitReader, open_committed, watermark_us
+from materializer.records import RawPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from materializer.commands.audit.plan import AuditPlan
+    from materializer.commands.audit.select import PageReader
+    from materializer.commands.audit.shown import AuditedTable, Side
+    from materializer.commands.audit.states import StoredUnit
+    from materializer.rows.overlay import StateReader
+
+_MOST_LOOKS = 6
+
+
+class LookPlan(NamedTuple):
+    """What to look at again in one raw partition. parallel: how many raw partitions are looked at."""
+
+    raw_partition: RawPartition
+    candidates: Sequence[Candidate]
+    parallel: int
+
+
+class DifferingColumn(NamedTuple):
+    cause: Cause
+    pair: ColumnPair
+
+
+class Difference(NamedTuple):
+    """A unit that differs. columns: what differs, by column; compare.ROW for the whole row.
+
+    has_gap: whether the state knows that something of the Cassandra partition is missing.
+    """
+
+    partition_key: bytes
+    clustering: Clustering | None
+    columns: Mapping[str, DifferingColumn]
+    has_gap: bool
+
+
+class LookResult(NamedTuple):
+    """waiting: candidates that the state has not caught up with, and those that differ in another way now. equal: how
+    many units are right. watermark_us: everything in the nodes' logs up to this time is in the state.
+    """
+
+    differences: tuple[Difference, ...]
+    waiting: tuple[Candidate, ...]
+    unread: tuple[Unread, ...]
+    equal: int
+    watermark_us: int
+
+
+def look_again(plan: AuditPlan, look: LookPlan) -> LookResult:
+    """Look at those candidates that the state has caught up with. The others wait, and Cassandra is not asked."""
+    with open_committed(plan.settings, look.raw_partition) as state:
+        if state is None:
+            return LookResult((), tuple(look.candidates), (), 0, 0)
+        reached = watermark_us(state, plan.settings.materializer)
+        ready = [each for each in look.candidates if is_reached(each, reached, plan.log_delay_seconds)]
+        waiting = [each for each in look.candidates if not is_reached(each, reached, plan.log_delay_seconds)]
+        if not ready:
+            return LookResult((), tuple(waiting), (), 0, reached)
+        with connect_raw(plan.settings.cassandra, plan.options.consistency, ANSWER_SECONDS) as reader:
+            found = SecondLook(plan, state, reader)
+            pace = Pace(plan.options.rows_per_second / look.parallel)
+            for candidate in ready:
+                found.look_at(candidate)
+                pace.wait(1)
+        return LookResult(
+            tuple(found.differences), (*waiting, *found.changed), tuple(found.unread), found.equal, reached
+        )
+
+
+def is_reached(candidate: Candidate, watermark_us: int, log_delay_seconds: float) -> bool:
+    """Whether everything that SELECT showed at the last look is in the state: what was in memory then is in the log."""
+    return watermark_us > candidate.seen_us + int((CLOCK_SECONDS + log_delay_seconds) * 1_000_000)
+
+
+class SecondLook:
+    """Looks at single units of a state that has caught up. clock: s since the epoch."""
+
+    def __init__(
+        self, plan: AuditPlan, state: StateReader, reader: PageReader, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.differences: list[Difference] = []
+        self.changed: list[Candidate] = []
+        self.unread: list[Unread] = []
+        self.equal = 0
+        self._table: AuditedTable = plan.table()
+        self._units = UnitReader(state, plan.catalog(), plan.table_id)
+        self._reader = reader
+        self._clock = clock
+
+    def look_at(self, candidate: Candidate) -> None:
+        stored = self._stored(candidate)
+        try:
+            selected = self._select(candidate)
+        except PageUnreadableError as error:
+            self._give_up(candidate, error.reason)
+            return
+        now = self._clock()
+        state = self._table.state_side(stored.row, int(now), is_static=candidate.clustering is None)
+        counted, changed = judge(candidate.columns, state, selected)
+        if counted:
+            columns = {
+                name: DifferingColumn(cause_of(name, pair, stored.row, stored.deletion), pair)
+                for name, pair in counted.items()
+            }
+            self.differences.append(Difference(candidate.partition_key, candidate.clustering, columns, stored.has_gap))
+        if changed and candidate.looks >= _MOST_LOOKS:
+            self._give_up(candidate, "it changes all the time")
+        elif changed:
+            self.changed.append(
+                candidate._replace(seen_us=int(now * 1e6), columns=seen(changed), looks=candidate.looks + 1)
+            )
+        elif not counted:
+            self.equal += 1
+
+    def _stored(self, candidate: Candidate) -> StoredUnit:
+        return self._units.read(candidate.partition_key, self._table.state_key(candidate.clustering))
+
+    def _select(self, candidate: Candidate) -> Side:
+        """PageUnreadableError if it cannot be read."""
+        clustering = candidate.clustering or ()
+        values = [*partition_key_values(self._table.table, candidate.partition_key), *clustering]
+        bound = [value for value in values if value is not None]
+        if len(bound) < len(values):
+            raise PageUnreadableError("failure")  # a null of a compact table, which no condition can name
+        query = self._table.unit_query(is_static=candidate.clustering is None)
+        page = self._reader.page(query, bound, 1)
+        second, unit = int(self._clock()), self._table.unit_key(candidate.clustering)
+        units = (found for row in page.rows for found in self._table.selected_units(row, second))
+        return next((found.side for found in units if found.unit == unit), ABSENT)
+
+    def _give_up(self, candidate: Candidate, reason: str) -> None:
+        token = decorated_token(candidate.partition_key)
+        self.unread.append(Unread(Span(token, token), reason, begun=True))

@@ -1,0 +1,52 @@
+"""The audit finds each planted difference and nothing else, while clients write and the job runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from local_stack.clients import cql
+from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from tests.support.e2e.audit_command import audit
+from tests.support.e2e.audited_table import NAME, PLANTED, causes, loaded, plant
+
+if TYPE_CHECKING:
+    from local_stack.clients.cql import CqlClient
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
+
+LOG_DELAY = "10"  # the nodes sync ten times a second, but this machine may be busy
+SETTINGS = {"publisher.heartbeat_seconds": 2, "materializer.stalled_publisher_seconds": 20}
+
+
+def test_planted_differences_and_nothing_else(stack: Stack, client: CqlClient) -> None:
+    find_planted(stack, client)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", ["4.1", "4.0"])
+def test_older_versions(version: str) -> None:
+    """They cannot tell the write times of collections."""
+    options = CassandraOptions(commitlog_sync_period_ms=SYNC_PERIOD_MS)
+    with (
+        Stack(version=version, options=options, settings=SETTINGS) as stack,
+        cql.connect(stack.servers.cassandra_hosts, stack.servers.cassandra_port) as client,
+    ):
+        find_planted(stack, client)
+
+
+def find_planted(stack: Stack, client: CqlClient) -> None:
+    with loaded(client) as load:
+        plant(stack, client)
+        written = load.count
+        audited = audit(stack, NAME, "--slices", "2", "--log-delay-seconds", LOG_DELAY)
+        assert load.count > written + 100
+    assert audited.of("not_audited") == [], audited.progress
+    assert causes(audited) == PLANTED
+    assert audited.status == 1
+    [summary] = audited.of("summary")
+    assert summary["rows"] > 300
+    assert not list(Path(str(stack.materializer.settings["materializer.state_directory"])).glob("*.audit"))
