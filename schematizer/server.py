@@ -12,10 +12,13 @@ import uvicorn
 from cdc_program.describe import mask_url
 from cdc_program.errors import CdcError, Code
 from cdc_program.operations import Operations
-from schematizer.api import application
-from schematizer.database import Database
+from schematizer.access import OpenAccess
+from schematizer.application import application
+from schematizer.catalogue.mirror import Mirror, adopt
+from schematizer.catalogue.service import Catalogue, Rules
+from schematizer.confluent.store import Store
 from schematizer.metrics import RegistryMetrics
-from schematizer.store import Store
+from schematizer.model.database import Database
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -30,7 +33,10 @@ def serve_registry(settings: SchematizerSettings) -> None:
     """Serve until SIGTERM or SIGINT; CdcError PORT_IN_USE, CONFIG_INVALID or REGISTRY_DATABASE if it cannot start."""
     listener = _listen(settings.host, settings.port)
     database = Database(settings.database_url)
-    store, shown_url = Store(database), mask_url(settings.database_url)
+    rules = Rules(pii_prefix=settings.pii_topic_prefix)
+    mirror = Mirror(rules.pii_prefix)
+    adopt(database, mirror)
+    store, shown_url = Store(database, mirror), mask_url(settings.database_url)
 
     def status() -> dict[str, Any]:
         return {"database": shown_url, **metrics.as_json()}
@@ -41,7 +47,8 @@ def serve_registry(settings: SchematizerSettings) -> None:
         with operations:
             host, port = listener.getsockname()[:2]
             structlog.get_logger(__name__).info("listening", url=f"http://{host}:{port}", database=shown_url)
-            _run(application(store, metrics), listener, operations)
+            app = application(store, Catalogue(database, rules), metrics, OpenAccess())
+            _run(app, listener, operations)
     finally:
         listener.close()
         database.close()

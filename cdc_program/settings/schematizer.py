@@ -17,6 +17,13 @@ class SchematizerSettings(Table):
     database_url: Annotated[str, Field(description="SQLAlchemy URL of the database. SQLite needs no server.")] = (
         "sqlite:////var/lib/cassandra-schematizer/registry.db"
     )
+    pii_topic_prefix: Annotated[
+        str,
+        Field(
+            description="What the names of topics with personal fields begin with; Kafka's rights are granted by it.",
+            pattern=r"^[a-zA-Z0-9_-]+$",
+        ),
+    ] = "pii-"
     operations_address: Annotated[str, Field(description="Address that serves /metrics, /health and /status.")] = (
         "127.0.0.1"
     )

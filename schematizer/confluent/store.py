@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, false, func, insert, select, true, update
 
-from schematizer import errors
-from schematizer.avro_schema import AvroSchema, InvalidSchemaError, parse
-from schematizer.compatibility import Level, conflicts
-from schematizer.database import GLOBAL, Database, schemas, subject_settings, versions
+from schematizer.avro_schemas.compatibility import Level, conflicts
+from schematizer.avro_schemas.parsing import AvroSchema, InvalidSchemaError, parse
+from schematizer.confluent import errors
+from schematizer.model.registry_tables import GLOBAL, schemas, subject_settings, versions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from schematizer.model.database import Database
 
 DEFAULT_LEVEL = Level.BACKWARD
 DEFAULT_MODE = "READWRITE"
@@ -60,18 +62,35 @@ class Counts(NamedTuple):
     schemas: int
 
 
+class Observer(Protocol):
+    """Hears what changed, within the transaction that changes it."""
+
+    def registered(self, connection: Connection, subject: str, schema_id: int, text: str) -> None: ...
+
+    def deleted(self, connection: Connection, subject: str) -> None: ...
+
+
 class Store:
     """The registry's operations, each in one transaction; RegistryError if it is refused."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, observer: Observer) -> None:
         self._database = database
+        self._observer = observer
 
     def register(self, subject: str, text: str) -> Registered:
         """The version with the schema, or a new version if there is none and the subject's level allows it."""
         schema = read_schema(text)
         digest = _digest(schema)
         known = self._database.read(lambda connection: _find(connection, subject, digest, deleted=False))
-        return known or self._database.write(lambda connection: _register(connection, subject, schema, digest))
+        return known or self._database.write(lambda connection: self._register(connection, subject, schema, digest))
+
+    def _register(self, connection: Connection, subject: str, schema: AvroSchema, digest: str) -> Registered:
+        known = _find(connection, subject, digest, deleted=False)
+        if known is not None:
+            return known
+        added = _register(connection, subject, schema, digest)
+        self._observer.registered(connection, subject, added.schema_id, added.text)
+        return added
 
     def lookup(self, subject: str, text: str, *, deleted: bool) -> Registered:
         digest = _digest(read_schema(text))
@@ -186,6 +205,7 @@ class Store:
                 raise errors.subject_soft_deleted(subject)
             connection.execute(update(versions).where(versions.c.subject == subject).values(deleted=True))
             connection.execute(delete(subject_settings).where(subject_settings.c.subject == subject))
+            self._observer.deleted(connection, subject)
             return alive
 
         return self._database.write(transaction)
@@ -206,6 +226,7 @@ class Store:
                 if number not in alive:
                     raise errors.version_soft_deleted(subject, number)
                 connection.execute(update(versions).where(this).values(deleted=True))
+                self._observer.deleted(connection, subject)
             return number
 
         return self._database.write(transaction)
@@ -312,9 +333,6 @@ def _version(connection: Connection, subject: str, number: int | None, *, delete
 
 
 def _register(connection: Connection, subject: str, schema: AvroSchema, digest: str) -> Registered:
-    known = _find(connection, subject, digest, deleted=False)
-    if known is not None:
-        return known
     _require_writable(connection, subject)
     level = _level(connection, subject)
     messages = conflicts(level, schema, _parsed(_found(connection, subject, deleted=False), level))
