@@ -76,3 +76,25 @@ class RefreshBody(Body):
 class RefreshProgress(Body):
     status: RefreshStatus
     rows_sent: Annotated[int, Field(ge=0)]
+
+
+class FieldBody(Body):
+    """None: nothing is said, what is known stays."""
+
+    doc: str | None = None
+    owner: str | None = None
+    pii: bool | None = None
+
+
+class DescriptionBody(Body):
+    """A description to register. `source`: by default the description's own name. `key`: the Avro schema of the keys,
+    for the format avro. `fields`: by path.
+    """
+
+    format: str
+    text: str
+    source: str | None = None
+    key: str | None = None
+    owner: str | None = None
+    doc: str | None = None
+    fields: dict[str, FieldBody] = {}

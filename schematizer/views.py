@@ -38,8 +38,8 @@ class Source(View):
 
 
 class Topic(View):
-    """`pii`: the paths of personal fields that it may carry. `pii_misplaced`: it carries personal fields although its
-    name does not begin with the prefix that is theirs.
+    """`pii`: the paths of personal fields that it was made for. `pii_misplaced`: it carries personal fields, as they
+    are marked today, although its name does not begin with the prefix that is theirs.
     """
 
     id: int
@@ -91,11 +91,60 @@ class Element(View):
     field_id: int | None
 
 
+class Registration(View):
+    """Where a schema is. `is_new_topic`, `rule`, `reason`: the decision; `is_new_schema`: the topic did not have it.
+    `key_schema_id`: None for messages without a key's schema.
+    """
+
+    namespace: str
+    source: str
+    topic: str
+    schema_id: int
+    key_schema_id: int | None
+    is_new_topic: bool
+    is_new_schema: bool
+    rule: str
+    reason: str
+
+
+class Compatibility(View):
+    """What would be decided for a schema: `is_compatible` if it would share the newest topic."""
+
+    is_compatible: bool
+    rule: str
+    reason: str
+
+
+class FieldText(View):
+    """What a documentation file says of a field."""
+
+    doc: str | None = None
+    owner: str | None = None
+    pii: bool = False
+
+
+class SourceDocumentation(View):
+    """What a documentation file says of a source. `fields`: by path."""
+
+    doc: str | None = None
+    owner: str | None = None
+    fields: dict[str, FieldText] = {}
+
+
+class Unused(View):
+    """A topic, or a schema of it (with its id), that was not used for long."""
+
+    topic: str
+    schema_id: int | None
+    last_used_at: datetime
+    status: Status
+
+
 class DataSource(View):
     """`source`: None for all sources of the namespace."""
 
     namespace: str
-    source: str | None
+    source: str | None = None
 
 
 class ConsumerGroup(View):

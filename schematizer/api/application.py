@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
-from schematizer.api import clients, records, sources, targets, topics
+from schematizer.api import clients, plans, records, registering, sources, targets, topics, usage
 from schematizer.errors import CatalogueError, Refusal
 from schematizer.model.database import reason_of
 
@@ -29,7 +29,7 @@ _DESCRIPTION = "Namespaces, sources, topics, schemas and their elements; who pro
 def rest_application(catalogue: Catalogue, access: Access, count_database_error: Callable[[], None]) -> FastAPI:
     """Its description is at openapi.json. It has no pages of its own, as those would load scripts from elsewhere."""
     app = FastAPI(title="cassandra-schematizer", version="1", description=_DESCRIPTION, docs_url=None, redoc_url=None)
-    for room in (sources, topics, targets, clients, records):
+    for room in (sources, topics, registering, targets, clients, records, plans, usage):
         app.include_router(room.router(catalogue, access))
     app.add_exception_handler(CatalogueError, _refused)
     app.add_exception_handler(HTTPException, _http_error)

@@ -33,17 +33,23 @@ def elements(canonical: str) -> list[Element]:
     names: dict[str, dict[str, Any]] = {}
     _collect(schema, "", names)
     walk = _Walk(names)
-    row = walk.row_of_envelope(schema)
-    return list(walk.elements(schema if row is None else row))
+    row = _row_of_envelope(schema)
+    if row is None:
+        return list(walk.elements(schema, ""))
+    return list(walk.elements(row, schema.get("namespace", "")))
 
 
 def document(canonical: str) -> str | None:
     """The documentation of the schema's record; for a change envelope, its row's."""
-    schema = json.loads(canonical)
-    names: dict[str, dict[str, Any]] = {}
-    _collect(schema, "", names)
-    row = _Walk(names).row_of_envelope(schema) or schema
-    return row.get("doc") if isinstance(row, dict) else None
+    row = row_of(json.loads(canonical))
+    return None if row is None else row.get("doc")
+
+
+def row_of(schema: Any) -> dict[str, Any] | None:  # noqa: ANN401 - JSON
+    """The record of a canonical schema; of a change envelope, its row's. None of a schema that is no record."""
+    if not isinstance(schema, dict) or schema["type"] not in ("record", "error"):
+        return None
+    return _row_of_envelope(schema) or schema
 
 
 def type_text(schema: Any) -> str:  # noqa: ANN401 - JSON
@@ -77,16 +83,7 @@ class _Walk(NamedTuple):
 
     names: dict[str, dict[str, Any]]
 
-    def row_of_envelope(self, schema: Any) -> dict[str, Any] | None:  # noqa: ANN401 - JSON
-        if not isinstance(schema, dict) or schema["type"] != "record":
-            return None
-        fields = {field["name"]: field["type"] for field in schema["fields"]}
-        if not fields.keys() >= _ENVELOPE:
-            return None
-        _, before = _without_null(fields["before"])
-        return before if isinstance(before, dict) and before["type"] == "record" else None
-
-    def elements(self, schema: Any, namespace: str = "") -> Iterator[Element]:  # noqa: ANN401 - JSON
+    def elements(self, schema: Any, namespace: str) -> Iterator[Element]:  # noqa: ANN401 - JSON
         if isinstance(schema, dict) and schema["type"] in ("record", "error"):
             yield from self._record_fields(schema, namespace, "", 0)
         else:
@@ -120,6 +117,16 @@ class _Walk(NamedTuple):
                 yield from self._inside(_without_null(schema["items"])[1], namespace, f"{path}[]", depth)
             case "map":
                 yield from self._inside(_without_null(schema["values"])[1], namespace, f"{path}{{}}", depth)
+
+
+def _row_of_envelope(schema: Any) -> dict[str, Any] | None:  # noqa: ANN401 - JSON
+    if not isinstance(schema, dict) or schema["type"] != "record":
+        return None
+    fields = {field["name"]: field["type"] for field in schema["fields"]}
+    if not fields.keys() >= _ENVELOPE:
+        return None
+    _, before = _without_null(fields["before"])
+    return before if isinstance(before, dict) and before["type"] == "record" else None
 
 
 def _without_null(schema: Any) -> tuple[bool, Any]:  # noqa: ANN401 - JSON

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
+    from schematizer.catalogue.rules import Rules
     from schematizer.model.database import Database
 
 _LATE = 2
@@ -49,8 +50,9 @@ class ConsumerRegistration:
 
 
 class Clients:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, rules: Rules) -> None:
         self._database = database
+        self._is_announced = rules.is_announced
 
     def producers(self, topic: str | None = None, team: str | None = None) -> list[Producer]:
         def transaction(session: Session) -> list[Producer]:
@@ -98,7 +100,7 @@ class Clients:
             row.team, row.expected_frequency_seconds = wanted.team, wanted.expected_frequency_seconds
             row.last_seen_at = used.last_used_at = used.topic.last_used_at = seen_at
             lookups.added(session, row)
-            _announce(session, "producer", wanted, seen_at)
+            self._announce(session, "producer", wanted, seen_at)
             return _producer(row)
 
         return self._database.write_session(transaction)
@@ -128,10 +130,17 @@ class Clients:
             row.team, row.expected_frequency_seconds = wanted.team, wanted.expected_frequency_seconds
             row.last_seen_at = topic.last_used_at = seen_at
             lookups.added(session, row)
-            _announce(session, "consumer", wanted, seen_at)
+            self._announce(session, "consumer", wanted, seen_at)
             return _consumer(row)
 
         return self._database.write_session(transaction)
+
+    def _announce(
+        self, session: Session, kind: str, wanted: ProducerRegistration | ConsumerRegistration, seen_at: datetime
+    ) -> None:
+        if self._is_announced:
+            value = {"kind": kind, **asdict(wanted), "seen_at": seen_at.isoformat()}
+            session.add(OutboxRow(key=f"{kind} {wanted.service} {wanted.topic}", value=json.dumps(value)))
 
 
 def _check(wanted: ProducerRegistration | ConsumerRegistration) -> None:
@@ -140,13 +149,6 @@ def _check(wanted: ProducerRegistration | ConsumerRegistration) -> None:
             f"A registration for {wanted.topic} lacks a team, a service or an expected frequency.",
             "Name all three; the frequency is a number of seconds from 1.",
         )
-
-
-def _announce(
-    session: Session, kind: str, wanted: ProducerRegistration | ConsumerRegistration, seen_at: datetime
-) -> None:
-    value = {"kind": kind, **asdict(wanted), "seen_at": seen_at.isoformat()}
-    session.add(OutboxRow(key=f"{kind} {wanted.service} {wanted.topic}", value=json.dumps(value)))
 
 
 def _is_late(row: ProducerRow | ConsumerRow) -> bool:

@@ -14,7 +14,6 @@ from schematizer.model.registry_tables import schemas
 from schematizer.model.source_tables import NAME_LENGTH, NamespaceRow, SourceRow, TopicRow, TopicSchemaRow
 
 if TYPE_CHECKING:
-    from sqlalchemy import Select
     from sqlalchemy.orm import Session
 
     from schematizer.model.base import Base
@@ -38,8 +37,13 @@ def namespace_row(session: Session, name: str) -> NamespaceRow:
     return row
 
 
+def find_source(session: Session, namespace: str, name: str) -> SourceRow | None:
+    query = select(SourceRow).join(NamespaceRow).where(NamespaceRow.name == namespace, SourceRow.name == name)
+    return session.scalar(query)
+
+
 def source_row(session: Session, namespace: str, name: str) -> SourceRow:
-    row = session.scalar(_source_query(namespace, name))
+    row = find_source(session, namespace, name)
     if row is None:
         namespace_row(session, namespace)
         raise not_found("source", f"{namespace}/{name}")
@@ -85,7 +89,7 @@ def schema_text(session: Session, schema_id: int) -> str:
 
 def ensure_source(session: Session, by: str, namespace: str, name: str) -> SourceRow:
     """The source, made if it is missing, and its namespace."""
-    row = session.scalar(_source_query(namespace, name))
+    row = find_source(session, namespace, name)
     if row is not None:
         return row
     space = session.scalar(select(NamespaceRow).where(NamespaceRow.name == namespace))
@@ -132,7 +136,3 @@ def record(session: Session, by: str, deed: Deed) -> None:
 def lines(text: str) -> list[str]:
     """A list that is stored one item a line."""
     return text.split("\n") if text else []
-
-
-def _source_query(namespace: str, name: str) -> Select[SourceRow]:
-    return select(SourceRow).join(NamespaceRow).where(NamespaceRow.name == namespace, SourceRow.name == name)

@@ -20,6 +20,7 @@ from schematizer.topic_names import parse_subject, parse_topic, subject_of
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from schematizer.catalogue.usage import Usage
     from schematizer.model.database import Database
 
 BY = "confluent"
@@ -29,10 +30,17 @@ _AT_ONCE = 500
 
 
 class Mirror:
-    """Called by the registry's store, within its transactions."""
+    """Called by the registry's store, within its transactions (`used`: outside them)."""
 
-    def __init__(self, pii_prefix: str = "") -> None:
+    def __init__(self, pii_prefix: str = "", usage: Usage | None = None) -> None:
+        """`usage`: None if nobody wants to know what is used."""
         self._pii_prefix = pii_prefix
+        self._usage = usage
+
+    def used(self, subject: str | None, schema_id: int) -> None:
+        """A client asked for a schema by its id (subject None), or registered one again."""
+        if self._usage is not None:
+            self._usage.note(subject, schema_id)
 
     def registered(self, connection: Connection, subject: str, schema_id: int, text: str) -> None:
         """A schema is now a version of the subject."""

@@ -7,12 +7,22 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from sqlalchemy import or_, select
-from sqlalchemy.orm import contains_eager
+from sqlalchemy.orm import contains_eager, object_session
 
+from schematizer.assignment.deciding import flagged
 from schematizer.catalogue import lookups
 from schematizer.errors import not_found
 from schematizer.model.client_tables import ConsumerGroupRow, DataSourceRow
-from schematizer.model.source_tables import NamespaceRow, Part, SourceRow, Status, TopicKind, TopicRow, TopicSchemaRow
+from schematizer.model.source_tables import (
+    ElementRow,
+    NamespaceRow,
+    Part,
+    SourceRow,
+    Status,
+    TopicKind,
+    TopicRow,
+    TopicSchemaRow,
+)
 from schematizer.views import Topic, TopicSchema
 
 if TYPE_CHECKING:
@@ -109,13 +119,24 @@ class Topics:
             kind=row.kind,
             status=row.status,
             pii=pii,
-            pii_misplaced=bool(pii) and row.kind in (TopicKind.CHANGE, TopicKind.OTHER) and not self._is_private(row),
+            pii_misplaced=self._is_misplaced(row),
             created_at=row.created_at,
             last_used_at=row.last_used_at,
         )
 
-    def _is_private(self, row: TopicRow) -> bool:
-        return row.name.startswith(self._pii_prefix)
+    def _is_misplaced(self, row: TopicRow) -> bool:
+        """By the flags of today: a field may have been marked after the topic was made."""
+        flags = [field.path for field in row.source.fields if field.is_pii]
+        if not flags or row.kind not in (TopicKind.CHANGE, TopicKind.OTHER) or row.name.startswith(self._pii_prefix):
+            return False
+        query = (
+            select(ElementRow.path)
+            .join(TopicSchemaRow, TopicSchemaRow.schema_id == ElementRow.schema_id)
+            .where(TopicSchemaRow.topic_id == row.id, TopicSchemaRow.status != Status.DISABLED)
+        )
+        session = object_session(row)
+        assert session is not None
+        return any(flagged(path, flags) for path in session.scalars(query))
 
 
 def topic_schema_view(row: TopicSchemaRow) -> TopicSchema:
@@ -162,7 +183,7 @@ def _all() -> Select[TopicRow]:
         .join(TopicRow.source)
         .join(SourceRow.namespace)
         .order_by(TopicRow.id)
-        .options(source, source.joinedload(SourceRow.namespace))
+        .options(source, source.joinedload(SourceRow.namespace), source.selectinload(SourceRow.fields))
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +18,7 @@ from schematizer.model.migrating import migrate
 from schematizer.model.registry_tables import GLOBAL, subject_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 BUSY_TIMEOUT_SECONDS = 30
 _ATTEMPTS = 5
@@ -29,6 +30,7 @@ class Database:
 
     def __init__(self, url: str) -> None:
         """Opens the database and brings its tables up to date; CdcError REGISTRY_DATABASE if that fails."""
+        self.url = url
         parsed = _parsed(url)
         try:
             if parsed.get_backend_name() == "sqlite":
@@ -36,7 +38,7 @@ class Database:
             self._engine = _engine(parsed)
             self._make_tables()
         except (SQLAlchemyError, OSError, ImportError) as error:
-            raise _unusable(url, error) from error
+            raise unusable_database(url, error) from error
 
     def close(self) -> None:
         self._engine.dispose()
@@ -44,6 +46,12 @@ class Database:
     def read(self, transaction: Callable[[Connection], T]) -> T:
         """What `transaction` returns, in one consistent view."""
         with self._engine.begin() as connection:
+            return transaction(connection)
+
+    def read_view(self, transaction: Callable[[Connection], T]) -> T:
+        """As read, for many statements: others' commits in between are not seen in any database."""
+        options = {} if self._engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+        with self._engine.connect().execution_options(**options) as connection, connection.begin():
             return transaction(connection)
 
     def write(self, transaction: Callable[[Connection], T]) -> T:
@@ -81,6 +89,16 @@ class Database:
             pass  # another process has just created it
 
 
+@contextmanager
+def opened(url: str) -> Iterator[Database]:
+    """The database, closed afterwards."""
+    database = Database(url)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
 def _in_session(connection: Connection, transaction: Callable[[Session], T]) -> T:
     with Session(connection) as session:
         result = transaction(session)
@@ -112,7 +130,7 @@ def _parsed(url: str) -> URL:
     return parsed
 
 
-def _unusable(url: str, error: Exception) -> CdcError:
+def unusable_database(url: str, error: Exception) -> CdcError:
     reason = reason_of(error)
     if isinstance(error, ImportError):
         fix = "Install that Python driver beside the registry, or use SQLite."

@@ -29,7 +29,7 @@ def migrate(connection: Connection) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
-    current = MigrationContext.configure(connection).get_current_revision()
+    current = revision(connection)
     scripts = ScriptDirectory.from_config(config)
     if current is not None and current not in {script.revision for script in scripts.walk_revisions()}:
         raise CdcError(
@@ -41,3 +41,8 @@ def migrate(connection: Connection) -> None:
         command.upgrade(config, "head")
         if current is not None:
             structlog.get_logger(__name__).info("tables migrated", before=current, after=scripts.get_current_head())
+
+
+def revision(connection: Connection) -> str | None:
+    """The version of the database's tables; None before the first migration."""
+    return MigrationContext.configure(connection).get_current_revision()

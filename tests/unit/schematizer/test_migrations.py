@@ -12,7 +12,8 @@ from sqlalchemy import text
 
 from cdc_program.errors import CdcError, Code
 from schematizer.catalogue.mirror import Mirror, adopt
-from schematizer.catalogue.service import Catalogue, Rules
+from schematizer.catalogue.rules import Rules
+from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
 from schematizer.model.database import Database
 from schematizer.model.tables import metadata

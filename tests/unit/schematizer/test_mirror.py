@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from schematizer.catalogue.mirror import Mirror
-from schematizer.catalogue.service import Catalogue, Rules
+from schematizer.catalogue.rules import Rules
+from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
 from schematizer.model.database import Database
 from schematizer.model.source_tables import Part, Status, TopicKind
