@@ -37,6 +37,7 @@ CHOICES = (
     Choice(
         "neighbour", "bench.neighbour", "10", "A table's latency while another deletes a partition of 10^6 rows", _MORE
     ),
+    Choice("registry", "bench.registry", "4", "The registry with 10^5 schemas: requests, their times, CPU", _MORE),
     Choice("raw-forms", "bench.raw_forms", "1", "Forms of a raw message that were compared: bytes and CPU"),
 )
 
