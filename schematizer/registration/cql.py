@@ -49,6 +49,9 @@ class CqlConverter:
 
 
 def _metadata(keyspace: str, table: TableStatement, types: list[TypeStatement]) -> TableMetadata:
+    texts = [*table.columns.values(), *(text for each in types for text in each.fields.values())]
+    if any("'" in text for text in texts):
+        raise ConversionError(f"the table {table.name} has a custom type, whose full name only Cassandra knows")
     named: dict[str, Any] = {"keyspace_name": keyspace, "table_name": table.name}
     row = {**named, "id": _ID, "gc_grace_seconds": 0, "flags": ("compound",)}
     columns = [

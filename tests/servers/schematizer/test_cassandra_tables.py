@@ -8,7 +8,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cassandra.query import dict_factory
 
 from cdc_messages.envelope import key_schema, value_schema
 from publisher.schema import read_tables
@@ -35,8 +34,7 @@ TABLES = {
         {'class': 'SizeTieredCompactionStrategy', 'min_threshold': '5'} AND gc_grace_seconds = 7;""",
     "types": """create columnfamily types (
         id uuid, tags set<text>, m map<text, frozen<list<int>>>, l list<frozen<place>>, who frozen<person>, at place,
-        t tuple<int, frozen<set<ascii>>>, v vector<float, 3>, d decimal, x varint, i inet, tm time, du duration,
-        c 'org.apache.cassandra.db.marshal.DynamicCompositeType(a=>BytesType)', primary key (id),)""",
+        t tuple<int, frozen<set<ascii>>>, v vector<float, 3>, d decimal, x varint, i inet, tm time, du duration, primary key (id),)""",
     "counters": "CREATE TABLE counters (id int, c counter, PRIMARY KEY (id))",
     "masked": "CREATE TABLE masked (id int PRIMARY KEY, a text MASKED WITH DEFAULT, b int)",
     '"Odd name"': 'CREATE TABLE "Odd_name" ("primary" int, "key" int, static_ int, PRIMARY KEY ("primary", "key"))',
@@ -51,8 +49,7 @@ def tables(cql: Session, fresh_keyspace: str) -> dict[str, TableMetadata]:
     for statement in [*TYPES, *TABLES.values()]:
         if "MASKED" not in statement:
             cql.execute(statement)
-    cql.row_factory = dict_factory
-    found = read_tables(lambda query: [dict(row) for row in cql.execute(query)])
+    found = read_tables(lambda query: [row._asdict() for row in cql.execute(query)])
     return {table.name: table for table in found.values() if table.keyspace == fresh_keyspace}
 
 

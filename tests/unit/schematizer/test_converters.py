@@ -164,6 +164,7 @@ def test_sql_that_is_refused(text: str, problem: str) -> None:
         ("CREATE TABLE t (a int PRIMARY KEY", "'\\)' is expected|',' is expected"),
         ("CREATE TABLE t (a PRIMARY KEY)", "a type is expected"),
         ("CREATE TABLE t (a int PRIMARY KEY) § ", "is not CQL"),
+        ("CREATE TABLE t (a 'org.Type' PRIMARY KEY)", "custom type"),
         ("CREATE INDEX ON t (a)", "CREATE TABLE or CREATE TYPE is expected"),
         ("", "0 CREATE TABLE"),
     ],
