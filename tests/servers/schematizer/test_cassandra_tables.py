@@ -34,7 +34,8 @@ TABLES = {
         {'class': 'SizeTieredCompactionStrategy', 'min_threshold': '5'} AND gc_grace_seconds = 7;""",
     "types": """create columnfamily types (
         id uuid, tags set<text>, m map<text, frozen<list<int>>>, l list<frozen<place>>, who frozen<person>, at place,
-        t tuple<int, frozen<set<ascii>>>, v vector<float, 3>, d decimal, x varint, i inet, tm time, du duration, primary key (id),)""",
+        t tuple<int, frozen<set<ascii>>>, v vector<float, 3>, d decimal, x varint, i inet, tm time, du duration,
+        primary key (id),)""",
     "counters": "CREATE TABLE counters (id int, c counter, PRIMARY KEY (id))",
     "masked": "CREATE TABLE masked (id int PRIMARY KEY, a text MASKED WITH DEFAULT, b int)",
     '"Odd name"': 'CREATE TABLE "Odd_name" ("primary" int, "key" int, static_ int, PRIMARY KEY ("primary", "key"))',
