@@ -23,6 +23,8 @@ _LEAST_LEVELS = {
     "py4j": logging.WARNING,
     "pyspark": logging.INFO,
     "sqlalchemy": logging.WARNING,
+    "alembic": logging.WARNING,
+    "sqlglot": logging.ERROR,  # what it cannot parse is an error of the caller's
     "httpx": logging.WARNING,
     "httpcore": logging.WARNING,
     "httpx2": logging.WARNING,

@@ -1,1 +1,1 @@
-"""The schema registry cassandra-schematizer: Confluent's Schema Registry API for Avro schemas."""
+"""The schema registry cassandra-schematizer: the API of Confluent's Schema Registry for Avro, and a catalogue."""

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import click
 
 from cdc_program.cli import Program
 
 if TYPE_CHECKING:
     from cdc_program.settings import Settings
 
+# The imports of the commands stand within them: --help and config need neither FastAPI nor SQLAlchemy.
+# ruff: noqa: PLC0415
+
 main = Program(
     "cassandra-schematizer",
-    tables=("schematizer", "log"),
-    help="The schema registry: a service with the API of Confluent's Schema Registry.",
+    tables=("cassandra", "kafka", "registry", "schematizer", "log"),
+    help="The schema registry: a service with the API of Confluent's Schema Registry, and a catalogue of all schemas.",
 )
+docs = click.Group("docs", help="Documentation files: one for each table, TOML or YAML, kept in git.")
+models = click.Group("models", help="SQLAlchemy models.")
+main.add_command(docs)
+main.add_command(models)
+
+_DATABASE = {"--database-url": "schematizer.database_url"}
+_SERVICE = {"--url": "registry.url"}
+_PATHS = click.Argument(["paths"], nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+_PLACE = click.Argument(["place"], metavar="MODULE:NAME")
+
+
+def _file(*, exists: bool) -> click.Argument:
+    return click.Argument(["file"], type=click.Path(exists=exists, dir_okay=False, path_type=Path))
 
 
 @main.program_command(
@@ -21,13 +40,108 @@ main = Program(
     flags={
         "--host": "schematizer.host",
         "--port": "schematizer.port",
-        "--database-url": "schematizer.database_url",
+        **_DATABASE,
         "--operations-address": "schematizer.operations_address",
         "--operations-port": "schematizer.operations_port",
     },
 )
 def serve(settings: Settings) -> None:
     """Serves HTTP requests until it is stopped."""
-    from schematizer.server import serve_registry  # noqa: PLC0415 - --help and config need neither FastAPI nor SQLAlchemy
+    from schematizer.server import serve_registry
 
-    serve_registry(settings.schematizer)
+    serve_registry(settings)
+
+
+@main.program_command("backup", flags=_DATABASE, params=[_file(exists=False)])
+def backup(settings: Settings, file: Path) -> None:
+    """Writes all of the database to FILE, while the service runs."""
+    from schematizer.model.backup import write_backup
+    from schematizer.model.database import opened
+
+    with opened(settings.schematizer.database_url) as database:
+        click.echo(f"{write_backup(database, file)} rows in {file}")
+
+
+@main.program_command("restore", flags=_DATABASE, params=[_file(exists=True)])
+def restore(settings: Settings, file: Path) -> None:
+    """Fills an empty database from FILE, which `backup` wrote; of whatever kind either database is."""
+    from schematizer.model.backup import restore_backup
+    from schematizer.model.database import opened
+
+    with opened(settings.schematizer.database_url) as database:
+        click.echo(f"{restore_backup(database, file)} rows from {file}")
+
+
+@main.program_command(
+    "check",
+    group=docs,
+    flags=_SERVICE,
+    params=[_PATHS, click.Option(["--offline"], is_flag=True, help="Do not compare with the schemas of the registry.")],
+)
+def docs_check(settings: Settings, paths: tuple[Path, ...], *, offline: bool) -> None:
+    """Checks documentation files, for continuous integration: exit status 1 if one lacks an owner or a doc, or does not
+    fit the newest schema of its source.
+    """
+    from schematizer.commands import documentation
+
+    documentation.check(settings, paths, offline=offline)
+
+
+@main.program_command("apply", group=docs, flags=_SERVICE, params=[_PATHS])
+def docs_apply(settings: Settings, paths: tuple[Path, ...]) -> None:
+    """Makes the catalogue say what documentation files say: docs, owners and flags for personal data."""
+    from schematizer.commands import documentation
+
+    documentation.apply(settings, paths)
+
+
+@main.program_command(
+    "comments", group=docs, flags=_SERVICE, params=[click.Argument(["keyspaces"], nargs=-1, required=True)]
+)
+def docs_comments(settings: Settings, keyspaces: tuple[str, ...]) -> None:
+    """Makes the comments of Cassandra's tables in KEYSPACES the docs of their sources."""
+    from schematizer.commands import documentation
+
+    documentation.comments(settings, keyspaces)
+
+
+@main.program_command("check", group=models, params=[_PLACE])
+def models_check(settings: Settings, place: str) -> None:  # noqa: ARG001 - every command has them
+    """A gate for continuous integration: exit status 1 if a table of MODULE:NAME, a declarative base or a MetaData, has
+    no comment or owner, or a column no comment.
+    """
+    from schematizer.commands import models as commands
+
+    commands.check(place)
+
+
+@main.program_command(
+    "register",
+    group=models,
+    flags=_SERVICE,
+    params=[
+        _PLACE,
+        click.Option(["--namespace"], required=True, help="The namespace of the tables, such as shop."),
+        click.Option(["--dialect"], type=click.Choice(["mysql", "postgresql"]), required=True, help="Their database."),
+    ],
+)
+def models_register(settings: Settings, place: str, namespace: str, dialect: str) -> None:
+    """Registers every table of MODULE:NAME, with its docs, owners and flags."""
+    from schematizer.commands import models as commands
+
+    commands.register(settings, place, namespace, dialect)
+
+
+@main.program_command(
+    "unused",
+    flags=_SERVICE,
+    params=[
+        click.Option(["--days"], type=click.IntRange(1), default=90, show_default=True, help="Not used for so long."),
+        click.Option(["--disable"], is_flag=True, help="Disable them."),
+    ],
+)
+def unused(settings: Settings, days: int, *, disable: bool) -> None:
+    """Lists topics and schemas that nobody has used for long."""
+    from schematizer.commands.unused import unused as command
+
+    command(settings, days, disable=disable)

@@ -1,104 +1,42 @@
-"""The registry's error responses, with Confluent's error codes."""
+"""What the catalogue refuses, and how the REST interface answers it."""
 
 from __future__ import annotations
 
-LEVELS_TEXT = "none, backward, forward, full, backward_transitive, forward_transitive, and full_transitive"
+from enum import Enum
 
 
-class RegistryError(Exception):
-    """An error response {error_code, message}. The HTTP status is the first three digits of the code."""
+class Refusal(Enum):
+    """Value: the HTTP status."""
 
-    def __init__(self, error_code: int, message: str) -> None:
-        super().__init__(message)
-        self.error_code = error_code
-        self.message = message
+    INVALID = 422
+    NOT_FOUND = 404
+    CONFLICT = 409
+    FORBIDDEN = 403
+    UNAUTHENTICATED = 401
+    UNAVAILABLE = 503
 
     @property
-    def status(self) -> int:
-        return int(str(self.error_code)[:3])
+    def word(self) -> str:
+        return self.name.lower().replace("_", "-")
 
 
-def subject_not_found(subject: str) -> RegistryError:
-    return RegistryError(40401, f"Subject '{subject}' not found.")
+class CatalogueError(Exception):
+    """`problem` says what is wrong with which name, `fix` what to do about it."""
+
+    def __init__(self, refusal: Refusal, problem: str, fix: str) -> None:
+        super().__init__(f"{problem} {fix}")
+        self.refusal = refusal
+        self.problem = problem
+        self.fix = fix
 
 
-def version_not_found(version: object) -> RegistryError:
-    return RegistryError(40402, f"Version {version} not found.")
+def not_found(what: str, name: object, fix: str = "Check the name; the list of all is one path up.") -> CatalogueError:
+    return CatalogueError(Refusal.NOT_FOUND, f"There is no {what} {name}.", fix)
 
 
-def schema_not_found(schema_id: object = None) -> RegistryError:
-    return RegistryError(40403, "Schema not found" if schema_id is None else f"Schema {schema_id} not found")
+def conflict(problem: str, fix: str) -> CatalogueError:
+    return CatalogueError(Refusal.CONFLICT, problem, fix)
 
 
-def subject_soft_deleted(subject: str) -> RegistryError:
-    return RegistryError(40404, f"Subject '{subject}' was soft deleted. Set permanent=true to delete permanently")
-
-
-def subject_not_soft_deleted(subject: str) -> RegistryError:
-    return RegistryError(40405, f"Subject '{subject}' was not deleted first before being permanently deleted")
-
-
-def version_soft_deleted(subject: str, version: int) -> RegistryError:
-    return RegistryError(
-        40406, f"Subject '{subject}' Version {version} was soft deleted. Set permanent=true to delete permanently"
-    )
-
-
-def version_not_soft_deleted(subject: str, version: int) -> RegistryError:
-    return RegistryError(
-        40407, f"Subject '{subject}' Version {version} was not deleted first before being permanently deleted"
-    )
-
-
-def no_compatibility_of_subject(subject: str) -> RegistryError:
-    return RegistryError(40408, f"Subject '{subject}' does not have subject-level compatibility configured")
-
-
-def no_mode_of_subject(subject: str) -> RegistryError:
-    return RegistryError(40409, f"Subject '{subject}' does not have subject-level mode configured")
-
-
-def incompatible(subject: str, messages: list[str]) -> RegistryError:
-    return RegistryError(
-        409,
-        f"Schema being registered is incompatible with an earlier schema for subject '{subject}', "
-        f"details: [{'; '.join(messages)}]",
-    )
-
-
-def invalid_schema(reason: str) -> RegistryError:
-    return RegistryError(42201, f"Invalid schema: {reason}")
-
-
-def invalid_version(version: str) -> RegistryError:
-    return RegistryError(
-        42202,
-        f"The specified version '{version}' is not a valid version id. "
-        'Allowed values are between [1, 2^31-1] and the string "latest"',
-    )
-
-
-def invalid_level(level: object) -> RegistryError:
-    return RegistryError(42203, f"Invalid compatibility level {level!r}. Valid values are {LEVELS_TEXT}")
-
-
-def invalid_mode(mode: object) -> RegistryError:
-    return RegistryError(
-        42204, f"Invalid mode {mode!r}. Valid values are READWRITE and READONLY; IMPORT is not supported"
-    )
-
-
-def operation_not_permitted(message: str) -> RegistryError:
-    return RegistryError(42205, message)
-
-
-def invalid_subject(subject: str) -> RegistryError:
-    return RegistryError(42208, f"The specified subject '{subject}' is not a valid subject name")
-
-
-def unprocessable(message: str) -> RegistryError:
-    return RegistryError(422, message)
-
-
-def database_failed() -> RegistryError:
-    return RegistryError(50001, "Error in the registry's database; see the registry's log")
+def invalid(problem: str, fix: str) -> CatalogueError:
+    return CatalogueError(Refusal.INVALID, problem, fix)

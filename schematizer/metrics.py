@@ -10,7 +10,7 @@ from prometheus_client import Counter, Histogram
 from sqlalchemy.exc import SQLAlchemyError
 
 from cdc_program.metrics import Collected, gauges
-from schematizer.database import reason_of
+from schematizer.model.database import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from schematizer.store import Store
+    from schematizer.confluent.store import Store
 
 _PREFIX = "cdc_schematizer"
 _BUCKETS = (0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 30.0)  # seconds
@@ -81,6 +81,12 @@ class RegistryMetrics:
         )
 
 
+def _route(scope: Scope) -> str:
+    """The path of the route with its parameters' names; of a mounted application, after the path of the mount."""
+    path = getattr(scope.get("route"), "path", None)
+    return OTHER if path is None else f"{scope.get('root_path', '')}{path}"
+
+
 class MeasuredRequests:
     """An ASGI application that counts what `app` answers."""
 
@@ -104,5 +110,5 @@ class MeasuredRequests:
             await self._app(scope, receive, send_and_note)
         finally:
             method = scope["method"] if scope["method"] in _METHODS else OTHER
-            route = getattr(scope.get("route"), "path", OTHER)
+            route = _route(scope)
             self._metrics.count_request(method, route, status, perf_counter() - started)

@@ -8,43 +8,66 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 import uvicorn
+from sqlalchemy.exc import SQLAlchemyError
 
 from cdc_program.describe import mask_url
 from cdc_program.errors import CdcError, Code
 from cdc_program.operations import Operations
-from schematizer.api import application
-from schematizer.database import Database
+from schematizer.access import OpenAccess
+from schematizer.application import application
+from schematizer.catalogue.mirror import Mirror, adopt
+from schematizer.catalogue.rules import Rules
+from schematizer.catalogue.service import Catalogue
+from schematizer.catalogue.usage import Usage
+from schematizer.confluent.store import Store
+from schematizer.housekeeping import Housekeeping
+from schematizer.kafka import RegistrationTopic
 from schematizer.metrics import RegistryMetrics
-from schematizer.store import Store
+from schematizer.model.database import Database, unusable_database
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from cdc_program.settings import SchematizerSettings
+    from cdc_program.settings import Settings
 
 _STOP_SECONDS = 5
 _BEAT_SECONDS = 1
 
 
-def serve_registry(settings: SchematizerSettings) -> None:
+def serve_registry(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; CdcError PORT_IN_USE, CONFIG_INVALID or REGISTRY_DATABASE if it cannot start."""
-    listener = _listen(settings.host, settings.port)
-    database = Database(settings.database_url)
-    store, shown_url = Store(database), mask_url(settings.database_url)
+    own = settings.schematizer
+    listener = _listen(own.host, own.port)
+    database = Database(own.database_url)
+    rules = Rules(own.pii_topic_prefix, tuple(own.documented_namespaces), bool(own.registrations_topic))
+    usage, shown_url = Usage(database), mask_url(own.database_url)
+    mirror = Mirror(rules.pii_prefix, usage)
+    _adopt(database, mirror)
+    store, catalogue = Store(database, mirror), Catalogue(database, rules, usage)
 
     def status() -> dict[str, Any]:
         return {"database": shown_url, **metrics.as_json()}
 
-    operations = Operations(settings.operations_address, settings.operations_port, status, has_core=False)
+    operations = Operations(own.operations_address, own.operations_port, status, has_core=False)
     metrics = RegistryMetrics(operations.registry, store)
+    topic = RegistrationTopic(settings.kafka, own.registrations_topic) if own.registrations_topic else None
     try:
-        with operations:
+        with operations, Housekeeping(usage, catalogue.outbox, topic):
             host, port = listener.getsockname()[:2]
             structlog.get_logger(__name__).info("listening", url=f"http://{host}:{port}", database=shown_url)
-            _run(application(store, metrics), listener, operations)
+            _run(application(store, catalogue, metrics, OpenAccess()), listener, operations)
     finally:
         listener.close()
         database.close()
+
+
+def _adopt(database: Database, mirror: Mirror) -> None:
+    try:
+        adopted = adopt(database, mirror)
+    except SQLAlchemyError as error:
+        raise unusable_database(database.url, error) from error
+    if adopted:
+        structlog.get_logger(__name__).info("versions added to the catalogue", versions=adopted)
 
 
 def _run(app: FastAPI, listener: socket.socket, operations: Operations) -> None:
@@ -68,7 +91,7 @@ def _run(app: FastAPI, listener: socket.socket, operations: Operations) -> None:
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family)
+        listener = socket.create_server((host, port), family=family)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise CdcError(
@@ -81,3 +104,7 @@ def _listen(host: str, port: int) -> socket.socket:
             f"Cannot listen on {host}:{port}: {error.strerror or error}.",
             "Set schematizer.host to an address of this machine, and schematizer.port to one that this user may use.",
         ) from error
+    # Connections inherit it. Without it an answer waits 40 ms for the acknowledgement of its own first packet: asyncio
+    # sets it only for sockets that were made with a protocol.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener

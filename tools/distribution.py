@@ -33,9 +33,11 @@ PROGRAMS = {
 }
 MACHINES = ("x86_64", "aarch64")
 GLIBC = "2.17"  # of 2014, the oldest that manylinux wheels are tried with
-# Imported by names that no analysis sees: the driver's event loops, the server's protocols, the database's dialects.
+# Imported by names that no analysis sees: the driver's event loops, the server's protocols, the databases' dialects.
 SHARED = ("cassandra_storage", "cassandra_files", "cdc_messages", "cdc_native", "cdc_program")
-HIDDEN = ("cassandra", "uvicorn", "sqlalchemy.dialects")
+HIDDEN = ("cassandra", "uvicorn", "sqlalchemy.dialects", "alembic", "sqlglot.dialects")
+# Modules that are read as files.
+FILES = {"schematizer": ("schematizer.model.migrations",)}
 
 
 class Project(NamedTuple):
@@ -137,6 +139,7 @@ def _options(program: str, main_package: str, folder: Path) -> list[str]:
     # The packages of ours that are imported within functions, when they are needed.
     own = [option for package in (*SHARED, main_package) for option in ("--collect-submodules", package)]
     work = ["--distpath", str(folder / "made"), "--workpath", str(folder / "work"), "--specpath", str(folder)]
+    own += [option for package in FILES.get(main_package, ()) for option in ("--collect-all", package)]
     return ["--onedir", "--noconfirm", "--log-level", "ERROR", "--name", program, *work, *hidden, *own]
 
 

@@ -17,6 +17,25 @@ class SchematizerSettings(Table):
     database_url: Annotated[str, Field(description="SQLAlchemy URL of the database. SQLite needs no server.")] = (
         "sqlite:////var/lib/cassandra-schematizer/registry.db"
     )
+    documented_namespaces: list[str] = Field(
+        default=[],
+        description="Namespaces that take no schema over /api/v1 without an owner and docs of the source and of each "
+        "field; patterns such as `cdc.*`.",
+    )
+    pii_topic_prefix: Annotated[
+        str,
+        Field(
+            description="What the names of topics with personal fields begin with; Kafka's rights are granted by it.",
+            pattern=r"^[a-zA-Z0-9_-]+$",
+        ),
+    ] = "pii-"
+    registrations_topic: Annotated[
+        str,
+        Field(
+            description="Kafka topic that gets each registration of a producer or consumer (by `[kafka]`); empty for "
+            "none."
+        ),
+    ] = ""
     operations_address: Annotated[str, Field(description="Address that serves /metrics, /health and /status.")] = (
         "127.0.0.1"
     )

@@ -23,8 +23,8 @@ from materializer.records import RawPartition
 from materializer.store.unused import DiskUse
 from publisher.snapshot.shown import Shown
 from publisher.status import Status, metrics
+from schematizer.confluent.store import Counts, Store
 from schematizer.metrics import RegistryMetrics
-from schematizer.store import Counts, Store
 from tests.support.deploy.promql import Sample
 
 if TYPE_CHECKING:

@@ -33,12 +33,15 @@ class Registry:
     database: Path
     url: str = ""
     operations_port: int = 0  # none
+    database_url: str = ""
+    """Instead of the file `database`."""
     process: subprocess.Popen[str] | None = None
     log: list[str] = field(default_factory=list)
 
     def start(self) -> Registry:
         command = [sys.executable, "-m", "schematizer", "serve", "--port", "0", "--log-format", "json"]
-        command += ["--database-url", f"sqlite:///{self.database}", "--operations-port", str(self.operations_port)]
+        url = self.database_url or f"sqlite:///{self.database}"
+        command += ["--database-url", url, "--operations-port", str(self.operations_port)]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("CDC_")}
         self.process = subprocess.Popen(
             command, stderr=subprocess.PIPE, text=True, env=environment, cwd=self.database.parent
@@ -75,6 +78,13 @@ class Registry:
                 return Answer(response.status, response.headers["Content-Type"], json.load(response))
         except urllib.error.HTTPError as error:
             return Answer(error.code, error.headers["Content-Type"], json.load(error))
+
+    def status(self, method: str, path: str) -> int:
+        """Of a request whose answer has no body."""
+        request = urllib.request.Request(self.url + path, method=method)  # noqa: S310 - http
+        with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310 - http
+            status: int = response.status
+        return status
 
     def register(self, subject: str, schema: object) -> Answer:
         return self.call("POST", f"/subjects/{subject}/versions", {"schema": json.dumps(schema)})

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from cdc_messages import raw, wire
 from cdc_messages.errors import MessageError, NextVersionError
 from cdc_messages.raw import RawMessage
-from schematizer.avro_schema import parse
-from schematizer.compatibility import Level, conflicts
+from schematizer.avro_schemas.compatibility import Level, conflicts
+from schematizer.avro_schemas.parsing import parse
 
 LONG = st.integers(-(2**63), 2**63 - 1)
 INT = st.integers(-(2**31), 2**31 - 1)

@@ -11,8 +11,8 @@ from cassandra_storage.marshal import CqlType, ListType, MapType, NativeType, Se
 from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from cdc_messages.envelope import value_schema
 from cdc_messages.resolution import can_read
-from schematizer.avro_schema import parse
-from schematizer.compatibility import Level, conflicts
+from schematizer.avro_schemas.compatibility import Level, conflicts
+from schematizer.avro_schemas.parsing import parse
 from tests.support.materializer.raw_builder import TABLE
 
 INT, TEXT, BLOB = NativeType("int"), NativeType("text"), NativeType("blob")

@@ -21,7 +21,7 @@ from local_stack.install.commands import REQUIREMENTS
 from local_stack.process.network import free_ports
 from local_stack.process.paths import project_root
 from materializer.cli import main as materializer
-from schematizer import routes
+from schematizer.confluent import routes
 from tests.support.deploy.alert_rules import RULES
 from tests.support.deploy.kubernetes import (
     KUSTOMIZATION,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
-from schematizer.avro_schema import AvroSchema, InvalidSchemaError, parse
-from schematizer.compatibility import Level, conflicts
+from schematizer.avro_schemas.compatibility import Level, conflicts
+from schematizer.avro_schemas.parsing import AvroSchema, InvalidSchemaError, parse
 from tests.support.schematizer.avro_strategies import Schema, evolved, maybe_schemas
 from tests.support.schematizer.java_avro import JavaAvro
 

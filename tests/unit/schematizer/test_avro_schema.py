@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schematizer.avro_schema import InvalidSchemaError, parse
+from schematizer.avro_schemas.parsing import InvalidSchemaError, parse
 from tests.support.schematizer.avro_strategies import Schema, maybe_schemas
 
 

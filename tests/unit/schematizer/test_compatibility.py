@@ -10,8 +10,8 @@ import avro.errors
 import avro.schema
 import pytest
 
-from schematizer.avro_schema import AvroSchema, parse
-from schematizer.compatibility import Level, conflicts
+from schematizer.avro_schemas.compatibility import Level, conflicts
+from schematizer.avro_schemas.parsing import AvroSchema, parse
 
 if TYPE_CHECKING:
     from tests.support.schematizer.avro_strategies import Schema

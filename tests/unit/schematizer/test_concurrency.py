@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from schematizer.database import Database
-from schematizer.store import Registered, Store
+from schematizer.catalogue.mirror import Mirror
+from schematizer.confluent.store import Registered, Store
+from schematizer.model.database import Database
 from tests.support.schematizer.registry_process import Registry
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def url(tmp_path: Path) -> str:
 @pytest.fixture
 def store(url: str) -> Iterator[Store]:
     database = Database(url)
-    opened = Store(database)
+    opened = Store(database, Mirror())
     opened.set_level("", opened.level("", or_global=True).__class__.NONE)
     yield opened
     database.close()
@@ -67,7 +68,7 @@ def test_threads(store: Store) -> None:
 def _in_process(url: str, order: int, barrier: Barrier) -> list[tuple[str, int, int, str]]:
     barrier.wait(60)
     database = Database(url)
-    found = register_all(Store(database), order)
+    found = register_all(Store(database, Mirror()), order)
     database.close()
     return [(each.subject, each.version, each.schema_id, each.text) for each in found]
 
@@ -93,7 +94,7 @@ def test_processes_that_make_the_file_at_once(url: str) -> None:
 def _open(url: str, barrier: Barrier) -> int:
     barrier.wait(60)
     database = Database(url)
-    schema_id = Store(database).register("a", '"string"').schema_id
+    schema_id = Store(database, Mirror()).register("a", '"string"').schema_id
     database.close()
     return schema_id
 

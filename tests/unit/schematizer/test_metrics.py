@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from cdc_program.errors import CdcError, Code
-from cdc_program.settings import SchematizerSettings
+from cdc_program.settings import SchematizerSettings, Settings
 from local_stack.process.network import free_ports
 from schematizer.server import serve_registry
 from tests.support.http_get import get
@@ -128,9 +128,10 @@ def test_the_event_loop_is_what_is_well(own: Registry) -> None:
 
 
 def test_a_port_in_use(own: Registry, tmp_path: Path) -> None:
-    settings = SchematizerSettings(
+    service = SchematizerSettings(
         port=0, database_url=f"sqlite:///{tmp_path}/other.db", operations_port=own.operations_port
     )
+    settings = Settings(schematizer=service)
     with pytest.raises(CdcError) as caught:
         serve_registry(settings)
     assert caught.value.code is Code.PORT_IN_USE

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from cdc_program.errors import CdcError, Code
-from schematizer.avro_schema import InvalidSchemaError, parse
-from schematizer.compatibility import Level
-from schematizer.database import GLOBAL, Database
-from schematizer.errors import RegistryError
-from schematizer.store import Store
+from schematizer.avro_schemas.compatibility import Level
+from schematizer.avro_schemas.parsing import InvalidSchemaError, parse
+from schematizer.catalogue.mirror import Mirror
+from schematizer.confluent.errors import RegistryError
+from schematizer.confluent.store import Store
+from schematizer.model.database import Database
+from schematizer.model.registry_tables import GLOBAL
 from tests.support.schematizer.avro_strategies import maybe_schemas
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ subjects = st.sampled_from(("a", "b"))
 def test_registration_is_idempotent_and_ids_are_unique(registrations: list[tuple[str, str]]) -> None:
     with TemporaryDirectory() as folder:
         database = Database(f"sqlite:///{folder}/registry.db")
-        store = Store(database)
+        store = Store(database, Mirror())
         store.set_level(GLOBAL, Level.NONE)
         first = [store.register(subject, text) for subject, text in registrations]
         assert [store.register(subject, text) for subject, text in registrations] == first
@@ -60,7 +62,7 @@ class Ids(RuleBasedStateMachine):
         self.folder = TemporaryDirectory()
         self.url = f"sqlite:///{self.folder.name}/registry.db"
         self.database = Database(self.url)
-        self.store = Store(self.database)
+        self.store = Store(self.database, Mirror())
         self.store.set_level(GLOBAL, Level.NONE)
         self.ids: dict[int, str] = {}
 
@@ -88,7 +90,7 @@ class Ids(RuleBasedStateMachine):
     def open_again(self) -> None:
         self.database.close()
         self.database = Database(self.url)
-        self.store = Store(self.database)
+        self.store = Store(self.database, Mirror())
 
     @invariant()
     def each_id_means_what_it_meant(self) -> None:

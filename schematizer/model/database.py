@@ -1,80 +1,36 @@
-"""The registry's tables and its transactions, on SQLite by default, or on any database that SQLAlchemy supports."""
+"""The registry's transactions, on SQLite by default, or on any database that SQLAlchemy supports."""
 
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import (
-    Boolean,
-    Column,
-    Connection,
-    Engine,
-    ForeignKey,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    create_engine,
-    event,
-    insert,
-    select,
-)
-from sqlalchemy.dialects.mysql import LONGTEXT
+from sqlalchemy import Connection, Engine, create_engine, event, insert, select
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.orm import Session
 
 from cdc_program.describe import mask_url
 from cdc_program.errors import CdcError, Code
+from schematizer.model.migrating import migrate
+from schematizer.model.registry_tables import GLOBAL, subject_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 BUSY_TIMEOUT_SECONDS = 30
-SUBJECT_LENGTH = 512
-GLOBAL = ""
-"""The subject of the default settings, for subjects without their own."""
 _ATTEMPTS = 5
 T = TypeVar("T")
-
-_metadata = MetaData()
-
-schemas = Table(
-    "schemas",
-    _metadata,
-    Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("digest", String(64), nullable=False, unique=True),
-    Column("text", Text().with_variant(LONGTEXT, "mysql", "mariadb"), nullable=False),
-    sqlite_autoincrement=True,
-)
-"""Each schema once. Rows are never deleted or changed: messages stay readable by their ids. digest: hex SHA-256 of the
-canonical text."""
-
-versions = Table(
-    "versions",
-    _metadata,
-    Column("subject", String(SUBJECT_LENGTH), primary_key=True),
-    Column("version", Integer, primary_key=True, autoincrement=False),
-    Column("schema_id", Integer, ForeignKey("schemas.id"), nullable=False, index=True),
-    Column("deleted", Boolean, nullable=False, default=False),
-)
-
-subject_settings = Table(
-    "subject_settings",
-    _metadata,
-    Column("subject", String(SUBJECT_LENGTH), primary_key=True),
-    Column("compatibility", String(32)),
-    Column("mode", String(32)),
-)
 
 
 class Database:
     """Transactions on the registry's database. Writing transactions run one at a time, even across processes."""
 
     def __init__(self, url: str) -> None:
-        """Opens the database and creates its tables; CdcError REGISTRY_DATABASE if that fails."""
+        """Opens the database and brings its tables up to date; CdcError REGISTRY_DATABASE if that fails."""
+        self.url = url
         parsed = _parsed(url)
         try:
             if parsed.get_backend_name() == "sqlite":
@@ -82,7 +38,7 @@ class Database:
             self._engine = _engine(parsed)
             self._make_tables()
         except (SQLAlchemyError, OSError, ImportError) as error:
-            raise _unusable(url, error) from error
+            raise unusable_database(url, error) from error
 
     def close(self) -> None:
         self._engine.dispose()
@@ -90,6 +46,12 @@ class Database:
     def read(self, transaction: Callable[[Connection], T]) -> T:
         """What `transaction` returns, in one consistent view."""
         with self._engine.begin() as connection:
+            return transaction(connection)
+
+    def read_view(self, transaction: Callable[[Connection], T]) -> T:
+        """As read, for many statements: others' commits in between are not seen in any database."""
+        options = {} if self._engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+        with self._engine.connect().execution_options(**options) as connection, connection.begin():
             return transaction(connection)
 
     def write(self, transaction: Callable[[Connection], T]) -> T:
@@ -101,6 +63,14 @@ class Database:
                 continue
         return self._write_once(transaction)
 
+    def read_session(self, transaction: Callable[[Session], T]) -> T:
+        """As read, with mapped classes."""
+        return self.read(lambda connection: _in_session(connection, transaction))
+
+    def write_session(self, transaction: Callable[[Session], T]) -> T:
+        """As write, with mapped classes. What `transaction` returns must not need the database any more."""
+        return self.write(lambda connection: _in_session(connection, transaction))
+
     def _write_once(self, transaction: Callable[[Connection], T]) -> T:
         with self._engine.connect().execution_options(cdc_write=True) as connection, connection.begin():
             # SQLite already holds its write lock. In other databases this row is the lock.
@@ -109,7 +79,7 @@ class Database:
 
     def _make_tables(self) -> None:
         with self._engine.connect().execution_options(cdc_write=True) as connection, connection.begin():
-            _metadata.create_all(connection)
+            migrate(connection)
         try:
             with self._engine.connect().execution_options(cdc_write=True) as connection, connection.begin():
                 found = connection.execute(select(subject_settings).where(subject_settings.c.subject == GLOBAL))
@@ -117,6 +87,23 @@ class Database:
                     connection.execute(insert(subject_settings).values(subject=GLOBAL))
         except IntegrityError:
             pass  # another process has just created it
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Database]:
+    """The database, closed afterwards."""
+    database = Database(url)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def _in_session(connection: Connection, transaction: Callable[[Session], T]) -> T:
+    with Session(connection) as session:
+        result = transaction(session)
+        session.flush()
+        return result
 
 
 def reason_of(error: Exception) -> str:
@@ -143,7 +130,7 @@ def _parsed(url: str) -> URL:
     return parsed
 
 
-def _unusable(url: str, error: Exception) -> CdcError:
+def unusable_database(url: str, error: Exception) -> CdcError:
     reason = reason_of(error)
     if isinstance(error, ImportError):
         fix = "Install that Python driver beside the registry, or use SQLite."

@@ -19,7 +19,7 @@ import avro.schema
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from schematizer.avro_schema import AvroSchema
+    from schematizer.avro_schemas.parsing import AvroSchema
 
 
 class Level(Enum):

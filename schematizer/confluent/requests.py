@@ -9,10 +9,10 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Depends, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from schematizer import errors
-from schematizer.compatibility import Level
-from schematizer.database import SUBJECT_LENGTH
-from schematizer.store import MODES
+from schematizer.avro_schemas.compatibility import Level
+from schematizer.confluent import errors
+from schematizer.confluent.store import MODES
+from schematizer.model.registry_tables import SUBJECT_LENGTH
 
 _IMPORTED = (None, -1, 0)
 """What a request for a new schema may say for its id and version."""

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from schematizer import requests
-from schematizer.database import GLOBAL
-from schematizer.requests import Body, DeletedQuery, PageQuery, Subject  # noqa: TC001 - FastAPI reads annotations
-from schematizer.responses import SchemaResponse
+from schematizer.confluent import requests
+from schematizer.confluent.requests import Body, DeletedQuery, PageQuery, Subject  # noqa: TC001 - FastAPI reads annotations
+from schematizer.confluent.responses import SchemaResponse
+from schematizer.model.registry_tables import GLOBAL
 
 if TYPE_CHECKING:
-    from schematizer.store import Registered, Store
+    from schematizer.confluent.store import Registered, Store
 
 Flag = Annotated[bool, Query()]
 MaxIdFlag = Annotated[bool, Query(alias="fetchMaxId")]

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from schematizer.avro_defaults import is_valid_default
+from schematizer.avro_schemas.defaults import is_valid_default
 
 if TYPE_CHECKING:
     from collections.abc import Container

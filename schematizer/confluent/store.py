@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, false, func, insert, select, true, update
 
-from schematizer import errors
-from schematizer.avro_schema import AvroSchema, InvalidSchemaError, parse
-from schematizer.compatibility import Level, conflicts
-from schematizer.database import GLOBAL, Database, schemas, subject_settings, versions
+from schematizer.avro_schemas.compatibility import Level, conflicts
+from schematizer.avro_schemas.parsing import AvroSchema, InvalidSchemaError, parse
+from schematizer.confluent import errors
+from schematizer.model import registry_queries
+from schematizer.model.registry_tables import GLOBAL, schemas, subject_settings, versions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from schematizer.model.database import Database
+
 DEFAULT_LEVEL = Level.BACKWARD
-DEFAULT_MODE = "READWRITE"
-MODES = ("READWRITE", "READONLY")
+MODES = (registry_queries.READ_WRITE, registry_queries.READ_ONLY)
 MAX_VERSION = 2**31 - 1
 LATEST = None
 """The version number of `latest`."""
@@ -60,21 +61,44 @@ class Counts(NamedTuple):
     schemas: int
 
 
+class Observer(Protocol):
+    """Hears what changed, within the transaction that changes it."""
+
+    def registered(self, connection: Connection, subject: str, schema_id: int, text: str) -> None: ...
+
+    def deleted(self, connection: Connection, subject: str) -> None: ...
+
+    def used(self, subject: str | None, schema_id: int) -> None:
+        """Outside of a transaction: a client asked for a schema by its id, or registered one again."""
+
+
 class Store:
     """The registry's operations, each in one transaction; RegistryError if it is refused."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, observer: Observer) -> None:
         self._database = database
+        self._observer = observer
 
     def register(self, subject: str, text: str) -> Registered:
         """The version with the schema, or a new version if there is none and the subject's level allows it."""
         schema = read_schema(text)
-        digest = _digest(schema)
+        digest = registry_queries.digest_of(schema.canonical)
         known = self._database.read(lambda connection: _find(connection, subject, digest, deleted=False))
-        return known or self._database.write(lambda connection: _register(connection, subject, schema, digest))
+        if known is None:
+            return self._database.write(lambda connection: self._register(connection, subject, schema, digest))
+        self._observer.used(subject, known.schema_id)
+        return known
+
+    def _register(self, connection: Connection, subject: str, schema: AvroSchema, digest: str) -> Registered:
+        known = _find(connection, subject, digest, deleted=False)
+        if known is not None:
+            return known
+        added = _register(connection, subject, schema, digest)
+        self._observer.registered(connection, subject, added.schema_id, added.text)
+        return added
 
     def lookup(self, subject: str, text: str, *, deleted: bool) -> Registered:
-        digest = _digest(read_schema(text))
+        digest = registry_queries.digest_of(read_schema(text).canonical)
 
         def transaction(connection: Connection) -> Registered:
             found = _find(connection, subject, digest, deleted=deleted)
@@ -116,6 +140,7 @@ class Store:
         row = self._database.read(lambda connection: connection.execute(query).first())
         if row is None:
             raise errors.schema_not_found(schema_id)
+        self._observer.used(None, schema_id)
         return row.text, guid_of(row.digest)
 
     def schema_of_guid(self, guid: str) -> str:
@@ -186,6 +211,7 @@ class Store:
                 raise errors.subject_soft_deleted(subject)
             connection.execute(update(versions).where(versions.c.subject == subject).values(deleted=True))
             connection.execute(delete(subject_settings).where(subject_settings.c.subject == subject))
+            self._observer.deleted(connection, subject)
             return alive
 
         return self._database.write(transaction)
@@ -206,6 +232,7 @@ class Store:
                 if number not in alive:
                     raise errors.version_soft_deleted(subject, number)
                 connection.execute(update(versions).where(this).values(deleted=True))
+                self._observer.deleted(connection, subject)
             return number
 
         return self._database.write(transaction)
@@ -214,7 +241,7 @@ class Store:
         """The level set for the subject (GLOBAL: for all others)."""
 
         def transaction(connection: Connection) -> Level:
-            own = _setting(connection, subject, "compatibility")
+            own = registry_queries.setting(connection, subject, "compatibility")
             if own is None and subject != GLOBAL and not or_global:
                 raise errors.no_compatibility_of_subject(subject)
             return _level(connection, subject)
@@ -228,7 +255,7 @@ class Store:
         """Reset to the global level, or the global level to the default. Returns the previous level."""
 
         def transaction(connection: Connection) -> Level:
-            own = _setting(connection, subject, "compatibility")
+            own = registry_queries.setting(connection, subject, "compatibility")
             if own is None and subject != GLOBAL:
                 raise errors.subject_not_found(subject)
             _set(connection, subject, "compatibility", None)
@@ -238,10 +265,10 @@ class Store:
 
     def mode(self, subject: str, *, or_global: bool) -> str:
         def transaction(connection: Connection) -> str:
-            own = _setting(connection, subject, "mode")
+            own = registry_queries.setting(connection, subject, "mode")
             if own is None and subject != GLOBAL and not or_global:
                 raise errors.no_mode_of_subject(subject)
-            return _mode(connection, subject)
+            return registry_queries.mode_of(connection, subject)
 
         return self._database.read(transaction)
 
@@ -250,11 +277,11 @@ class Store:
 
     def delete_mode(self, subject: str) -> str:
         def transaction(connection: Connection) -> str:
-            own = _setting(connection, subject, "mode")
+            own = registry_queries.setting(connection, subject, "mode")
             if own is None and subject != GLOBAL:
                 raise errors.subject_not_found(subject)
             _set(connection, subject, "mode", None)
-            return own or DEFAULT_MODE
+            return own or registry_queries.READ_WRITE
 
         return self._database.write(transaction)
 
@@ -265,10 +292,6 @@ def version_number(text: str) -> int | None:
     if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:20]) <= MAX_VERSION:
         raise errors.invalid_version(text)
     return int(text)
-
-
-def _digest(schema: AvroSchema) -> str:
-    return hashlib.sha256(schema.canonical.encode()).hexdigest()
 
 
 def _alive(*, deleted: bool) -> ColumnElement[bool]:
@@ -312,22 +335,13 @@ def _version(connection: Connection, subject: str, number: int | None, *, delete
 
 
 def _register(connection: Connection, subject: str, schema: AvroSchema, digest: str) -> Registered:
-    known = _find(connection, subject, digest, deleted=False)
-    if known is not None:
-        return known
     _require_writable(connection, subject)
     level = _level(connection, subject)
     messages = conflicts(level, schema, _parsed(_found(connection, subject, deleted=False), level))
     if messages:
         raise errors.incompatible(subject, [*messages, f"level: {level.name}"])
-    schema_id = connection.execute(select(schemas.c.id).where(schemas.c.digest == digest)).scalar()
-    if schema_id is None:
-        inserted = connection.execute(insert(schemas).values(digest=digest, text=schema.canonical))
-        assert inserted.inserted_primary_key is not None
-        schema_id = inserted.inserted_primary_key[0]
-    last = connection.execute(select(func.max(versions.c.version)).where(versions.c.subject == subject)).scalar()
-    version = (last or 0) + 1
-    connection.execute(insert(versions).values(subject=subject, version=version, schema_id=schema_id, deleted=False))
+    schema_id = registry_queries.ensure_schema(connection, digest, schema.canonical)
+    version = registry_queries.add_version(connection, subject, schema_id)
     return Registered(subject, version, schema_id, schema.canonical, digest)
 
 
@@ -337,23 +351,15 @@ def _parsed(earlier: Sequence[Registered], level: Level) -> list[tuple[int, Avro
 
 
 def _require_writable(connection: Connection, subject: str) -> None:
-    if _mode(connection, subject) == "READONLY":
+    if registry_queries.mode_of(connection, subject) == registry_queries.READ_ONLY:
         raise errors.operation_not_permitted(f"Subject {subject} is in read-only mode")
 
 
 def _level(connection: Connection, subject: str) -> Level:
-    name = _setting(connection, subject, "compatibility") or _setting(connection, GLOBAL, "compatibility")
+    name = registry_queries.setting(connection, subject, "compatibility") or registry_queries.setting(
+        connection, GLOBAL, "compatibility"
+    )
     return Level[name] if name else DEFAULT_LEVEL
-
-
-def _mode(connection: Connection, subject: str) -> str:
-    return _setting(connection, subject, "mode") or _setting(connection, GLOBAL, "mode") or DEFAULT_MODE
-
-
-def _setting(connection: Connection, subject: str, name: str) -> str | None:
-    query = select(subject_settings.c[name]).where(subject_settings.c.subject == subject)
-    value: str | None = connection.execute(query).scalar()
-    return value
 
 
 def _set(connection: Connection, subject: str, name: str, value: str | None) -> None:

@@ -5,24 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import structlog
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
-from schematizer import errors, routes
-from schematizer.database import reason_of
-from schematizer.metrics import MeasuredRequests
-from schematizer.responses import RegistryResponse
+from schematizer.confluent import errors, routes
+from schematizer.confluent.guard import guard
+from schematizer.confluent.responses import RegistryResponse
+from schematizer.errors import CatalogueError
+from schematizer.model.database import reason_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fastapi import Request
 
-    from schematizer.metrics import RegistryMetrics
-    from schematizer.store import Store
+    from schematizer.access import Access
+    from schematizer.confluent.store import Store
 
 
-def application(store: Store, metrics: RegistryMetrics) -> FastAPI:
+def confluent_application(
+    store: Store, access: Access, pii_prefix: str, count_database_error: Callable[[], None]
+) -> FastAPI:
     """The service; it has no pages of its own, as those would load scripts from elsewhere."""
     app = FastAPI(
         title="cassandra-schematizer",
@@ -30,19 +35,20 @@ def application(store: Store, metrics: RegistryMetrics) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
+        dependencies=[Depends(guard(access, pii_prefix))],
     )
     for router in routes.routers(store):
         app.include_router(router)
     app.add_exception_handler(errors.RegistryError, _refused)
+    app.add_exception_handler(CatalogueError, _no_access)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
 
     def database_error(request: Request, error: Exception) -> RegistryResponse:
-        metrics.count_database_error()
+        count_database_error()
         return _database_error(request, error)
 
     app.add_exception_handler(SQLAlchemyError, database_error)
-    app.add_middleware(MeasuredRequests, metrics)
     return app
 
 
@@ -53,6 +59,11 @@ def _answer(error: errors.RegistryError) -> RegistryResponse:
 def _refused(_request: Request, error: Exception) -> RegistryResponse:
     assert isinstance(error, errors.RegistryError)
     return _answer(error)
+
+
+def _no_access(_request: Request, error: Exception) -> RegistryResponse:
+    assert isinstance(error, CatalogueError)
+    return _answer(errors.RegistryError(error.refusal.value, error.problem))
 
 
 def _http_error(_request: Request, error: Exception) -> RegistryResponse:

@@ -1,0 +1,69 @@
+"""The REST application: its routers, and its errors as {"error": …, "message": …, "fix": …}."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.exceptions import HTTPException
+
+from schematizer.api import clients, plans, records, registering, sources, targets, topics, usage
+from schematizer.errors import CatalogueError, Refusal
+from schematizer.model.database import reason_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fastapi import Request
+
+    from schematizer.access import Access
+    from schematizer.catalogue.service import Catalogue
+
+_DESCRIPTION = "Namespaces, sources, topics, schemas and their elements; who produces and consumes them."
+
+
+def rest_application(catalogue: Catalogue, access: Access, count_database_error: Callable[[], None]) -> FastAPI:
+    """Its description is at openapi.json. It has no pages of its own, as those would load scripts from elsewhere."""
+    app = FastAPI(title="cassandra-schematizer", version="1", description=_DESCRIPTION, docs_url=None, redoc_url=None)
+    for room in (sources, topics, registering, targets, clients, records, plans, usage):
+        app.include_router(room.router(catalogue, access))
+    app.add_exception_handler(CatalogueError, _refused)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _invalid_request)
+
+    def database_error(request: Request, error: Exception) -> JSONResponse:
+        count_database_error()
+        structlog.get_logger(__name__).error("database failed", path=request.url.path, reason=reason_of(error))
+        return _answer(
+            CatalogueError(Refusal.UNAVAILABLE, "The registry's database failed.", "See the registry's log; try again.")
+        )
+
+    app.add_exception_handler(SQLAlchemyError, database_error)
+    return app
+
+
+def _answer(error: CatalogueError) -> JSONResponse:
+    content = {"error": error.refusal.word, "message": error.problem, "fix": error.fix}
+    return JSONResponse(content, status_code=error.refusal.value)
+
+
+def _refused(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, CatalogueError)
+    return _answer(error)
+
+
+def _http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    message = f"{request.method} {request.url.path}: {error.detail}."
+    content = {"error": "http", "message": message, "fix": "See openapi.json for the paths and their methods."}
+    return JSONResponse(content, status_code=error.status_code)
+
+
+def _invalid_request(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    problems = "; ".join(f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors())
+    return _answer(CatalogueError(Refusal.INVALID, f"{problems}.", "See openapi.json for what each path takes."))

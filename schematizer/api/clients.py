@@ -1,0 +1,42 @@
+"""/producers and /consumers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, Request  # noqa: TC002 - FastAPI reads annotations
+
+from schematizer.api.access import Writers, guarded_router
+from schematizer.bodies import ConsumerBody, ProducerBody  # noqa: TC001 - as above
+from schematizer.catalogue.clients import ConsumerRegistration, ProducerRegistration
+from schematizer.views import Consumer, Producer  # noqa: TC001 - as above
+
+if TYPE_CHECKING:
+    from schematizer.access import Access
+    from schematizer.catalogue.service import Catalogue
+
+
+def router(catalogue: Catalogue, access: Access) -> APIRouter:
+    routes, writers = guarded_router(access, catalogue.rules.pii_prefix), Writers(catalogue, access)
+
+    @routes.get("/producers")
+    def producers(topic: str | None = None, team: str | None = None) -> list[Producer]:
+        return catalogue.clients.producers(topic, team)
+
+    @routes.post("/producers")
+    def register_producer(body: ProducerBody, request: Request) -> Producer:
+        """Idempotent; each call counts as being seen."""
+        by = writers.of_topic(request, body.topic)
+        return catalogue.clients.register_producer(ProducerRegistration(**body.model_dump()), by=by)
+
+    @routes.get("/consumers")
+    def consumers(topic: str | None = None, team: str | None = None) -> list[Consumer]:
+        return catalogue.clients.consumers(topic, team)
+
+    @routes.post("/consumers")
+    def register_consumer(body: ConsumerBody, request: Request) -> Consumer:
+        """Idempotent; each call counts as being seen."""
+        by = writers.of_topic(request, body.topic)
+        return catalogue.clients.register_consumer(ConsumerRegistration(**body.model_dump()), by=by)
+
+    return routes

@@ -1,0 +1,78 @@
+"""/notes, /tags, /refreshes and /changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Query, Request
+
+from schematizer.api.access import Writers, guarded_router
+from schematizer.bodies import NoteBody, NoteText, RefreshProgress  # noqa: TC001 - FastAPI reads annotations
+from schematizer.model.record_tables import About, RefreshStatus  # noqa: TC001 - as above
+from schematizer.views import Change, Note, Refresh  # noqa: TC001 - as above
+
+if TYPE_CHECKING:
+    from schematizer.access import Access
+    from schematizer.catalogue.service import Catalogue
+
+Limit = Annotated[int, Query(ge=1, le=10_000)]
+
+
+def router(catalogue: Catalogue, access: Access) -> APIRouter:
+    routes, writers = guarded_router(access, catalogue.rules.pii_prefix), Writers(catalogue, access)
+    _notes(routes, catalogue, writers)
+    _tags(routes, catalogue, writers)
+
+    @routes.get("/refreshes")
+    def refreshes(status: RefreshStatus | None = None) -> list[Refresh]:
+        return catalogue.refreshes.every(status)
+
+    @routes.put("/refreshes/{refresh_id}")
+    def update_refresh(refresh_id: int, body: RefreshProgress, request: Request) -> Refresh:
+        by = writers.of_namespace(request, None)
+        return catalogue.refreshes.update(refresh_id, body.status, body.rows_sent, by=by)
+
+    @routes.get("/changes")
+    def changes(since: int = 0, namespace: str | None = None, limit: Limit = 1000) -> list[Change]:
+        """Every write to the catalogue after the change `since`, in the order of commit."""
+        return catalogue.history.changes(since, namespace, limit)
+
+    return routes
+
+
+def _notes(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
+    @routes.get("/notes")
+    def notes(about: About, about_id: int) -> list[Note]:
+        return catalogue.notes.about(about, about_id)
+
+    @routes.post("/notes", status_code=201)
+    def add_note(body: NoteBody, request: Request) -> Note:
+        by = writers.of_namespace(request, None)
+        return catalogue.notes.add(body.about, body.about_id, body.text, by=by)
+
+    @routes.put("/notes/{note_id}")
+    def change_note(note_id: int, body: NoteText, request: Request) -> Note:
+        return catalogue.notes.change(note_id, body.text, by=writers.of_namespace(request, None))
+
+    @routes.delete("/notes/{note_id}", status_code=204)
+    def remove_note(note_id: int, request: Request) -> None:
+        catalogue.notes.remove(note_id, by=writers.of_namespace(request, None))
+
+
+def _tags(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
+    @routes.get("/tags")
+    def tags() -> dict[str, int]:
+        """Each tag, and how often it is used."""
+        return catalogue.tags.every()
+
+    @routes.get("/tags/{about}/{about_id}")
+    def tags_about(about: About, about_id: int) -> list[str]:
+        return catalogue.tags.about(about, about_id)
+
+    @routes.put("/tags/{about}/{about_id}/{name}", status_code=204)
+    def put_tag(about: About, about_id: int, name: str, request: Request) -> None:
+        catalogue.tags.put(name, about, about_id, by=writers.of_namespace(request, None))
+
+    @routes.delete("/tags/{about}/{about_id}/{name}", status_code=204)
+    def remove_tag(about: About, about_id: int, name: str, request: Request) -> None:
+        catalogue.tags.remove(name, about, about_id, by=writers.of_namespace(request, None))

@@ -1,0 +1,55 @@
+"""Registration: /namespaces/{namespace}/schemas, /formats, and the documentation of sources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, Request  # noqa: TC002 - FastAPI reads annotations
+
+from schematizer.api.access import Writers, guarded_router
+from schematizer.bodies import DescriptionBody  # noqa: TC001 - as above
+from schematizer.catalogue.registering import Description
+from schematizer.registration.converted import FieldDocumentation
+from schematizer.views import Compatibility, Registration, SourceDocumentation
+
+if TYPE_CHECKING:
+    from schematizer.access import Access
+    from schematizer.catalogue.service import Catalogue
+
+
+def router(catalogue: Catalogue, access: Access) -> APIRouter:
+    routes, writers = guarded_router(access, catalogue.rules.pii_prefix), Writers(catalogue, access)
+
+    @routes.get("/formats")
+    def formats() -> list[str]:
+        """Of descriptions that can be registered."""
+        return catalogue.registering.formats()
+
+    @routes.post("/namespaces/{namespace}/schemas")
+    def register(namespace: str, body: DescriptionBody, request: Request) -> Registration:
+        """Idempotent. The answer names the topic, and why it is that one."""
+        by = writers.of_namespace(request, namespace)
+        return catalogue.registering.register(_description(namespace, body), by=by)
+
+    @routes.post("/namespaces/{namespace}/compatibility")
+    def check(namespace: str, body: DescriptionBody) -> Compatibility:
+        """What would be decided; nothing is registered."""
+        verdict = catalogue.registering.check(_description(namespace, body))
+        return Compatibility(is_compatible=not verdict.is_new_topic, rule=verdict.rule, reason=verdict.reason)
+
+    @routes.get("/namespaces/{namespace}/sources/{source}/documentation")
+    def documentation(namespace: str, source: str) -> SourceDocumentation:
+        return catalogue.documentation.get(namespace, source)
+
+    @routes.put("/namespaces/{namespace}/sources/{source}/documentation")
+    def put_documentation(namespace: str, source: str, body: SourceDocumentation, request: Request) -> list[str]:
+        """Sets all of it. The answer: paths that the newest schema does not have."""
+        by = writers.of_namespace(request, namespace)
+        return catalogue.documentation.put(namespace, source, body, by=by)
+
+    return routes
+
+
+def _description(namespace: str, body: DescriptionBody) -> Description:
+    fields = {path: FieldDocumentation(each.doc, each.owner, each.pii) for path, each in body.fields.items()}
+    return Description(namespace, body.format, body.text, body.source, body.key, body.owner, body.doc, fields)

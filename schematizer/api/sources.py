@@ -1,0 +1,84 @@
+"""/namespaces and /sources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, Request  # noqa: TC002 - FastAPI reads annotations
+
+from schematizer.api.access import Writers, guarded_router
+from schematizer.bodies import Described, NewName, RefreshBody  # noqa: TC001 - as above
+from schematizer.views import Decision, Element, Namespace, Refresh, Source  # noqa: TC001 - as above
+
+if TYPE_CHECKING:
+    from schematizer.access import Access
+    from schematizer.catalogue.service import Catalogue
+
+
+def router(catalogue: Catalogue, access: Access) -> APIRouter:
+    routes = guarded_router(access, catalogue.rules.pii_prefix)
+    _namespaces(routes, catalogue, Writers(catalogue, access))
+    _sources(routes, catalogue, Writers(catalogue, access))
+    _of_a_source(routes, catalogue, Writers(catalogue, access))
+    return routes
+
+
+def _namespaces(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
+    @routes.get("/namespaces")
+    def namespaces() -> list[Namespace]:
+        return catalogue.namespaces.every()
+
+    @routes.post("/namespaces", status_code=201)
+    def add_namespace(body: NewName, request: Request) -> Namespace:
+        by = writers.of_namespace(request, body.name)
+        return catalogue.namespaces.add(body.name, body.owner, body.doc, by=by)
+
+    @routes.get("/namespaces/{namespace}")
+    def namespace(namespace: str) -> Namespace:
+        return catalogue.namespaces.get(namespace)
+
+    @routes.put("/namespaces/{namespace}")
+    def describe_namespace(namespace: str, body: Described, request: Request) -> Namespace:
+        by = writers.of_namespace(request, namespace)
+        return catalogue.namespaces.describe(namespace, body.owner, body.doc, by=by)
+
+
+def _sources(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
+    @routes.get("/sources")
+    def sources(owner: str | None = None) -> list[Source]:
+        return catalogue.sources.every(owner=owner)
+
+    @routes.get("/namespaces/{namespace}/sources")
+    def sources_of(namespace: str, owner: str | None = None) -> list[Source]:
+        return catalogue.sources.every(namespace, owner)
+
+    @routes.post("/namespaces/{namespace}/sources", status_code=201)
+    def add_source(namespace: str, body: NewName, request: Request) -> Source:
+        by = writers.of_namespace(request, namespace)
+        return catalogue.sources.add(namespace, body.name, body.owner, body.doc, by=by)
+
+    @routes.get("/namespaces/{namespace}/sources/{source}")
+    def source(namespace: str, source: str) -> Source:
+        return catalogue.sources.get(namespace, source)
+
+    @routes.put("/namespaces/{namespace}/sources/{source}")
+    def describe_source(namespace: str, source: str, body: Described, request: Request) -> Source:
+        by = writers.of_namespace(request, namespace)
+        return catalogue.sources.describe(namespace, source, body.owner, body.doc, by=by)
+
+
+def _of_a_source(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
+    @routes.get("/namespaces/{namespace}/sources/{source}/elements")
+    def elements(namespace: str, source: str) -> list[Element]:
+        """Of the newest enabled schema."""
+        return catalogue.schemas.of_source(namespace, source)
+
+    @routes.get("/namespaces/{namespace}/sources/{source}/decisions")
+    def decisions(namespace: str, source: str) -> list[Decision]:
+        """Why each schema is in its topic, the newest last."""
+        return catalogue.history.decisions(namespace, source)
+
+    @routes.post("/namespaces/{namespace}/sources/{source}/refreshes", status_code=201)
+    def request_refresh(namespace: str, source: str, body: RefreshBody, request: Request) -> Refresh:
+        by = writers.of_namespace(request, namespace)
+        return catalogue.refreshes.request(namespace, source, body.reason, by=by)

@@ -1,0 +1,88 @@
+"""/topics and /schemas."""
+
+from __future__ import annotations
+
+from datetime import datetime  # noqa: TC003 - FastAPI reads annotations
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, Request  # noqa: TC002 - as above
+
+from schematizer.api.access import Writers, guarded_router
+from schematizer.bodies import StatusBody  # noqa: TC001 - as above
+from schematizer.catalogue.topics import TopicFilter
+from schematizer.model.source_tables import Part, Status, TopicKind
+from schematizer.views import Element, Schema, Topic, TopicSchema  # noqa: TC001 - as above
+
+if TYPE_CHECKING:
+    from schematizer.access import Access
+    from schematizer.catalogue.service import Catalogue
+
+
+def router(catalogue: Catalogue, access: Access) -> APIRouter:
+    routes = guarded_router(access, catalogue.rules.pii_prefix)
+    _lists(routes, catalogue)
+    _topics(routes, catalogue, Writers(catalogue, access))
+    _schemas(routes, catalogue)
+    return routes
+
+
+def _lists(routes: APIRouter, catalogue: Catalogue) -> None:
+    @routes.get("/topics")
+    def topics(  # noqa: PLR0913, PLR0917 - the query's parameters
+        namespace: str | None = None,
+        source: str | None = None,
+        data_target: str | None = None,
+        schema_id: int | None = None,
+        kind: TopicKind | None = None,
+        status: Status | None = None,
+        created_since: datetime | None = None,
+    ) -> list[Topic]:
+        """The oldest first. Parameters narrow the list; `created_since` includes that moment."""
+        wanted = TopicFilter(namespace, source, data_target, schema_id, kind, status, created_since)
+        return catalogue.topics.every(wanted)
+
+    @routes.get("/namespaces/{namespace}/sources/{source}/topics")
+    def topics_of_source(namespace: str, source: str) -> list[Topic]:
+        catalogue.sources.get(namespace, source)
+        return catalogue.topics.every(TopicFilter(namespace, source))
+
+
+def _topics(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
+    @routes.get("/topics/{topic}")
+    def topic(topic: str) -> Topic:
+        return catalogue.topics.get(topic)
+
+    @routes.put("/topics/{topic}/status")
+    def set_topic_status(topic: str, body: StatusBody, request: Request) -> Topic:
+        return catalogue.topics.set_status(topic, body.status, by=writers.of_topic(request, topic))
+
+    @routes.get("/topics/{topic}/schemas")
+    def schemas(topic: str, part: Part | None = None, status: Status | None = None) -> list[TopicSchema]:
+        """The oldest first."""
+        return catalogue.topics.schemas(topic, part, status)
+
+    @routes.get("/topics/{topic}/schemas/latest")
+    def latest_schema(topic: str, part: Part = Part.VALUE) -> TopicSchema:
+        """The newest that is not disabled."""
+        return catalogue.topics.latest_schema(topic, part)
+
+    @routes.put("/topics/{topic}/schemas/{schema_id}/status")
+    def set_schema_status(topic: str, schema_id: int, body: StatusBody, request: Request) -> list[TopicSchema]:
+        by = writers.of_topic(request, topic)
+        return catalogue.topics.set_schema_status(topic, schema_id, body.status, by=by)
+
+
+def _schemas(routes: APIRouter, catalogue: Catalogue) -> None:
+    @routes.get("/schemas/{schema_id}")
+    def schema(schema_id: int) -> Schema:
+        return catalogue.schemas.get(schema_id)
+
+    @routes.get("/schemas/{schema_id}/topics")
+    def topics_of_schema(schema_id: int) -> list[Topic]:
+        catalogue.schemas.get(schema_id)
+        return catalogue.topics.every(TopicFilter(schema_id=schema_id))
+
+    @routes.get("/schemas/{schema_id}/elements")
+    def elements(schema_id: int, topic: str | None = None) -> list[Element]:
+        """With the documentation of this topic's source, by default of the first topic with the schema."""
+        return catalogue.schemas.elements(schema_id, topic)

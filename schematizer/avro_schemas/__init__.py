@@ -1,0 +1,1 @@
+"""Avro schemas: parsed, checked, written in one form, and compared."""

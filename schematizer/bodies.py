@@ -1,0 +1,100 @@
+"""What a request of the REST interface carries: the same for the service and for schematizer.client."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from schematizer.model.record_tables import About, RefreshStatus  # noqa: TC001 - pydantic reads annotations
+from schematizer.model.source_tables import Status  # noqa: TC001 - as above
+from schematizer.views import DataSource  # noqa: TC001 - as above
+
+
+class Body(BaseModel):
+    """An unknown key is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Described(Body):
+    """The owner and the documentation of a namespace or a source."""
+
+    owner: str | None = None
+    doc: str | None = None
+
+
+class NewName(Described):
+    name: str
+
+
+class StatusBody(Body):
+    status: Status
+
+
+class DataTargetBody(Described):
+    kind: str
+    destination: str
+
+
+class ConsumerGroupBody(Body):
+    data_sources: list[DataSource]
+
+
+class ProducerBody(Body):
+    team: str
+    service: str
+    topic: str
+    schema_id: int
+    expected_frequency_seconds: Annotated[int, Field(ge=1)]
+
+
+class ConsumerBody(Body):
+    team: str
+    service: str
+    topic: str
+    consumer_group: str
+    expected_frequency_seconds: Annotated[int, Field(ge=1)]
+
+
+class NoteBody(Body):
+    """`text`: Markdown."""
+
+    about: About
+    about_id: int
+    text: str
+
+
+class NoteText(Body):
+    text: str
+
+
+class RefreshBody(Body):
+    reason: str
+
+
+class RefreshProgress(Body):
+    status: RefreshStatus
+    rows_sent: Annotated[int, Field(ge=0)]
+
+
+class FieldBody(Body):
+    """None: nothing is said, what is known stays."""
+
+    doc: str | None = None
+    owner: str | None = None
+    pii: bool | None = None
+
+
+class DescriptionBody(Body):
+    """A description to register. `source`: by default the description's own name. `key`: the Avro schema of the keys,
+    for the format avro. `fields`: by path.
+    """
+
+    format: str
+    text: str
+    source: str | None = None
+    key: str | None = None
+    owner: str | None = None
+    doc: str | None = None
+    fields: dict[str, FieldBody] = {}

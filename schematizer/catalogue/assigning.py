@@ -1,0 +1,153 @@
+"""What the assignment of topics reads and writes, within the caller's transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlalchemy import select
+
+from schematizer.assignment.deciding import NewestTopic, NewSchema, Rule, Verdict
+from schematizer.avro_schemas import elements
+from schematizer.avro_schemas.parsing import parse
+from schematizer.catalogue import lookups
+from schematizer.catalogue.schemas import primary_key, store_elements
+from schematizer.errors import invalid
+from schematizer.model.base import now
+from schematizer.model.registry_tables import schemas
+from schematizer.model.source_tables import NAME_LENGTH, Part, SourceRow, Status, TopicKind, TopicRow, TopicSchemaRow
+from schematizer.topic_names import parse_topic, topic_name
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+UNSAID = "avro"
+"""The format whose schemas need not say what their primary key is."""
+_ASSIGNED = (TopicKind.CHANGE, TopicKind.OTHER)
+
+
+class Stored(NamedTuple):
+    """A schema that the registry has."""
+
+    part: Part
+    schema_id: int
+    text: str
+    format: str
+    primary_key: tuple[str, ...]
+
+
+def newest_topic(session: Session, source: SourceRow, pii_prefix: str) -> NewestTopic | None:
+    found = [topic for topic in source.topics if topic.kind in _ASSIGNED]
+    if not found:
+        return None
+    row = found[-1]
+    values = [each for each in row.schemas if each.part is Part.VALUE and each.status is not Status.DISABLED]
+    texts = {each.schema_id: _text(session, each.schema_id) for each in values}
+    paths = {each.path for text in texts.values() for each in elements.elements(text)}
+    key = _key_text(session, row)
+    columns = _primary_key(session, row)
+    return NewestTopic(
+        row.name,
+        row.status is not Status.READ_WRITE,
+        row.name.startswith(pii_prefix),
+        bool(key or columns or any(each.format != UNSAID for each in row.schemas)),
+        key,
+        columns,
+        frozenset(paths),
+        frozenset(lookups.lines(row.pii)),
+        tuple((schema_id, parse(text)) for schema_id, text in texts.items()),
+    )
+
+
+def topic_with(session: Session, source: SourceRow, new: NewSchema, pii_prefix: str) -> TopicRow | None:
+    """The newest topic of the source, not disabled, that has this schema with this key and these personal fields. A
+    topic without the prefix that has personal fields, as clients of Confluent's API may make one, is none.
+    """
+    for topic in reversed(source.topics):
+        if new.pii and not topic.name.startswith(pii_prefix):
+            continue
+        value = schema_in(session, topic, Part.VALUE, new.schema.canonical)
+        if topic.kind not in _ASSIGNED or topic.status is Status.DISABLED or value is None:
+            continue
+        is_same_key = new.key == _key_text(session, topic) and new.primary_key == _primary_key(session, topic)
+        if is_same_key and new.pii == frozenset(lookups.lines(topic.pii)) & new.paths:
+            return topic
+    return None
+
+
+def schema_in(session: Session, topic: TopicRow, part: Part, canonical: str) -> TopicSchemaRow | None:
+    query = (
+        select(TopicSchemaRow)
+        .join(schemas, schemas.c.id == TopicSchemaRow.schema_id)
+        .where(TopicSchemaRow.topic_id == topic.id, TopicSchemaRow.part == part, schemas.c.text == canonical)
+    )
+    return session.scalar(query)
+
+
+def there_already(topic: TopicRow) -> Verdict:
+    return Verdict(False, Rule.COMPATIBLE, f"{topic.name} has it.")
+
+
+def touch(topic: TopicRow, *used: TopicSchemaRow | None) -> None:
+    """They are in use now."""
+    topic.last_used_at = now()
+    for each in used:
+        if each is not None:
+            each.last_used_at = topic.last_used_at
+
+
+def add_topic(session: Session, by: str, source: SourceRow, new: NewSchema, pii_prefix: str) -> TopicRow:
+    """Its name has the next version's number, and the prefix of personal data where the schema has some."""
+    namespace = source.namespace.name
+    version = 1 + max((parse_topic(each.name, pii_prefix).version for each in source.topics), default=0)
+    prefix = pii_prefix if new.pii else ""
+    name = topic_name(namespace, source.name, version, prefix)
+    while session.scalar(select(TopicRow.id).where(TopicRow.name == name)) is not None:
+        version += 1
+        name = topic_name(namespace, source.name, version, prefix)
+    if len(name) > NAME_LENGTH:
+        raise invalid(f"The topic {name} would have {len(name)} characters; Kafka allows {NAME_LENGTH}.", "Shorten it.")
+    parsed = parse_topic(name, pii_prefix)
+    if (parsed.namespace, parsed.source) != (namespace, source.name):
+        raise invalid(
+            f"The topic {name} of {namespace}/{source.name} would be read as one of "
+            f"{parsed.namespace}/{parsed.source}.",
+            "Choose a source without a dot and without -v and a number at its end, and no raw topic's namespace.",
+        )
+    kind = parsed.kind
+    row = TopicRow(name=name, source=source, kind=kind, pii="\n".join(sorted(new.pii)))
+    lookups.added(session, row)
+    lookups.record(session, by, lookups.Deed("add topic", namespace, name))
+    return row
+
+
+def add_schema(session: Session, by: str, topic: TopicRow, stored: Stored) -> None:
+    """Unless the topic has it."""
+    known = next((e for e in topic.schemas if (e.part, e.schema_id) == (stored.part, stored.schema_id)), None)
+    if known is None:
+        known = TopicSchemaRow(
+            topic=topic,
+            part=stored.part,
+            schema_id=stored.schema_id,
+            format=stored.format,
+            primary_key="\n".join(stored.primary_key),
+        )
+        lookups.added(session, known)
+        about = f"{topic.name}: {stored.schema_id}"
+        lookups.record(session, by, lookups.Deed("add schema", topic.source.namespace.name, about, stored.part.value))
+        store_elements(session, stored.schema_id, stored.text)
+    touch(topic, known)
+
+
+def _primary_key(session: Session, topic: TopicRow) -> tuple[str, ...]:
+    """What the newest value schema says, enabled or not; or the fields of the key's."""
+    newest = [each for part in (Part.VALUE, Part.KEY) for each in topic.schemas[::-1] if each.part is part]
+    return tuple(primary_key(session, newest[0])) if newest else ()
+
+
+def _key_text(session: Session, topic: TopicRow) -> str | None:
+    keys = [each for each in topic.schemas if each.part is Part.KEY and each.status is not Status.DISABLED]
+    return _text(session, keys[-1].schema_id) if keys else None
+
+
+def _text(session: Session, schema_id: int) -> str:
+    return lookups.schema_text(session, schema_id)

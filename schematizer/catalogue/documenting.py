@@ -1,0 +1,112 @@
+"""The documentation of sources and their fields: from registrations, and from files in git."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from schematizer.catalogue import lookups
+from schematizer.catalogue.schemas import elements_of, newest_value
+from schematizer.errors import invalid
+from schematizer.model.source_tables import PATH_LENGTH, FieldRow, SourceRow
+from schematizer.registration.converted import FieldDocumentation
+from schematizer.views import FieldText, SourceDocumentation
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from schematizer.model.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a registration says; None: nothing, what is known stays. `in_schema`: paths of the fields whose doc stands
+    in the schema itself.
+    """
+
+    doc: str | None
+    owner: str | None
+    fields: Mapping[str, FieldDocumentation]
+    in_schema: frozenset[str]
+
+
+class Documenting:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, namespace: str, source: str) -> SourceDocumentation:
+        """What people said of the source, and of which fields; not what its schemas say."""
+
+        def transaction(session: Session) -> SourceDocumentation:
+            row = lookups.source_row(session, namespace, source)
+            fields = {field.path: FieldText(doc=field.doc, owner=field.owner, pii=field.is_pii) for field in row.fields}
+            return SourceDocumentation(doc=row.doc, owner=row.owner, fields=fields)
+
+        return self._database.read_session(transaction)
+
+    def put(self, namespace: str, source: str, wanted: SourceDocumentation, *, by: str) -> list[str]:
+        """Sets all of it: a field that is not named loses what was said. The source is made if it is missing.
+
+        Returns the paths that the source's newest schema does not have: these are kept, for a schema that comes later.
+        """
+
+        def transaction(session: Session) -> list[str]:
+            row = lookups.ensure_source(session, by, namespace, source)
+            changed = (row.doc, row.owner) != (wanted.doc, wanted.owner)
+            row.doc, row.owner = wanted.doc, wanted.owner
+            known = {field.path: field for field in row.fields}
+            for path in known.keys() - wanted.fields.keys():
+                field = known[path]
+                changed = changed or bool(field.doc or field.owner or field.is_pii)
+                field.doc, field.owner, field.is_pii = None, None, False  # kept for its notes and tags
+            for path, said in wanted.fields.items():
+                field = known.get(path) or _add(row, path)
+                changed = changed or (field.doc, field.owner, field.is_pii) != (said.doc, said.owner, said.pii)
+                field.doc, field.owner, field.is_pii = said.doc, said.owner, said.pii
+            session.flush()
+            if changed:
+                lookups.record(session, by, lookups.Deed("document source", namespace, f"{namespace}/{source}"))
+            return _unknown(session, row, wanted.fields)
+
+        return self._database.write_session(transaction)
+
+
+def apply_registration(session: Session, by: str, source: SourceRow, said: Said) -> None:
+    """What the registration says of its source and fields."""
+    before = (source.doc, source.owner)
+    source.doc = said.doc if said.doc is not None else source.doc
+    source.owner = said.owner if said.owner is not None else source.owner
+    changed = before != (source.doc, source.owner)
+    known = {field.path: field for field in source.fields}
+    for path, each in said.fields.items():
+        if path in said.in_schema and each.owner is None and each.is_pii is None and path not in known:
+            continue
+        row = known.get(path)
+        if row is None:
+            row = _add(source, path)
+        old = (row.doc, row.owner, row.is_pii)
+        row.doc = each.doc if each.doc is not None else row.doc
+        row.owner = each.owner if each.owner is not None else row.owner
+        row.is_pii = each.is_pii if each.is_pii is not None else bool(row.is_pii)
+        changed = changed or old != (row.doc, row.owner, row.is_pii)
+    session.flush()
+    if changed:
+        name = source.namespace.name
+        lookups.record(session, by, lookups.Deed("document source", name, f"{name}/{source.name}"))
+
+
+def _add(source: SourceRow, path: str) -> FieldRow:
+    if not 0 < len(path) <= PATH_LENGTH:
+        raise invalid(f"{path[:80]!r} is not a field's path.", f"Use names joined by dots, at most {PATH_LENGTH} long.")
+    row = FieldRow(path=path, doc=None, owner=None, is_pii=False)
+    source.fields.append(row)
+    return row
+
+
+def _unknown(session: Session, source: SourceRow, fields: Mapping[str, FieldText]) -> list[str]:
+    newest = newest_value(session, source)
+    if newest is None:
+        return []
+    known = {each.path for each in elements_of(session, newest.schema_id, newest)}
+    return sorted(fields.keys() - known)

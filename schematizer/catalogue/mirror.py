@@ -1,0 +1,136 @@
+"""Keeps the catalogue in step with Confluent's API: what is registered or deleted there is added or disabled here, in
+the same transaction. Only subjects `<topic>-value` and `<topic>-key` have a topic.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sqlalchemy import false, select
+from sqlalchemy.orm import Session
+
+from schematizer.catalogue import lookups
+from schematizer.catalogue.schemas import store_elements
+from schematizer.model.base import now
+from schematizer.model.registry_tables import schemas, versions
+from schematizer.model.source_tables import Part, Status, TopicRow, TopicSchemaRow
+from schematizer.topic_names import parse_subject, parse_topic, subject_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from schematizer.catalogue.usage import Usage
+    from schematizer.model.database import Database
+
+BY = "confluent"
+"""Who changed the catalogue, where a client of Confluent's API did."""
+FORMAT = "avro"
+_AT_ONCE = 500
+
+
+class Mirror:
+    """Called by the registry's store, within its transactions (`used`: outside them)."""
+
+    def __init__(self, pii_prefix: str = "", usage: Usage | None = None) -> None:
+        """`usage`: None if nobody wants to know what is used."""
+        self._pii_prefix = pii_prefix
+        self._usage = usage
+
+    def used(self, subject: str | None, schema_id: int) -> None:
+        """A client asked for a schema by its id (subject None), or registered one again."""
+        if self._usage is not None:
+            self._usage.note(subject, schema_id)
+
+    def registered(self, connection: Connection, subject: str, schema_id: int, text: str) -> None:
+        """A schema is now a version of the subject."""
+        found = _topic_of(subject)
+        if found is not None:
+            with Session(connection) as session:
+                self._add(session, *found, schema_id, text)
+                session.flush()
+
+    def deleted(self, connection: Connection, subject: str) -> None:
+        """Some versions of the subject were deleted: their schemas are disabled in its topic."""
+        found = _topic_of(subject)
+        if found is None:
+            return
+        topic, part = found
+        alive = select(versions.c.schema_id).where(versions.c.subject == subject, versions.c.deleted == false())
+        with Session(connection) as session:
+            query = (
+                select(TopicSchemaRow)
+                .join(TopicRow)
+                .where(
+                    TopicRow.name == topic,
+                    TopicSchemaRow.part == part,
+                    TopicSchemaRow.status != Status.DISABLED,
+                    TopicSchemaRow.schema_id.not_in(alive),
+                )
+            )
+            for row in session.scalars(query):
+                row.status = Status.DISABLED
+                namespace = row.topic.source.namespace.name
+                lookups.record(
+                    session, BY, lookups.Deed("delete schema", namespace, f"{topic}: {row.schema_id}", subject)
+                )
+            session.flush()
+
+    def _add(self, session: Session, topic: str, part: Part, schema_id: int, text: str) -> None:
+        row = session.scalar(select(TopicRow).where(TopicRow.name == topic))
+        if row is None:
+            row = self._add_topic(session, topic)
+        used = next((each for each in row.schemas if (each.part, each.schema_id) == (part, schema_id)), None)
+        if used is None:
+            used = TopicSchemaRow(topic=row, part=part, schema_id=schema_id, format=FORMAT)
+            lookups.added(session, used)
+            lookups.record(
+                session, BY, lookups.Deed("add schema", row.source.namespace.name, f"{topic}: {schema_id}", part.value)
+            )
+            store_elements(session, schema_id, text)
+        elif used.status is Status.DISABLED:
+            used.status = Status.READ_WRITE
+        used.last_used_at = row.last_used_at = now()
+
+    def _add_topic(self, session: Session, topic: str) -> TopicRow:
+        name = parse_topic(topic, self._pii_prefix)
+        source = lookups.ensure_source(session, BY, name.namespace, name.source)
+        pii = "\n".join(field.path for field in source.fields if field.is_pii)
+        row = TopicRow(name=topic, source=source, kind=name.kind, pii=pii)
+        lookups.added(session, row)
+        lookups.record(session, BY, lookups.Deed("add topic", name.namespace, topic))
+        return row
+
+
+def adopt(database: Database, mirror: Mirror) -> int:
+    """Adds the versions that a program without a catalogue has registered; how many. Safe in several processes."""
+    missing = database.read(_missing)
+    for start in range(0, len(missing), _AT_ONCE):
+        database.write(partial(_adopt, mirror, missing[start : start + _AT_ONCE]))
+    return len(missing)
+
+
+def _missing(connection: Connection) -> list[tuple[str, int]]:
+    """(subject, schema id)s of versions whose topic does not have them."""
+    with Session(connection) as session:
+        known = select(TopicRow.name, TopicSchemaRow.part, TopicSchemaRow.schema_id).join(TopicRow.schemas)
+        there = {(subject_of(topic, part), schema_id) for topic, part, schema_id in session.execute(known)}
+    query = (
+        select(versions.c.subject, versions.c.schema_id)
+        .where(versions.c.deleted == false())
+        .order_by(versions.c.subject, versions.c.version)
+    )
+    found = connection.execute(query)
+    return [pair for pair in found if pair not in there and _topic_of(pair[0]) is not None]
+
+
+def _adopt(mirror: Mirror, pairs: list[tuple[str, int]], connection: Connection) -> None:
+    for subject, schema_id in pairs:
+        text = connection.execute(select(schemas.c.text).where(schemas.c.id == schema_id)).scalar_one()
+        mirror.registered(connection, subject, schema_id, text)
+
+
+def _topic_of(subject: str) -> tuple[str, Part] | None:
+    """None as well for what cannot be a topic of Kafka: the registry takes any subject."""
+    found = parse_subject(subject)
+    return found if found and lookups.is_name(found[0]) else None

@@ -1,0 +1,134 @@
+"""Schemas by id, and their elements with the documentation of their source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import select
+
+from schematizer.avro_schemas import elements as avro_elements
+from schematizer.catalogue import lookups
+from schematizer.catalogue.topics import topic_schema_view
+from schematizer.model.source_tables import (
+    ElementRow,
+    FieldRow,
+    Part,
+    SourceRow,
+    Status,
+    TopicKind,
+    TopicRow,
+    TopicSchemaRow,
+)
+from schematizer.views import Element, Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy.orm import Session
+
+    from schematizer.model.database import Database
+
+
+class Schemas:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, schema_id: int) -> Schema:
+        def transaction(session: Session) -> Schema:
+            text = lookups.schema_text(session, schema_id)
+            query = select(TopicSchemaRow).where(TopicSchemaRow.schema_id == schema_id).order_by(TopicSchemaRow.id)
+            return Schema(
+                schema_id=schema_id, text=text, topics=[topic_schema_view(row) for row in session.scalars(query)]
+            )
+
+        return self._database.read_session(transaction)
+
+    def elements(self, schema_id: int, topic: str | None = None) -> list[Element]:
+        """The fields of a schema. With the documentation of `topic`'s source, by default of the first that uses it."""
+
+        def transaction(session: Session) -> list[Element]:
+            lookups.schema_text(session, schema_id)
+            query = select(TopicSchemaRow).where(TopicSchemaRow.schema_id == schema_id).order_by(TopicSchemaRow.id)
+            if topic is not None:
+                query = query.where(TopicSchemaRow.topic_id == lookups.topic_row(session, topic).id)
+            used = session.scalars(query).first()
+            return elements_of(session, schema_id, used)
+
+        return self._database.read_session(transaction)
+
+    def of_source(self, namespace: str, source: str) -> list[Element]:
+        """The fields of the source's newest enabled value schema; empty if it has none."""
+
+        def transaction(session: Session) -> list[Element]:
+            row = newest_value(session, lookups.source_row(session, namespace, source))
+            return [] if row is None else elements_of(session, row.schema_id, row)
+
+        return self._database.read_session(transaction)
+
+
+def newest_value(session: Session, source: SourceRow) -> TopicSchemaRow | None:
+    """Of the source's change topics, the newest enabled value schema."""
+    query = (
+        select(TopicSchemaRow)
+        .join(TopicRow)
+        .where(
+            TopicRow.source_id == source.id,
+            TopicRow.kind.not_in((TopicKind.RAW, TopicKind.DEAD)),
+            TopicSchemaRow.part == Part.VALUE,
+            TopicSchemaRow.status != Status.DISABLED,
+        )
+        .order_by(TopicRow.id.desc(), TopicSchemaRow.id.desc())
+    )
+    return session.scalars(query).first()
+
+
+def elements_of(session: Session, schema_id: int, used: TopicSchemaRow | None) -> list[Element]:
+    rows = session.scalars(
+        select(ElementRow).where(ElementRow.schema_id == schema_id).order_by(ElementRow.position)
+    ).all()
+    fields = {} if used is None else {field.path: field for field in used.topic.source.fields}
+    key = set() if used is None else set(primary_key(session, used))
+    return [_view(row, fields.get(row.path), is_key=row.path in key) for row in rows]
+
+
+def primary_key(session: Session, used: TopicSchemaRow) -> Sequence[str]:
+    """The paths of the key's columns: what the schema says, or the fields of the topic's key schema."""
+    if used.primary_key:
+        return lookups.lines(used.primary_key)
+    key = [row for row in used.topic.schemas if row.part is Part.KEY]
+    if not key:
+        return []
+    query = select(ElementRow.path).where(ElementRow.schema_id == key[-1].schema_id).order_by(ElementRow.position)
+    return [path for path in session.scalars(query) if path]
+
+
+def store_elements(session: Session, schema_id: int, text: str) -> None:
+    """Once for each schema."""
+    if session.scalar(select(ElementRow.id).where(ElementRow.schema_id == schema_id).limit(1)) is not None:
+        return
+    for position, each in enumerate(avro_elements.elements(text)):
+        session.add(
+            ElementRow(
+                schema_id=schema_id,
+                position=position,
+                path=each.path[:512],
+                type=each.type,
+                source_type=each.source_type,
+                is_nullable=each.is_nullable,
+                doc=each.doc,
+            )
+        )
+
+
+def _view(row: ElementRow, field: FieldRow | None, *, is_key: bool) -> Element:
+    return Element(
+        path=row.path,
+        type=row.type,
+        source_type=row.source_type,
+        is_nullable=row.is_nullable,
+        is_key=is_key,
+        doc=(field and field.doc) or row.doc,
+        owner=field.owner if field else None,
+        is_pii=field is not None and field.is_pii,
+        field_id=field.id if field else None,
+    )

@@ -1,0 +1,113 @@
+"""Data targets, their consumer groups, and the topics that these read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import func, select
+
+from schematizer.catalogue import lookups
+from schematizer.catalogue.topics import topics_of_target
+from schematizer.model.client_tables import ConsumerGroupRow, DataSourceRow, DataTargetRow
+from schematizer.model.record_tables import ChangeRow
+from schematizer.views import ConsumerGroup, DataSource, DataTarget, FollowedTopics
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from schematizer.catalogue.topics import Topics
+    from schematizer.model.database import Database
+
+
+class DataTargets:
+    def __init__(self, database: Database, topics: Topics) -> None:
+        self._database = database
+        self._topics = topics
+
+    def every(self) -> list[DataTarget]:
+        query = select(DataTargetRow).order_by(DataTargetRow.name)
+        return self._database.read_session(lambda session: [_target(row) for row in session.scalars(query)])
+
+    def get(self, name: str) -> DataTarget:
+        return self._database.read_session(lambda session: _target(lookups.data_target_row(session, name)))
+
+    def put(  # noqa: PLR0913 - what a data target is made of
+        self, name: str, kind: str, destination: str, owner: str | None, doc: str | None, *, by: str
+    ) -> DataTarget:
+        """Makes it, or changes the one that exists."""
+
+        def transaction(session: Session) -> DataTarget:
+            row = session.scalar(select(DataTargetRow).where(DataTargetRow.name == name))
+            action = "change data target"
+            if row is None:
+                row = DataTargetRow(name=lookups.checked_name("data target", name))
+                action = "add data target"
+            row.kind, row.destination, row.owner, row.doc = kind, destination, owner, doc
+            lookups.added(session, row)
+            lookups.record(session, by, lookups.Deed(action, None, name))
+            return _target(row)
+
+        return self._database.write_session(transaction)
+
+    def groups(self, name: str) -> list[ConsumerGroup]:
+        def transaction(session: Session) -> list[ConsumerGroup]:
+            return [_group(row) for row in lookups.data_target_row(session, name).groups]
+
+        return self._database.read_session(transaction)
+
+    def put_group(self, name: str, group: str, data_sources: list[DataSource], *, by: str) -> ConsumerGroup:
+        """Sets what a consumer group of this data target reads. CONFLICT if the group fills another data target."""
+
+        def transaction(session: Session) -> ConsumerGroup:
+            target = lookups.data_target_row(session, name)
+            row = session.scalar(select(ConsumerGroupRow).where(ConsumerGroupRow.name == group))
+            if row is None:
+                row = ConsumerGroupRow(name=lookups.checked_name("consumer group", group), data_target=target)
+                lookups.added(session, row)
+            elif row.data_target_id != target.id:
+                lookups.refuse_if_there(row, f"consumer group of {row.data_target.name}:", group)
+            row.data_sources = [_data_source(session, each) for each in dict.fromkeys(data_sources)]
+            session.flush()
+            lookups.record(session, by, lookups.Deed("set data sources", None, f"{name}/{group}"))
+            return _group(row)
+
+        return self._database.write_session(transaction)
+
+    def follow(self, name: str, cursor: int = 0) -> FollowedTopics:
+        """The topics that the data target reads now, and whether anything in the catalogue changed after `cursor`."""
+
+        def transaction(session: Session) -> FollowedTopics:
+            target = lookups.data_target_row(session, name)
+            newest = session.execute(select(func.max(ChangeRow.id))).scalar() or 0
+            topics = [self._topics.view(row) for row in topics_of_target(session, target.id)]
+            return FollowedTopics(cursor=newest, changed=newest > cursor, topics=topics)
+
+        return self._database.read_session(transaction)
+
+
+def _target(row: DataTargetRow) -> DataTarget:
+    return DataTarget(
+        id=row.id,
+        name=row.name,
+        kind=row.kind,
+        destination=row.destination,
+        owner=row.owner,
+        doc=row.doc,
+        created_at=row.created_at,
+        groups=[group.name for group in row.groups],
+    )
+
+
+def _group(row: ConsumerGroupRow) -> ConsumerGroup:
+    sources = [
+        DataSource(namespace=each.namespace.name, source=each.source.name if each.source else None)
+        for each in row.data_sources
+    ]
+    return ConsumerGroup(name=row.name, data_target=row.data_target.name, data_sources=sources)
+
+
+def _data_source(session: Session, wanted: DataSource) -> DataSourceRow:
+    if wanted.source is None:
+        return DataSourceRow(namespace=lookups.namespace_row(session, wanted.namespace), source=None)
+    source = lookups.source_row(session, wanted.namespace, wanted.source)
+    return DataSourceRow(namespace=source.namespace, source=source)

@@ -1,0 +1,101 @@
+"""When schemas and topics were last used, and which were not for long."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from sqlalchemy import select, update
+
+from schematizer.model.base import now
+from schematizer.model.source_tables import Status, TopicKind, TopicRow, TopicSchemaRow
+from schematizer.topic_names import parse_subject
+from schematizer.views import Unused
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from schematizer.model.database import Database
+
+EXACT_TO = timedelta(hours=1)
+"""A use is noted at most this often: reading a schema should not be a write."""
+
+
+class Usage:
+    """Collects uses in memory; `flush` writes them, from time to time."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = Lock()
+        self._seen: set[tuple[str | None, int]] = set()
+
+    def note(self, subject: str | None, schema_id: int) -> None:
+        """A client used the schema: in each of its topics, or (with a subject) in that one."""
+        with self._lock:
+            self._seen.add((subject, schema_id))
+
+    def flush(self) -> None:
+        """A use that cannot be written is tried again with the next flush."""
+        with self._lock:
+            seen, self._seen = self._seen, set()
+        if not seen:
+            return
+        try:
+            self._database.write_session(lambda session: _note(session, seen))
+        except Exception:
+            with self._lock:
+                self._seen |= seen
+            raise
+
+    def unused(self, days: int) -> list[Unused]:
+        """The topics, and the schemas of used topics, that were not used for so many days and are not disabled; the
+        longest unused first. Raw and dead topics are the materializer's own and not listed.
+        """
+        before = now() - timedelta(days=days)
+
+        def transaction(session: Session) -> list[Unused]:
+            topics = session.scalars(
+                select(TopicRow).where(
+                    TopicRow.last_used_at < before,
+                    TopicRow.status != Status.DISABLED,
+                    TopicRow.kind.in_((TopicKind.CHANGE, TopicKind.OTHER)),
+                )
+            ).all()
+            query = (
+                select(TopicSchemaRow)
+                .join(TopicRow)
+                .where(
+                    TopicSchemaRow.last_used_at < before,
+                    TopicSchemaRow.status != Status.DISABLED,
+                    TopicRow.last_used_at >= before,
+                    TopicRow.kind.in_((TopicKind.CHANGE, TopicKind.OTHER)),
+                )
+            )
+            found = [
+                Unused(topic=row.name, schema_id=None, last_used_at=row.last_used_at, status=row.status)
+                for row in topics
+            ]
+            found += [
+                Unused(topic=row.topic.name, schema_id=row.schema_id, last_used_at=row.last_used_at, status=row.status)
+                for row in session.scalars(query)
+            ]
+            return sorted(found, key=lambda each: each.last_used_at)
+
+        return self._database.read_session(transaction)
+
+
+def _note(session: Session, seen: set[tuple[str | None, int]]) -> None:
+    moment = now()
+    stale = moment - EXACT_TO
+    for subject, schema_id in seen:
+        query = select(TopicSchemaRow.id, TopicSchemaRow.topic_id).where(
+            TopicSchemaRow.schema_id == schema_id, TopicSchemaRow.last_used_at < stale
+        )
+        found = parse_subject(subject) if subject is not None else None
+        if found is not None:
+            topic, part = found
+            query = query.join(TopicRow).where(TopicRow.name == topic, TopicSchemaRow.part == part)
+        for used, topic_id in session.execute(query).all():
+            session.execute(update(TopicSchemaRow).where(TopicSchemaRow.id == used).values(last_used_at=moment))
+            session.execute(update(TopicRow).where(TopicRow.id == topic_id).values(last_used_at=moment))

@@ -1,0 +1,6 @@
+"""A Python client of the catalogue's REST interface: `SchematizerClient`. It needs the extra `schematizer-client`."""
+
+from schematizer.client.client import SchematizerClient, TopicsChange
+from schematizer.client.transport import SchematizerError
+
+__all__ = ["SchematizerClient", "SchematizerError", "TopicsChange"]

@@ -1,0 +1,253 @@
+"""The client: typed, retrying, caching."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Self
+
+import httpx
+from cachetools import LRUCache, TTLCache
+from pydantic import TypeAdapter
+
+from schematizer.client.transport import Transport
+from schematizer.views import (
+    Compatibility,
+    Consumer,
+    Element,
+    FollowedTopics,
+    Namespace,
+    Producer,
+    Registration,
+    Schema,
+    Source,
+    SourceDocumentation,
+    Topic,
+    TopicSchema,
+    Unused,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from types import TracebackType
+
+_NAMESPACES, _SOURCES, _TOPICS = (
+    TypeAdapter(list[Namespace]),
+    TypeAdapter(list[Source]),
+    TypeAdapter(list[Topic]),
+)
+_SCHEMA, _TOPIC, _TOPIC_SCHEMAS = TypeAdapter(Schema), TypeAdapter(Topic), TypeAdapter(list[TopicSchema])
+_TOPIC_SCHEMA, _ELEMENTS, _FOLLOWED = TypeAdapter(TopicSchema), TypeAdapter(list[Element]), TypeAdapter(FollowedTopics)
+_REGISTRATION, _COMPATIBILITY = TypeAdapter(Registration), TypeAdapter(Compatibility)
+_PRODUCER, _CONSUMER, _TEXTS = TypeAdapter(Producer), TypeAdapter(Consumer), TypeAdapter(list[str])
+_DOCUMENTATION, _UNUSED = TypeAdapter(SourceDocumentation), TypeAdapter(list[Unused])
+_MOST_CACHED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsChange:
+    """What a data target reads now, and what came and went since the last question. `cursor`: to be kept, for the next
+    one; `topics`: all of them.
+    """
+
+    cursor: int
+    topics: list[Topic]
+    added: list[str]
+    removed: list[str]
+
+
+class SchematizerClient:
+    """Several threads may use one. SchematizerError if the service refuses, or does not answer after all attempts.
+
+    Texts of schemas are cached for ever, as an id never changes its schema; topics of a source and latest schemas for
+    `cache_seconds`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 10.0,
+        attempts: int = 5,
+        cache_seconds: float = 30.0,
+    ) -> None:
+        """`url`: the root of the service. `headers`: sent with each request, such as an authorisation. `timeout`: of
+        one attempt (s).
+        """
+        client = httpx.Client(base_url=url, headers=dict(headers or {}), timeout=timeout)
+        self._transport = Transport(client, attempts)
+        self._texts: LRUCache[int, str] = LRUCache(_MOST_CACHED)
+        self._recent: TTLCache[Any, Any] = TTLCache(_MOST_CACHED, cache_seconds)
+        self._lock = Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def namespaces(self) -> list[Namespace]:
+        return self._transport.get(_NAMESPACES, "namespaces")
+
+    def sources(self, namespace: str) -> list[Source]:
+        return self._transport.get(_SOURCES, "namespaces", namespace, "sources")
+
+    def topic(self, name: str) -> Topic:
+        return self._transport.get(_TOPIC, "topics", name)
+
+    def topics(
+        self,
+        *,
+        namespace: str | None = None,
+        source: str | None = None,
+        data_target: str | None = None,
+        schema_id: int | None = None,
+        created_since: datetime | None = None,
+    ) -> list[Topic]:
+        """The oldest first; not cached."""
+        since = created_since.isoformat() if created_since else None
+        return self._transport.get(
+            _TOPICS,
+            "topics",
+            namespace=namespace,
+            source=source,
+            data_target=data_target,
+            schema_id=schema_id,
+            created_since=since,
+        )
+
+    def topics_of_source(self, namespace: str, source: str) -> list[Topic]:
+        """Cached for a while."""
+        key = ("topics", namespace, source)
+        found: list[Topic] | None = self._cached(self._recent, key)
+        if found is None:
+            found = self._transport.get(_TOPICS, "namespaces", namespace, "sources", source, "topics")
+            self._keep(self._recent, key, found)
+        return found
+
+    def schema_text(self, schema_id: int) -> str:
+        """Canonical JSON. Asked for once."""
+        found: str | None = self._cached(self._texts, schema_id)
+        if found is None:
+            found = self._transport.get(_SCHEMA, "schemas", str(schema_id)).text
+            self._keep(self._texts, schema_id, found)
+        return found
+
+    def schemas(self, topic: str) -> list[TopicSchema]:
+        return self._transport.get(_TOPIC_SCHEMAS, "topics", topic, "schemas")
+
+    def latest_schema(self, topic: str) -> TopicSchema:
+        """The newest of the values that is not disabled. Cached for a while."""
+        key = ("latest", topic)
+        found: TopicSchema | None = self._cached(self._recent, key)
+        if found is None:
+            found = self._transport.get(_TOPIC_SCHEMA, "topics", topic, "schemas", "latest")
+            self._keep(self._recent, key, found)
+        return found
+
+    def elements(self, schema_id: int) -> list[Element]:
+        return self._transport.get(_ELEMENTS, "schemas", str(schema_id), "elements")
+
+    def register(  # noqa: PLR0913 - what a description is made of
+        self,
+        namespace: str,
+        format: str,  # noqa: A002 - the service's word
+        text: str,
+        *,
+        source: str | None = None,
+        key: str | None = None,
+        owner: str | None = None,
+        doc: str | None = None,
+        fields: Mapping[str, Mapping[str, object]] | None = None,
+    ) -> Registration:
+        """Idempotent. `fields`: by path, with `doc`, `owner`, `pii`."""
+        body = {"format": format, "text": text, "source": source, "key": key, "owner": owner, "doc": doc}
+        body["fields"] = {path: dict(said) for path, said in (fields or {}).items()}  # type: ignore[assignment] # JSON
+        made = self._transport.send(_REGISTRATION, "POST", ("namespaces", namespace, "schemas"), body)
+        self._forget(("topics", made.namespace, made.source), ("latest", made.topic))
+        return made
+
+    def check(
+        self,
+        namespace: str,
+        format: str,  # noqa: A002 - the service's word
+        text: str,
+        *,
+        source: str | None = None,
+        key: str | None = None,
+    ) -> Compatibility:
+        """What would be decided; nothing is registered."""
+        body = {"format": format, "text": text, "source": source, "key": key}
+        return self._transport.send(_COMPATIBILITY, "POST", ("namespaces", namespace, "compatibility"), body)
+
+    def follow(self, data_target: str, last: TopicsChange | None = None) -> TopicsChange:
+        """What a data target reads now, compared with the last answer."""
+        cursor = last.cursor if last else 0
+        now = self._transport.get(_FOLLOWED, "data-targets", data_target, "topics", cursor=cursor)
+        before = {topic.name for topic in last.topics} if last else set()
+        names = {topic.name for topic in now.topics}
+        return TopicsChange(now.cursor, now.topics, sorted(names - before), sorted(before - names))
+
+    def register_producer(
+        self, team: str, service: str, topic: str, schema_id: int, expected_frequency_seconds: int
+    ) -> Producer:
+        """To be called again at least that often: each call counts as being seen."""
+        body = {"team": team, "service": service, "topic": topic, "schema_id": schema_id}
+        body["expected_frequency_seconds"] = expected_frequency_seconds
+        return self._transport.send(_PRODUCER, "POST", ("producers",), body)
+
+    def register_consumer(
+        self, team: str, service: str, topic: str, consumer_group: str, expected_frequency_seconds: int
+    ) -> Consumer:
+        """As register_producer."""
+        body = {"team": team, "service": service, "topic": topic, "consumer_group": consumer_group}
+        return self._transport.send(
+            _CONSUMER, "POST", ("consumers",), {**body, "expected_frequency_seconds": expected_frequency_seconds}
+        )
+
+    def documentation(self, namespace: str, source: str) -> SourceDocumentation:
+        return self._transport.get(_DOCUMENTATION, "namespaces", namespace, "sources", source, "documentation")
+
+    def source_elements(self, namespace: str, source: str) -> list[Element]:
+        """Of its newest enabled schema."""
+        return self._transport.get(_ELEMENTS, "namespaces", namespace, "sources", source, "elements")
+
+    def document(self, namespace: str, source: str, said: SourceDocumentation) -> list[str]:
+        """Sets all of a source's documentation. Returns the paths that its newest schema does not have."""
+        path = ("namespaces", namespace, "sources", source, "documentation")
+        return self._transport.send(_TEXTS, "PUT", path, said.model_dump(mode="json"))
+
+    def plan(self, planner: str, table: str, schema_id: int, from_schema_id: int | None = None) -> list[str]:
+        """Statements that make a warehouse's table, or lead it from one schema to another."""
+        return self._transport.get(
+            _TEXTS, "plans", planner, table=table, schema_id=schema_id, from_schema_id=from_schema_id
+        )
+
+    def unused(self, days: int) -> list[Unused]:
+        return self._transport.get(_UNUSED, "unused", days=days)
+
+    def disable(self, unused: Unused) -> None:
+        """The topic, or the schema in it."""
+        schema = () if unused.schema_id is None else ("schemas", str(unused.schema_id))
+        answer: TypeAdapter[Any] = TypeAdapter(Any)
+        self._transport.send(answer, "PUT", ("topics", unused.topic, *schema, "status"), {"status": "disabled"})
+
+    def _cached(self, cache: Any, key: object) -> Any:  # noqa: ANN401 - of several types
+        with self._lock:
+            return cache.get(key)
+
+    def _keep(self, cache: Any, key: object, value: object) -> None:  # noqa: ANN401 - as above
+        with self._lock:
+            cache[key] = value
+
+    def _forget(self, *keys: object) -> None:
+        with self._lock:
+            for key in keys:
+                self._recent.pop(key, None)

@@ -1,0 +1,1 @@
+"""The commands beside `serve`: what each does, for schematizer.cli."""

@@ -1,0 +1,37 @@
+"""The service that the commands talk to: the one of `[registry]`."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from cdc_program.describe import mask_url
+from cdc_program.errors import CdcError, Code
+from schematizer.client import SchematizerClient, SchematizerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cdc_program.settings import RegistrySettings
+
+_ATTEMPTS = 3
+
+
+@contextmanager
+def service(settings: RegistrySettings) -> Iterator[SchematizerClient]:
+    """CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED in place of the client's errors."""
+    headers = {}
+    if settings.username:
+        secret = f"{settings.username}:{settings.password.get_secret_value()}"
+        headers["Authorization"] = f"Basic {b64encode(secret.encode()).decode()}"
+    try:
+        with SchematizerClient(settings.url, headers=headers, attempts=_ATTEMPTS) as client:
+            yield client
+    except SchematizerError as error:
+        code = Code.REGISTRY_UNREACHABLE if error.is_retried else Code.REGISTRY_REFUSED
+        raise CdcError(
+            code,
+            f"cassandra-schematizer at {mask_url(settings.url)}: {error}",
+            "Start it (cassandra-schematizer serve), or correct registry.url; another registry has no catalogue.",
+        ) from error

@@ -1,0 +1,110 @@
+"""`docs check`, `docs apply` and `docs comments`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from cdc_program.errors import CdcError, Code
+from schematizer.client import SchematizerClient, SchematizerError
+from schematizer.commands.connection import service
+from schematizer.commands.documentation_files import DocumentationFile, lacking, read_files
+from schematizer.views import SourceDocumentation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from cdc_program.settings import Settings
+
+
+def check(settings: Settings, paths: Sequence[Path], *, offline: bool) -> None:
+    """CdcError DOCUMENTATION if a file cannot be read or says too little; not offline, also if it does not fit the
+    newest schema of its source.
+    """
+    files, problems = read_files(paths)
+    for path, file in files.items():
+        problems += lacking(path, file)
+    if not offline:
+        with service(settings.registry) as client:
+            for path, file in files.items():
+                problems += _differences(client, path, file)
+    _report(problems, len(files))
+
+
+def apply(settings: Settings, paths: Sequence[Path]) -> None:
+    """Makes the catalogue say what the files say. Nothing is applied if a file cannot be read."""
+    files, problems = read_files(paths)
+    _report(problems, len(files))
+    with service(settings.registry) as client:
+        for path, file in files.items():
+            known = _known(client, file)
+            unknown = client.document(file.namespace, file.source, file.documentation(known.doc if known else None))
+            click.echo(f"applied: {file.name} from {path}")
+            for field in unknown:
+                click.echo(f"warning: {path}: the newest schema of {file.name} has no field {field}", err=True)
+
+
+def comments(settings: Settings, keyspaces: Sequence[str]) -> None:
+    """Makes the comments of Cassandra's tables the docs of their sources. A table without a comment keeps its doc."""
+    from cdc_program.cassandra import connect  # noqa: PLC0415 - the other commands do not need the driver
+
+    with connect(settings.cassandra) as cassandra, service(settings.registry) as client:
+        for keyspace in keyspaces:
+            query = f"SELECT table_name, comment FROM system_schema.tables WHERE keyspace_name = '{_literal(keyspace)}'"  # noqa: S608 - quoted
+            namespace = f"{settings.kafka.topic_prefix}.{keyspace}"
+            for row in cassandra.rows(query):
+                if row["comment"]:
+                    _set_doc(client, namespace, row["table_name"], row["comment"])
+                    click.echo(f"applied: the comment of {keyspace}.{row['table_name']}")
+
+
+def _set_doc(client: SchematizerClient, namespace: str, source: str, doc: str) -> None:
+    try:
+        known = client.documentation(namespace, source)
+    except SchematizerError as error:
+        if error.error != "not-found":
+            raise
+        known = SourceDocumentation()
+    client.document(namespace, source, known.model_copy(update={"doc": doc}))
+
+
+def _differences(client: SchematizerClient, path: Path, file: DocumentationFile) -> list[str]:
+    known = _known(client, file)
+    found = [] if file.doc or (known and known.doc) else [f"{path}: {file.name} has no doc"]
+    if known is None:
+        return found
+    elements = {each.path: each for each in client.source_elements(file.namespace, file.source)}
+    if elements:
+        found += [f"{path}: {file.name} has no field {name}" for name in file.fields if name not in elements]
+    found += [
+        f"{path}: the field {name} of {file.name} has no doc"
+        for name, each in elements.items()
+        if name not in file.fields and not each.doc
+    ]
+    return found
+
+
+def _known(client: SchematizerClient, file: DocumentationFile) -> SourceDocumentation | None:
+    """None if the catalogue has no such source yet."""
+    try:
+        return client.documentation(file.namespace, file.source)
+    except SchematizerError as error:
+        if error.error == "not-found":
+            return None
+        raise
+
+
+def _report(problems: Sequence[str], files: int) -> None:
+    for problem in problems:
+        click.echo(problem, err=True)
+    if problems:
+        raise CdcError(
+            Code.DOCUMENTATION, f"{len(problems)} problems in {files} documentation files.", "Correct them, as listed."
+        )
+    click.echo(f"ok: {files} documentation files")
+
+
+def _literal(text: str) -> str:
+    return text.replace("'", "''")

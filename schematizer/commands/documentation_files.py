@@ -1,0 +1,105 @@
+"""Documentation files: one for each source, TOML or YAML, kept in git."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from schematizer.views import FieldText, SourceDocumentation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SUFFIXES = (".toml", ".yaml", ".yml")
+
+
+class Field(BaseModel):
+    """What a file says of a field. `pii`: its values are personal data."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    doc: str | None = None
+    owner: str | None = None
+    pii: bool = False
+
+
+class DocumentationFile(BaseModel):
+    """`doc`: None leaves what the catalogue has, such as Cassandra's comment. `fields`: by path; of a
+    table's column, the name of its field.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    namespace: str
+    source: str
+    doc: str | None = None
+    owner: str | None = None
+    fields: dict[str, Field] = {}
+
+    @property
+    def name(self) -> str:
+        return f"{self.namespace}/{self.source}"
+
+    def documentation(self, known_doc: str | None) -> SourceDocumentation:
+        """To be applied; `known_doc`: the source's doc in the catalogue."""
+        fields = {path: FieldText(doc=each.doc, owner=each.owner, pii=each.pii) for path, each in self.fields.items()}
+        return SourceDocumentation(doc=self.doc or known_doc, owner=self.owner, fields=fields)
+
+
+class Read(NamedTuple):
+    """What was read: a file for each path, and a line for each file that cannot be read."""
+
+    files: dict[Path, DocumentationFile]
+    problems: list[str]
+
+
+def read_files(paths: Iterable[Path]) -> Read:
+    """Of the paths given; a folder stands for all files of a known suffix in it, however deep."""
+    read = Read({}, [])
+    sources: dict[str, Path] = {}
+    for path in _expanded(paths):
+        try:
+            file = _read(path)
+        except (OSError, ValueError, yaml.YAMLError) as error:
+            read.problems.append(f"{path}: {_reason(error)}")
+            continue
+        first = sources.setdefault(file.name, path)
+        if first != path:
+            read.problems.append(f"{path}: {file.name} is in {first} too")
+        read.files[path] = file
+    return read
+
+
+def lacking(path: Path, file: DocumentationFile) -> list[str]:
+    """A line for each thing that a file should say itself."""
+    found = [] if file.owner else [f"{path}: {file.name} has no owner"]
+    return found + [f"{path}: the field {name} has no doc" for name, each in file.fields.items() if not each.doc]
+
+
+def _expanded(paths: Iterable[Path]) -> list[Path]:
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found += sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES)
+        else:
+            found.append(path)
+    return found
+
+
+def _read(path: Path) -> DocumentationFile:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".toml":
+        return DocumentationFile.model_validate(tomllib.loads(text))
+    if path.suffix in SUFFIXES:
+        return DocumentationFile.model_validate(yaml.safe_load(text))
+    raise ValueError(f"it is none of {', '.join(SUFFIXES)}")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+    return " ".join(str(error).split())

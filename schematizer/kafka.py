@@ -1,0 +1,93 @@
+"""Sends the registrations of producers and consumers to Kafka: the one module that imports confluent_kafka."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from cdc_program.kafka import LIBRDKAFKA_LOGGER, client_config
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from confluent_kafka import Message
+
+    from cdc_program.settings import KafkaSettings
+    from schematizer.catalogue.outbox import OutboxMessage
+
+_SEND_SECONDS = 30
+
+
+class SendError(Exception):
+    """Kafka did not take all messages; the message says why."""
+
+
+class RegistrationTopic:
+    """A compacted topic with one partition: its key is who registered for which topic. One thread uses it."""
+
+    def __init__(self, settings: KafkaSettings, topic: str) -> None:
+        self._settings = settings
+        self._topic = topic
+        self._producer: Producer | None = None
+
+    def send(self, messages: Sequence[OutboxMessage]) -> list[int]:
+        """The ids of the messages that Kafka has; SendError if it has none. The topic is made if it is missing."""
+        try:
+            producer = self._connected()
+        except KafkaException as error:
+            raise SendError(error.args[0].str()) from error
+        sent: list[int] = []
+        refused: list[str] = []
+
+        def report(message_id: int, error: KafkaError | None, _sent: Message) -> None:
+            if error is None:
+                sent.append(message_id)
+            else:
+                refused.append(error.str())
+
+        for message in messages:
+            producer.produce(
+                self._topic,
+                key=message.key.encode(),
+                value=message.value.encode(),
+                on_delivery=partial(report, message.id),
+            )
+        producer.flush(_SEND_SECONDS + 1)
+        if not sent:
+            raise SendError(refused[0] if refused else "no acknowledgement in time")
+        return sent
+
+    def close(self) -> None:
+        if self._producer is not None:
+            self._producer.flush(1)
+
+    def _connected(self) -> Producer:
+        if self._producer is None:
+            config: dict[str, Any] = dict(client_config(self._settings))
+            self._make_topic(config)
+            self._producer = Producer(
+                {**config, "enable.idempotence": True, "message.timeout.ms": _SEND_SECONDS * 1000},
+                logger=LIBRDKAFKA_LOGGER,
+            )
+        return self._producer
+
+    def _make_topic(self, config: dict[str, Any]) -> None:
+        admin = AdminClient({**config, "log_level": 0})
+        new = NewTopic(
+            self._topic,
+            num_partitions=1,
+            replication_factor=self._settings.replication_factor,
+            config={"cleanup.policy": "compact"},
+        )
+        try:
+            admin.create_topics([new], request_timeout=self._settings.connect_timeout_seconds)[self._topic].result(
+                self._settings.connect_timeout_seconds + 1
+            )
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+        except TimeoutError as error:
+            raise KafkaException(KafkaError(KafkaError.REQUEST_TIMED_OUT, "no answer in time")) from error

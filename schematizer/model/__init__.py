@@ -1,0 +1,1 @@
+"""The database: its tables (SQLAlchemy), the migrations that make them, and transactions."""

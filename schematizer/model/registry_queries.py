@@ -1,0 +1,58 @@
+"""What both interfaces do with the registry's tables, within the caller's transaction."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from sqlalchemy import false, func, insert, select
+
+from schematizer.model.registry_tables import GLOBAL, schemas, subject_settings, versions
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+READ_WRITE = "READWRITE"
+READ_ONLY = "READONLY"
+
+
+def digest_of(canonical: str) -> str:
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def ensure_schema(connection: Connection, digest: str, canonical: str) -> int:
+    """The id of the schema, stored if it is new."""
+    found = connection.execute(select(schemas.c.id).where(schemas.c.digest == digest)).scalar()
+    if found is not None:
+        return int(found)
+    inserted = connection.execute(insert(schemas).values(digest=digest, text=canonical))
+    assert inserted.inserted_primary_key is not None
+    return int(inserted.inserted_primary_key[0])
+
+
+def add_version(connection: Connection, subject: str, schema_id: int) -> int:
+    """The number of the new version."""
+    last = connection.execute(select(func.max(versions.c.version)).where(versions.c.subject == subject)).scalar()
+    version = int(last or 0) + 1
+    connection.execute(insert(versions).values(subject=subject, version=version, schema_id=schema_id, deleted=False))
+    return version
+
+
+def ensure_version(connection: Connection, subject: str, schema_id: int) -> None:
+    """The schema is a version of the subject that is not deleted."""
+    query = select(versions.c.version).where(
+        versions.c.subject == subject, versions.c.schema_id == schema_id, versions.c.deleted == false()
+    )
+    if connection.execute(query).first() is None:
+        add_version(connection, subject, schema_id)
+
+
+def mode_of(connection: Connection, subject: str) -> str:
+    return setting(connection, subject, "mode") or setting(connection, GLOBAL, "mode") or READ_WRITE
+
+
+def setting(connection: Connection, subject: str, name: str) -> str | None:
+    """The subject's own `compatibility` or `mode`."""
+    query = select(subject_settings.c[name]).where(subject_settings.c.subject == subject)
+    value: str | None = connection.execute(query).scalar()
+    return value

@@ -1,0 +1,139 @@
+"""Converters of CREATE TABLE statements of MySQL and PostgreSQL, parsed by sqlglot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from schematizer.registration.columns import NO_DEFAULT, Column, Table, convert_table
+from schematizer.registration.converted import ConversionError
+from schematizer.registration.sql_types import avro_type
+
+if TYPE_CHECKING:
+    from schematizer.registration.converted import Converted
+
+_NEVER_NULL = (exp.NotNullColumnConstraint, exp.PrimaryKeyColumnConstraint)
+_SERIAL = (exp.DType.SERIAL, exp.DType.SMALLSERIAL, exp.DType.BIGSERIAL)
+
+
+class SqlConverter:
+    """`dialect`: sqlglot's name. The text has one CREATE TABLE; PostgreSQL's COMMENT ON may follow."""
+
+    def __init__(self, dialect: str) -> None:
+        self._dialect = dialect
+
+    def convert(self, text: str, namespace: str) -> Converted:
+        return convert_table(self.read(text), namespace)
+
+    def read(self, text: str) -> Table:
+        """The table that the statements describe."""
+        try:
+            statements = [each for each in sqlglot.parse(text, read=self._dialect) if each is not None]
+        except SqlglotError as error:
+            raise ConversionError(f"it is not {self._dialect}: {str(error).splitlines()[0]}") from error
+        tables = [each for each in statements if isinstance(each, exp.Create) and each.kind == "TABLE"]
+        others = [each for each in statements if each not in tables and not isinstance(each, exp.Comment)]
+        if len(tables) != 1 or others:
+            raise ConversionError(f"{len(tables)} CREATE TABLE and {len(others)} other statements, not one and none")
+        table = self._table(tables[0])
+        for statement in statements:
+            if isinstance(statement, exp.Comment):
+                table = _commented(table, statement)
+        return table
+
+    def _table(self, create: exp.Create) -> Table:
+        schema = create.this
+        if not isinstance(schema, exp.Schema):
+            raise ConversionError("the CREATE TABLE names no columns")
+        columns = [self._column(each) for each in schema.expressions if isinstance(each, exp.ColumnDef)]
+        key = [
+            each.name
+            for each in schema.expressions
+            if isinstance(each, exp.ColumnDef) and _has(each, exp.PrimaryKeyColumnConstraint)
+        ]
+        for part in schema.expressions:
+            found = part if isinstance(part, exp.PrimaryKey) else part.find(exp.PrimaryKey)
+            if found is not None:
+                key = [_column_name(each) for each in found.expressions]
+        return Table(schema.this.name, columns, key, _comment(create.args.get("properties")))
+
+    def _column(self, column: exp.ColumnDef) -> Column:
+        kind = column.kind
+        if not isinstance(kind, exp.DataType):
+            raise ConversionError(f"the column {column.name} has no type")
+        avro = avro_type(kind, self._dialect, column.name)
+        never_null = any(_has(column, each) for each in _NEVER_NULL) or kind.this in _SERIAL
+        return Column(
+            column.name,
+            avro,
+            kind.sql(self._dialect).lower(),
+            not never_null,
+            _default(column, avro),
+            _comment(column),
+        )
+
+
+def _has(column: exp.ColumnDef, kind: type[exp.Expression]) -> bool:
+    """NULL is a NotNullColumnConstraint that allows it."""
+    found = [constraint.args.get("kind") for constraint in column.constraints]
+    return any(isinstance(each, kind) and not each.args.get("allow_null") for each in found)
+
+
+def _comment(node: exp.Expression | None) -> str | None:
+    """Of a column, or of a table's properties."""
+    found: exp.Expression | None = None
+    if isinstance(node, exp.ColumnDef):
+        kinds = [constraint.args.get("kind") for constraint in node.constraints]
+        found = next((each for each in kinds if isinstance(each, exp.CommentColumnConstraint)), None)
+    elif node is not None:
+        found = node.find(exp.SchemaCommentProperty)
+    return str(found.this.name) if found is not None else None
+
+
+def _commented(table: Table, statement: exp.Comment) -> Table:
+    """The table with what a COMMENT ON says of it, or of one of its columns."""
+    target, text = statement.this, statement.expression.name if statement.expression else None
+    if statement.args.get("kind") == "TABLE" and target.name == table.name:
+        return replace(table, doc=text)
+    if statement.args.get("kind") == "COLUMN" and target.table == table.name:
+        if target.name not in {column.name for column in table.columns}:
+            raise ConversionError(f"a comment on {table.name}.{target.name}, a column that the table does not have")
+        columns = [replace(each, doc=text) if each.name == target.name else each for each in table.columns]
+        return replace(table, columns=columns)
+    raise ConversionError(f"a comment on something other than the table {table.name} and its columns")
+
+
+def _column_name(node: exp.Expression) -> str:
+    """Of a part of a key, which may have an order."""
+    return str(node.this.name if isinstance(node, exp.Ordered) else node.name)
+
+
+def _default(column: exp.ColumnDef, avro: Any) -> Any:  # noqa: ANN401 - JSON
+    """Of literals; an expression's value is not known here."""
+    for constraint in column.constraints:
+        kind = constraint.args.get("kind")
+        if isinstance(kind, exp.DefaultColumnConstraint):
+            return _literal(kind.this, avro)
+    return NO_DEFAULT
+
+
+def _literal(value: exp.Expression, avro: Any) -> Any:  # noqa: ANN401 - JSON; one for each kind of literal
+    if isinstance(value, exp.Cast):
+        return _literal(value.this, avro)
+    if isinstance(value, exp.Boolean) and avro == "boolean":
+        return bool(value.this)
+    if isinstance(value, exp.Literal) and avro == "string" and value.is_string:
+        return value.name
+    negative = isinstance(value, exp.Neg)
+    number = value.this if negative else value
+    if not isinstance(number, exp.Literal) or avro not in ("int", "long", "float", "double"):
+        return NO_DEFAULT
+    try:
+        plain = int(number.name) if avro in ("int", "long") else float(number.name)
+    except ValueError:
+        return NO_DEFAULT
+    return -plain if negative else plain

@@ -1,0 +1,186 @@
+"""The registry and the catalogue on PostgreSQL: tables, plans, several instances at once, and kill -9."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine, text
+
+from schematizer.catalogue.mirror import Mirror
+from schematizer.catalogue.registering import Description
+from schematizer.catalogue.rules import Rules
+from schematizer.catalogue.service import Catalogue
+from schematizer.confluent.store import Store
+from schematizer.model.database import Database
+from schematizer.model.tables import metadata
+from tests.support.schematizer.consistency import problems
+from tests.support.schematizer.registry_process import Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.servers
+
+CLIENTS = 20
+SOURCES = 4
+VERSIONS = 5
+
+
+@pytest.fixture
+def services(url: str, tmp_path: Path) -> Iterator[list[Registry]]:
+    """Two instances on one database."""
+    running = [Registry(tmp_path / "unused", database_url=url).start() for _ in range(2)]
+    yield running
+    assert [service.stop() for service in running] == [0, 0]
+
+
+def users(fields: int) -> str:
+    more = [{"name": f"f{number}", "type": ["null", "int"], "default": None} for number in range(fields)]
+    return json.dumps(
+        {"type": "record", "name": "users", "primaryKey": ["id"], "fields": [{"name": "id", "type": "int"}, *more]}
+    )
+
+
+def test_the_migrations_make_the_tables_of_the_model(url: str) -> None:
+    database = Database(url)
+    assert database.read(lambda connection: compare_metadata(MigrationContext.configure(connection), metadata)) == []
+    database.close()
+
+
+def test_instances_that_start_at_once_migrate_once(url: str) -> None:
+    def open_and_register(number: int) -> int:
+        database = Database(url)
+        try:
+            return Store(database, Mirror()).register(f"a{number}-value", '"string"').schema_id
+        finally:
+            database.close()
+
+    with ThreadPoolExecutor(6) as pool:
+        assert set(pool.map(open_and_register, range(6))) == {1}
+
+
+def test_two_instances_and_twenty_clients(services: list[Registry], url: str) -> None:
+    """Every client registers every schema, over both interfaces, in an order of its own."""
+    services[0].call("PUT", "/config", {"compatibility": "NONE"})
+    jobs = [(f"s{source}", users(fields)) for source in range(SOURCES) for fields in range(VERSIONS)]
+
+    def client(number: int) -> list[tuple[str, str, str, int]]:
+        service, found = services[number % 2], []
+        for source, schema in jobs[number % len(jobs) :] + jobs[: number % len(jobs)]:
+            path = "/api/v1/namespaces/cdc.shop/schemas"
+            made = service.call("POST", path, {"format": "avro", "text": schema, "source": source})
+            assert made.status == 200, made.body
+            other = service.register(f"plain.{source}-value", json.loads(schema))
+            assert other.status == 200, other.body
+            assert other.body["id"] == made.body["schema_id"]
+            found.append((source, schema, made.body["topic"], made.body["schema_id"]))
+        return found
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        results = [each for every in pool.map(client, range(CLIENTS)) for each in every]
+    assert len(results) == CLIENTS * len(jobs)
+    ids = {schema: {i for _, s, _, i in results if s == schema} for _, schema in jobs}
+    assert all(len(each) == 1 for each in ids.values())  # one id for a schema, whoever asks
+    assert len({next(iter(each)) for each in ids.values()}) == VERSIONS  # and no id for two
+    topics = {(source, topic) for source, _, topic, _ in results}
+    assert topics == {(f"s{source}", f"cdc.shop.s{source}") for source in range(SOURCES)}
+    database = Database(url)
+    assert database.read(problems) == []
+    catalogue = Catalogue(database, Rules())
+    assert all(len(catalogue.history.decisions("cdc.shop", f"s{source}")) == VERSIONS for source in range(SOURCES))
+    database.close()
+
+
+def test_kill_9_in_mid_write_leaves_nothing_half_registered(services: list[Registry], url: str) -> None:
+    """Either instance is killed, several times, while clients register new schemas over both interfaces."""
+    services[0].call("PUT", "/config", {"compatibility": "NONE"})
+    stop, answered = threading.Event(), 0
+
+    def client(number: int) -> int:
+        count = 0
+        while not stop.is_set():
+            for service in services:
+                text_ = users(number * 1000 + count).replace("f0", f"g{number}x{count}")
+                body: Any = {"format": "avro", "text": text_, "source": f"s{number}x{count}"}
+                try:
+                    made = service.call("POST", "/api/v1/namespaces/cdc.shop/schemas", body)
+                    service.register(f"cdc.k{number}.t{count}-value", json.loads(users(count % 7)))
+                except OSError:
+                    continue
+                count += made.status == 200
+        return count
+
+    with ThreadPoolExecutor(6) as pool:
+        counts = [pool.submit(client, number) for number in range(6)]
+        try:
+            for kill in range(4):
+                time.sleep(1.5)
+                killed = services[kill % 2]
+                assert killed.process is not None
+                assert killed.stop(signal.SIGKILL) == -signal.SIGKILL
+                killed.start()
+        finally:
+            stop.set()
+        answered = sum(each.result(timeout=120) for each in counts)
+    assert answered > 20
+    database = Database(url)
+    assert database.read(problems) == []
+    database.close()
+
+
+def test_plans_run_and_make_the_table_of_the_schema(url: str) -> None:
+    """From each schema to each other one; the columns are then those of a table that was made for it."""
+    types = {
+        "a": ["null", "int"],
+        "b": ["null", "string"],
+        "c": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 3}],
+        "d": ["null", {"type": "long", "logicalType": "timestamp-millis"}],
+        "e": ["null", {"type": "array", "items": "int"}],
+        "f": ["null", {"type": "string", "logicalType": "uuid"}],
+    }
+    base = [{"name": "id", "type": "int", "doc": "it's a number"}]
+    full = [{"name": name, "type": type_, "default": None} for name, type_ in types.items()]
+    changed: list[Any] = [
+        {"name": "a", "type": ["null", "long"], "default": None, "doc": "wider"},
+        {"name": "bb", "aliases": ["b"], "type": ["null", "string"], "default": None},
+        {"name": "c", "type": ["null", "string"], "default": None},
+    ]
+    database = Database(url)
+    catalogue = Catalogue(database, Rules())
+    ids = []
+    for fields in (base, base + full, base + changed):
+        record = {"type": "record", "name": "r", "primaryKey": ["id"], "fields": fields}
+        made = catalogue.registering.register(Description("cdc.shop", "avro", json.dumps(record)), by="test")
+        ids.append(made.schema_id)
+    engine = create_engine(url)
+    for old in ids:
+        for new in ids:
+            if old != new:
+                steps = catalogue.plans.make("postgresql", "stepped", old)
+                steps += catalogue.plans.make("postgresql", "stepped", new, old)
+                steps += catalogue.plans.make("postgresql", "fresh", new)
+                with engine.begin() as connection:
+                    for statement in steps:
+                        connection.exec_driver_sql(statement)
+                    assert columns(connection, "stepped") == columns(connection, "fresh")
+                    connection.execute(text("DROP TABLE stepped"))
+                    connection.execute(text("DROP TABLE fresh"))
+    engine.dispose()
+    database.close()
+
+
+def columns(connection: Any, table: str) -> set[tuple[Any, ...]]:  # noqa: ANN401 - a Connection
+    query = text(
+        "SELECT column_name, data_type, numeric_precision, numeric_scale, datetime_precision, is_nullable, "
+        "col_description(table_name::regclass, ordinal_position) FROM information_schema.columns WHERE table_name = :t"
+    )
+    return {tuple(row) for row in connection.execute(query, {"t": table})}

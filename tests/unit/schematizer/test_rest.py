@@ -1,0 +1,223 @@
+"""The REST interface and its Python client, against a running service."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from schematizer.client import SchematizerClient, SchematizerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.schematizer.registry_process import Registry
+
+REST = "/api/v1"
+
+
+def record(*names: str, key: str = "id") -> str:
+    fields = [{"name": "id", "type": "int", "doc": "a number"}]
+    more = [{"name": name, "type": ["null", "string"], "default": None} for name in names]
+    return json.dumps({"type": "record", "name": "users", "primaryKey": [key], "fields": fields + more})
+
+
+@pytest.fixture
+def client(registry: Registry) -> Iterator[SchematizerClient]:
+    with SchematizerClient(registry.url, attempts=2) as opened:
+        yield opened
+
+
+@pytest.fixture
+def namespace(request: pytest.FixtureRequest) -> str:
+    """Of the test alone."""
+    return f"rest.{request.node.name}"
+
+
+def test_the_description_names_every_path(registry: Registry) -> None:
+    described = registry.call("GET", f"{REST}/openapi.json").body
+    assert described["openapi"].startswith("3.")
+    operations = [operation for path in described["paths"].values() for operation in path.values()]
+    assert len({operation["operationId"] for operation in operations}) == len(operations) > 40
+    assert all("200" in each["responses"] or {"201", "204"} & each["responses"].keys() for each in operations)
+    for path in ("/topics/{topic}/schemas/latest", "/namespaces/{namespace}/schemas", "/data-targets/{name}/topics"):
+        assert path in described["paths"]
+
+
+def test_a_schema_from_registration_to_its_topics(client: SchematizerClient, namespace: str) -> None:
+    first = client.register(namespace, "avro", record("a"), owner="team", doc="people")
+    second = client.register(namespace, "avro", record("a", "b"))
+    assert first.topic == second.topic == f"{namespace}.users"
+    assert [each.schema_id for each in client.schemas(first.topic)] == [first.schema_id, second.schema_id]
+    assert client.latest_schema(first.topic).schema_id == second.schema_id
+    assert [each.name for each in client.topics(schema_id=first.schema_id, namespace=namespace)] == [first.topic]
+    assert [each.name for each in client.topics_of_source(namespace, "users")] == [first.topic]
+    assert json.loads(client.schema_text(first.schema_id))["name"] == "users"
+    [source] = client.sources(namespace)
+    assert (source.owner, source.doc, source.topics) == ("team", "people", [first.topic])
+    assert [(each.path, each.doc, each.is_key) for each in client.elements(second.schema_id)] == [
+        ("id", "a number", True),
+        ("a", None, False),
+        ("b", None, False),
+    ]
+
+
+def test_topics_since_a_time(client: SchematizerClient, namespace: str) -> None:
+    first = client.topic(client.register(namespace, "avro", record()).topic)
+    second = client.topic(client.register(namespace, "avro", record("a", key="a")).topic)
+    names = [each.name for each in client.topics(namespace=namespace, created_since=second.created_at)]
+    assert names == [second.name]
+    names = [each.name for each in client.topics(namespace=namespace, created_since=first.created_at)]
+    assert names == [first.name, second.name]
+
+
+def test_compatibility_before_registration(client: SchematizerClient, namespace: str) -> None:
+    client.register(namespace, "avro", record("a"))
+    assert client.check(namespace, "avro", record("a", "b")).is_compatible
+    refused = client.check(namespace, "avro", record("a").replace('"int"', '"string"'))
+    assert (refused.is_compatible, refused.rule) == (False, "incompatible")
+    assert client.topics(namespace=namespace)[-1].name == f"{namespace}.users"
+
+
+def test_a_data_target_follows_its_topics(registry: Registry, client: SchematizerClient, namespace: str) -> None:
+    client.register(namespace, "avro", record())
+    target, group = f"{REST}/data-targets/{namespace}", f"{REST}/data-targets/{namespace}/consumer-groups/{namespace}"
+    assert registry.call("PUT", target, {"kind": "redshift", "destination": "cluster"}).status == 200
+    reads = {"data_sources": [{"namespace": namespace, "source": None}]}
+    assert registry.call("PUT", group, reads).status == 200
+    first = client.follow(namespace)
+    assert (first.added, first.removed) == ([f"{namespace}.users"], [])
+    client.register(namespace, "avro", record("a", key="a"))
+    client.register(namespace, "avro", record(), source="others")
+    second = client.follow(namespace, first)
+    assert second.added == [f"{namespace}.others", f"{namespace}.users-v2"]
+    assert second.cursor > first.cursor
+    reads = {"data_sources": [{"namespace": namespace, "source": "others"}]}
+    assert registry.call("PUT", group, reads).status == 200
+    third = client.follow(namespace, second)
+    assert (third.added, third.removed) == ([], [f"{namespace}.users", f"{namespace}.users-v2"])
+    unchanged = registry.call("GET", f"{target}/topics?cursor={third.cursor}").body
+    assert not unchanged["changed"]
+
+
+def test_a_new_table_reaches_the_data_target_of_its_namespace(registry: Registry, client: SchematizerClient) -> None:
+    """As the materializer registers it; its raw topic does not."""
+    registry.register("follow.shop.a-value", "string")
+    registry.call("PUT", f"{REST}/data-targets/follow", {"kind": "search", "destination": "index"})
+    reads = {"data_sources": [{"namespace": "follow.shop"}]}
+    assert registry.call("PUT", f"{REST}/data-targets/follow/consumer-groups/follow", reads).status == 200
+    last = client.follow("follow")
+    registry.register("follow.shop.b-value", "string")
+    registry.register("follow.raw.shop.b-value", "string")
+    assert client.follow("follow", last).added == ["follow.shop.b"]
+
+
+def test_producers_and_consumers(registry: Registry, client: SchematizerClient, namespace: str) -> None:
+    made = client.register(namespace, "avro", record())
+    producer = client.register_producer("team", "service", made.topic, made.schema_id, 60)
+    again = client.register_producer("team", "service", made.topic, made.schema_id, 60)
+    assert again.last_seen_at > producer.last_seen_at
+    assert again.first_seen_at == producer.first_seen_at
+    assert not again.is_late
+    client.register_consumer("others", "reader", made.topic, "group", 60)
+    assert len(registry.call("GET", f"{REST}/producers?topic={made.topic}").body) == 1
+    [consumer] = registry.call("GET", f"{REST}/consumers?topic={made.topic}").body
+    assert (consumer["team"], consumer["service"], consumer["consumer_group"]) == ("others", "reader", "group")
+    for body in ({"topic": "none"}, {"schema_id": 10**6}):
+        wanted = {"team": "t", "service": "s", "topic": made.topic, "schema_id": made.schema_id}
+        answer = registry.call("POST", f"{REST}/producers", {**wanted, "expected_frequency_seconds": 5, **body})
+        assert answer.status == 404
+
+
+def test_notes_and_tags(registry: Registry, client: SchematizerClient, namespace: str) -> None:
+    client.register(namespace, "avro", record())
+    [source] = client.sources(namespace)
+    about = {"about": "source", "about_id": source.id}
+    note = registry.call("POST", f"{REST}/notes", {**about, "text": "first"}).body
+    assert registry.call("PUT", f"{REST}/notes/{note['id']}", {"text": "second"}).body["text"] == "second"
+    assert [each["text"] for each in registry.call("GET", f"{REST}/notes?about=source&about_id={source.id}").body] == [
+        "second"
+    ]
+    assert registry.call("POST", f"{REST}/notes", {**about, "about_id": 10**6, "text": "x"}).status == 404
+    assert registry.call("POST", f"{REST}/notes", {**about, "text": " "}).status == 422
+    tag = f"{REST}/tags/source/{source.id}"
+    for _ in range(2):
+        assert registry.status("PUT", f"{tag}/important") == 204
+    assert registry.call("GET", tag).body == ["important"]
+    assert registry.status("DELETE", f"{tag}/important") == 204
+    assert registry.call("GET", tag).body == []
+    assert registry.status("DELETE", f"{REST}/notes/{note['id']}") == 204
+
+
+def test_refreshes(registry: Registry, client: SchematizerClient, namespace: str) -> None:
+    client.register(namespace, "avro", record())
+    path = f"{REST}/namespaces/{namespace}/sources/users/refreshes"
+    made = registry.call("POST", path, {"reason": "a lost topic"})
+    assert (made.status, made.body["status"]) == (201, "waiting")
+    assert registry.call("POST", path, {"reason": "again"}).status == 409
+    one = f"{REST}/refreshes/{made.body['id']}"
+    assert registry.call("PUT", one, {"status": "running", "rows_sent": 5}).body["rows_sent"] == 5
+    assert registry.call("PUT", one, {"status": "done", "rows_sent": 9}).status == 200
+    assert registry.call("PUT", one, {"status": "running", "rows_sent": 9}).status == 409
+    assert registry.call("POST", path, {"reason": "again"}).status == 201
+
+
+def test_statuses(registry: Registry, client: SchematizerClient, namespace: str) -> None:
+    first = client.register(namespace, "avro", record())
+    client.register(namespace, "avro", record("a"))
+    path = f"{REST}/topics/{first.topic}"
+    answer = registry.call("PUT", f"{path}/schemas/{first.schema_id}/status", {"status": "disabled"})
+    assert [each["status"] for each in answer.body] == ["disabled"]
+    assert len(registry.call("GET", f"{path}/schemas?status=read-write").body) == 1
+    assert registry.call("PUT", f"{path}/status", {"status": "nothing"}).status == 422
+    assert registry.call("PUT", f"{path}/status", {"status": "read-only"}).body["status"] == "read-only"
+
+
+def test_plans(client: SchematizerClient, namespace: str) -> None:
+    first, second = (client.register(namespace, "avro", record(*names)).schema_id for names in ((), ("a",)))
+    created = client.plan("redshift", "public.users", first)
+    assert created[0].startswith('CREATE TABLE "public"."users"')
+    assert client.plan("redshift", "users", second, first) == ['ALTER TABLE "users" ADD COLUMN "a" VARCHAR(65535)']
+    with pytest.raises(SchematizerError, match="no planner oracle"):
+        client.plan("oracle", "users", first)
+
+
+def test_what_is_refused_says_why_and_what_to_do(registry: Registry, client: SchematizerClient) -> None:
+    answer = registry.call("GET", f"{REST}/topics/nothing")
+    assert (answer.status, answer.body["error"]) == (404, "not-found")
+    assert "nothing" in answer.body["message"]
+    assert answer.body["fix"]
+    assert registry.call("GET", f"{REST}/nowhere").status == 404
+    assert registry.call("DELETE", f"{REST}/topics").status == 405
+    assert registry.call("POST", f"{REST}/namespaces", {"name": "a b"}).status == 422
+    assert registry.call("POST", f"{REST}/namespaces", {"name": "a", "colour": 1}).status == 422
+    with pytest.raises(SchematizerError) as caught:
+        client.topic("nothing")
+    assert (caught.value.status, caught.value.error, caught.value.is_retried) == (404, "not-found", False)
+
+
+def test_texts_of_schemas_are_asked_for_once(registry: Registry, namespace: str) -> None:
+    with SchematizerClient(registry.url, attempts=1) as client:
+        schema_id = client.register(namespace, "avro", record()).schema_id
+        text = client.schema_text(schema_id)
+        latest = client.latest_schema(f"{namespace}.users")
+        client._transport.close()
+        assert client.schema_text(schema_id) == text
+        assert client.latest_schema(f"{namespace}.users") == latest
+
+
+def test_a_service_that_is_away_for_a_moment(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two attempts fail, the third succeeds."""
+    with SchematizerClient(registry.url, attempts=3) as client:
+        send, failures = client._transport._client.request, [OSError, OSError]
+
+        def request(*arguments: object, **options: object) -> object:
+            if failures:
+                raise httpx.ConnectError(str(failures.pop()))
+            return send(*arguments, **options)  # type: ignore[arg-type] # as they came
+
+        monkeypatch.setattr(client._transport._client, "request", request)
+        assert isinstance(client.namespaces(), list)
+        assert failures == []
