@@ -67,11 +67,25 @@ def serve_registry(settings: Settings) -> None:
         database.close()
 
 
-        with operations, Housekeeping(usage, catalogue.outbox, topic), ExitStack() as running:
-            measures = _measures(running, catalogue, settings)
-            host, port = listener.getsockname()[:2]
-            structlog.get_logger(__name__).info("listening", url=f"http://{host}:{port}", database=shown_url)
-            _run(application(store, catalogue, metrics, OpenAccess(), measures), listener, operations)
+def _adopt(database: Database, mirror: Mirror) -> None:
+    try:
+        adopted = adopt(database, mirror)
+    except SQLAlchemyError as error:
+        raise unusable_database(database.url, error) from error
+    if adopted:
+        structlog.get_logger(__name__).info("versions added to the catalogue", versions=adopted)
+
+
+def _measures(running: ExitStack, catalogue: Catalogue, settings: Settings) -> Measures:
+    """Kafka is asked only if its brokers were named: the default is any machine's own."""
+    if "bootstrap_servers" not in settings.kafka.model_fields_set:
+        return NoMeasures()
+
+    def topics() -> list[str]:
+        return [topic.name for topic in catalogue.topics.every()]
+
+    period = settings.schematizer.sample_seconds
+    return running.enter_context(Sampler(Offsets(settings.kafka), topics, period))
 
 
 def _run(app: FastAPI, listener: socket.socket, operations: Operations) -> None:

@@ -27,7 +27,7 @@ from schematizer.model.source_tables import (
 from schematizer.views import ConsumerGroup, Coverage, Place, Version
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, Select
+    from sqlalchemy import ColumnElement, Select, SQLColumnExpression
     from sqlalchemy.orm import Session
 
     from schematizer.model.base import Base
@@ -118,7 +118,7 @@ class Overview:
         return self._database.read_session(lambda session: _place(session, about, about_id))
 
 
-def _coverage() -> Select[tuple[int, int, int, int]]:
+def _coverage() -> Select[int, int, int, int]:
     newest = (
         select(
             TopicRow.source_id,
@@ -147,7 +147,7 @@ def _coverage() -> Select[tuple[int, int, int, int]]:
     )
 
 
-def _how_many(condition: ColumnElement[bool]) -> ColumnElement[int]:
+def _how_many(condition: SQLColumnExpression[bool]) -> ColumnElement[int]:
     return func.sum(case((condition, 1), else_=0))
 
 

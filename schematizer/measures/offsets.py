@@ -27,7 +27,9 @@ class Offsets:
     """One client for all questions. Not for several threads."""
 
     def __init__(self, settings: KafkaSettings) -> None:
-        self._admin = AdminClient(client_config(settings), logger=LIBRDKAFKA_LOGGER)
+        config: Any = client_config(settings)
+        config["logger"] = LIBRDKAFKA_LOGGER
+        self._admin = AdminClient(config)
 
     def sample(self, topics: Collection[str]) -> Sample:
         """Of those of the topics that exist, and all groups that have read any of them. A group whose offsets this user
@@ -49,7 +51,8 @@ class Offsets:
     def _ends(self, partitions: list[Partition]) -> dict[Partition, int]:
         if not partitions:
             return {}
-        wanted = {TopicPartition(topic, number): OffsetSpec.latest() for topic, number in partitions}
+        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        wanted = {TopicPartition(topic, number): latest for topic, number in partitions}
         answers = self._admin.list_offsets(wanted, request_timeout=ANSWER_SECONDS)
         found: dict[Partition, int] = {}
         for partition, answer in answers.items():

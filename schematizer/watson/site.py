@@ -96,10 +96,12 @@ class Site:
         crumbs: Sequence[Crumb] = (),
         *,
         namespace: str | None = None,
-        status: int = 200,
+        remarks: Remarks | None = None,
         **context: object,
     ) -> HTMLResponse:
-        """`namespace`: whose writers see the page's forms. `crumbs`: the last is the page itself."""
+        """`namespace`: whose writers see the page's forms. `crumbs`: the last is the page itself. `remarks`: what the
+        page's notes and tags are about.
+        """
         links = self.links(request)
         shared = {
             "to": links,
@@ -107,16 +109,18 @@ class Site:
             "token": self.forms.token(request),
             "may_write": self.may(request, Role.WRITER, namespace),
             "search_text": "",
+            "remarks": remarks,
+            **self._said_of(remarks),
         }
-        return self.templates.response(template, {**shared, **context}, status)
+        return self.templates.response(template, {**shared, **context})
 
-    def remarks(self, about: Remarks) -> dict[str, object]:
-        """The context of macros.remarks."""
-        known = about.about_id != 0
+    def _said_of(self, it: Remarks | None) -> dict[str, object]:
+        if it is None or not it.about_id:
+            return {"notes": [], "tags": []}
+        catalogue = self.catalogue
         return {
-            "remarks": about,
-            "notes": self.catalogue.notes.about(about.about, about.about_id) if known else [],
-            "tags": self.catalogue.tags.about(about.about, about.about_id) if known else [],
+            "notes": catalogue.notes.about(it.about, it.about_id),
+            "tags": catalogue.tags.about(it.about, it.about_id),
         }
 
 

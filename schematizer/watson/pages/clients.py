@@ -70,7 +70,7 @@ def _targets(routes: APIRouter, site: Site) -> None:
             groups=site.catalogue.data_targets.groups(name),
             topics=[each for each in topics if each.namespace in readable],
             measures=site.measures,
-            **site.remarks(Remarks(About.DATA_TARGET, shown.id)),
+            remarks=Remarks(About.DATA_TARGET, shown.id),
         )
 
 

@@ -54,7 +54,7 @@ def _front(routes: APIRouter, site: Site) -> None:
             sources=paged(site.catalogue.sources.every(namespace), part),
             coverage=site.catalogue.overview.coverage(namespace),
             no_fields=NO_FIELDS,
-            **site.remarks(Remarks(About.NAMESPACE, shown.id)),
+            remarks=Remarks(About.NAMESPACE, shown.id),
         )
 
 
@@ -80,7 +80,7 @@ def _source(routes: APIRouter, site: Site) -> None:
             measures=site.measures,
             lineage=lineage(shown, topics, consumers, groups, site.measures),
             decisions=catalogue.history.decisions(namespace, source)[-5:],
-            **site.remarks(Remarks(About.SOURCE, shown.id)),
+            remarks=Remarks(About.SOURCE, shown.id),
         )
 
 
@@ -101,7 +101,7 @@ def _field(routes: APIRouter, site: Site) -> None:
             source=site.catalogue.sources.get(namespace, source),
             shown=shown,
             inside=[each for each in fields if each.path != path and each.path.startswith((f"{path}.", f"{path}["))],
-            **site.remarks(Remarks(About.FIELD, shown.field_id or 0, namespace, source, path)),
+            remarks=Remarks(About.FIELD, shown.field_id or 0, namespace, source, path),
         )
 
 

@@ -69,7 +69,7 @@ def _topics(routes: APIRouter, site: Site) -> None:
             groups=catalogue.overview.readers(shown.namespace, shown.source),
             measured=site.measures.of(topic),
             problem=site.measures.problem,
-            **site.remarks(Remarks(About.TOPIC, shown.id)),
+            remarks=Remarks(About.TOPIC, shown.id),
         )
 
 
@@ -88,7 +88,7 @@ def _schemas(routes: APIRouter, site: Site) -> None:
             shown=shown,
             text=text if len(text) <= _TEXT_SHOWN else None,
             elements=site.catalogue.schemas.elements(schema_id)[:100],
-            **site.remarks(Remarks(About.SCHEMA, schema_id)),
+            remarks=Remarks(About.SCHEMA, schema_id),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -63,7 +63,7 @@ def test_notes_are_added_changed_and_removed(watson: Watson) -> None:
 def test_a_field_without_docs_takes_notes_and_tags(watson: Watson) -> None:
     """Its documentation is made for them: until then it has no id."""
     path = f"/sources/{NAMESPACE}/stock/fields/price"
-    place = {"about": "field", "about_id": 0, "namespace": NAMESPACE, "source": "stock", "path": "price"}
+    place: dict[str, Any] = {"about": "field", "about_id": 0, "namespace": NAMESPACE, "source": "stock", "path": "price"}
     assert 'name="path" value="price"' in watson.page(path)
     assert watson.send("/notes", **place, text="In euros.") == f"/watson{path}"
     assert watson.send("/tags", **place, name=" money ") == f"/watson{path}"
@@ -93,7 +93,7 @@ def test_statuses(watson: Watson) -> None:
     watson.send("/topics/cdc.shop.stock/status", 422, status="strange")
 
 
-def forms(watson: Watson) -> dict[str, dict[str, object]]:
+def forms(watson: Watson) -> dict[str, dict[str, Any]]:
     source = watson.catalogue.sources.get(NAMESPACE, "orders")
     total = next(each for each in watson.catalogue.schemas.of_source(NAMESPACE, "orders") if each.path == "total")
     [note] = watson.catalogue.notes.about(About.FIELD, total.field_id or 0)

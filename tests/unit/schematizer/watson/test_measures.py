@@ -5,8 +5,6 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
-import pytest
-
 from schematizer.measures import sampler as sampler_module
 from schematizer.measures.measured import Measured, Sample, measured
 from schematizer.measures.offsets import OffsetsError
@@ -14,6 +12,8 @@ from schematizer.measures.sampler import NoMeasures, Sampler
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+    import pytest
 
 A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)
 

@@ -168,7 +168,7 @@ def test_hostile_names_and_docs_are_text(watson: Watson) -> None:
 def test_field_paths_of_lists_and_maps_have_pages(watson: Watson) -> None:
     inner = {"type": "record", "name": "Line", "fields": [{"name": "price", "type": "int", "doc": "In cents."}]}
     fields = [{"name": "lines", "type": {"type": "array", "items": inner}}]
-    fields.append({"name": "more", "type": {"type": "map", "values": inner["name"]}})  # type: ignore[dict-item]
+    fields.append({"name": "more", "type": {"type": "map", "values": inner["name"]}})
     watson.store.register("a.b.c-value", json.dumps({"type": "record", "name": "V", "fields": fields}))
     links = [each["href"] or "" for each in Structure(watson.page("/sources/a.b/c")).named("a")]
     found = [each for each in links if "/fields/" in each]
