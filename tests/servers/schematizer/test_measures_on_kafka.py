@@ -20,8 +20,10 @@ pytestmark = pytest.mark.servers
 
 
 def test_offsets_of_topics_and_groups(kafka: KafkaBroker, topic_prefix: str) -> None:
-    servers, topic = {"bootstrap.servers": kafka.bootstrap_servers}, f"{topic_prefix}.shop.orders"
-    AdminClient(servers).create_topics([NewTopic(topic, 2, 1)])[topic].result(60)
+    topic = f"{topic_prefix}.shop.orders"
+    servers: dict[str, str | int | float | bool] = {"bootstrap.servers": kafka.bootstrap_servers}
+    admin = AdminClient(servers)
+    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(60)
     offsets = Offsets(KafkaSettings(bootstrap_servers=kafka.bootstrap_servers))
     first = offsets.sample([topic, f"{topic_prefix}.none"])
     assert dict(first.ends) == {(topic, 0): 0, (topic, 1): 0}

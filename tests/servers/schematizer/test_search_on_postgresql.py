@@ -31,7 +31,7 @@ def test_search_on_postgresql(url: str) -> None:
 def test_a_query_can_use_the_index(url: str) -> None:
     """The index is of the expression that queries have."""
     database = Database(url)
-    query = f"EXPLAIN SELECT id FROM search_documents WHERE {POSTGRESQL_VECTOR} @@ to_tsquery('simple', 'a:*')"  # noqa: S608
+    query = f"EXPLAIN SELECT id FROM search_documents WHERE {POSTGRESQL_VECTOR} @@ to_tsquery('simple', 'a:*')"
     with database._engine.connect() as connection:
         connection.execute(text("SET enable_seqscan = off"))
         plan = "\n".join(row[0] for row in connection.execute(text(query.replace(":*", "\\:*"))))

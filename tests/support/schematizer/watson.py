@@ -64,7 +64,7 @@ class Watson:
         assert answer.status_code == status, answer.text
         return answer.text
 
-    def send(self, path: str, expected: int = 303, /, headers: dict[str, str] | None = None, **form: Any) -> str:
+    def send(self, path: str, expected: int = 303, /, headers: dict[str, str] | None = None, **form: Any) -> str:  # noqa: ANN401 - what the form has
         """The page that a form leads to, or the error page."""
         answer = self.client.post(f"/watson{path}", data=form, headers=headers, follow_redirects=False)
         assert answer.status_code == expected, answer.text

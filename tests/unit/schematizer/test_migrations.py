@@ -6,8 +6,6 @@ import sqlite3
 from typing import TYPE_CHECKING
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
 from sqlalchemy import text
 
 from cdc_program.errors import CdcError, Code
@@ -15,14 +13,11 @@ from schematizer.catalogue.mirror import Mirror, adopt
 from schematizer.catalogue.rules import Rules
 from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
-from schematizer.model import search_tables
 from schematizer.model.database import Database
-from schematizer.model.tables import metadata
+from tests.support.schematizer.table_differences import table_differences
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from sqlalchemy import Connection
 
 BEFORE = """
 CREATE TABLE schemas (id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, digest VARCHAR(64) NOT NULL UNIQUE,
@@ -43,16 +38,7 @@ def url(tmp_path: Path) -> str:
 
 def test_the_migrations_make_the_tables_of_the_model(url: str) -> None:
     database = Database(url)
-    tables = [metadata, search_tables.metadata]
-
-    def is_ours(_object: object, name: str | None, *_: object) -> bool:
-        return not (name or "").startswith(search_tables.SQLITE_INDEX)  # FTS5's own tables
-
-    def differences(connection: Connection) -> object:
-        context = MigrationContext.configure(connection, opts={"include_object": is_ours, "target_metadata": tables})
-        return compare_metadata(context, tables)  # type: ignore[arg-type] - it takes several
-
-    assert database.read(differences) == []
+    assert database.read(table_differences) == []
     database.close()
 
 

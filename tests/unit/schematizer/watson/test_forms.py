@@ -63,7 +63,13 @@ def test_notes_are_added_changed_and_removed(watson: Watson) -> None:
 def test_a_field_without_docs_takes_notes_and_tags(watson: Watson) -> None:
     """Its documentation is made for them: until then it has no id."""
     path = f"/sources/{NAMESPACE}/stock/fields/price"
-    place: dict[str, Any] = {"about": "field", "about_id": 0, "namespace": NAMESPACE, "source": "stock", "path": "price"}
+    place: dict[str, Any] = {
+        "about": "field",
+        "about_id": 0,
+        "namespace": NAMESPACE,
+        "source": "stock",
+        "path": "price",
+    }
     assert 'name="path" value="price"' in watson.page(path)
     assert watson.send("/notes", **place, text="In euros.") == f"/watson{path}"
     assert watson.send("/tags", **place, name=" money ") == f"/watson{path}"
