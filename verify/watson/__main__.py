@@ -1,8 +1,8 @@
 """`make verify WHAT=watson`: Watson in headless Chromium (Debian's package `chromium`).
 
-From the front page to a field's meaning: by mouse, by keyboard, and by links alone, in at most five clicks and a minute.
-axe-core finds nothing serious or critical on any page, in light and dark, on a desk and on a phone. No page tries what
-its Content-Security-Policy forbids. Pictures for the docs go to docs/images.
+From the front page to a field's meaning: by mouse, by keyboard, and by links alone, in at most five clicks and a
+minute. axe-core finds nothing serious or critical on any page, in light and dark, on a desk and on a phone. No page
+tries what its Content-Security-Policy forbids. Pictures for the docs go to docs/images.
 """
 
 from __future__ import annotations
