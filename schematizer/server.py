@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -22,6 +23,8 @@ from schematizer.catalogue.usage import Usage
 from schematizer.confluent.store import Store
 from schematizer.housekeeping import Housekeeping
 from schematizer.kafka import RegistrationTopic
+from schematizer.measures.offsets import Offsets
+from schematizer.measures.sampler import NoMeasures, Sampler
 from schematizer.metrics import RegistryMetrics
 from schematizer.model.database import Database, unusable_database
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from cdc_program.settings import Settings
+    from schematizer.measures.sampler import Measures
 
 _STOP_SECONDS = 5
 _BEAT_SECONDS = 1
@@ -44,6 +48,7 @@ def serve_registry(settings: Settings) -> None:
     mirror = Mirror(rules.pii_prefix, usage)
     _adopt(database, mirror)
     store, catalogue = Store(database, mirror), Catalogue(database, rules, usage)
+    catalogue.search.build()
 
     def status() -> dict[str, Any]:
         return {"database": shown_url, **metrics.as_json()}
@@ -52,10 +57,11 @@ def serve_registry(settings: Settings) -> None:
     metrics = RegistryMetrics(operations.registry, store)
     topic = RegistrationTopic(settings.kafka, own.registrations_topic) if own.registrations_topic else None
     try:
-        with operations, Housekeeping(usage, catalogue.outbox, topic):
+        with operations, Housekeeping(usage, catalogue.outbox, topic), ExitStack() as running:
+            measures = _measures(running, catalogue, settings)
             host, port = listener.getsockname()[:2]
             structlog.get_logger(__name__).info("listening", url=f"http://{host}:{port}", database=shown_url)
-            _run(application(store, catalogue, metrics, OpenAccess()), listener, operations)
+            _run(application(store, catalogue, metrics, OpenAccess(), measures), listener, operations)
     finally:
         listener.close()
         database.close()
@@ -68,6 +74,18 @@ def _adopt(database: Database, mirror: Mirror) -> None:
         raise unusable_database(database.url, error) from error
     if adopted:
         structlog.get_logger(__name__).info("versions added to the catalogue", versions=adopted)
+
+
+def _measures(running: ExitStack, catalogue: Catalogue, settings: Settings) -> Measures:
+    """Kafka is asked only if its brokers were named: the default is any machine's own."""
+    if "bootstrap_servers" not in settings.kafka.model_fields_set:
+        return NoMeasures()
+
+    def topics() -> list[str]:
+        return [topic.name for topic in catalogue.topics.every()]
+
+    period = settings.schematizer.sample_seconds
+    return running.enter_context(Sampler(Offsets(settings.kafka), topics, period))
 
 
 def _run(app: FastAPI, listener: socket.socket, operations: Operations) -> None:

@@ -249,3 +249,37 @@ class Change(View):
     namespace: str | None
     about: str
     detail: str
+
+
+class Place(View):
+    """Where something stands in the catalogue: a field has a namespace and a source, a namespace has neither but its
+    own name.
+    """
+
+    about: About
+    namespace: str | None
+    source: str | None
+    name: str
+
+
+class Found(Place):
+    """What a search found. `snippet`: a line of its text around the words."""
+
+    snippet: str
+
+
+class Coverage(View):
+    """Of a source's newest schema: its fields, how many of them have docs, and how many are personal."""
+
+    fields: int
+    documented: int
+    pii: int
+
+
+class Version(View):
+    """A value schema of a source, as it was registered: the docs are its own. `version`: its number, from 1."""
+
+    version: int
+    schema_: TopicSchema
+    primary_key: list[str]
+    elements: list[Element]

@@ -37,7 +37,7 @@ GLIBC = "2.17"  # of 2014, the oldest that manylinux wheels are tried with
 SHARED = ("cassandra_storage", "cassandra_files", "cdc_messages", "cdc_native", "cdc_program")
 HIDDEN = ("cassandra", "uvicorn", "sqlalchemy.dialects", "alembic", "sqlglot.dialects")
 # Modules that are read as files.
-FILES = {"schematizer": ("schematizer.model.migrations",)}
+FILES = {"schematizer": ("schematizer.model.migrations", "schematizer.watson")}
 
 
 class Project(NamedTuple):

@@ -99,6 +99,13 @@ CHOICES = (
         (("SECONDS", "--seconds"),),
     ),
     Choice(
+        "watson",
+        "verify.watson",
+        "2",
+        "The registry's pages in a real browser: a field's meaning in five clicks, axe, pictures for the docs",
+        extra=("browser", "playwright"),
+    ),
+    Choice(
         "fold",
         "pytest",
         "20",

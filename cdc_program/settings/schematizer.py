@@ -36,6 +36,12 @@ class SchematizerSettings(Table):
             "none."
         ),
     ] = ""
+    sample_seconds: Annotated[
+        float,
+        Field(
+            description="How often Watson asks Kafka for offsets (s), if kafka.bootstrap_servers is set.", ge=1, le=3600
+        ),
+    ] = 15.0
     operations_address: Annotated[str, Field(description="Address that serves /metrics, /health and /status.")] = (
         "127.0.0.1"
     )

@@ -10,7 +10,7 @@ from rich.console import Console
 from cdc_messages.topics import change_topic
 from cdc_program.cli import reported_errors
 from local_stack.clients import cql
-from local_stack.demo import shop
+from local_stack.demo import shop, shop_docs
 from local_stack.servers.addresses import servers_file
 from local_stack.servers.stack import Stack
 
@@ -35,6 +35,7 @@ def stay(console: Console) -> None:
         servers = stack.servers
         with cql.connect(servers.cassandra_hosts, servers.cassandra_port) as client:
             shop.create(client)
+        shop_docs.describe(servers.registry, servers.topic_prefix)
         topic = change_topic(servers.topic_prefix, shop.KEYSPACE, "orders")
         console.print(f"\nEverything is up; addresses are in {servers_file()}. In other terminals:\n")
         console.print("  make cqlsh                       [dim]# a CQL shell[/]")
@@ -43,6 +44,7 @@ def stay(console: Console) -> None:
             f"  .local/venv/bin/python examples/consumer.py {servers.kafka} {servers.registry} {topic}"
             "    [dim]# your own client, 12 lines[/]"
         )
+        console.print(f"\nThe tables, their topics and what each field means: {servers.registry}/watson/")
         console.print(f"\nTo begin with: {EXAMPLE};")
         console.print("A table of yours is picked up as it is made: CREATE TABLE ... WITH cdc = true;")
         console.print("Ctrl-C stops everything.")

@@ -50,7 +50,9 @@ class Stack(Managed):
         self.cassandra = cassandra_cluster(version, datacenters=datacenters, options=chosen, report=report)
         self.kafka = kafka_broker(report=report)
         self._registry_port = free_ports(1)[0]
-        self.schematizer = programs.schematizer(self._folder.path, self._registry_port)
+        self.schematizer = programs.schematizer(
+            self._folder.path, self._registry_port, {"kafka.bootstrap_servers": self.kafka.bootstrap_servers}
+        )
         self.publishers: list[Program] = []
         self.fillers: list[Program] = []
         self._materializer: Program | None = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from schematizer.catalogue import lookups
 from schematizer.catalogue.schemas import elements_of, newest_value
-from schematizer.errors import invalid
+from schematizer.errors import invalid, not_found
 from schematizer.model.source_tables import PATH_LENGTH, FieldRow, SourceRow
 from schematizer.registration.converted import FieldDocumentation
 from schematizer.views import FieldText, SourceDocumentation
@@ -71,6 +71,33 @@ class Documenting:
 
         return self._database.write_session(transaction)
 
+    def describe_field(  # noqa: PLR0913 - a field's name has three parts
+        self, namespace: str, source: str, path: str, doc: str | None, owner: str | None, *, by: str
+    ) -> int:
+        """Sets the docs and the owner of one field, and returns its id; None removes one. Its PII flag stays: a change
+        of it is a registration.
+        """
+
+        def transaction(session: Session) -> int:
+            row = _field(session, namespace, source, path)
+            if (row.doc, row.owner) != (doc, owner):
+                row.doc, row.owner = doc, owner
+                lookups.record(session, by, lookups.Deed("document field", namespace, f"{namespace}/{source}: {path}"))
+            session.flush()
+            return row.id
+
+        return self._database.write_session(transaction)
+
+    def field_id(self, namespace: str, source: str, path: str) -> int:
+        """For notes and tags about a field: the id of its documentation, which is made, empty, if there is none."""
+
+        def transaction(session: Session) -> int:
+            row = _field(session, namespace, source, path)
+            session.flush()
+            return row.id
+
+        return self._database.write_session(transaction)
+
 
 def apply_registration(session: Session, by: str, source: SourceRow, said: Said) -> None:
     """What the registration says of its source and fields."""
@@ -94,6 +121,15 @@ def apply_registration(session: Session, by: str, source: SourceRow, said: Said)
     if changed:
         name = source.namespace.name
         lookups.record(session, by, lookups.Deed("document source", name, f"{name}/{source.name}"))
+
+
+def _field(session: Session, namespace: str, source: str, path: str) -> FieldRow:
+    """NOT_FOUND for a path that neither the newest schema nor the documentation has."""
+    row = lookups.source_row(session, namespace, source)
+    known = next((field for field in row.fields if field.path == path), None)
+    if known is None and _unknown(session, row, {path: FieldText(doc=None, owner=None, pii=False)}):
+        raise not_found("field", f"{namespace}/{source}: {path}")
+    return known or _add(row, path)
 
 
 def _add(source: SourceRow, path: str) -> FieldRow:

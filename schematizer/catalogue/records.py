@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import func, select
 
 from schematizer.catalogue import lookups
 from schematizer.errors import conflict, invalid, not_found
@@ -50,6 +50,15 @@ class Notes:
         """The oldest first."""
         query = select(NoteRow).where(NoteRow.about == about, NoteRow.about_id == about_id).order_by(NoteRow.id)
         return self._database.read_session(lambda session: [_note(row) for row in session.scalars(query)])
+
+    def get(self, note_id: int) -> Note:
+        def transaction(session: Session) -> Note:
+            row = session.get(NoteRow, note_id)
+            if row is None:
+                raise not_found("note", note_id)
+            return _note(row)
+
+        return self._database.read_session(transaction)
 
     def add(self, about: About, about_id: int, text: str, *, by: str) -> Note:
         def transaction(session: Session) -> Note:
@@ -119,7 +128,7 @@ class Tags:
         def transaction(session: Session) -> None:
             row = session.scalar(_tag(name, about, about_id))
             if row is not None:
-                session.execute(delete(TagRow).where(TagRow.id == row.id))
+                session.delete(row)
                 lookups.record(session, by, lookups.Deed("remove tag", None, f"{about.value} {about_id}", name))
 
         self._database.write_session(transaction)

@@ -8,10 +8,12 @@ from schematizer.catalogue.clients import Clients
 from schematizer.catalogue.documenting import Documenting
 from schematizer.catalogue.namespaces import Namespaces, Sources
 from schematizer.catalogue.outbox import Outbox
+from schematizer.catalogue.overview import Overview
 from schematizer.catalogue.planning import Plans
 from schematizer.catalogue.records import History, Notes, Refreshes, Tags
 from schematizer.catalogue.registering import Registering
 from schematizer.catalogue.schemas import Schemas
+from schematizer.catalogue.search import Search
 from schematizer.catalogue.targets import DataTargets
 from schematizer.catalogue.topics import Topics
 from schematizer.catalogue.usage import Usage
@@ -40,6 +42,8 @@ class Catalogue:
         self.documentation = Documenting(database)
         self.registering = Registering(database, rules)
         self.plans = Plans(database)
+        self.overview = Overview(database)
+        self.search = Search(database)
         self.notes = Notes(database)
         self.tags = Tags(database)
         self.refreshes = Refreshes(database)

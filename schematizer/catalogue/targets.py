@@ -51,7 +51,7 @@ class DataTargets:
 
     def groups(self, name: str) -> list[ConsumerGroup]:
         def transaction(session: Session) -> list[ConsumerGroup]:
-            return [_group(row) for row in lookups.data_target_row(session, name).groups]
+            return [group_view(row) for row in lookups.data_target_row(session, name).groups]
 
         return self._database.read_session(transaction)
 
@@ -69,7 +69,7 @@ class DataTargets:
             row.data_sources = [_data_source(session, each) for each in dict.fromkeys(data_sources)]
             session.flush()
             lookups.record(session, by, lookups.Deed("set data sources", None, f"{name}/{group}"))
-            return _group(row)
+            return group_view(row)
 
         return self._database.write_session(transaction)
 
@@ -98,7 +98,7 @@ def _target(row: DataTargetRow) -> DataTarget:
     )
 
 
-def _group(row: ConsumerGroupRow) -> ConsumerGroup:
+def group_view(row: ConsumerGroupRow) -> ConsumerGroup:
     sources = [
         DataSource(namespace=each.namespace.name, source=each.source.name if each.source else None)
         for each in row.data_sources

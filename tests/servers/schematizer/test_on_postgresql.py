@@ -10,8 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, text
 
 from schematizer.catalogue.mirror import Mirror
@@ -20,9 +18,9 @@ from schematizer.catalogue.rules import Rules
 from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
 from schematizer.model.database import Database
-from schematizer.model.tables import metadata
 from tests.support.schematizer.consistency import problems
 from tests.support.schematizer.registry_process import Registry
+from tests.support.schematizer.table_differences import table_differences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +50,7 @@ def users(fields: int) -> str:
 
 def test_the_migrations_make_the_tables_of_the_model(url: str) -> None:
     database = Database(url)
-    assert database.read(lambda connection: compare_metadata(MigrationContext.configure(connection), metadata)) == []
+    assert database.read(table_differences) == []
     database.close()
 
 

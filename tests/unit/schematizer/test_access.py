@@ -16,6 +16,7 @@ from schematizer.catalogue.rules import Rules
 from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
 from schematizer.errors import CatalogueError, Refusal
+from schematizer.measures.sampler import NoMeasures
 from schematizer.metrics import RegistryMetrics
 from schematizer.model.database import opened
 
@@ -49,7 +50,7 @@ class World:
         self.catalogue = catalogue
         self.access = Recording()
         metrics = RegistryMetrics(CollectorRegistry(), store)
-        app = application(store, catalogue, metrics, self.access)
+        app = application(store, catalogue, metrics, self.access, NoMeasures())
         self.client = TestClient(app)
 
 

@@ -6,8 +6,6 @@ import sqlite3
 from typing import TYPE_CHECKING
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
 from sqlalchemy import text
 
 from cdc_program.errors import CdcError, Code
@@ -16,7 +14,7 @@ from schematizer.catalogue.rules import Rules
 from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.store import Store
 from schematizer.model.database import Database
-from schematizer.model.tables import metadata
+from tests.support.schematizer.table_differences import table_differences
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +38,7 @@ def url(tmp_path: Path) -> str:
 
 def test_the_migrations_make_the_tables_of_the_model(url: str) -> None:
     database = Database(url)
-    assert database.read(lambda connection: compare_metadata(MigrationContext.configure(connection), metadata)) == []
+    assert database.read(table_differences) == []
     database.close()
 
 

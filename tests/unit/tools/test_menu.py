@@ -24,7 +24,7 @@ def test_each_choice_names_a_module_that_is_there(choice: Choice) -> None:
 
 def test_what_an_extra_requires_is_installed_and_not_this_project() -> None:
     extras = [choice.extra[0] for choice in [*PROGRAMS, *BENCHMARKS] if choice.extra is not None]
-    assert extras == ["fuzz"]
+    assert extras == ["fuzz", "browser"]
     assert [name for name in requirements("fuzz") if name.startswith("atheris")] == requirements("fuzz")
 
 

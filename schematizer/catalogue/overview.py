@@ -1,0 +1,190 @@
+"""What a person looks at and no program asks for: coverage, versions with their fields, readers, names of ids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import and_, case, func, or_, select
+
+from schematizer.catalogue import lookups
+from schematizer.catalogue.schemas import elements_of, primary_key
+from schematizer.catalogue.targets import group_view
+from schematizer.catalogue.topics import topic_schema_view
+from schematizer.errors import not_found
+from schematizer.model.client_tables import ConsumerGroupRow, DataSourceRow, DataTargetRow
+from schematizer.model.record_tables import About
+from schematizer.model.source_tables import (
+    ElementRow,
+    FieldRow,
+    NamespaceRow,
+    Part,
+    SourceRow,
+    Status,
+    TopicKind,
+    TopicRow,
+    TopicSchemaRow,
+)
+from schematizer.views import ConsumerGroup, Coverage, Place, Version
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement, Select, SQLColumnExpression
+    from sqlalchemy.orm import Session
+
+    from schematizer.model.base import Base
+    from schematizer.model.database import Database
+
+_TABLES: dict[About, type[Base]] = {
+    About.NAMESPACE: NamespaceRow,
+    About.SOURCE: SourceRow,
+    About.FIELD: FieldRow,
+    About.TOPIC: TopicRow,
+    About.DATA_TARGET: DataTargetRow,
+}
+_OF_READERS = TopicRow.kind.not_in((TopicKind.RAW, TopicKind.DEAD))
+
+
+class Overview:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def coverage(self, namespace: str | None = None) -> dict[int, Coverage]:
+        """Of each source with a schema, by its id."""
+
+        def transaction(session: Session) -> dict[int, Coverage]:
+            query = _coverage()
+            if namespace is not None:
+                space = lookups.namespace_row(session, namespace)
+                query = query.where(SourceRow.namespace_id == space.id)
+            return {
+                source_id: Coverage(fields=fields, documented=documented, pii=pii)
+                for source_id, fields, documented, pii in session.execute(query)
+            }
+
+        return self._database.read_session(transaction)
+
+    def coverage_of_namespaces(self) -> dict[int, Coverage]:
+        """Of each namespace with a schema, by its id: the sums of its sources."""
+
+        def transaction(session: Session) -> dict[int, Coverage]:
+            each = _coverage().subquery()
+            columns = [func.sum(each.c[name]) for name in ("fields", "documented", "pii")]
+            query = (
+                select(SourceRow.namespace_id, *columns)
+                .join(SourceRow, SourceRow.id == each.c.source_id)
+                .group_by(SourceRow.namespace_id)
+            )
+            return {
+                namespace_id: Coverage(fields=int(fields), documented=int(documented), pii=int(pii))
+                for namespace_id, fields, documented, pii in session.execute(query)
+            }
+
+        return self._database.read_session(transaction)
+
+    def versions(self, namespace: str, source: str, start: int, count: int) -> tuple[list[Version], int]:
+        """The value schemas of a source, the newest first, `count` of them after the first `start`; and how many it
+        has.
+        """
+
+        def transaction(session: Session) -> tuple[list[Version], int]:
+            row = lookups.source_row(session, namespace, source)
+            query = (
+                select(TopicSchemaRow)
+                .join(TopicRow)
+                .where(TopicRow.source_id == row.id, TopicSchemaRow.part == Part.VALUE, _OF_READERS)
+                .order_by(TopicRow.id.desc(), TopicSchemaRow.id.desc())
+            )
+            used = session.scalars(query).all()
+            shown = enumerate(used[start : start + count], start)
+            return [_version(session, each, len(used) - index) for index, each in shown], len(used)
+
+        return self._database.read_session(transaction)
+
+    def readers(self, namespace: str, source: str) -> list[ConsumerGroup]:
+        """The consumer groups of data targets that read the source."""
+
+        def transaction(session: Session) -> list[ConsumerGroup]:
+            row = lookups.source_row(session, namespace, source)
+            reads = and_(
+                DataSourceRow.namespace_id == row.namespace_id,
+                or_(DataSourceRow.source_id.is_(None), DataSourceRow.source_id == row.id),
+            )
+            query = select(ConsumerGroupRow).where(ConsumerGroupRow.data_sources.any(reads))
+            return [group_view(each) for each in session.scalars(query.order_by(ConsumerGroupRow.name))]
+
+        return self._database.read_session(transaction)
+
+    def place(self, about: About, about_id: int) -> Place:
+        """What a note or a tag is about; a schema's place is the first source that uses it. NOT_FOUND."""
+        return self._database.read_session(lambda session: _place(session, about, about_id))
+
+
+def _coverage() -> Select[int, int, int, int]:
+    newest = (
+        select(
+            TopicRow.source_id,
+            TopicSchemaRow.schema_id,
+            func.row_number()
+            .over(partition_by=TopicRow.source_id, order_by=(TopicRow.id.desc(), TopicSchemaRow.id.desc()))
+            .label("place"),
+        )
+        .join(TopicSchemaRow, TopicSchemaRow.topic_id == TopicRow.id)
+        .where(_OF_READERS, TopicSchemaRow.part == Part.VALUE, TopicSchemaRow.status != Status.DISABLED)
+        .subquery()
+    )
+    has_doc = func.coalesce(func.nullif(FieldRow.doc, ""), ElementRow.doc, "") != ""
+    return (
+        select(
+            newest.c.source_id,
+            func.count(ElementRow.id).label("fields"),
+            _how_many(has_doc).label("documented"),
+            _how_many(FieldRow.is_pii).label("pii"),
+        )
+        .join(SourceRow, SourceRow.id == newest.c.source_id)
+        .join(ElementRow, ElementRow.schema_id == newest.c.schema_id)
+        .outerjoin(FieldRow, and_(FieldRow.source_id == newest.c.source_id, FieldRow.path == ElementRow.path))
+        .where(newest.c.place == 1, ElementRow.path != "")
+        .group_by(newest.c.source_id)
+    )
+
+
+def _how_many(condition: SQLColumnExpression[bool]) -> ColumnElement[int]:
+    return func.sum(case((condition, 1), else_=0))
+
+
+def _version(session: Session, used: TopicSchemaRow, version: int) -> Version:
+    return Version(
+        version=version,
+        schema_=topic_schema_view(used),
+        primary_key=list(primary_key(session, used)),
+        elements=elements_of(session, used.schema_id, None),
+    )
+
+
+def _place(session: Session, about: About, about_id: int) -> Place:
+    if about is About.SCHEMA:
+        return _place_of_schema(session, about_id)
+    match session.get(_TABLES[about], about_id):
+        case NamespaceRow() as row:
+            return Place(about=about, namespace=row.name, source=None, name=row.name)
+        case SourceRow() as row:
+            return _of_source(about, row, row.name)
+        case FieldRow() as row:
+            return _of_source(about, row.source, row.path)
+        case TopicRow() as row:
+            return _of_source(about, row.source, row.name)
+        case DataTargetRow() as row:
+            return Place(about=about, namespace=None, source=None, name=row.name)
+    raise not_found(about.value, about_id)
+
+
+def _place_of_schema(session: Session, schema_id: int) -> Place:
+    lookups.schema_text(session, schema_id)
+    used = select(TopicRow).join(TopicSchemaRow).where(TopicSchemaRow.schema_id == schema_id)
+    topic = session.scalars(used.order_by(TopicSchemaRow.id)).first()
+    if topic is None:
+        return Place(about=About.SCHEMA, namespace=None, source=None, name=str(schema_id))
+    return _of_source(About.SCHEMA, topic.source, str(schema_id))
+
+
+def _of_source(about: About, source: SourceRow, name: str) -> Place:
+    return Place(about=about, namespace=source.namespace.name, source=source.name, name=name)

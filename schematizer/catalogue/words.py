@@ -1,0 +1,37 @@
+"""The words that full-text search compares: the same for what is stored and for what is asked, in every database."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_WORD = re.compile(r"[^\W_]+")
+_NAME = re.compile(r"\w+")
+_MAX_WORDS_LENGTH = 200_000
+"""PostgreSQL takes at most 1 MiB for all words of a document."""
+_MAX_WORD = 64
+
+
+def words(text: str) -> list[str]:
+    """In order, without case and accents: `orderTotal_net` and `Order total, net` are order, total, net."""
+    plain = "".join(each for each in unicodedata.normalize("NFKD", text) if not unicodedata.combining(each))
+    return [word.casefold()[:_MAX_WORD] for word in _WORD.findall(_CAMEL.sub(" ", plain))]
+
+
+def text_words(text: str) -> str:
+    return " ".join(words(text))[:_MAX_WORDS_LENGTH]
+
+
+def name_words(name: str) -> str:
+    """With each part of the name as one word as well: `order_total` is also found by `ordertotal`."""
+    whole = ["".join(words(part)) for part in _NAME.findall(name)]
+    return " ".join(dict.fromkeys((*words(name), *(word[:_MAX_WORD] for word in whole if word))))
+
+
+def first_match(text: str, wanted: list[str]) -> int:
+    """Where the first word begins that one of the wanted begins; 0 if none does."""
+    for found in _WORD.finditer(text):
+        if any(word.startswith(tuple(wanted)) for word in words(found[0])):
+            return found.start()
+    return 0

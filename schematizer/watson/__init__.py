@@ -1,0 +1,1 @@
+"""Watson: pages that show what the catalogue knows, rendered here, for people."""

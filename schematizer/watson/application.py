@@ -1,0 +1,89 @@
+"""Watson's application: its pages, its files, and its errors as pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
+
+from schematizer.errors import CatalogueError, Refusal
+from schematizer.model.database import reason_of
+from schematizer.watson.links import Links
+from schematizer.watson.pages import clients, searching, sources, topics, writing
+from schematizer.watson.rendering import STATIC
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import Scope
+
+    from schematizer.watson.site import Site
+
+
+def watson_application(site: Site, count_database_error: Callable[[], None]) -> FastAPI:
+    app = FastAPI(title="Watson", docs_url=None, redoc_url=None, openapi_url=None)
+    for room in (sources, topics, clients, searching, writing):
+        app.include_router(room.router(site))
+    app.mount("/static", _KeptFiles(directory=STATIC))
+    _add_errors(app, site, count_database_error)
+    return app
+
+
+class _KeptFiles(StaticFiles):
+    """A page names a file with the hash of its content: a browser may keep it."""
+
+    def file_response(
+        self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
+    ) -> Response:
+        response = super().file_response(full_path, stat_result, scope, status_code)
+        response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        return response
+
+
+def _add_errors(app: FastAPI, site: Site, count_database_error: Callable[[], None]) -> None:
+    def answer(request: Request, problem: str, fix: str, status: int) -> Response:
+        context = {
+            "to": Links(request.scope.get("root_path", "")),
+            "crumbs": [],
+            "token": None,
+            "may_write": False,
+            "search_text": "",
+            "problem": problem,
+            "fix": fix,
+            "status": status,
+        }
+        return site.templates.response("error.html", context, status)
+
+    def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, CatalogueError)
+        return answer(request, error.problem, error.fix, error.refusal.value)
+
+    def http_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return answer(request, f"{error.detail}.", "Search for it, or begin at the front page.", error.status_code)
+
+    def invalid_request(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        problems = "; ".join(f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors())
+        return answer(request, f"{problems}.", "Go back and correct it.", Refusal.INVALID.value)
+
+    def database_error(request: Request, error: Exception) -> Response:
+        count_database_error()
+        structlog.get_logger(__name__).error("database failed", path=request.url.path, reason=reason_of(error))
+        return answer(
+            request, "The registry's database failed.", "See the registry's log; try again.", Refusal.UNAVAILABLE.value
+        )
+
+    app.add_exception_handler(CatalogueError, refused)
+    app.add_exception_handler(HTTPException, http_error)
+    app.add_exception_handler(RequestValidationError, invalid_request)
+    app.add_exception_handler(SQLAlchemyError, database_error)

@@ -1,0 +1,38 @@
+"""The place of protection against forged forms: every form carries `token`, and every POST passes `check`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from schematizer.errors import CatalogueError, Refusal
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+TOKEN_FIELD = "csrf_token"  # noqa: S105 - the name of the hidden input
+_OWN = ("same-origin", "none")
+
+
+class Forms(Protocol):
+    """Several threads use one."""
+
+    def token(self, request: Request) -> str | None:
+        """The hidden value of the forms on this page; None for none."""
+        ...
+
+    def check(self, request: Request, token: str) -> None:
+        """CatalogueError FORBIDDEN for a form that is not from a page of Watson. `token`: what it carried, or empty."""
+        ...
+
+
+class FormsWithoutLogin:
+    """For a registry without sessions: no token. What a browser says to come from another site is refused."""
+
+    def token(self, request: Request) -> str | None:  # noqa: ARG002 - Forms'
+        return None
+
+    def check(self, request: Request, token: str) -> None:  # noqa: ARG002 - Forms'
+        if request.headers.get("sec-fetch-site", "none") not in _OWN:
+            raise CatalogueError(
+                Refusal.FORBIDDEN, "This form was sent by another site.", "Open the page in Watson and send it there."
+            )

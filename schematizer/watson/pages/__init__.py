@@ -1,0 +1,1 @@
+"""The pages, by subject; each module has router(site)."""

@@ -1,0 +1,110 @@
+"""Producers and consumers, data targets, and tags."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, Request
+from starlette.responses import HTMLResponse  # noqa: TC002 - as above
+
+from schematizer.errors import CatalogueError
+from schematizer.model.record_tables import About
+from schematizer.topic_names import parse_topic
+from schematizer.watson.site import Crumb, Remarks, paged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from schematizer.views import Place
+    from schematizer.watson.site import Site
+
+
+def router(site: Site) -> APIRouter:
+    routes = APIRouter()
+    _clients(routes, site)
+    _targets(routes, site)
+    _tags(routes, site)
+    return routes
+
+
+def _clients(routes: APIRouter, site: Site) -> None:
+    @routes.get("/clients")
+    def clients_page(request: Request, part: int = 1) -> HTMLResponse:
+        readable = {each.name for each in site.readable(request)}
+        prefix = site.catalogue.rules.pii_prefix
+
+        def is_seen(topic: str) -> bool:
+            return parse_topic(topic, prefix).namespace in readable
+
+        return site.page(
+            request,
+            "clients.html",
+            [Crumb("Producers and consumers", site.links(request).to("clients"))],
+            producers=paged([each for each in site.catalogue.clients.producers() if is_seen(each.topic)], part),
+            consumers=paged([each for each in site.catalogue.clients.consumers() if is_seen(each.topic)], part),
+        )
+
+
+def _targets(routes: APIRouter, site: Site) -> None:
+    @routes.get("/data-targets")
+    def targets_page(request: Request, part: int = 1) -> HTMLResponse:
+        site.readable(request)
+        return site.page(
+            request,
+            "targets.html",
+            [Crumb("Data targets", site.links(request).to("data-targets"))],
+            targets=paged(site.catalogue.data_targets.every(), part),
+        )
+
+    @routes.get("/data-targets/{name}")
+    def target_page(request: Request, name: str) -> HTMLResponse:
+        readable = {each.name for each in site.readable(request)}
+        links = site.links(request)
+        shown = site.catalogue.data_targets.get(name)
+        topics = site.catalogue.data_targets.follow(name).topics
+        return site.page(
+            request,
+            "target.html",
+            [Crumb("Data targets", links.to("data-targets")), Crumb(name, links.target(name))],
+            shown=shown,
+            groups=site.catalogue.data_targets.groups(name),
+            topics=[each for each in topics if each.namespace in readable],
+            measures=site.measures,
+            remarks=Remarks(About.DATA_TARGET, shown.id),
+        )
+
+
+def _tags(routes: APIRouter, site: Site) -> None:
+    @routes.get("/tags")
+    def tags_page(request: Request) -> HTMLResponse:
+        site.readable(request)
+        return site.page(
+            request, "tags.html", [Crumb("Tags", site.links(request).to("tags"))], every=site.catalogue.tags.every()
+        )
+
+    @routes.get("/tags/{name:path}")
+    def tag_page(request: Request, name: str, part: int = 1) -> HTMLResponse:
+        readable = {each.name for each in site.readable(request)}
+        links = site.links(request)
+        places = [
+            each
+            for each in _places(site, site.catalogue.tags.tagged(name))
+            if each.namespace is None or each.namespace in readable
+        ]
+        return site.page(
+            request,
+            "tag.html",
+            [Crumb("Tags", links.to("tags")), Crumb(name, links.tag(name))],
+            name=name,
+            places=paged(places, part),
+        )
+
+
+def _places(site: Site, tagged: Iterable[tuple[About, int]]) -> list[Place]:
+    found = []
+    for about, about_id in tagged:
+        try:
+            found.append(site.catalogue.overview.place(about, about_id))
+        except CatalogueError:
+            continue  # it was removed, its tag was not
+    return found

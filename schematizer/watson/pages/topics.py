@@ -1,0 +1,123 @@
+"""Topics with their rate and lag, schemas, and what is not used."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import HTMLResponse  # noqa: TC002 - FastAPI reads annotations
+
+from schematizer.access import Role
+from schematizer.model.record_tables import About
+from schematizer.model.source_tables import TopicKind  # noqa: TC001 - FastAPI reads annotations
+from schematizer.topic_names import parse_topic
+from schematizer.watson.site import Crumb, Remarks, paged
+
+if TYPE_CHECKING:
+    from schematizer.views import Schema
+    from schematizer.watson.site import Site
+
+_TEXT_SHOWN = 30_000
+Days = Annotated[int, Query(ge=0, le=3650)]
+
+
+def router(site: Site) -> APIRouter:
+    routes = APIRouter()
+    _topics(routes, site)
+    _schemas(routes, site)
+    _unused(routes, site)
+    return routes
+
+
+def _topics(routes: APIRouter, site: Site) -> None:
+    @routes.get("/topics")
+    def topics_page(request: Request, kind: TopicKind | None = None, part: int = 1) -> HTMLResponse:
+        readable = {each.name for each in site.readable(request)}
+        every = [each for each in site.catalogue.topics.every() if each.namespace in readable]
+        kinds = sorted({each.kind for each in every})
+        shown = sorted((each for each in every if kind in (None, each.kind)), key=lambda topic: topic.name)
+        return site.page(
+            request,
+            "topics.html",
+            [Crumb("Topics", site.links(request).to("topics"))],
+            topics=paged(shown, part),
+            kinds=kinds,
+            kind=kind,
+            measures=site.measures,
+        )
+
+    @routes.get("/topics/{topic}")
+    def topic_page(request: Request, topic: str) -> HTMLResponse:
+        namespace = site.reads_topic(request, topic)
+        catalogue, links = site.catalogue, site.links(request)
+        shown = catalogue.topics.get(topic)
+        crumbs = [
+            Crumb(shown.namespace, links.namespace(shown.namespace)),
+            Crumb(shown.source, links.source(shown.namespace, shown.source)),
+            Crumb(topic, links.topic(topic)),
+        ]
+        return site.page(
+            request,
+            "topic.html",
+            crumbs,
+            namespace=namespace,
+            shown=shown,
+            schemas=catalogue.topics.schemas(topic),
+            producers=catalogue.clients.producers(topic),
+            consumers=catalogue.clients.consumers(topic),
+            groups=catalogue.overview.readers(shown.namespace, shown.source),
+            measured=site.measures.of(topic),
+            problem=site.measures.problem,
+            remarks=Remarks(About.TOPIC, shown.id),
+        )
+
+
+def _schemas(routes: APIRouter, site: Site) -> None:
+    @routes.get("/schemas/{schema_id}")
+    def schema_page(request: Request, schema_id: int) -> HTMLResponse:
+        shown = site.catalogue.schemas.get(schema_id)
+        namespace = _namespace_of(site, request, shown)
+        text = json.dumps(json.loads(shown.text), indent=2, ensure_ascii=False)
+        links = site.links(request)
+        return site.page(
+            request,
+            "schema.html",
+            [Crumb(f"Schema {schema_id}", links.schema(schema_id))],
+            namespace=namespace,
+            shown=shown,
+            text=text if len(text) <= _TEXT_SHOWN else None,
+            elements=site.catalogue.schemas.elements(schema_id)[:100],
+            remarks=Remarks(About.SCHEMA, schema_id),
+        )
+
+
+def _namespace_of(site: Site, request: Request, schema: Schema) -> str | None:
+    """The first namespace of the schema's topics that the asker may read. CatalogueError if there is none."""
+    prefix = site.catalogue.rules.pii_prefix
+    namespaces = [parse_topic(each.topic, prefix).namespace for each in schema.topics]
+    found = next((each for each in namespaces if site.may(request, Role.READER, each)), None)
+    if found is None:
+        site.reads(request, namespaces[0] if namespaces else None)
+    return found
+
+
+def _unused(routes: APIRouter, site: Site) -> None:
+    @routes.get("/unused")
+    def unused_page(request: Request, days: Days = 90, part: int = 1) -> HTMLResponse:
+        readable = {each.name for each in site.readable(request)}
+        prefix = site.catalogue.rules.pii_prefix
+        found = [
+            (each, namespace)
+            for each in site.catalogue.usage.unused(days)
+            if (namespace := parse_topic(each.topic, prefix).namespace) in readable
+        ]
+        writable = {each for each in readable if site.may(request, Role.WRITER, each)}
+        return site.page(
+            request,
+            "unused.html",
+            [Crumb("Unused", site.links(request).to("unused"))],
+            unused=paged(found, part),
+            days=days,
+            writable=writable,
+        )

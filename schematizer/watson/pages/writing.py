@@ -1,0 +1,166 @@
+"""What forms do: docs, owners, notes, tags and statuses. Each ends on the page that it came from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Depends, Form, Request
+from starlette.responses import RedirectResponse
+
+from schematizer.access import Role
+from schematizer.model.record_tables import About
+from schematizer.model.source_tables import Status  # noqa: TC001 - FastAPI reads annotations
+from schematizer.views import Place
+from schematizer.watson.forms import TOKEN_FIELD
+
+if TYPE_CHECKING:
+    from schematizer.watson.site import Site
+
+Text = Annotated[str, Form(max_length=100_000)]
+Name = Annotated[str, Form(max_length=512)]
+Token = Annotated[str, Form(alias=TOKEN_FIELD)]
+
+
+def router(site: Site) -> APIRouter:
+    def checked(request: Request, token: Token = "") -> None:
+        site.forms.check(request, token)
+
+    routes = APIRouter(dependencies=[Depends(checked)])
+    _descriptions(routes, site)
+    _notes(routes, site)
+    _tags(routes, site)
+    _statuses(routes, site)
+    return routes
+
+
+def _descriptions(routes: APIRouter, site: Site) -> None:
+    @routes.post("/namespaces/{namespace}")
+    def describe_namespace(request: Request, namespace: str, owner: Name = "", doc: Text = "") -> RedirectResponse:
+        by = _writer(site, request, namespace)
+        site.catalogue.namespaces.describe(namespace, _said(owner), _said(doc), by=by)
+        return _to(site.links(request).namespace(namespace))
+
+    @routes.post("/sources/{namespace}/{source}")
+    def describe_source(
+        request: Request, namespace: str, source: str, owner: Name = "", doc: Text = ""
+    ) -> RedirectResponse:
+        by = _writer(site, request, namespace)
+        site.catalogue.sources.describe(namespace, source, _said(owner), _said(doc), by=by)
+        return _to(site.links(request).source(namespace, source))
+
+    @routes.post("/sources/{namespace}/{source}/fields/{path:path}")
+    def describe_field(  # noqa: PLR0913, PLR0917 - the path's parts and the form's
+        request: Request, namespace: str, source: str, path: str, owner: Name = "", doc: Text = ""
+    ) -> RedirectResponse:
+        by = _writer(site, request, namespace)
+        site.catalogue.documentation.describe_field(namespace, source, path, _said(doc), _said(owner), by=by)
+        return _to(site.links(request).field(namespace, source, path))
+
+    @routes.post("/data-targets/{name}")
+    def describe_target(request: Request, name: str, owner: Name = "", doc: Text = "") -> RedirectResponse:
+        by = _writer(site, request, None)
+        known = site.catalogue.data_targets.get(name)
+        site.catalogue.data_targets.put(name, known.kind, known.destination, _said(owner), _said(doc), by=by)
+        return _to(site.links(request).target(name))
+
+
+def _notes(routes: APIRouter, site: Site) -> None:
+    @routes.post("/notes")
+    def add_note(  # noqa: PLR0913, PLR0917 - the form's inputs
+        request: Request,
+        about: Annotated[About, Form()],
+        about_id: Annotated[int, Form()],
+        text: Text,
+        namespace: Name = "",
+        source: Name = "",
+        path: Name = "",
+    ) -> RedirectResponse:
+        place, by = _place(site, request, about, about_id, (namespace, source, path))
+        site.catalogue.notes.add(about, _id(site, place, about_id), text, by=by)
+        return _to(site.links(request).place(place))
+
+    @routes.post("/notes/{note_id}")
+    def change_note(request: Request, note_id: int, text: Text) -> RedirectResponse:
+        place, by = _place_of_note(site, request, note_id)
+        site.catalogue.notes.change(note_id, text, by=by)
+        return _to(site.links(request).place(place))
+
+    @routes.post("/notes/{note_id}/remove")
+    def remove_note(request: Request, note_id: int) -> RedirectResponse:
+        place, by = _place_of_note(site, request, note_id)
+        site.catalogue.notes.remove(note_id, by=by)
+        return _to(site.links(request).place(place))
+
+
+def _tags(routes: APIRouter, site: Site) -> None:
+    @routes.post("/tags")
+    def put_tag(  # noqa: PLR0913, PLR0917 - the form's inputs
+        request: Request,
+        about: Annotated[About, Form()],
+        about_id: Annotated[int, Form()],
+        name: Name,
+        namespace: Name = "",
+        source: Name = "",
+        path: Name = "",
+    ) -> RedirectResponse:
+        place, by = _place(site, request, about, about_id, (namespace, source, path))
+        site.catalogue.tags.put(name.strip(), about, _id(site, place, about_id), by=by)
+        return _to(site.links(request).place(place))
+
+    @routes.post("/tags/remove")
+    def remove_tag(
+        request: Request, about: Annotated[About, Form()], about_id: Annotated[int, Form()], name: Name
+    ) -> RedirectResponse:
+        place, by = _place(site, request, about, about_id, ("", "", ""))
+        site.catalogue.tags.remove(name, about, about_id, by=by)
+        return _to(site.links(request).place(place))
+
+
+def _statuses(routes: APIRouter, site: Site) -> None:
+    @routes.post("/topics/{topic}/status")
+    def set_topic_status(request: Request, topic: str, status: Annotated[Status, Form()]) -> RedirectResponse:
+        by = _writer(site, request, site.reads_topic(request, topic))
+        site.catalogue.topics.set_status(topic, status, by=by)
+        return _to(site.links(request).topic(topic))
+
+    @routes.post("/topics/{topic}/schemas/{schema_id}/status")
+    def set_schema_status(
+        request: Request, topic: str, schema_id: int, status: Annotated[Status, Form()]
+    ) -> RedirectResponse:
+        by = _writer(site, request, site.reads_topic(request, topic))
+        site.catalogue.topics.set_schema_status(topic, schema_id, status, by=by)
+        return _to(site.links(request).topic(topic))
+
+
+def _writer(site: Site, request: Request, namespace: str | None) -> str:
+    return site.access.require(request, Role.WRITER, namespace).name
+
+
+def _place(site: Site, request: Request, about: About, about_id: int, field: tuple[str, str, str]) -> tuple[Place, str]:
+    """What the form is about, and the name of its writer. `field`: of a field without an id."""
+    if about is About.FIELD and about_id == 0:
+        namespace, source, path = field
+        place = Place(about=about, namespace=namespace, source=source, name=path)
+    else:
+        place = site.catalogue.overview.place(about, about_id)
+    return place, _writer(site, request, place.namespace)
+
+
+def _place_of_note(site: Site, request: Request, note_id: int) -> tuple[Place, str]:
+    note = site.catalogue.notes.get(note_id)
+    return _place(site, request, note.about, note.about_id, ("", "", ""))
+
+
+def _id(site: Site, place: Place, about_id: int) -> int:
+    if place.about is About.FIELD and about_id == 0:
+        return site.catalogue.documentation.field_id(place.namespace or "", place.source or "", place.name)
+    return about_id
+
+
+def _said(text: str) -> str | None:
+    """Browsers send lines with CRLF."""
+    return text.replace("\r\n", "\n").strip() or None
+
+
+def _to(link: str) -> RedirectResponse:
+    return RedirectResponse(link, status_code=303)

@@ -1,0 +1,131 @@
+"""What all pages share: the catalogue, who may see it, and how a page is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from schematizer.access import Access, Role
+from schematizer.catalogue.service import Catalogue
+from schematizer.errors import CatalogueError
+from schematizer.measures.sampler import Measures
+from schematizer.model.record_tables import About
+from schematizer.topic_names import parse_topic
+from schematizer.watson.forms import Forms
+from schematizer.watson.links import Links
+from schematizer.watson.rendering import Templates
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import HTMLResponse
+
+    from schematizer.views import Namespace
+
+PAGE_SIZE = 50
+
+T = TypeVar("T")
+
+
+class Crumb(NamedTuple):
+    """A link of the way to a page."""
+
+    text: str
+    link: str
+
+
+class Remarks(NamedTuple):
+    """What the notes and tags of a page are about. `about_id` 0: a field without documentation, by `path`."""
+
+    about: About
+    about_id: int
+    namespace: str = ""
+    source: str = ""
+    path: str = ""
+
+
+class Paged(NamedTuple, Generic[T]):
+    """A part of a list. `number`: from 1; `last`: of the last part."""
+
+    rows: Sequence[T]
+    number: int
+    last: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    catalogue: Catalogue
+    access: Access
+    measures: Measures
+    forms: Forms
+    templates: Templates = field(default_factory=Templates)
+
+    def links(self, request: Request) -> Links:
+        return Links(request.scope.get("root_path", ""))
+
+    def may(self, request: Request, role: Role, namespace: str | None) -> bool:
+        try:
+            self.access.require(request, role, namespace)
+        except CatalogueError:
+            return False
+        return True
+
+    def reads(self, request: Request, namespace: str | None) -> None:
+        """CatalogueError for one who may not read the namespace."""
+        self.access.require(request, Role.READER, namespace)
+
+    def reads_topic(self, request: Request, topic: str) -> str:
+        """The topic's namespace, as reads."""
+        namespace = parse_topic(topic, self.catalogue.rules.pii_prefix).namespace
+        self.reads(request, namespace)
+        return namespace
+
+    def readable(self, request: Request) -> list[Namespace]:
+        """The namespaces that the asker may see. CatalogueError if that is none of those that exist."""
+        every = self.catalogue.namespaces.every()
+        found = [each for each in every if self.may(request, Role.READER, each.name)]
+        if not found:
+            self.reads(request, None)
+        return found
+
+    def page(
+        self,
+        request: Request,
+        template: str,
+        crumbs: Sequence[Crumb] = (),
+        *,
+        namespace: str | None = None,
+        remarks: Remarks | None = None,
+        **context: object,
+    ) -> HTMLResponse:
+        """`namespace`: whose writers see the page's forms. `crumbs`: the last is the page itself. `remarks`: what the
+        page's notes and tags are about.
+        """
+        links = self.links(request)
+        shared = {
+            "to": links,
+            "crumbs": [Crumb("Watson", links.front()), *crumbs],
+            "token": self.forms.token(request),
+            "may_write": self.may(request, Role.WRITER, namespace),
+            "search_text": "",
+            "remarks": remarks,
+            **self._said_of(remarks),
+        }
+        return self.templates.response(template, {**shared, **context})
+
+    def _said_of(self, it: Remarks | None) -> dict[str, object]:
+        if it is None or not it.about_id:
+            return {"notes": [], "tags": []}
+        catalogue = self.catalogue
+        return {
+            "notes": catalogue.notes.about(it.about, it.about_id),
+            "tags": catalogue.tags.about(it.about, it.about_id),
+        }
+
+
+def paged(rows: Sequence[T], number: int, size: int = PAGE_SIZE) -> Paged[T]:
+    """Part `number` of the list; the nearest if there is none."""
+    last = max(1, -(-len(rows) // size))
+    number = min(max(1, number), last)
+    return Paged(rows[(number - 1) * size : number * size], number, last, len(rows))

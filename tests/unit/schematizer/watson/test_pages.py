@@ -1,0 +1,270 @@
+"""Every page: its status, what it shows, what it never shows, and its headers."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from schematizer.access import Role
+from schematizer.measures.measured import Measured
+from schematizer.model.record_tables import About
+from schematizer.model.source_tables import Status
+from schematizer.views import FieldText, SourceDocumentation
+from tests.support.schematizer.watson import Watson, watson_over
+from tests.support.schematizer.watson_data import NAMESPACE
+
+if TYPE_CHECKING:
+    from schematizer.model.database import Database
+
+PAGES = {
+    "/": ["cdc.shop", "The web shop: orders, customers and stock.", "team-shop", "PII"],
+    f"/namespaces/{NAMESPACE}": ["orders", "customers", "stock", "5 of 7", "team-checkout"],
+    f"/sources/{NAMESPACE}/orders": [
+        "value added tax",
+        "team-accounts",
+        "key",
+        "PII",
+        "cdc.raw.shop.orders",
+        "finance",
+    ],
+    f"/sources/{NAMESPACE}/orders/fields/total": ["decimal (bytes), may be null", "<strong>not</strong>", "ada"],
+    f"/sources/{NAMESPACE}/orders/history": ["Version 2", "added", "lines", "The first: 6 fields."],
+    "/topics": ["cdc.shop.stock", "raw", "unknown", "kafka.bootstrap_servers is not set"],
+    "/topics?kind=raw": ["cdc.raw.shop.stock"],
+    "/topics/cdc.shop.orders": ["materializer", "invoice-mailer", "warehouse", "read-write", "unknown"],
+    "/schemas/3": ["cdc.shop.orders", "&#34;cqlType&#34;: &#34;bigint&#34;"],
+    "/data-targets": ["warehouse", "redshift", "warehouse-loader", "team-bi"],
+    "/data-targets/warehouse": ["redshift://warehouse/analytics", "all of", "cdc.shop.customers"],
+    "/clients": ["materializer", "team-data", "invoice-mailer", "as invoices"],
+    "/tags": ["finance", "2"],
+    "/tags/finance": ["orders", "total", "field of cdc.shop/orders"],
+    "/unused": ["Everything was used in that time."],
+    "/unused?days=0": ["cdc.shop.orders", "Disable"],
+    "/search": ["Type a few words"],
+    "/search?q=tax": ["total", "value added tax included", "1 result for"],
+    "/search?q=tax+zeppelin": ["Nothing has all of"],
+}
+HOSTILE = """"><script>alert(1)</script><img src=x onerror=alert(1)>'{{ 7 * 7 }}"""
+MAX_BYTES = 50_000
+
+
+class Structure(HTMLParser):
+    """What a page is made of."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def check_page(text: str) -> None:
+    """What holds for every page: nothing runs that is not a file of ours, one heading, a way out, one search box."""
+    structure = Structure(text)
+    assert [each.get("src", "") for each in structure.named("script")] == [
+        each for each in re.findall(r'src="([^"]*)"', text) if "htmx.min.js" in each
+    ]
+    assert len(structure.named("script")) == 1
+    for tag, attributes in structure.tags:
+        handlers = [name for name in attributes if name.startswith("on") or name in ("style", "hx-on")]
+        assert not handlers, (tag, attributes)
+        assert tag not in ("style", "iframe", "object", "img"), tag
+        href = attributes.get("href") or ""
+        assert re.match(r"(/watson/|\?|#main|https?://|mailto:)", href) or tag not in ("a", "link"), href
+    assert len(structure.named("h1")) == 1
+    assert len([each for each in structure.named("input") if each.get("type") == "search"]) == 1
+    assert len(text.encode()) < MAX_BYTES
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_shows_what_it_is_about(shown: Watson, path: str) -> None:
+    answer = shown.client.get(f"/watson{path}")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    missing = [words for words in PAGES[path] if words not in answer.text]
+    assert not missing, (missing, answer.text)
+    check_page(answer.text)
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/sources/cdc.shop/none", "/nowhere"])
+def test_nothing_from_elsewhere_and_nothing_inline_may_run(shown: Watson, path: str) -> None:
+    headers = shown.client.get(f"/watson{path}").headers
+    policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == policy["form-action"] == "'self'"
+    assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "same-origin"
+
+
+@pytest.mark.parametrize("path", ["/", "/topics", "/clients", "/data-targets", "/tags", "/unused", "/search?q=a"])
+def test_pages_of_an_empty_registry(empty: Watson, path: str) -> None:
+    check_page(empty.page(path))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/namespaces/none",
+        f"/sources/{NAMESPACE}/none",
+        f"/sources/{NAMESPACE}/orders/fields/none",
+        f"/sources/{NAMESPACE}/none/history",
+        "/topics/none",
+        "/schemas/999",
+        "/data-targets/none",
+        "/nowhere",
+        "/static/none.js",
+    ],
+)
+def test_what_is_not_there_is_said_on_a_page(shown: Watson, path: str) -> None:
+    text = shown.page(path, 404)
+    assert "Not here" in text
+    check_page(text)
+
+
+@pytest.mark.parametrize("path", ["/schemas/nine", "/topics?kind=strange", "/unused?days=-1", "/?part=x"])
+def test_what_cannot_be_read_is_said_on_a_page(shown: Watson, path: str) -> None:
+    check_page(shown.page(path, 422))
+
+
+def test_hostile_names_and_docs_are_text(watson: Watson) -> None:
+    """In every place where someone else's words stand."""
+    catalogue = watson.catalogue
+    fields = {"total": FieldText(doc=HOSTILE, owner=HOSTILE[:200]), "id": FieldText(doc="</td></table>")}
+    catalogue.documentation.put(
+        NAMESPACE, "orders", SourceDocumentation(doc=HOSTILE, owner=HOSTILE, fields=fields), by="x"
+    )
+    catalogue.namespaces.describe(NAMESPACE, HOSTILE, HOSTILE, by="x")
+    source = catalogue.sources.get(NAMESPACE, "orders")
+    catalogue.tags.put(HOSTILE[:64], About.SOURCE, source.id, by=HOSTILE)
+    catalogue.notes.add(
+        About.SOURCE, source.id, f"# {HOSTILE}\n\n[x](javascript:alert(1)) ![y](http://evil/z.png)", by=HOSTILE
+    )
+    catalogue.data_targets.put("warehouse", HOSTILE[:60], HOSTILE, HOSTILE, HOSTILE, by="x")
+    schema: dict[str, Any] = {"type": "record", "name": "V", "doc": HOSTILE, "fields": []}
+    schema["fields"] = [{"name": "a", "type": ["null", "int"], "doc": HOSTILE, "cqlType": HOSTILE}]
+    watson.store.register("cdc.evil.stock-value", json.dumps(schema))
+    paths = [*PAGES, f"/search?q={'%3Cscript%3Ealert'}", "/tags/%22%3E%3Cscript%3E", "/sources/cdc.evil/stock"]
+    paths += ["/sources/cdc.evil/stock/history", "/sources/cdc.evil/stock/fields/a"]
+    for path in paths:
+        text = watson.page(path)
+        check_page(text)
+        assert "<script>alert" not in text
+        assert "onerror=alert(1)>" not in text.replace("&gt;", "")
+        assert "49" not in re.findall(r"'(\d+)", text)
+        assert 'href="javascript:' not in text
+
+
+def test_field_paths_of_lists_and_maps_have_pages(watson: Watson) -> None:
+    inner = {"type": "record", "name": "Line", "fields": [{"name": "price", "type": "int", "doc": "In cents."}]}
+    fields = [{"name": "lines", "type": {"type": "array", "items": inner}}]
+    fields.append({"name": "more", "type": {"type": "map", "values": inner["name"]}})
+    watson.store.register("a.b.c-value", json.dumps({"type": "record", "name": "V", "fields": fields}))
+    links = [each["href"] or "" for each in Structure(watson.page("/sources/a.b/c")).named("a")]
+    found = [each for each in links if "/fields/" in each]
+    assert any("%5B%5D" in each for each in found), found
+    for link in found:
+        check_page(watson.page(link.removeprefix("/watson")))
+    assert "In cents." in watson.page("/sources/a.b/c/fields/lines%5B%5D.price")
+
+
+def test_long_lists_are_shown_in_parts(watson: Watson) -> None:
+    for number in range(60):
+        watson.store.register(f"many.of.source{number:03}-value", '"string"')
+    first, last = watson.page("/namespaces/many.of"), watson.page("/namespaces/many.of?part=2")
+    assert "source000" in first
+    assert "source050" not in first
+    assert "source059" in last
+    assert "Part 2 of 2" in watson.page("/namespaces/many.of?part=9")
+    check_page(first)
+    check_page(watson.page("/topics"))
+    assert "part=2" in watson.page("/topics?kind=change")
+
+
+def test_a_table_of_many_long_columns_stays_small(watson: Watson) -> None:
+    fields = [{"name": f"column_{n:03}", "type": ["null", "string"], "doc": "word " * 400} for n in range(400)]
+    schema = json.dumps({"type": "record", "name": "V", "fields": fields})
+    schema_id = watson.store.register("wide.of.table-value", schema).schema_id
+    for path in ("/sources/wide.of/table", "/sources/wide.of/table?part=4", f"/schemas/{schema_id}", "/search?q=word"):
+        check_page(watson.page(path))
+
+
+class Measuring:
+    problem = None
+
+    def of(self, topic: str) -> Measured | None:
+        return Measured(2, 12.5, {"warehouse-loader": 1234, "seen-by-kafka": 0}) if topic == "cdc.shop.orders" else None
+
+
+def test_rates_and_lags_are_shown(database: Database) -> None:
+    watson = watson_over(database, Measuring())
+    topic = watson.page("/topics/cdc.shop.orders")
+    assert "12.5 /s" in topic
+    assert "1,234" in topic
+    assert "seen-by-kafka" in topic
+    source = watson.page(f"/sources/{NAMESPACE}/orders")
+    assert "lag 1,234" in source
+    assert "fills" in source
+    assert "unknown" in watson.page("/topics/cdc.shop.stock")
+
+
+def test_a_reader_sees_no_forms_and_a_stranger_no_page(watson: Watson) -> None:
+    watson.access.role = Role.READER
+    for path in PAGES:
+        assert 'method="post"' not in watson.page(path), path
+    watson.access.role = Role.WRITER
+    assert 'method="post"' in watson.page(f"/sources/{NAMESPACE}/orders")
+    watson.access.namespaces = ("other",)
+    for path in PAGES:
+        assert "Not allowed" in watson.page(path, 403), path
+
+
+def test_what_a_reader_may_not_see_is_in_no_list(watson: Watson) -> None:
+    watson.store.register("cdc.secret.plans-value", '"string"')
+    watson.catalogue.sources.describe("cdc.secret", "plans", "evil", "the tax of the moon", by="x")
+    source = watson.catalogue.sources.get("cdc.secret", "plans")
+    watson.catalogue.tags.put("finance", About.SOURCE, source.id, by="x")
+    for path in ("/", "/topics", "/search?q=moon", "/tags/finance", "/unused?days=0"):
+        assert "secret" in watson.page(path), path
+    watson.access.namespaces = (NAMESPACE,)
+    for path in ("/", "/topics", "/search?q=moon", "/tags/finance", "/unused?days=0"):
+        assert "secret" not in watson.page(path), path
+    for path in ("/namespaces/cdc.secret", "/sources/cdc.secret/plans", "/topics/cdc.secret.plans"):
+        assert "Not allowed" in watson.page(path, 403)
+
+
+def test_results_alone_are_sent_while_someone_types(shown: Watson) -> None:
+    headers = {"HX-Request": "true", "HX-Target": "suggestions"}
+    answer = shown.client.get("/watson/search?q=tax", headers=headers)
+    assert "<html" not in answer.text
+    assert f"/watson/sources/{NAMESPACE}/orders/fields/total" in answer.text
+    assert shown.client.get("/watson/search?q=", headers=headers).text.strip() == ""
+
+
+def test_disabled_things_say_so(watson: Watson) -> None:
+    watson.catalogue.topics.set_status("cdc.shop.stock", Status.DISABLED, by="x")
+    assert "disabled" in watson.page("/topics")
+    assert "disabled" in watson.page("/topics/cdc.shop.stock")
+
+
+def test_static_files_are_kept_and_the_licence_is_there(watson: Watson) -> None:
+    script = re.search(r'src="([^"]+)"', watson.page("/"))
+    assert script is not None
+    answer = watson.client.get(script[1])
+    assert "immutable" in answer.headers["cache-control"]
+    assert answer.headers["content-type"].startswith("text/javascript")
+    assert "BSD" in watson.page("/static/htmx.LICENSE.txt")
+
+
+def test_the_address_without_a_slash_leads_there(watson: Watson) -> None:
+    assert watson.client.get("/watson").url.path == "/watson/"
