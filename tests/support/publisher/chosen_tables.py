@@ -9,6 +9,7 @@ from cdc_messages import tables as table_messages
 from publisher.cdc_switches import CdcSwitches
 from publisher.native_splitter import NativeSplitter
 from publisher.raw_topics import RawTopic
+from publisher.row_ends import LogSegments, RowEnds
 from publisher.schema import PublishedTable
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class ChosenTables:
         self.filler_ids = set(filler)
         self.ignored = known.keys() - published - filler
         self.closed = set(closed)
+        self.row_ends = RowEnds(LogSegments())
         self._switches = CdcSwitches(int)
         self._switches.load({table_id.hex(): [*end, end[0], 0] for table_id, end in ends.items()})
 
