@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from schematizer.api.application import rest_application
 from schematizer.confluent.api import confluent_application
 from schematizer.metrics import MeasuredRequests, RegistryMetrics
+from schematizer.security.sign_in import PATH as SIGN_IN_PATH
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -14,12 +15,19 @@ if TYPE_CHECKING:
     from schematizer.access import Access
     from schematizer.catalogue.service import Catalogue
     from schematizer.confluent.store import Store
+    from schematizer.security.service import Security
 
 REST_PATH = "/api/v1"
 
 
-def application(store: Store, catalogue: Catalogue, metrics: RegistryMetrics, access: Access) -> FastAPI:
+def application(
+    store: Store, catalogue: Catalogue, metrics: RegistryMetrics, access: Access, security: Security | None = None
+) -> FastAPI:
+    """`security` adds what is around the interfaces: its gate, signing in, and the paths of keys and audit log."""
     app = confluent_application(store, access, catalogue.rules.pii_prefix, metrics.count_database_error)
-    app.mount(REST_PATH, rest_application(catalogue, access, metrics.count_database_error))
+    app.mount(REST_PATH, rest_application(catalogue, access, metrics.count_database_error, security))
+    if security is not None:
+        app.mount(SIGN_IN_PATH, security.sign_in())
+        app.add_middleware(security.gate, count_refusal=metrics.count_refusal)
     app.add_middleware(MeasuredRequests, metrics)
     return app
