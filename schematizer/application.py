@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from schematizer.access.csrf import CookieForms
 from schematizer.api.application import rest_application
 from schematizer.confluent.api import confluent_application
 from schematizer.metrics import MeasuredRequests, RegistryMetrics
@@ -38,7 +39,10 @@ def application(  # noqa: PLR0913, PLR0917 - what the interfaces share
     """`security` adds what is around the interfaces: its gate, signing in, and the paths of keys and audit log."""
     app = confluent_application(store, access, catalogue.rules.pii_prefix, metrics.count_database_error)
     app.mount(REST_PATH, rest_application(catalogue, access, metrics.count_database_error, security))
-    site = Site(catalogue, access, measures, FormsWithoutLogin())
+    if security is None:
+        site = Site(catalogue, access, measures, FormsWithoutLogin())
+    else:
+        site = Site(catalogue, access, measures, CookieForms(), SIGN_IN_PATH)
     app.mount(WATSON_PATH, watson_application(site, metrics.count_database_error))
     if security is not None:
         app.mount(SIGN_IN_PATH, security.sign_in())

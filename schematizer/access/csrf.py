@@ -2,7 +2,7 @@
 
 The token is an HMAC of a cookie that scripts and other sites cannot read: of the session, or of a random cookie for
 those who are not signed in. A page writes `token(request)` into a hidden field named FIELD. The route that takes the
-form has `Depends(check)`, or calls `require_token`, before anything asks for a role.
+form has `Depends(check)`, or calls `require_token`, before anything asks for a writer.
 """
 
 from __future__ import annotations

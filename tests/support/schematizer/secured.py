@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from fastapi.testclient import TestClient
@@ -30,6 +31,13 @@ RECORD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"
 CLOSED = {"open_reads": False, "open_writes": False}
 
 
+def token_of(page: str) -> str:
+    """The hidden token of the page's forms."""
+    found = re.search(r'name="csrf_token" value="([0-9a-f]{64})"', page)
+    assert found is not None, page
+    return found[1]
+
+
 class Secured:
     """`app` as it is served; `key` makes an API key in it. The database has an administrator's key before it starts."""
 
@@ -39,10 +47,10 @@ class Secured:
         self.admin = self._first_key()
         self.security = Security(self.settings, self.database)
         self.metrics = CollectorRegistry()
-        store = Store(self.database, Mirror(""))
+        store, self.catalogue = Store(self.database, Mirror("")), Catalogue(self.database, Rules())
         self.app: FastAPI = application(
             store,
-            Catalogue(self.database, Rules()),
+            self.catalogue,
             RegistryMetrics(self.metrics, store),
             self.security.access,
             NoMeasures(),

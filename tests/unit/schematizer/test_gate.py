@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from schematizer.security.code_flow import CodeFlow
 from schematizer.security.limits import TokenBuckets, network_of
 from schematizer.security.sign_in import local_path
 from tests.support.schematizer.oidc_issuer import TestIssuer
-from tests.support.schematizer.secured import CLOSED, RECORD, Secured
+from tests.support.schematizer.secured import CLOSED, RECORD, Secured, token_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,12 +112,6 @@ def browser(tmp_path: Path) -> tuple[Secured, TestClient]:
     return secured, secured.client(base_url=HTTPS, follow_redirects=False)
 
 
-def token_of(page: str) -> str:
-    found = re.search(r'name="csrf_token" value="([0-9a-f]{64})"', page)
-    assert found is not None
-    return found[1]
-
-
 def signed_in(secured: Secured, client: TestClient, *grants: str) -> str:
     """The token of the forms of the session."""
     key = secured.key(*grants)
@@ -186,7 +179,7 @@ def issuer() -> Iterator[TestIssuer]:
 
 
 def test_signing_in_by_oidc(tmp_path: Path, issuer: TestIssuer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The issuer's side of the code is asked for in test_oidc_server; here it is what the registry makes of it."""
+    """What the registry makes of the issuer's answers. The issuer's exchange of the code for a token is replaced."""
     secured = Secured(
         tmp_path,
         **CLOSED,

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from starlette.routing import BaseRoute, Mount, Route
 
 from schematizer.access import Grant, Grants, Role, grant_from_text
-from schematizer.application import REST_PATH
+from schematizer.application import REST_PATH, WATSON_PATH
 from schematizer.confluent.guard import RULES, Scope
-from tests.support.schematizer.secured import CLOSED, RECORD, Secured
+from schematizer.model.record_tables import About
+from tests.support.schematizer.secured import CLOSED, RECORD, Secured, token_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,9 +32,17 @@ NAMES = {
     "source": "orders",
     "guid": "00000000-0000-0000-0000-000000000000",
     "about": "source",
+    "path": "a",
+    "file": "watson.css",
 }
-PUBLIC = {"GET /sign-in/", "GET /sign-in/style.css", "POST /sign-in/", "POST /sign-in/out"}
-"""Who signs in has no role yet. Both forms need the token of the page."""
+PUBLIC = {
+    "GET /sign-in/",
+    "GET /sign-in/style.css",
+    "POST /sign-in/",
+    "POST /sign-in/out",
+    f"GET {WATSON_PATH}/static/{{file}}",
+}
+"""Who signs in has no role yet. Both forms need the token of the page. Watson's files are the same for everyone."""
 
 REST_WRITES_ALL = {
     "PUT /data-targets/{name}",
@@ -45,13 +54,29 @@ REST_WRITES_ALL = {
     "DELETE /tags/{about}/{about_id}/{name}",
     "PUT /refreshes/{refresh_id}",
 }
+_REMARK = {"about": "source", "about_id": "1"}
+WATSON_FORMS = {
+    "/namespaces/{namespace}": {"doc": "x"},
+    "/sources/{namespace}/{source}": {"doc": "x"},
+    "/sources/{namespace}/{source}/fields/{path:path}": {"doc": "x"},
+    "/data-targets/{name}": {"doc": "x"},
+    "/notes": {**_REMARK, "text": "x"},
+    "/notes/{note_id}": {"text": "x"},
+    "/notes/{note_id}/remove": {},
+    "/tags": {**_REMARK, "name": "x"},
+    "/tags/remove": {**_REMARK, "name": "x"},
+    "/topics/{topic}/status": {"status": "read-write"},
+    "/topics/{topic}/schemas/{schema_id}/status": {"status": "read-write"},
+}
 LOGIN_ADMIN = {"GET /keys", "POST /keys", "DELETE /keys/{key_id}", "GET /audit"}
 
 
 def routes_of(routes: Sequence[BaseRoute], prefix: str = "") -> Iterator[tuple[str, str]]:
     """(method, path) of every route, through all mounts and routers."""
     for route in routes:
-        if isinstance(route, Mount):
+        if isinstance(route, Mount) and not route.routes:
+            yield "GET", f"{prefix}{route.path}/{{file}}"
+        elif isinstance(route, Mount):
             yield from routes_of(route.routes, prefix + route.path)
         elif isinstance(route, (APIRoute, Route)):
             for method in sorted(set(route.methods or ()) - {"HEAD"}):
@@ -96,7 +121,7 @@ def test_every_confluent_route_has_a_rule(secured: Secured) -> None:
     own = {
         (method, path)
         for method, path in all_routes(secured)
-        if not path.startswith((REST_PATH, "/sign-in", "/watson"))
+        if not path.startswith((REST_PATH, "/sign-in", WATSON_PATH))
     }
     assert own == set(RULES)
 
@@ -128,6 +153,30 @@ def test_rest_rules_are_kept(secured: Secured) -> None:
         names = set(re.findall(r"\{(\w+)\}", path))
         if method == "GET" and not names & {"namespace", "topic"} and route != "GET /me":
             assert status(mine, method, path) == 403, route
+
+
+def test_watsons_pages_need_a_reader(secured: Secured) -> None:
+    every, other = secured.client(secured.key("reader:*")), secured.client(secured.key("reader:cdc.none"))
+    for method, path in all_routes(secured):
+        if method == "GET" and path.startswith(WATSON_PATH) and "/static/" not in path:
+            assert status(every, method, path) in (200, 404), path
+            assert status(other, method, path) == 403, path
+
+
+def test_watsons_forms_need_a_writer(secured: Secured) -> None:
+    paths = {path for method, path in all_routes(secured) if method == "POST" and path.startswith(WATSON_PATH)}
+    assert paths == {WATSON_PATH + path for path in WATSON_FORMS}
+    secured.catalogue.data_targets.put("1", "a", "b", None, None, by="test")
+    for grants in ("reader:*", "writer:cdc.none", "writer:cdc.shop", "writer:*"):
+        client = secured.client(secured.key(grants), follow_redirects=False)
+        token = token_of(client.get("/sign-in/").text)
+        for path, form in WATSON_FORMS.items():
+            note = secured.catalogue.notes.add(About.SOURCE, 1, "y", by="test")
+            url = WATSON_PATH + filled(path.replace("{note_id}", str(note.id)))
+            is_allowed = grants == "writer:*" or (grants == "writer:cdc.shop" and "{name}" not in path)
+            answered = client.post(url, data={**form, "csrf_token": token}).status_code
+            assert answered == (303 if is_allowed else 403), (path, grants)
+            assert client.post(url, data=form).status_code == 403, "no token"
 
 
 @pytest.mark.parametrize("route", sorted(REST_WRITES_ALL))
