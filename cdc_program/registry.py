@@ -138,6 +138,10 @@ def _client_config(settings: RegistrySettings, timeout: float) -> dict[str, Any]
     }
     if settings.username:
         config["basic.auth.user.info"] = f"{settings.username}:{settings.password.get_secret_value()}"
+    if settings.ssl_ca_file is not None:
+        config["ssl.ca.location"] = str(settings.ssl_ca_file)
+    if settings.ssl_identity_file is not None:
+        config["ssl.certificate.location"] = str(settings.ssl_identity_file)
     return config
 
 

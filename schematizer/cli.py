@@ -145,3 +145,71 @@ def unused(settings: Settings, days: int, *, disable: bool) -> None:
     from schematizer.commands.unused import unused as command
 
     command(settings, days, disable=disable)
+
+
+_keys = click.Group("keys", help="Make, list and revoke API keys, in the registry's database.")
+main.add_command(_keys)
+
+
+@main.program_command(
+    "create",
+    group=_keys,
+    flags=_DATABASE,
+    params=[
+        click.Argument(["name"]),
+        click.Option(
+            ["--grant", "grants"],
+            metavar="ROLE:NAMESPACE",
+            multiple=True,
+            required=True,
+            help="A role (reader, writer, admin) in a namespace (cdc.shop, cdc.*, *); may be repeated.",
+        ),
+        click.Option(
+            ["--expires-days"],
+            type=click.FloatRange(min=0, min_open=True),
+            help="Days until it expires.  [default: never]",
+        ),
+    ],
+)
+def create_key(settings: Settings, name: str, grants: tuple[str, ...], expires_days: float | None) -> None:
+    """Makes a key for NAME, who uses it, and prints it. The secret is shown only now: the database has its hash."""
+    from schematizer.security import commands
+
+    commands.create_key(settings.schematizer, name, grants, expires_days)
+
+
+@main.program_command("list", group=_keys, flags=_DATABASE)
+def list_keys(settings: Settings) -> None:
+    """Prints each key as one line of JSON, without its secret."""
+    from schematizer.security import commands
+
+    commands.list_keys(settings.schematizer)
+
+
+@main.program_command(
+    "revoke",
+    group=_keys,
+    flags=_DATABASE,
+    params=[click.Argument(["key_id"])],
+)
+def revoke_key(settings: Settings, key_id: str) -> None:
+    """Revokes the key KEY_ID. A running registry accepts it for 5 s more at most."""
+    from schematizer.security import commands
+
+    commands.revoke_key(settings.schematizer, key_id)
+
+
+@main.program_command(
+    "audit",
+    flags=_DATABASE,
+    params=[
+        click.Option(["--actor"], help="Only what this actor did.  [default: everyone]"),
+        click.Option(["--since"], type=int, help="Records after this id, the oldest first.  [default: the newest]"),
+        click.Option(["--limit"], type=click.IntRange(min=1), default=100, show_default=True, help="How many."),
+    ],
+)
+def audit(settings: Settings, actor: str | None, since: int | None, limit: int) -> None:
+    """Prints the audit log: one line of JSON for each write, refusal and login."""
+    from schematizer.security import commands
+
+    commands.print_audit(settings.schematizer, actor, since, limit)

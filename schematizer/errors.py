@@ -13,6 +13,9 @@ class Refusal(Enum):
     CONFLICT = 409
     FORBIDDEN = 403
     UNAUTHENTICATED = 401
+    TIMEOUT = 408
+    TOO_LARGE = 413
+    TOO_MANY = 429
     UNAVAILABLE = 503
 
     @property

@@ -46,6 +46,12 @@ class RegistryMetrics:
         self._database_errors = Counter(
             f"{_PREFIX}_database_errors", "Requests that failed because of the database.", registry=registry
         )
+        self._refusals = Counter(
+            f"{_PREFIX}_refused_requests",
+            "Requests refused because of who sent them, how many, how large or how slow they were.",
+            ("reason",),
+            registry=registry,
+        )
         registry.register(Collected(self._stored))
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -54,6 +60,10 @@ class RegistryMetrics:
 
     def count_database_error(self) -> None:
         self._database_errors.inc()
+
+    def count_refusal(self, reason: str) -> None:
+        """`reason`: one of a dozen words; clients do not choose it."""
+        self._refusals.labels(reason).inc()
 
     def as_json(self) -> dict[str, Any]:
         """The numbers of the store, or `problem` alone where the database fails."""

@@ -14,7 +14,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from cdc_program.describe import mask_url
 from cdc_program.errors import CdcError, Code
 from cdc_program.operations import Operations
-from schematizer.access import OpenAccess
 from schematizer.application import application
 from schematizer.catalogue.mirror import Mirror, adopt
 from schematizer.catalogue.rules import Rules
@@ -27,22 +26,28 @@ from schematizer.measures.offsets import Offsets
 from schematizer.measures.sampler import NoMeasures, Sampler
 from schematizer.metrics import RegistryMetrics
 from schematizer.model.database import Database, unusable_database
+from schematizer.security.connections import timed_connections
+from schematizer.security.service import Security
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from cdc_program.settings import Settings
+    from cdc_program.settings import SchematizerSettings, Settings
     from schematizer.measures.sampler import Measures
+    from schematizer.security.tls import ServerCertificate
 
 _STOP_SECONDS = 5
 _BEAT_SECONDS = 1
 
 
 def serve_registry(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT; CdcError PORT_IN_USE, CONFIG_INVALID or REGISTRY_DATABASE if it cannot start."""
+    """Serve until SIGTERM or SIGINT; CdcError PORT_IN_USE, CONFIG_INVALID, REGISTRY_DATABASE, REGISTRY_OPEN or
+    REGISTRY_CERTIFICATE if it cannot start.
+    """
     own = settings.schematizer
     listener = _listen(own.host, own.port)
     database = Database(own.database_url)
+    security = Security(own, database)
     rules = Rules(own.pii_topic_prefix, tuple(own.documented_namespaces), bool(own.registrations_topic))
     usage, shown_url = Usage(database), mask_url(own.database_url)
     mirror = Mirror(rules.pii_prefix, usage)
@@ -60,8 +65,11 @@ def serve_registry(settings: Settings) -> None:
         with operations, Housekeeping(usage, catalogue.outbox, topic), ExitStack() as running:
             measures = _measures(running, catalogue, settings)
             host, port = listener.getsockname()[:2]
-            structlog.get_logger(__name__).info("listening", url=f"http://{host}:{port}", database=shown_url)
-            _run(application(store, catalogue, metrics, OpenAccess(), measures), listener, operations)
+            scheme = "https" if security.certificate else "http"
+            structlog.get_logger(__name__).info("listening", url=f"{scheme}://{host}:{port}", database=shown_url)
+            security.warn()
+            app = application(store, catalogue, metrics, security.access, measures, security)
+            _run(app, listener, operations, security.certificate, own)
     finally:
         listener.close()
         database.close()
@@ -88,17 +96,31 @@ def _measures(running: ExitStack, catalogue: Catalogue, settings: Settings) -> M
     return running.enter_context(Sampler(Offsets(settings.kafka), topics, period))
 
 
-def _run(app: FastAPI, listener: socket.socket, operations: Operations) -> None:
-    """The event loop shows that it lives."""
+def _run(
+    app: FastAPI,
+    listener: socket.socket,
+    operations: Operations,
+    certificate: ServerCertificate | None,
+    settings: SchematizerSettings,
+) -> None:
+    """The event loop shows that it lives, and looks for a renewed certificate."""
 
     async def beat() -> None:
         operations.beat()
+        if certificate is not None:
+            certificate.reload_if_renewed()
 
     config = uvicorn.Config(
         app,
+        http=timed_connections(settings.body_seconds),
         log_config=None,
         access_log=False,
         lifespan="off",
+        server_header=False,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=settings.trusted_proxies,
+        limit_concurrency=settings.max_connections,
+        ssl_context_factory=(lambda *_: certificate.context) if certificate else None,
         timeout_graceful_shutdown=_STOP_SECONDS,
         callback_notify=beat,
         timeout_notify=_BEAT_SECONDS,

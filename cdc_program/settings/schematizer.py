@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path  # noqa: TC003 - pydantic needs it
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from cdc_program.settings.base import Table
 
@@ -46,3 +47,92 @@ class SchematizerSettings(Table):
         "127.0.0.1"
     )
     operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9473
+    open_reads: Annotated[
+        bool | None,
+        Field(
+            description="Anyone may read without logging in. Default: only while `host` is a loopback address.",
+        ),
+    ] = None
+    open_writes: Annotated[
+        bool | None,
+        Field(
+            description="Anyone may write and administer without logging in, except keys and the audit log. Default: "
+            "only while `host` is a loopback address.",
+        ),
+    ] = None
+    public_url: Annotated[
+        str | None,
+        Field(
+            description="URL under which browsers and clients reach the registry, if a proxy or a name stands before "
+            "it. Signing in by OIDC needs it.",
+            pattern="^https?://[^/]+$",
+        ),
+    ] = None
+    trusted_proxies: list[str] = Field(
+        default=[],
+        description="Addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto headers are believed.",
+    )
+    tls_certificate_file: Annotated[
+        Path | None,
+        Field(description="Certificate chain of the registry (PEM), for TLS. A renewed file is read within 10 s."),
+    ] = None
+    tls_key_file: Annotated[
+        Path | None, Field(description="Private key of the certificate (PEM), if it is in a file of its own.")
+    ] = None
+    tls_client_ca_file: Annotated[
+        Path | None,
+        Field(description="Authorities (PEM) that signed the certificates of clients. Every client must show one."),
+    ] = None
+    tls_minimum_version: Annotated[Literal["1.2", "1.3"], Field(description="Oldest version of TLS.")] = "1.2"
+    requests_per_second: Annotated[
+        float | None,
+        Field(
+            description="Maximum rate of requests of one address, and of one actor (1/s; five times as many at once). "
+            "Default: 100, or no limit while `host` is a loopback address.",
+            gt=0,
+        ),
+    ] = None
+    failed_logins_per_minute: Annotated[
+        float,
+        Field(description="Maximum rate of failed logins of one address (1/min). More are answered with 429.", gt=0),
+    ] = 10.0
+    max_connections: Annotated[int, Field(description="Maximum number of open connections.", ge=2)] = 1000
+    max_body_bytes: Annotated[int, Field(description="Maximum size of a request's body (bytes).", ge=1024)] = 4 << 20
+    body_seconds: Annotated[
+        float, Field(description="Maximum time to receive a request's head, and then its body (s).", gt=0)
+    ] = 10.0
+    request_seconds: Annotated[
+        float, Field(description="Maximum time to answer a request (s). It is answered with 503 then.", gt=0)
+    ] = 60.0
+    session_hours: Annotated[
+        float, Field(description="How long a person stays signed in with a browser (hours).", gt=0, le=24 * 30)
+    ] = 12.0
+    audit_days: Annotated[int, Field(description="How long the audit log is kept (days).", ge=1)] = 365
+    oidc_issuer: Annotated[
+        str | None,
+        Field(description="URL of the OIDC issuer whose tokens are accepted.", pattern="^https?://[^?#]+$"),
+    ] = None
+    oidc_audience: Annotated[str, Field(description="Audience that a bearer token must name.")] = ""
+    oidc_ca_file: Annotated[
+        Path | None, Field(description="CA certificates to trust of the issuer (PEM); empty for the usual ones.")
+    ] = None
+    oidc_clock_skew_seconds: Annotated[
+        int, Field(description="How far the issuer's clock may differ (s).", ge=0, le=300)
+    ] = 30
+    oidc_keys_seconds: Annotated[
+        float, Field(description="How long the issuer's keys are cached (s).", ge=10, le=24 * 3600)
+    ] = 600.0
+    oidc_name_claim: Annotated[str, Field(description="Claim that names the actor.", min_length=1)] = "sub"
+    oidc_grants: list[str] = Field(
+        default=[],
+        description="Roles by claims: `CLAIM=VALUE:ROLE:NAMESPACE`, as in `groups=data-team:writer:cdc.*`. A claim may "
+        "be a list, or words separated by spaces. ROLE: reader, writer or admin. NAMESPACE: a name, `cdc.*`, or `*`.",
+    )
+    oidc_client_id: Annotated[
+        str, Field(description="Client id with which people sign in (authorization code with PKCE); empty for none.")
+    ] = ""
+    oidc_client_secret: Annotated[
+        SecretStr, Field(description="Secret of that client, if it is a confidential one.")
+    ] = SecretStr("")
+    oidc_client_secret_file: Annotated[Path | None, Field(description="File that holds the client's secret.")] = None
+    oidc_scopes: Annotated[str, Field(description="Scopes that signing in asks for.")] = "openid profile"

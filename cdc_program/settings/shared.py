@@ -84,9 +84,20 @@ class RegistrySettings(Table):
     url: Annotated[str, Field(description="URL of a schema registry with Confluent's API.", pattern="^https?://")] = (
         "http://127.0.0.1:8081"
     )
-    username: Annotated[str, Field(description="User for HTTP basic authentication; empty for none.")] = ""
-    password: Annotated[SecretStr, Field(description="Password of the user.")] = SecretStr("")
+    username: Annotated[
+        str, Field(description="User for HTTP basic authentication, or the id of an API key; empty for none.")
+    ] = ""
+    password: Annotated[SecretStr, Field(description="Password of the user, or the secret of the API key.")] = (
+        SecretStr("")
+    )
     password_file: Annotated[Path | None, Field(description="File that holds the password.")] = None
+    ssl_ca_file: Annotated[
+        Path | None, Field(description="CA certificates to trust (PEM), for an https URL; empty for the usual ones.")
+    ] = None
+    ssl_identity_file: Annotated[
+        Path | None,
+        Field(description="Client certificate and its private key (PEM), if the registry requires one."),
+    ] = None
 
 
 class NodeSettings(Table):

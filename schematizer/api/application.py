@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
-from schematizer.api import clients, plans, records, registering, sources, targets, topics, usage
+from schematizer.api import administration, clients, plans, records, registering, sources, targets, topics, usage
 from schematizer.errors import CatalogueError, Refusal
 from schematizer.model.database import reason_of
 
@@ -22,13 +22,18 @@ if TYPE_CHECKING:
 
     from schematizer.access import Access
     from schematizer.catalogue.service import Catalogue
+    from schematizer.security.service import Security
 
 _DESCRIPTION = "Namespaces, sources, topics, schemas and their elements; who produces and consumes them."
 
 
-def rest_application(catalogue: Catalogue, access: Access, count_database_error: Callable[[], None]) -> FastAPI:
+def rest_application(
+    catalogue: Catalogue, access: Access, count_database_error: Callable[[], None], security: Security | None = None
+) -> FastAPI:
     """Its description is at openapi.json. It has no pages of its own, as those would load scripts from elsewhere."""
     app = FastAPI(title="cassandra-schematizer", version="1", description=_DESCRIPTION, docs_url=None, redoc_url=None)
+    if security is not None:
+        app.include_router(administration.router(security))
     for room in (sources, topics, registering, targets, clients, records, plans, usage):
         app.include_router(room.router(catalogue, access))
     app.add_exception_handler(CatalogueError, _refused)

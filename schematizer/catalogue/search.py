@@ -47,9 +47,9 @@ class Search:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def find(self, query: str, limit: int = 20, may_see: Callable[[str], bool] = lambda _: True) -> list[Found]:
-        """What has all words of the query, or words that they begin; the best first. `may_see` says it of a namespace;
-        a data target has none and is always seen. INVALID in a database without full-text search.
+    def find(self, query: str, limit: int = 20, may_see: Callable[[str | None], bool] = lambda _: True) -> list[Found]:
+        """What has all words of the query, or words that they begin; the best first. `may_see` says it of a namespace,
+        and of None, to which data targets belong. INVALID in a database without full-text search.
         """
         wanted = words.words(query)[:_MAX_WORDS]
         if not wanted:
@@ -62,7 +62,7 @@ class Search:
             ).fetchall()
 
         rows = self._database.read_session(transaction)
-        seen = [row for row in rows if not row.namespace or may_see(row.namespace)]
+        seen = [row for row in rows if may_see(row.namespace or None)]
         return [
             Found(
                 about=About(row.about),

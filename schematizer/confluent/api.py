@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from schematizer.confluent import errors, routes
-from schematizer.confluent.guard import guard
+from schematizer.confluent.guard import Guard
 from schematizer.confluent.responses import RegistryResponse
 from schematizer.errors import CatalogueError
 from schematizer.model.database import reason_of
@@ -29,15 +29,16 @@ def confluent_application(
     store: Store, access: Access, pii_prefix: str, count_database_error: Callable[[], None]
 ) -> FastAPI:
     """The service; it has no pages of its own, as those would load scripts from elsewhere."""
+    guard = Guard(store, access, pii_prefix)
     app = FastAPI(
         title="cassandra-schematizer",
         default_response_class=RegistryResponse,
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        dependencies=[Depends(guard(access, pii_prefix))],
+        dependencies=[Depends(guard.check)],
     )
-    for router in routes.routers(store):
+    for router in routes.routers(store, guard):
         app.include_router(router)
     app.add_exception_handler(errors.RegistryError, _refused)
     app.add_exception_handler(CatalogueError, _no_access)

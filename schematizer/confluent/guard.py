@@ -1,44 +1,131 @@
-"""Which role each request of Confluent's API needs, and in which namespace."""
+"""Which role each request of Confluent's API needs, and in which namespaces."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.requests import Request  # noqa: TC002 - FastAPI reads annotations
 
-from schematizer.access import Access, Role
+from schematizer.access import Access, Actor, Role
+from schematizer.confluent.errors import RegistryError
 from schematizer.topic_names import parse_subject, parse_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_REGISTER = "/versions"
-_ADMINISTERED = ("/config", "/mode")
+    from schematizer.confluent.store import Store
 
 
-def guard(access: Access, pii_prefix: str) -> Callable[[Request], None]:
-    """A dependency of every route."""
+class Scope(Enum):
+    """Where the role is needed: in the namespace of the path's subject, in one of those that use the path's schema, in
+    any (what the answer holds is chosen by the actor's grants, or says nothing of schemas), or in all.
+    """
 
-    def check(request: Request) -> None:
-        access.require(request, role_of(request), namespace_of(request, pii_prefix))
-
-    return check
-
-
-def role_of(request: Request) -> Role:
-    """Looking up and comparing a schema only reads, although it is a POST."""
-    path = request.scope["route"].path
-    if request.method in ("GET", "HEAD"):
-        return Role.READER
-    if path.startswith(_ADMINISTERED) or request.query_params.get("permanent", "").lower() in ("true", "1"):
-        return Role.ADMIN
-    if request.method == "POST" and (path.startswith("/compatibility") or not path.endswith(_REGISTER)):
-        return Role.READER
-    return Role.WRITER
+    SUBJECT = "subject"
+    SCHEMA = "schema"
+    ANY = "any"
+    ALL = "all"
 
 
-def namespace_of(request: Request, pii_prefix: str) -> str | None:
-    """The namespace of the path's subject; None for a path, or a subject, without one."""
-    subject = request.path_params.get("subject")
-    found = parse_subject(subject) if subject else None
-    return parse_topic(found[0], pii_prefix).namespace if found else None
+class Rule(NamedTuple):
+    role: Role
+    scope: Scope
+
+
+_SUBJECT = "/subjects/{subject:path}"
+_VERSIONS = f"{_SUBJECT}/versions"
+_COMPATIBILITY = "/compatibility/subjects/{subject:path}/versions"
+_ID = "/schemas/ids/{schema_id}"
+
+RULES: dict[tuple[str, str], Rule] = {
+    ("GET", "/"): Rule(Role.READER, Scope.ANY),
+    ("GET", "/contexts"): Rule(Role.READER, Scope.ANY),
+    ("GET", "/schemas/types"): Rule(Role.READER, Scope.ANY),
+    ("GET", _ID): Rule(Role.READER, Scope.SCHEMA),
+    ("GET", f"{_ID}/schema"): Rule(Role.READER, Scope.SCHEMA),
+    ("GET", f"{_ID}/versions"): Rule(Role.READER, Scope.SCHEMA),
+    ("GET", f"{_ID}/subjects"): Rule(Role.READER, Scope.SCHEMA),
+    ("GET", "/schemas/guids/{guid}"): Rule(Role.READER, Scope.ALL),
+    ("GET", "/subjects"): Rule(Role.READER, Scope.ANY),
+    # Looking up and comparing a schema only reads, although it is a POST.
+    ("POST", _SUBJECT): Rule(Role.READER, Scope.SUBJECT),
+    ("DELETE", _SUBJECT): Rule(Role.WRITER, Scope.SUBJECT),
+    ("GET", _VERSIONS): Rule(Role.READER, Scope.SUBJECT),
+    ("POST", _VERSIONS): Rule(Role.WRITER, Scope.SUBJECT),
+    ("GET", f"{_VERSIONS}/{{version}}"): Rule(Role.READER, Scope.SUBJECT),
+    ("DELETE", f"{_VERSIONS}/{{version}}"): Rule(Role.WRITER, Scope.SUBJECT),
+    ("GET", f"{_VERSIONS}/{{version}}/schema"): Rule(Role.READER, Scope.SUBJECT),
+    ("GET", f"{_VERSIONS}/{{version}}/referencedby"): Rule(Role.READER, Scope.SUBJECT),
+    ("POST", _COMPATIBILITY): Rule(Role.READER, Scope.SUBJECT),
+    ("POST", f"{_COMPATIBILITY}/{{version}}"): Rule(Role.READER, Scope.SUBJECT),
+    ("GET", "/config"): Rule(Role.READER, Scope.ANY),
+    ("PUT", "/config"): Rule(Role.ADMIN, Scope.ALL),
+    ("DELETE", "/config"): Rule(Role.ADMIN, Scope.ALL),
+    ("GET", "/config/{subject:path}"): Rule(Role.READER, Scope.SUBJECT),
+    ("PUT", "/config/{subject:path}"): Rule(Role.ADMIN, Scope.SUBJECT),
+    ("DELETE", "/config/{subject:path}"): Rule(Role.ADMIN, Scope.SUBJECT),
+    ("GET", "/mode"): Rule(Role.READER, Scope.ANY),
+    ("PUT", "/mode"): Rule(Role.ADMIN, Scope.ALL),
+    ("GET", "/mode/{subject:path}"): Rule(Role.READER, Scope.SUBJECT),
+    ("PUT", "/mode/{subject:path}"): Rule(Role.ADMIN, Scope.SUBJECT),
+    ("DELETE", "/mode/{subject:path}"): Rule(Role.ADMIN, Scope.SUBJECT),
+}
+"""By method and route. A route that is missing here needs an administrator of all namespaces."""
+_UNKNOWN = Rule(Role.ADMIN, Scope.ALL)
+
+
+class Guard:
+    """Asks for the rights of each request, and says what of a list its actor may see."""
+
+    def __init__(self, store: Store, access: Access, pii_prefix: str) -> None:
+        self._store = store
+        self._access = access
+        self._pii_prefix = pii_prefix
+
+    def check(self, request: Request) -> None:
+        """A dependency of every route."""
+        rule = self._rule_of(request)
+        match rule.scope:
+            case Scope.ALL:
+                self._access.require(request, rule.role, None)
+            case Scope.ANY:
+                self._access.require_somewhere(request, rule.role)
+            case Scope.SUBJECT:
+                self._access.require(request, rule.role, self.namespace_of(request.path_params["subject"]))
+            case Scope.SCHEMA:
+                self._check_schema(request, rule.role)
+
+    def sees(self, request: Request) -> Callable[[str], bool]:
+        """Whether the actor may read a subject."""
+        actor: Actor = self._access.identify(request)
+        if actor.grants.allows(Role.READER, None):
+            return lambda _: True
+        return lambda subject: actor.grants.allows(Role.READER, self.namespace_of(subject))
+
+    def namespace_of(self, subject: str) -> str | None:
+        """None for a subject that names no topic: only those have it who may do the same in all namespaces."""
+        found = parse_subject(subject)
+        return parse_topic(found[0], self._pii_prefix).namespace if found else None
+
+    def _rule_of(self, request: Request) -> Rule:
+        method = "GET" if request.method == "HEAD" else request.method
+        rule = RULES.get((method, request.scope["route"].path), _UNKNOWN)
+        if rule.role is Role.WRITER and request.query_params.get("permanent", "").lower() not in ("", "false", "0"):
+            return Rule(Role.ADMIN, rule.scope)
+        return rule
+
+    def _check_schema(self, request: Request, role: Role) -> None:
+        """Not found and not allowed are one answer to those who may not read everything."""
+        actor = self._access.identify(request)
+        schema_id = request.path_params["schema_id"]
+        if actor.grants.allows(role, None) or not schema_id.isdecimal() or len(schema_id) > 10:
+            self._access.require_somewhere(request, role)
+            return
+        self._access.require_one(request, role, self._namespaces_of(int(schema_id)))
+
+    def _namespaces_of(self, schema_id: int) -> set[str | None]:
+        try:
+            return {self.namespace_of(subject) for subject, _ in self._store.uses(schema_id, deleted=True)}
+        except RegistryError:
+            return set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 
 from schematizer.confluent import requests
 from schematizer.confluent.requests import Body, DeletedQuery, PageQuery, Subject  # noqa: TC001 - FastAPI reads annotations
@@ -12,6 +12,7 @@ from schematizer.confluent.responses import SchemaResponse
 from schematizer.model.registry_tables import GLOBAL
 
 if TYPE_CHECKING:
+    from schematizer.confluent.guard import Guard
     from schematizer.confluent.store import Registered, Store
 
 Flag = Annotated[bool, Query()]
@@ -20,9 +21,16 @@ PrefixText = Annotated[str, Query(alias="subjectPrefix")]
 GlobalFlag = Annotated[bool, Query(alias="defaultToGlobal")]
 
 
-def routers(store: Store) -> list[APIRouter]:
+def routers(store: Store, guard: Guard) -> list[APIRouter]:
     """In this order: a subject may contain slashes, so that its paths match the most."""
-    return [_root(), _schemas(store), _compatibility(store), _config(store), _mode(store), *_subjects(store)]
+    return [
+        _root(),
+        _schemas(store, guard),
+        _compatibility(store),
+        _config(store),
+        _mode(store),
+        *_subjects(store, guard),
+    ]
 
 
 def _root() -> APIRouter:
@@ -43,7 +51,7 @@ def _root() -> APIRouter:
     return router
 
 
-def _schemas(store: Store) -> APIRouter:
+def _schemas(store: Store, guard: Guard) -> APIRouter:
     router = APIRouter(prefix="/schemas")
 
     @router.get("/ids/{schema_id}")
@@ -57,19 +65,23 @@ def _schemas(store: Store) -> APIRouter:
 
     @router.get("/ids/{schema_id}/versions")
     def uses(
-        schema_id: int, page: PageQuery, subject: str | None = None, *, deleted: Flag = False
+        request: Request, schema_id: int, page: PageQuery, subject: str | None = None, *, deleted: Flag = False
     ) -> list[dict[str, Any]]:
+        sees = guard.sees(request)
         found = [
             {"subject": name, "version": version}
             for name, version in store.uses(schema_id, deleted=deleted)
-            if subject in (None, name)
+            if subject in (None, name) and sees(name)
         ]
         return page.select(found)
 
     @router.get("/ids/{schema_id}/subjects")
-    def subjects(schema_id: int, page: PageQuery, subject: str | None = None, *, deleted: Flag = False) -> list[str]:
+    def subjects(
+        request: Request, schema_id: int, page: PageQuery, subject: str | None = None, *, deleted: Flag = False
+    ) -> list[str]:
+        sees = guard.sees(request)
         names = dict.fromkeys(name for name, _ in store.uses(schema_id, deleted=deleted))
-        return page.select([name for name in names if subject in (None, name)])
+        return page.select([name for name in names if subject in (None, name) and sees(name)])
 
     @router.get("/guids/{guid}")
     def schema_of_guid(guid: str) -> dict[str, Any]:
@@ -160,16 +172,18 @@ def _mode(store: Store) -> APIRouter:
     return router
 
 
-def _subjects(store: Store) -> list[APIRouter]:
-    return [_subject_list(store), _versions(store), _subject(store)]
+def _subjects(store: Store, guard: Guard) -> list[APIRouter]:
+    return [_subject_list(store, guard), _versions(store), _subject(store)]
 
 
-def _subject_list(store: Store) -> APIRouter:
+def _subject_list(store: Store, guard: Guard) -> APIRouter:
     router = APIRouter()
 
     @router.get("/subjects")
-    def subjects(deleted: DeletedQuery, page: PageQuery, prefix: PrefixText = "") -> list[str]:
-        return page.select(store.subjects(prefix, deleted=deleted.too, only_deleted=deleted.nothing_else))
+    def subjects(request: Request, deleted: DeletedQuery, page: PageQuery, prefix: PrefixText = "") -> list[str]:
+        """Those that the actor may read."""
+        found = store.subjects(prefix, deleted=deleted.too, only_deleted=deleted.nothing_else)
+        return page.select(list(filter(guard.sees(request), found)))
 
     return router
 

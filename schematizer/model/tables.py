@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from schematizer.model import client_tables, record_tables, registry_tables, source_tables
+from schematizer.model import client_tables, record_tables, registry_tables, security_tables, source_tables
 from schematizer.model.base import Base
 
 metadata = Base.metadata
 
-__all__ = ["client_tables", "metadata", "record_tables", "registry_tables", "source_tables"]
+__all__ = ["client_tables", "metadata", "record_tables", "registry_tables", "security_tables", "source_tables"]

@@ -16,6 +16,7 @@ from schematizer.model.database import reason_of
 from schematizer.watson.links import Links
 from schematizer.watson.pages import clients, searching, sources, topics, writing
 from schematizer.watson.rendering import STATIC
+from schematizer.watson.visitors import visitor_of
 
 if TYPE_CHECKING:
     import os
@@ -51,17 +52,19 @@ class _KeptFiles(StaticFiles):
 
 def _add_errors(app: FastAPI, site: Site, count_database_error: Callable[[], None]) -> None:
     def answer(request: Request, problem: str, fix: str, status: int) -> Response:
+        visitor = visitor_of(request, site.sign_in_path, status)
         context = {
             "to": Links(request.scope.get("root_path", "")),
             "crumbs": [],
-            "token": None,
+            "token": site.forms.token(request) if visitor.sign_out else None,
             "may_write": False,
             "search_text": "",
+            "visitor": visitor,
             "problem": problem,
             "fix": fix,
             "status": status,
         }
-        return site.templates.response("error.html", context, status)
+        return site.templates.response("error.html", context, status, is_of_login=visitor.name is not None)
 
     def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, CatalogueError)

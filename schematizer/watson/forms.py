@@ -1,4 +1,6 @@
-"""The place of protection against forged forms: every form carries `token`, and every POST passes `check`."""
+"""The place of protection against forged forms: every form carries `token` in the field FIELD of access/csrf.py, and
+every POST passes `check`. With logins it is CookieForms of that module.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,6 @@ from schematizer.errors import CatalogueError, Refusal
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-TOKEN_FIELD = "csrf_token"  # noqa: S105 - the name of the hidden input
 _OWN = ("same-origin", "none")
 
 

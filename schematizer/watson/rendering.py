@@ -50,9 +50,13 @@ class Templates:
     def __init__(self) -> None:
         self._environment = environment()
 
-    def response(self, template: str, context: Mapping[str, object], status: int = 200) -> HTMLResponse:
+    def response(
+        self, template: str, context: Mapping[str, object], status: int = 200, *, is_of_login: bool = False
+    ) -> HTMLResponse:
+        """`is_of_login`: a browser must not show it after someone has signed out."""
         rendered = self._environment.get_template(template).render(context)
-        return HTMLResponse(rendered, status, headers=HEADERS)
+        headers = {**HEADERS, "Cache-Control": "no-store"} if is_of_login else HEADERS
+        return HTMLResponse(rendered, status, headers=headers)
 
 
 def ago(moment: datetime) -> str:

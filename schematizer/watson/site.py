@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from schematizer.access import Access, Role
 from schematizer.catalogue.service import Catalogue
-from schematizer.errors import CatalogueError
 from schematizer.measures.sampler import Measures
 from schematizer.model.record_tables import About
 from schematizer.topic_names import parse_topic
 from schematizer.watson.forms import Forms
 from schematizer.watson.links import Links
 from schematizer.watson.rendering import Templates
+from schematizer.watson.visitors import visitor_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -59,17 +59,20 @@ class Site:
     access: Access
     measures: Measures
     forms: Forms
+    sign_in_path: str | None = None
+    """Where signing in is mounted; None for nowhere."""
     templates: Templates = field(default_factory=Templates)
 
     def links(self, request: Request) -> Links:
         return Links(request.scope.get("root_path", ""))
 
     def may(self, request: Request, role: Role, namespace: str | None) -> bool:
-        try:
-            self.access.require(request, role, namespace)
-        except CatalogueError:
-            return False
-        return True
+        """For what a page shows. It leaves no trace in the audit log and the metrics, as `require` does."""
+        return self.access.identify(request).grants.allows(role, namespace)
+
+    def enters(self, request: Request) -> None:
+        """CatalogueError for one who may read no namespace."""
+        self.access.require_somewhere(request, Role.READER)
 
     def reads(self, request: Request, namespace: str | None) -> None:
         """CatalogueError for one who may not read the namespace."""
@@ -102,17 +105,18 @@ class Site:
         """`namespace`: whose writers see the page's forms. `crumbs`: the last is the page itself. `remarks`: what the
         page's notes and tags are about.
         """
-        links = self.links(request)
+        links, visitor = self.links(request), visitor_of(request, self.sign_in_path)
         shared = {
             "to": links,
             "crumbs": [Crumb("Watson", links.front()), *crumbs],
             "token": self.forms.token(request),
             "may_write": self.may(request, Role.WRITER, namespace),
             "search_text": "",
+            "visitor": visitor,
             "remarks": remarks,
             **self._said_of(remarks),
         }
-        return self.templates.response(template, {**shared, **context})
+        return self.templates.response(template, {**shared, **context}, is_of_login=visitor.name is not None)
 
     def _said_of(self, it: Remarks | None) -> dict[str, object]:
         if it is None or not it.about_id:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse  # noqa: TC002 - as above
 
+from schematizer.access import Role
 from schematizer.errors import CatalogueError
 from schematizer.model.record_tables import About
 from schematizer.topic_names import parse_topic
@@ -48,7 +49,7 @@ def _clients(routes: APIRouter, site: Site) -> None:
 def _targets(routes: APIRouter, site: Site) -> None:
     @routes.get("/data-targets")
     def targets_page(request: Request, part: int = 1) -> HTMLResponse:
-        site.readable(request)
+        site.reads(request, None)
         return site.page(
             request,
             "targets.html",
@@ -58,7 +59,7 @@ def _targets(routes: APIRouter, site: Site) -> None:
 
     @routes.get("/data-targets/{name}")
     def target_page(request: Request, name: str) -> HTMLResponse:
-        readable = {each.name for each in site.readable(request)}
+        site.reads(request, None)
         links = site.links(request)
         shown = site.catalogue.data_targets.get(name)
         topics = site.catalogue.data_targets.follow(name).topics
@@ -68,7 +69,7 @@ def _targets(routes: APIRouter, site: Site) -> None:
             [Crumb("Data targets", links.to("data-targets")), Crumb(name, links.target(name))],
             shown=shown,
             groups=site.catalogue.data_targets.groups(name),
-            topics=[each for each in topics if each.namespace in readable],
+            topics=topics,
             measures=site.measures,
             remarks=Remarks(About.DATA_TARGET, shown.id),
         )
@@ -84,12 +85,12 @@ def _tags(routes: APIRouter, site: Site) -> None:
 
     @routes.get("/tags/{name:path}")
     def tag_page(request: Request, name: str, part: int = 1) -> HTMLResponse:
-        readable = {each.name for each in site.readable(request)}
+        site.readable(request)
         links = site.links(request)
         places = [
             each
             for each in _places(site, site.catalogue.tags.tagged(name))
-            if each.namespace is None or each.namespace in readable
+            if site.may(request, Role.READER, each.namespace)
         ]
         return site.page(
             request,

@@ -76,6 +76,7 @@ def _topics(routes: APIRouter, site: Site) -> None:
 def _schemas(routes: APIRouter, site: Site) -> None:
     @routes.get("/schemas/{schema_id}")
     def schema_page(request: Request, schema_id: int) -> HTMLResponse:
+        site.enters(request)
         shown = site.catalogue.schemas.get(schema_id)
         namespace = _namespace_of(site, request, shown)
         text = json.dumps(json.loads(shown.text), indent=2, ensure_ascii=False)

@@ -8,21 +8,23 @@ from fastapi import APIRouter, Depends, Form, Request
 from starlette.responses import RedirectResponse
 
 from schematizer.access import Role
+from schematizer.access.csrf import FIELD
 from schematizer.model.record_tables import About
 from schematizer.model.source_tables import Status  # noqa: TC001 - FastAPI reads annotations
 from schematizer.views import Place
-from schematizer.watson.forms import TOKEN_FIELD
 
 if TYPE_CHECKING:
     from schematizer.watson.site import Site
 
 Text = Annotated[str, Form(max_length=100_000)]
 Name = Annotated[str, Form(max_length=512)]
-Token = Annotated[str, Form(alias=TOKEN_FIELD)]
+Token = Annotated[str, Form(alias=FIELD)]
 
 
 def router(site: Site) -> APIRouter:
     def checked(request: Request, token: Token = "") -> None:
+        """Who has no login and may read nothing is asked for a login, not for a form's token."""
+        site.enters(request)
         site.forms.check(request, token)
 
     routes = APIRouter(dependencies=[Depends(checked)])

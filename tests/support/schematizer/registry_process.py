@@ -35,6 +35,8 @@ class Registry:
     operations_port: int = 0  # none
     database_url: str = ""
     """Instead of the file `database`."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """More settings, by `schematizer.key`."""
     process: subprocess.Popen[str] | None = None
     log: list[str] = field(default_factory=list)
 
@@ -42,6 +44,8 @@ class Registry:
         command = [sys.executable, "-m", "schematizer", "serve", "--port", "0", "--log-format", "json"]
         url = self.database_url or f"sqlite:///{self.database}"
         command += ["--database-url", url, "--operations-port", str(self.operations_port)]
+        for name, value in self.settings.items():
+            command += ["--set", f"{name}={value}"]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("CDC_")}
         self.process = subprocess.Popen(
             command, stderr=subprocess.PIPE, text=True, env=environment, cwd=self.database.parent

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from prometheus_client import CollectorRegistry
 
-from schematizer.access import Actor, Role
+from schematizer.access import Actor, Grant, Grants, Role
 from schematizer.application import application
 from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
@@ -22,6 +22,8 @@ from schematizer.watson.application import watson_application
 from schematizer.watson.site import Site
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from starlette.requests import Request
 
     from schematizer.measures.sampler import Measures
@@ -31,17 +33,33 @@ if TYPE_CHECKING:
 
 @dataclass
 class LimitedAccess:
-    """Someone with a role in some namespaces: None is all of them."""
+    """Someone with a role in some namespaces, or in all of them if none is named."""
 
     role: Role = Role.ADMIN
-    namespaces: tuple[str | None, ...] = ()
-    asked: list[tuple[Role, str | None]] = field(default_factory=list)
+    namespaces: tuple[str, ...] = ()
 
-    def require(self, request: Request, role: Role, namespace: str | None) -> Actor:  # noqa: ARG002 - Access's
-        self.asked.append((role, namespace))
-        if self.role < role or (self.namespaces and namespace not in self.namespaces):
-            raise CatalogueError(Refusal.FORBIDDEN, f"You may not do this in {namespace}.", "Ask its owner.")
-        return Actor("eve")
+    def identify(self, request: Request) -> Actor:  # noqa: ARG002 - Access's
+        return Actor("eve", Grants(tuple(Grant(self.role, each) for each in self.namespaces or ("*",))))
+
+    def require(self, request: Request, role: Role, namespace: str | None) -> Actor:
+        return self.require_one(request, role, [namespace])
+
+    def require_one(self, request: Request, role: Role, namespaces: Iterable[str | None]) -> Actor:
+        actor = self.identify(request)
+        return _allowed(actor, is_allowed=any(actor.grants.allows(role, each) for each in namespaces))
+
+    def require_somewhere(self, request: Request, role: Role) -> Actor:
+        actor = self.identify(request)
+        return _allowed(actor, is_allowed=actor.grants.allows_somewhere(role))
+
+    def require_login(self, request: Request, role: Role) -> Actor:
+        return self.require(request, role, None)
+
+
+def _allowed(actor: Actor, *, is_allowed: bool) -> Actor:
+    if not is_allowed:
+        raise CatalogueError(Refusal.FORBIDDEN, "You may not do this here.", "Ask its owner.")
+    return actor
 
 
 @dataclass

@@ -203,8 +203,8 @@ def test_a_pod_is_what_the_restricted_standard_allows(pod: Pod) -> None:
 def test_a_probe_asks_for_what_is_served(program: str) -> None:
     """Of Operations: every program has the same paths. Of the registry's own port: a route of its API."""
     container = container_of(program)
-    no_store: Any = None
-    api = {getattr(route, "path", "") for router in routes.routers(no_store) for route in router.routes}
+    nothing: Any = None
+    api = {getattr(route, "path", "") for router in routes.routers(nothing, nothing) for route in router.routes}
     with Operations("127.0.0.1", free_ports(1)[0], dict) as served:
         for probe in PROBES:
             if probe not in container.spec:

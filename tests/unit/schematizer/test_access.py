@@ -21,7 +21,7 @@ from schematizer.metrics import RegistryMetrics
 from schematizer.model.database import opened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from starlette.requests import Request
@@ -42,7 +42,21 @@ class Recording:
         self.asked.append((role, namespace))
         if role > self.allowed:
             raise CatalogueError(Refusal.FORBIDDEN, "You may not.", "Ask.")
+        return self.identify(request)
+
+    def identify(self, request: Request) -> Actor:
+        assert request.method
         return Actor("somebody")
+
+    def require_one(self, request: Request, role: Role, namespaces: Iterable[str | None]) -> Actor:
+        assert namespaces is not None
+        return self.require(request, role, None)
+
+    def require_somewhere(self, request: Request, role: Role) -> Actor:
+        return self.require(request, role, None)
+
+    def require_login(self, request: Request, role: Role) -> Actor:
+        return self.require(request, role, None)
 
 
 class World:

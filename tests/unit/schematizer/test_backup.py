@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import text
 
 from cdc_program.errors import CdcError, Code
+from schematizer.access import EVERYTHING
 from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.registering import Description
 from schematizer.catalogue.rules import Rules
@@ -20,7 +21,11 @@ from schematizer.confluent.store import Store
 from schematizer.model.backup import restore_backup, write_backup
 from schematizer.model.database import Database, opened
 from schematizer.model.record_tables import About
+from schematizer.model.security_tables import Result
 from schematizer.registration.converted import FieldDocumentation
+from schematizer.security.audit import AuditLog, Deed
+from schematizer.security.keys import ApiKeys
+from schematizer.security.sessions import Sessions
 from schematizer.views import DataSource
 from tests.support.schematizer.consistency import problems
 
@@ -28,13 +33,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from schematizer.security.keys import NewApiKey
+
 
 def record(number: int) -> str:
     fields = [{"name": f"f{number}", "type": ["null", "string"], "default": None, "doc": "Zeile\nzwei"}]
     return json.dumps({"type": "record", "name": "users", "fields": fields})
 
 
-def fill(database: Database) -> None:
+def fill(database: Database) -> NewApiKey:
     catalogue, store = Catalogue(database, Rules()), Store(database, Mirror())
     store.set_mode("some-value", "READONLY")
     for number in range(3):
@@ -46,11 +53,19 @@ def fill(database: Database) -> None:
     catalogue.data_targets.put_group("warehouse", "loader", [DataSource(namespace="cdc.shop", source=None)], by="test")
     catalogue.notes.add(About.SOURCE, 1, "a *note*", by="test")
     catalogue.tags.put("important", About.SOURCE, 1, by="test")
+    key = ApiKeys(database).create("publisher", ["writer:cdc.shop"], None, by="test")
+    Sessions(database, 3600).start("eve", EVERYTHING, None)
+    AuditLog(database, 1).record(
+        Deed(actor="eve", address="192.0.2.1", action="PUT /config", about="/config", result=Result.DONE)
+    )
+    return key
 
 
 def dump(database: Database) -> dict[str, list[tuple[object, ...]]]:
-    """All rows of all tables."""
-    tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    """All rows of all tables but those of search, which follow from the others."""
+    tables = (
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'search_%'"
+    )
     names = database.read(lambda connection: connection.execute(text(tables)).scalars().all())
     return {
         name: database.read(lambda c, name=name: sorted(map(tuple, c.execute(text(f"SELECT * FROM {name}")))))  # type: ignore[misc]
@@ -71,11 +86,16 @@ def empty(tmp_path: Path) -> Iterator[Database]:
 
 
 def test_what_is_restored_is_what_was_there(tmp_path: Path, database: Database, empty: Database) -> None:
-    fill(database)
+    key = fill(database)
     written = write_backup(database, tmp_path / "backup")
     assert (tmp_path / "backup").stat().st_mode & 0o777 == 0o600
     assert restore_backup(empty, tmp_path / "backup") == written
     assert dump(empty) == dump(database)
+    assert ApiKeys(empty).verify(key.key.key_id, key.secret) is not None
+    assert key.secret.encode() not in gzip.decompress((tmp_path / "backup").read_bytes())
+    Catalogue(empty, Rules()).search.build()
+    found = [Catalogue(each, Rules()).search.find("zwei") for each in (database, empty)]
+    assert found[0] == found[1] != []
     ids = [Store(each, Mirror()).register("new-value", '"bytes"').schema_id for each in (database, empty)]
     assert ids[0] == ids[1] > 3
     assert empty.read(problems) == []

@@ -10,7 +10,7 @@ from alembic import op
 from sqlalchemy.dialects.mysql import LONGTEXT
 
 revision = "0020"
-down_revision = "0002"
+down_revision = "0010"
 branch_labels = None
 depends_on = None
 

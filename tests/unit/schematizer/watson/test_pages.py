@@ -230,16 +230,27 @@ def test_a_reader_sees_no_forms_and_a_stranger_no_page(watson: Watson) -> None:
 
 
 def test_what_a_reader_may_not_see_is_in_no_list(watson: Watson) -> None:
+    """A data target belongs to no namespace."""
     watson.store.register("cdc.secret.plans-value", '"string"')
     watson.catalogue.sources.describe("cdc.secret", "plans", "evil", "the tax of the moon", by="x")
     source = watson.catalogue.sources.get("cdc.secret", "plans")
     watson.catalogue.tags.put("finance", About.SOURCE, source.id, by="x")
-    for path in ("/", "/topics", "/search?q=moon", "/tags/finance", "/unused?days=0"):
+    watson.catalogue.tags.put("finance", About.DATA_TARGET, watson.catalogue.data_targets.get("warehouse").id, by="x")
+    target, lists = (
+        "/watson/data-targets/warehouse",
+        ("/", "/topics", "/search?q=moon", "/tags/finance", "/unused?days=0"),
+    )
+    for path in lists:
         assert "secret" in watson.page(path), path
+    for path in ("/search?q=warehouse", "/tags/finance"):
+        assert target in watson.page(path), path
     watson.access.namespaces = (NAMESPACE,)
-    for path in ("/", "/topics", "/search?q=moon", "/tags/finance", "/unused?days=0"):
+    for path in lists:
         assert "secret" not in watson.page(path), path
-    for path in ("/namespaces/cdc.secret", "/sources/cdc.secret/plans", "/topics/cdc.secret.plans"):
+    for path in ("/search?q=warehouse", "/tags/finance"):
+        assert target not in watson.page(path), path
+    hidden = ("/namespaces/cdc.secret", "/sources/cdc.secret/plans", "/topics/cdc.secret.plans", "/data-targets")
+    for path in (*hidden, "/data-targets/warehouse"):
         assert "Not allowed" in watson.page(path, 403)
 
 

@@ -1,0 +1,107 @@
+"""The hook that every request passes, and what is known of the caller of a request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from schematizer.access.roles import EVERYTHING, Grants, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from starlette.requests import HTTPConnection, Request
+
+ANONYMOUS = "anonymous"
+_SCOPE_KEY = "schematizer.caller"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who makes a request. `name` stands in the catalogue's changes and in the audit log."""
+
+    name: str
+    grants: Grants = EVERYTHING
+
+    @property
+    def is_anonymous(self) -> bool:
+        return self.name == ANONYMOUS
+
+
+@dataclass(slots=True)
+class Caller:
+    """What is known of the caller while a request is answered. `role`, `namespace`: the highest role that was asked
+    for. `refused`: why it was refused, for the metrics; `reason`: what the audit log says of it besides. `audit_id`: of
+    its record in that log. `retry_after`: seconds.
+    """
+
+    address: str = ""
+    is_https: bool = False
+    actor: Actor | None = None
+    has_session: bool = False
+    role: Role | None = None
+    namespace: str | None = None
+    refused: str = ""
+    reason: str = ""
+    audit_id: int | None = None
+    retry_after: float | None = None
+    is_form_checked: bool = False
+    cookies: list[str] = field(default_factory=list)
+    """Values of Set-Cookie that the answer carries."""
+
+    def asked(self, role: Role, namespace: str | None) -> None:
+        if self.role is None or role >= self.role:
+            self.role, self.namespace = role, namespace
+
+
+def caller_of(request: HTTPConnection) -> Caller:
+    """The caller that the first layer put there; mounted applications see the same one."""
+    found = request.scope.get(_SCOPE_KEY)
+    if not isinstance(found, Caller):
+        client = request.scope.get("client")
+        found = Caller(address=client[0] if client else "", is_https=request.scope.get("scheme") == "https")
+        request.scope[_SCOPE_KEY] = found
+    return found
+
+
+class Access(Protocol):
+    """Decides on each request. Several threads use one. CatalogueError UNAUTHENTICATED, FORBIDDEN or TOO_MANY."""
+
+    def identify(self, request: Request) -> Actor:
+        """Who makes the request, whatever that actor may do."""
+        ...
+
+    def require(self, request: Request, role: Role, namespace: str | None) -> Actor:
+        """The actor of a request that needs this role in a namespace (None: in all of them)."""
+        ...
+
+    def require_one(self, request: Request, role: Role, namespaces: Iterable[str | None]) -> Actor:
+        """The actor of a request that needs this role in one of the namespaces."""
+        ...
+
+    def require_somewhere(self, request: Request, role: Role) -> Actor:
+        """The actor of a request that needs this role in any namespace."""
+        ...
+
+    def require_login(self, request: Request, role: Role) -> Actor:
+        """As `require` of all namespaces, and never open to those who did not log in."""
+        ...
+
+
+class OpenAccess:
+    """Allows every request."""
+
+    def identify(self, request: Request) -> Actor:  # noqa: ARG002 - Access's
+        return Actor(ANONYMOUS)
+
+    def require(self, request: Request, role: Role, namespace: str | None) -> Actor:  # noqa: ARG002 - as above
+        return self.identify(request)
+
+    def require_one(self, request: Request, role: Role, namespaces: Iterable[str | None]) -> Actor:  # noqa: ARG002 - as above
+        return self.identify(request)
+
+    def require_somewhere(self, request: Request, role: Role) -> Actor:  # noqa: ARG002 - as above
+        return self.identify(request)
+
+    def require_login(self, request: Request, role: Role) -> Actor:  # noqa: ARG002 - as above
+        return self.identify(request)

@@ -1,0 +1,75 @@
+"""Roles in namespaces, and the text in which settings, commands and requests give them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+EVERY = "*"
+_NAMESPACE = re.compile(r"\*|[A-Za-z0-9_-][A-Za-z0-9._-]*(\.\*)?")
+
+
+class Role(IntEnum):
+    """What a request needs; a higher role includes the lower ones."""
+
+    READER = 1
+    WRITER = 2
+    ADMIN = 3
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+
+class Grant(NamedTuple):
+    """A role in a namespace (`cdc.shop`), in all whose names begin with its words (`cdc.*`), or in all (`*`)."""
+
+    role: Role
+    namespace: str
+
+    def __str__(self) -> str:
+        return f"{self.role.word}:{self.namespace}"
+
+    def covers(self, namespace: str | None) -> bool:
+        """None asks for all namespaces."""
+        if self.namespace == EVERY:
+            return True
+        if namespace is None:
+            return False
+        if self.namespace.endswith(".*"):
+            return namespace.startswith(self.namespace[:-1])
+        return namespace == self.namespace
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """What an actor may do. An empty one may do nothing."""
+
+    every: tuple[Grant, ...] = ()
+
+    def allows(self, role: Role, namespace: str | None) -> bool:
+        """Whether the role is granted in the namespace (None: in all namespaces)."""
+        return any(grant.role >= role and grant.covers(namespace) for grant in self.every)
+
+    def allows_somewhere(self, role: Role) -> bool:
+        return any(grant.role >= role for grant in self.every)
+
+    def with_others(self, others: Grants) -> Grants:
+        return Grants((*self.every, *others.every))
+
+
+NOTHING = Grants()
+EVERYTHING = Grants((Grant(Role.ADMIN, EVERY),))
+
+
+def grant_from_text(text: str) -> Grant:
+    """`ROLE:NAMESPACE`, as in `writer:cdc.shop`; ValueError says what is wrong."""
+    word, colon, namespace = text.partition(":")
+    roles = {role.word: role for role in Role}
+    if not colon or word not in roles:
+        raise ValueError(f"{text!r} is not ROLE:NAMESPACE with the role {', '.join(roles)}, as in writer:cdc.shop")
+    if not _NAMESPACE.fullmatch(namespace):
+        raise ValueError(f"{namespace!r} in {text!r} is not a namespace, as in cdc.shop, cdc.* or *")
+    return Grant(roles[word], namespace)
