@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import create_engine, text
 
+from local_stack.process.processes import wait_until
 from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.registering import Description
 from schematizer.catalogue.rules import Rules
@@ -101,9 +102,10 @@ def test_two_instances_and_twenty_clients(services: list[Registry], url: str) ->
 def test_kill_9_in_mid_write_leaves_nothing_half_registered(services: list[Registry], url: str) -> None:
     """Either instance is killed, several times, while clients register new schemas over both interfaces."""
     services[0].call("PUT", "/config", {"compatibility": "NONE"})
-    stop, answered = threading.Event(), 0
+    stop = threading.Event()
+    counts = [0] * 6
 
-    def client(number: int) -> int:
+    def client(number: int) -> None:
         count = 0
         while not stop.is_set():
             for service in services:
@@ -115,10 +117,10 @@ def test_kill_9_in_mid_write_leaves_nothing_half_registered(services: list[Regis
                 except OSError:
                     continue
                 count += made.status == 200
-        return count
+                counts[number] = count
 
     with ThreadPoolExecutor(6) as pool:
-        counts = [pool.submit(client, number) for number in range(6)]
+        clients = [pool.submit(client, number) for number in range(6)]
         try:
             for kill in range(4):
                 time.sleep(1.5)
@@ -126,10 +128,11 @@ def test_kill_9_in_mid_write_leaves_nothing_half_registered(services: list[Regis
                 assert killed.process is not None
                 assert killed.stop(signal.SIGKILL) == -signal.SIGKILL
                 killed.start()
+            wait_until(lambda: sum(counts) > 20, "answers", 120)
         finally:
             stop.set()
-        answered = sum(each.result(timeout=120) for each in counts)
-    assert answered > 20
+        for each in clients:
+            each.result(timeout=120)
     database = Database(url)
     assert database.read(problems) == []
     database.close()

@@ -153,7 +153,9 @@ class Beside:
         for index in range(len(batch)):
             self.note("unit")  # all of these tables' units have one message
             _, key, value = batch.message(index)
-            self.rows.append((key, decode(value).update))
+            message = decode(value)
+            self.epochs.add(message.truncation_epoch)
+            self.rows.append((key, message.update))
 
 
 class Link:
