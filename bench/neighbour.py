@@ -13,29 +13,23 @@ from typing import TYPE_CHECKING
 
 import click
 import psutil
-from confluent_kafka.admin import AdminClient
-from rich.progress import track
 
+from bench.filled_table import MOST_SECONDS, Changes, fill
 from bench.results import Figures, report
 from bench.timed_table import KEYSPACE, TICK_SECONDS, WARM_UP_ROWS, Readers, create_table, paced, write
-from bench.topics import message_counter
 from local_stack.clients import cql
 from local_stack.clients.history import percentile
 from local_stack.servers.cassandra import OPTIMIZED, CassandraOptions
 from local_stack.servers.stack import Stack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from local_stack.clients.cql import CqlClient
-    from local_stack.servers.addresses import Servers
 
 WIDE = "wide"
 PARTITION = 1
 ROWS_PER_WRITE = 100
-IN_FLIGHT = 8
-MOST_SECONDS = 1200.0
-POLL_SECONDS = 0.5
 
 
 @click.command()
@@ -51,8 +45,8 @@ def main(rows: int, rate: int, seconds: int) -> None:
             write(client, [WARM_UP_ROWS])
             readers.wait_for(WARM_UP_ROWS)
             _fill(client, rows)
-            changes = _changes_of(servers)
-            _wait_for(changes, rows)
+            changes = Changes(servers, f"{KEYSPACE}.{WIDE}")
+            changes.wait_for(rows)
             before = _measure(client, readers, paced(rate, int(seconds / TICK_SECONDS)))
             started = time.monotonic()
             client.execute(f"DELETE FROM {KEYSPACE}.{WIDE} WHERE p = {PARTITION}")  # noqa: S608 - names
@@ -65,53 +59,24 @@ def main(rows: int, rate: int, seconds: int) -> None:
 
 def _fill(client: CqlClient, rows: int) -> None:
     client.execute(f"CREATE TABLE {KEYSPACE}.{WIDE} (p int, c int, note text, PRIMARY KEY (p, c)) WITH cdc = true")
-    insert = client.prepare(f"INSERT INTO {KEYSPACE}.{WIDE} (p, c, note) VALUES (?, ?, ?)")  # noqa: S608 - names
-    free = threading.Semaphore(IN_FLIGHT)
-    failures: list[Exception] = []
-
-    def done(error: Exception | None) -> None:
-        free.release()
-        if error is not None:
-            failures.append(error)
-
-    for first in track(range(0, rows, ROWS_PER_WRITE), f"Writing {rows:,} rows"):
-        free.acquire()
-        written = range(first, min(first + ROWS_PER_WRITE, rows))
-        client.submit(client.batch(insert, ((PARTITION, each, "x" * 50) for each in written)), (), done)
-    for _ in range(IN_FLIGHT):
-        free.acquire()
-    if failures:
-        raise failures[0]
+    batches = [
+        [(PARTITION, each, "x" * 50) for each in range(first, min(first + ROWS_PER_WRITE, rows))]
+        for first in range(0, rows, ROWS_PER_WRITE)
+    ]
+    fill(
+        client,
+        f"INSERT INTO {KEYSPACE}.{WIDE} (p, c, note) VALUES (?, ?, ?)",  # noqa: S608 - names
+        batches,
+        f"Writing {rows:,} rows",
+    )
 
 
-def _changes_of(servers: Servers) -> Callable[[], int]:
-    """A function that counts the messages in the wide table's change topic."""
-    topic = f"{servers.topic_prefix}.{KEYSPACE}.{WIDE}"
-    admin = AdminClient({"bootstrap.servers": servers.kafka})
-    deadline = time.monotonic() + MOST_SECONDS
-    while not (partitions := admin.list_topics(topic, 10).topics[topic].partitions):
-        _check(deadline, f"{topic} is not there")
-    return message_counter(servers.kafka, topic, len(partitions))
-
-
-def _wait_for(changes: Callable[[], int], wanted: int) -> None:
-    deadline = time.monotonic() + MOST_SECONDS
-    while (found := changes()) < wanted:
-        _check(deadline, f"{found:,} of {wanted:,} changes have come")
-
-
-def _check(deadline: float, problem: str) -> None:
-    if time.monotonic() > deadline:
-        raise click.ClickException(f"After {MOST_SECONDS:.0f} s {problem}")
-    time.sleep(POLL_SECONDS)
-
-
-def _paced_until(rate: int, changes: Callable[[], int], wanted: int) -> Iterator[int]:
+def _paced_until(rate: int, changes: Changes, wanted: int) -> Iterator[int]:
     """The number of rows of each tick until so many changes are out."""
     over = threading.Event()
 
     def watch() -> None:
-        _wait_for(changes, wanted)
+        changes.wait_for(wanted)
         over.set()
 
     threading.Thread(target=watch, daemon=True).start()

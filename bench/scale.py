@@ -1,7 +1,8 @@
 """`make bench NAME=scale`: rows per second with 1, 2 and 4 workers, and by simulation with more than this machine has.
 
-The simulation takes the costs that were measured with one worker. Each worker has a core, folds its raw partitions, and
-waits at the end of each batch for the slowest one and for the driver. Kafka has cores of its own.
+The simulation takes the costs that were measured with the fewest workers. Each worker has a core, of which it uses the
+share that was measured: it also waits for Kafka and for the driver between batches. The driver's CPU grows by the
+worker, and Kafka has cores of its own.
 """
 
 from __future__ import annotations
@@ -24,22 +25,26 @@ if TYPE_CHECKING:
 
 LOAD = "new"
 MEASURED_PARTITIONS = 8
-BATCH_SECONDS = 1.0  # materializer.job.driver
+DRIVER_CORES = 1.0  # what the driver does between batches runs on one thread
 
 
 class Costs(NamedTuple):
-    """CPU seconds: of a worker and its executor for a row, of Kafka for a row, of the driver for a batch and for each
-    worker in it.
+    """What a job needs.
+
+    worker, kafka: CPU seconds for a row, of a worker with its executor, and of Kafka.
+    busy: the share of its core that a worker uses under a backlog.
+    driver, driver_per_worker: cores of the driver's process and its JVM, for itself and for each worker.
     """
 
     worker: float
     kafka: float
-    batch: float
-    task: float
+    busy: float
+    driver: float
+    driver_per_worker: float
 
 
 @click.command()
-@click.option("--updates", default=500_000, show_default=True, help="Raw messages for each number of workers.")
+@click.option("--updates", default=1_000_000, show_default=True, help="Raw messages for each number of workers.")
 @click.option("--rounds", default=3, show_default=True, help="The figures are medians.")
 @click.option("--workers", multiple=True, type=int, default=(1, 2, 4), show_default=True)
 @click.option("--raw-partitions", default=64, show_default=True, help="Of the simulated table.")
@@ -81,45 +86,40 @@ def measure(messages: list[tuple[bytes, bytes]], workers: int, number: int) -> F
 
 
 def costs_of(measured: Mapping[int, Figures]) -> Costs:
-    """The costs that the measurements with as many workers as there are cores, or fewer, show.
-
-    A worker's and Kafka's are those with the fewest workers, where nothing waits for a core.
+    """The costs that the measurements show: a worker's and Kafka's with the fewest workers, where nothing waits for a
+    core, and the driver's by all of them.
     """
-    one = measured[min(measured)]
-    counts = [count for count in measured if count <= (psutil.cpu_count() or 1)] or [min(measured)]
-    drivers = [driver_of(measured[count]) for count in counts]
-    if len(counts) > 1:
-        task, batch = statistics.linear_regression(counts, drivers)
+    fewest = min(measured)
+    one = measured[fewest]
+    worker = (one["cpu workers"] + one["cpu executors"]) / 1e6
+    busy = min(1.0, worker * one["rows_per_second"] / fewest)
+    drivers = [driver_cores(figures) for figures in measured.values()]
+    if len(measured) > 1:
+        per_worker, driver = statistics.linear_regression(list(measured), drivers)
     else:
-        task, batch = drivers[0] / counts[0], 0.0
-    return Costs(
-        (one["cpu workers"] + one["cpu executors"]) / 1e6, one["kafka_cpu_s_per_million"] / 1e6, batch, max(task, 0.0)
-    )
+        per_worker, driver = drivers[0] / fewest, 0.0
+    return Costs(worker, one["kafka_cpu_s_per_million"] / 1e6, busy, max(driver, 0.0), max(per_worker, 0.0))
 
 
-def driver_of(figures: Figures) -> float:
-    """The CPU seconds of the driver and its JVM for a batch."""
-    per_row = (figures["cpu driver"] + figures["cpu driver's JVM"]) / 1e6
-    return per_row * figures["rows_per_second"] / figures["batches_per_second"]
+def driver_cores(figures: Figures) -> float:
+    """The cores that the driver and its JVM use."""
+    return (figures["cpu driver"] + figures["cpu driver's JVM"]) / 1e6 * figures["rows_per_second"]
 
 
 def simulate(costs: Costs, workers: int, raw_partitions: int, kafka_cores: int) -> tuple[float, str]:
     """Rows per second under a backlog in all raw partitions, and what sets the limit.
 
-    In each batch a worker folds its raw partitions for a second; then the driver works, while all wait.
+    Rows come evenly over the raw partitions. The worker with the most of them sets the pace of the table.
     """
-    busy = min(workers, raw_partitions)
-    driver_seconds = costs.batch + costs.task * workers
-    share = BATCH_SECONDS / (BATCH_SECONDS + driver_seconds)
-    folding = busy * share / costs.worker
-    # Rows come evenly over the raw partitions. The worker with the most of them sets the pace of the table.
-    most, least = -(-raw_partitions // busy), raw_partitions / busy
-    folding *= least / most
-    limits = {"Kafka's cores": kafka_cores / costs.kafka, "the workers' cores": folding}
-    if workers > raw_partitions:
-        limits["the number of raw partitions"] = limits.pop("the workers' cores")
-    elif share < 0.5:
-        limits["the driver"] = limits.pop("the workers' cores")
+    folding_workers = min(workers, raw_partitions)
+    most, mean = -(-raw_partitions // folding_workers), raw_partitions / folding_workers
+    folding = folding_workers * costs.busy / costs.worker * mean / most
+    driver = (costs.driver + costs.driver_per_worker * workers) / DRIVER_CORES
+    limits = {
+        "Kafka's cores": kafka_cores / costs.kafka,
+        "the driver": folding / driver,
+        "the number of raw partitions" if workers > raw_partitions else "the workers' cores": folding,
+    }
     limit = min(limits, key=lambda name: limits[name])
     return limits[limit], limit
 

@@ -11,6 +11,9 @@ import structlog
 from cdc_program.errors import Code
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from materializer.exactly_once.partition_task import Report
     from materializer.job.worker_loop import TaskResult
 
 _logger = structlog.get_logger(__name__)
@@ -21,70 +24,58 @@ class BatchLog:
     """Logs one batch after another."""
 
     def __init__(self) -> None:
-        self._stalled_publishers = StalledPublisherAlert()
-        self._lost_rows = LostRowsAlert()
+        self._alerts = stalled_publishers(), lost_rows()
 
     def log_batch(self, results: list[TaskResult], seconds: float) -> None:
         _log_sizes(results, seconds)
-        self._stalled_publishers.log_stalled(results)
-        self._lost_rows.log_lost(results)
+        for alert in self._alerts:
+            alert.log_found(results)
         _log_dead_letters(results)
 
 
-class _Repeated:
-    """What is logged again only every 10 minutes."""
+class HostAlert:
+    """Warns of a host and a topic, and repeats it every 10 minutes while a task reports it."""
 
-    def __init__(self) -> None:
+    def __init__(self, hosts: Callable[[Report], Iterable[str]], event: str, **fields: str) -> None:
+        self._hosts = hosts
+        self._event = event
+        self._fields = fields
         self._logged_at: dict[tuple[str, str], float] = {}
 
-    def _due(self, found: set[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Of these topics and hosts, those to log now."""
+    def log_found(self, results: list[TaskResult]) -> None:
+        found = {
+            (result.raw_partition.topic, host)
+            for result in results
+            if result.report is not None
+            for host in self._hosts(result.report)
+        }
         now = time.monotonic()
-        due = [each for each in sorted(found) if now - self._logged_at.get(each, -math.inf) >= _REPEAT_SECONDS]
-        self._logged_at.update(dict.fromkeys(due, now))
-        return due
+        for topic, host in sorted(found):
+            if now - self._logged_at.get((topic, host), -math.inf) >= _REPEAT_SECONDS:
+                self._logged_at[topic, host] = now
+                _logger.warning(self._event, host=host, topic=topic, **self._fields)
 
 
-class StalledPublisherAlert(_Repeated):
-    """Names each stalled publisher, and repeats it while it is stalled."""
-
-    def log_stalled(self, results: list[TaskResult]) -> None:
-        stalled = {
-            (result.raw_partition.topic, host)
-            for result in results
-            if result.report is not None
-            for host in result.report.stalled_publishers
-        }
-        for topic, host in self._due(stalled):
-            _logger.warning(
-                "publisher stalled",
-                code=Code.PUBLISHER_STALLED.text,
-                host=host,
-                topic=topic,
-                problem="It has sent no messages for a long time. No tombstone is purged until it sends again.",
-                fix="Start it. If its node is gone for good, add the host id to materializer.forgotten_publishers.",
-            )
+def stalled_publishers() -> HostAlert:
+    """Names each stalled publisher."""
+    return HostAlert(
+        lambda report: report.stalled_publishers,
+        "publisher stalled",
+        code=Code.PUBLISHER_STALLED.text,
+        problem="It has sent no messages for a long time. No tombstone is purged until it sends again.",
+        fix="Start it. If its node is gone for good, add the host id to materializer.forgotten_publishers.",
+    )
 
 
-class LostRowsAlert(_Repeated):
-    """Names each host that did not take part in a TRUNCATE, and repeats it until it has sent a snapshot."""
-
-    def log_lost(self, results: list[TaskResult]) -> None:
-        lost = {
-            (result.raw_partition.topic, host)
-            for result in results
-            if result.report is not None
-            for host in result.report.lost_hosts
-        }
-        for topic, host in self._due(lost):
-            _logger.warning(
-                "table needs a snapshot",
-                code=Code.NOT_TRUNCATED.text,
-                host=host,
-                topic=topic,
-                problem="Other nodes truncated the table and this one did not. Its rows from before are not published.",
-                fix="Run TRUNCATE again, or take a snapshot of the table (cassandra-publisher snapshot).",
-            )
+def lost_rows() -> HostAlert:
+    """Names each host that did not take part in a TRUNCATE, until it has sent a snapshot."""
+    return HostAlert(
+        lambda report: report.lost_hosts,
+        "table needs a snapshot",
+        code=Code.NOT_TRUNCATED.text,
+        problem="Other nodes truncated the table and this one did not. Its rows from before are not published.",
+        fix="Run TRUNCATE again, or take a snapshot of the table (cassandra-publisher snapshot).",
+    )
 
 
 def _log_sizes(results: list[TaskResult], seconds: float) -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 import structlog
 
 from materializer.exactly_once.partition_task import Report
-from materializer.job.batch_log import StalledPublisherAlert
+from materializer.job.batch_log import stalled_publishers
 from materializer.job.worker_loop import TaskResult
 from materializer.records import RawPartition
 
@@ -21,16 +21,16 @@ HOST = UUID(int=5)
 def test_a_stalled_publisher_is_logged_every_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr("materializer.job.batch_log.time.monotonic", lambda: now)
-    alert = StalledPublisherAlert()
+    alert = stalled_publishers()
     results = [
         TaskResult(RawPartition("cdc.raw.ks.t", partition), Report(0, 1, 1, 0, 1, 0.1, hosts), None)
         for partition, hosts in enumerate([[str(HOST)], [str(HOST)], []])
     ]
     with structlog.testing.capture_logs() as logged:
-        alert.log_stalled(results)
-        alert.log_stalled(results)
+        alert.log_found(results)
+        alert.log_found(results)
         now += 601
-        alert.log_stalled(results)
+        alert.log_found(results)
     assert [(entry["code"], entry["host"], entry["topic"]) for entry in logged] == [
         ("CDC-068", str(HOST), "cdc.raw.ks.t")
     ] * 2
