@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from cassandra_storage.deletion import NO_TIMESTAMP
 from cassandra_storage.errors import FormatError
 from cassandra_storage.mutation import first_table, only_table, partition_key, split_mutation
 from cassandra_storage.partition_update import read_partition_update
@@ -185,9 +186,9 @@ def _message(kind: Kind, update: bytes, published: PublishedTable, origin: Origi
 
 
 def _written_at(updates: list[SingleRowUpdate], origin: Origin, tables: Mapping[bytes, TableMetadata]) -> int | None:
-    """The timestamp of the row that the filler wrote."""
+    """The timestamp of the row that the filler wrote. None if the mutation has no row, or the row no timestamp."""
     for update in updates:
         parsed, _ = read_partition_update(update.update, 0, origin.messaging_version, tables)
         for row in parsed.rows:
-            return row.liveness.timestamp
+            return None if row.liveness.timestamp == NO_TIMESTAMP else row.liveness.timestamp
     return None
