@@ -36,6 +36,7 @@ def test_random_statements_end_in_what_select_shows(client: CqlClient, servers: 
     assert min(result.rows, result.changes, result.raw) > 100
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(400)
 def test_what_comes_again_makes_no_message(client: CqlClient, servers: Servers, stack: Stack) -> None:
     """Of tables that keep their schema: what was dropped or purged comes back if its writes do."""
