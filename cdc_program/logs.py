@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import structlog
@@ -46,8 +47,7 @@ def configure_logging(settings: LogSettings, stream: TextIO | None = None) -> No
     terminal = output.isatty()
     console = settings.format == "console" or (settings.format == "auto" and terminal)
     handler = logging.StreamHandler(output)
-    # Py4J logs a lost connection to the root logger at info, with a stack trace, and also raises it.
-    handler.addFilter(lambda record: record.name != "root" or record.levelno >= logging.WARNING)
+    handler.addFilter(_is_reported_once)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*_SHARED, structlog.stdlib.ExtraAdder()],
@@ -73,6 +73,13 @@ def configure_logging(settings: LogSettings, stream: TextIO | None = None) -> No
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
+
+
+def _is_reported_once(record: logging.LogRecord) -> bool:
+    """Py4J logs each lost connection and each failed callback with its stack trace, and raises it as well: the job then
+    reports it in its own words.
+    """
+    return not (record.exc_info and "py4j" in Path(record.pathname).parts)
 
 
 def _renderers(*, console: bool, colors: bool) -> list[Processor]:

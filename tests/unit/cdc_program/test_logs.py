@@ -42,13 +42,29 @@ def test_levels() -> None:
     assert [line["event"] for line in lines(stream)] == ["heard"]
 
 
-@pytest.mark.parametrize("name", ["cassandra.cluster", "py4j.clientserver", "root", "sqlalchemy.engine"])
+@pytest.mark.parametrize("name", ["cassandra.cluster", "py4j.clientserver", "sqlalchemy.engine"])
 def test_libraries_that_would_log_values_are_kept_from_it(name: str) -> None:
     stream = io.StringIO()
     configure_logging(LogSettings(level="debug"), stream)
     logging.getLogger(name).info("INSERT … VALUES (secret)")
     logging.getLogger(name).warning("lost")
     assert [line["event"] for line in lines(stream)] == ["lost"]
+
+
+@pytest.mark.parametrize(
+    ("path", "error", "is_logged"),
+    [
+        ("/venv/lib/py4j/java_gateway.py", ValueError("lost"), False),
+        ("/venv/lib/py4j/java_gateway.py", None, True),
+        ("/venv/lib/other/java_gateway.py", ValueError("lost"), True),
+    ],
+)
+def test_what_py4j_logs_and_raises_is_not_logged(path: str, error: Exception | None, *, is_logged: bool) -> None:
+    stream = io.StringIO()
+    configure_logging(LogSettings(), stream)
+    exc_info = (type(error), error, None) if error is not None else None
+    logging.getLogger().handle(logging.LogRecord("root", logging.ERROR, path, 1, "lost", (), exc_info))
+    assert bool(lines(stream)) == is_logged
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
