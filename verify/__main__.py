@@ -21,6 +21,13 @@ CHOICES = (
     ),
     Choice("repro", "verify.model.repro", "3", "A seed of model again, shrunk", (*_SEED, *_STACK, *_DEFECT)),
     Choice(
+        "snapshot",
+        "verify.snapshot",
+        "10-60",
+        "Tables that hold data before CDC is on, snapshots under load and kills, compared with SELECT *",
+        (*_SEED, ("SEEDS", "--seeds"), _STACK[0], ("ROWS", "--rows"), ("NODES", "--nodes"), ("RF", "--replication")),
+    ),
+    Choice(
         "mutants",
         "verify.model.mutate",
         "45",
