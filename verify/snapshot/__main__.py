@@ -7,7 +7,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 BTI = {"sstable": {"selected_format": "bti"}}
 WRITE_PIECES = 20  # of the statements beside the snapshot: the last ones come when it has ended, or later
 SHOWN = 30
+MARKS = 50  # rows of a table of which every node has some
 SNAPSHOT_SECONDS = 3600.0
 DATACENTER = "cdc"
 
@@ -57,6 +58,20 @@ class SnapshotSeed(Seed):
         for statement in schema(off, self.run.replication):
             self.run.schema_client.execute(statement.replace("$k", self.keyspace))
         return self
+
+    def pass_present_log(self, publishers: Sequence[Program]) -> None:
+        """Until every publisher is past what was written so far. The log has it, and shows it with the next change."""
+        client = self.run.client
+        client.execute(f"CREATE TABLE {self.keyspace}.mark (p int PRIMARY KEY) WITH cdc = true")
+        before = [int(status_of(each).get("messages", 0)) for each in publishers]
+        deadline = time.monotonic() + SNAPSHOT_SECONDS
+        left = list(zip(publishers, before, strict=True))
+        while left := [(each, count) for each, count in left if int(status_of(each).get("messages", 0)) <= count]:
+            assert time.monotonic() < deadline, "the publishers do not get past the log of now"
+            for number in range(MARKS):
+                client.execute_at_all(f"INSERT INTO {self.keyspace}.mark (p) VALUES ({number})")
+            self.run.push()
+            time.sleep(1)
 
     def switch_on(self) -> None:
         for table in self.first_tables:
@@ -121,12 +136,18 @@ class Snapshots:
         return {name for name, state in self._shown(publisher) if state in {"ended", "given_up"}}
 
     def _shown(self, publisher: Program) -> list[tuple[str, str]]:
-        url = f"http://{LOCALHOST}:{publisher.settings['publisher.operations_port']}/status"
-        try:
-            with urlopen(url, timeout=10) as answer:
-                return [(each["table"], each["state"]) for each in json.load(answer)["snapshots"]]
-        except (URLError, OSError):  # it has just been killed
-            return []
+        return [(each["table"], each["state"]) for each in status_of(publisher).get("snapshots", ())]
+
+
+def status_of(publisher: Program) -> dict[str, Any]:
+    """Empty if it has just been killed."""
+    url = f"http://{LOCALHOST}:{publisher.settings['publisher.operations_port']}/status"
+    try:
+        with urlopen(url, timeout=10) as answer:
+            found: dict[str, Any] = json.load(answer)
+            return found
+    except (URLError, OSError):
+        return {}
 
 
 def tables_of(run: Run, seed: int, rows: int) -> tuple[Table, ...]:
@@ -141,6 +162,7 @@ def check(stack: Stack, run: Run, seed: int, size: Size, console: Console) -> bo
     publishers = stack.publishers
     with SnapshotSeed(run, seed, keyspace, tables_of(run, seed, size.rows)) as one:
         one.write_before(size)
+        one.pass_present_log(publishers)
         console.print(f"seed {seed}: written before CDC ({time.monotonic() - started:.0f} s)")
         names = [table.name for table in one.first_tables if table.is_cdc]
         snapshots = Snapshots(publishers, [f"{keyspace}.{name}" for name in names])
