@@ -177,7 +177,7 @@ class NodeSchema:
         A node writes the tables of system_schema one after the other, and its new version last: a half change may be
         read with the old version, and is read again.
         """
-        has_changed, tries = False, _TRIES
+        has_changed, tries, read_at = False, _TRIES, time_ns() // 1000
         version, records = self._read_local()
         while version != self._version:
             try:
@@ -193,7 +193,7 @@ class NodeSchema:
             if version == before:
                 self._version = version
                 has_changed = self._merge(current)
-        if self.row_ends.follow_records(records, self.published):
+        if self.row_ends.follow_records(records, self.published, read_at):
             self._save()
             self.edition += 1
         return has_changed
@@ -253,6 +253,11 @@ class NodeSchema:
         self._require_snapshot(self.tables[table_id], time_ns() // 1000)
         self._set_tables(self.tables)
         self._save()
+
+    def mark_end_announced(self, table_id: bytes, end: RowsEnd) -> None:
+        """A `truncate` is sent: what follows in the log needs no more attention."""
+        self.row_ends.announced[table_id] = end
+        self.edition += 1
 
     def mark_end_sent(self, table_id: bytes, end: RowsEnd) -> None:
         """See RowEnds.mark_sent."""

@@ -106,7 +106,7 @@ class ChunkFold(ABC):
         arrivals = decode_records(
             records, times, self._incomplete, plain, self._truncations, may_truncate=self._may_truncate
         )
-        self._truncations.follow(arrivals)
+        self._truncations.follow(arrivals, times[-1])
         return arrivals
 
     def _finished_changes(self) -> list[Change]:

@@ -25,8 +25,13 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900), pytest.mark.exhaustive]
 
 REPLICATION = f"{{'class': 'NetworkTopologyStrategy', '{CDC_DATACENTER}': 2}}"
-SETTINGS: dict[str, Setting] = {"publisher.heartbeat_seconds": 1, "publisher.drop_seconds": 3}
-RETRY_SECONDS = 20.0  # materializer.truncate_seconds and more
+TRUNCATE_SECONDS = 5.0
+SETTINGS: dict[str, Setting] = {
+    "publisher.heartbeat_seconds": 1,
+    "publisher.drop_seconds": 3,
+    "materializer.truncate_seconds": TRUNCATE_SECONDS,
+}
+RETRY_SECONDS = TRUNCATE_SECONDS + 5
 
 
 @pytest.fixture(scope="module")
