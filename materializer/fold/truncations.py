@@ -73,9 +73,9 @@ class Truncations:
         self._state = read_truncations(overlay)
 
     @property
-    def lost(self) -> frozenset[bytes]:
-        """The hosts whose rows the state may lack: the table needs a snapshot."""
-        return frozenset(self._state.lost) if self._state is not None else frozenset()
+    def lost(self) -> Mapping[bytes, int]:
+        """The hosts whose rows the state may lack, and since when (ms): the table needs a snapshot."""
+        return self._state.lost if self._state is not None else {}
 
     def native_boundaries(self, table_id: bytes, first_ms: int) -> tuple[list[NativeBoundary], bool] | None:
         """Of which hosts the native core may take messages of a table, and whether it may of all others; None: all.

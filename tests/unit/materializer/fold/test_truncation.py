@@ -160,7 +160,7 @@ def test_a_host_that_announced_a_truncation_and_never_says_what_it_has_is_report
     run.chunk(rows_end(AT, position=10), rows_end(AT + 500, position=10, host=2, kind="truncate"))
     assert not run.heartbeat(AT + 200_000, host=2, clock=LATE_US).lost_hosts  # as late as the other host's time
     result = run.heartbeat(AT + 200_000, host=2, clock=LATE_US + 500_000)
-    assert result.lost_hosts == (str(UUID(bytes=b"\x02" * 16)),)
+    assert result.lost_hosts == {str(UUID(bytes=b"\x02" * 16)): AT + 200_000}
 
 
 @pytest.mark.parametrize("is_unknown", [False, True])
@@ -200,7 +200,7 @@ def test_a_forgotten_publisher_is_not_waited_for() -> None:
     run.heartbeat(AT, host=2)
     run.chunk(rows_end(AT, position=10))
     result = run.chunk(insert(1, position=5, host=2))
-    assert (ops(result.changes), result.lost_hosts) == ([("c", 1, "write")], ())
+    assert (ops(result.changes), result.lost_hosts) == ([("c", 1, "write")], {})
 
 
 def test_row_images_from_before_a_truncation_are_left_out(run: FoldRun) -> None:
