@@ -201,7 +201,7 @@ def test_each_target_knows_what_was_truncated_in_all_sources() -> None:
                 HOSTS[0]: Boundary(1, 1000, 1000),
                 **({} if lost else {HOSTS[1]: Boundary(1, 1001, 1001)}),
             }
-            assert (bool(known.waits), known.lost.keys()) == (lost, set(HOSTS) if lost else set())
+            assert (bool(known.waits), set(known.lost)) == (lost, set(HOSTS) if lost else set())
 
 
 def test_states_with_different_schemas_are_refused() -> None:
