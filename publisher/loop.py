@@ -59,7 +59,7 @@ class Publisher:
         self._splitter = open_splitter(node.schema, kafka.raw_topics, node.host_id)
         self._decoder = MutationDecoder(node.schema, node.quarantine, self._tables, self._housekeeping)
         self._sender = MutationSender(kafka.sender, self._tables, self._housekeeping, status.progress)
-        self._row_ends = RowEndSender(node, self._sender, settings.drop_seconds)
+        self._row_ends = RowEndSender(node, self._sender, settings.drop_seconds, lambda: self._housekeeping.serve(0))
         self._poll_seconds = settings.poll_interval_ms / 1000
         self._schema_interval = Interval(settings.schema_poll_seconds, now)
         self._partition_count_interval = Interval(PARTITION_COUNT_SECONDS, now)

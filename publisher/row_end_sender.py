@@ -21,12 +21,14 @@ from publisher.messages import Origin, make_rows_end, split_into_messages
 from publisher.row_ends import LAST_POSITION, RowsEnd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from cdc_messages.raw import TruncationKind
     from publisher.messages import OutgoingMessage
     from publisher.mutation_sender import MutationSender
     from publisher.sides import NodeSide
+
+SERVE_EVERY = 200  # mutations
 
 log = structlog.get_logger(__name__)
 
@@ -37,14 +39,17 @@ class _Begun(NamedTuple):
 
 
 class RowEndSender:
-    """drop_seconds: how long a drop waits for what other nodes' publishers still have of the table."""
+    """drop_seconds: how long a drop waits for what other nodes' publishers still have of the table. serve: called from
+    time to time while much is sent.
+    """
 
-    def __init__(self, node: NodeSide, sender: MutationSender, drop_seconds: float) -> None:
+    def __init__(self, node: NodeSide, sender: MutationSender, drop_seconds: float, serve: Callable[[], None]) -> None:
         self._node = node
         self._schema = node.schema
         self._ends = node.schema.row_ends
         self._sender = sender
         self._drop_us = drop_seconds * 1e6
+        self._serve = serve
         self._read_up_to = node.positions.published_up_to
         self._begun: dict[bytes, _Begun] = {}
 
@@ -94,10 +99,13 @@ class RowEndSender:
         return is_read or self._read_up_to >= end.position
 
     def _is_settled(self, end: RowsEnd) -> bool:
-        """A truncation: the node shows no other one after it. A drop: other publishers have sent what they have."""
+        """A truncation: the node shows no other one after it. A drop: other publishers have sent what they have.
+
+        The time of the last look may be before the first one if the node's clock was set back.
+        """
         if end.kind == "drop":
             return time_ns() // 1000 >= end.noticed_at + self._drop_us
-        return self._ends.records_read_at >= end.noticed_at + self._node.settle_seconds * 1e6
+        return abs(self._ends.records_read_at - end.noticed_at) >= self._node.settle_seconds * 1e6
 
     def _announce(self, table_id: bytes, end: RowsEnd) -> None:
         self._send(table_id, "truncate", end)
@@ -122,11 +130,13 @@ class RowEndSender:
             self._schema.require_snapshot(table_id)  # the end may be behind the first rows of the table of now
         if end.kind == "drop" or self._read_up_to <= end.position:
             return
-        if self._node.tails.has_lost(end.position.segment_id):
-            self._schema.require_snapshot(table_id)
-        for messages in self._read_again(table_id, end):
+        for count, messages in enumerate(self._read_again(table_id, end)):
             pending.outstanding += len(messages)
             self._sender.send(messages, pending)
+            if count % SERVE_EVERY == 0:
+                self._serve()
+        if self._node.tails.has_lost(end.position.segment_id):
+            self._schema.require_snapshot(table_id)
 
     def _read_again(self, table_id: bytes, end: RowsEnd) -> Iterator[list[OutgoingMessage]]:
         """The messages of the table, mutation by mutation, in the part of the log after the end that has been read."""
