@@ -40,8 +40,8 @@ SNAPSHOT_SECONDS = 600.0  # a minute until a host is known to have missed it, tw
 
 
 @pytest.fixture(scope="module")
-def both() -> Iterator[tuple[Stack, CqlClient]]:
-    """Statements go to the datacenter without CDC. The publishers may take snapshots."""
+def stack() -> Iterator[Stack]:
+    """Its publishers may take snapshots."""
     yaml = {
         "hints_flush_period_in_ms": duplicates.HINTS_FLUSH_SECONDS * 1000,
         "truncate_request_timeout_in_ms": int(TIMEOUT_SECONDS * 1000),
@@ -51,14 +51,19 @@ def both() -> Iterator[tuple[Stack, CqlClient]]:
         for node, publisher in zip(stack.cassandra.cdc_nodes, stack.publishers, strict=True):
             publisher.settings["publisher.nodetool"] = ",".join(node.nodetool_command())
             publisher.restart()
-        main = stack.cassandra.nodes[0]
-        with cql.connect([main.address], main.port) as client:
-            client.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {REPLICATION}")
-            yield stack, client
+        yield stack
 
 
-def make_table(both: tuple[Stack, CqlClient], name: str) -> Table:
-    stack, client = both
+@pytest.fixture(scope="module")
+def client(stack: Stack) -> Iterator[CqlClient]:
+    """Of the datacenter without CDC."""
+    main = stack.cassandra.nodes[0]
+    with cql.connect([main.address], main.port) as client:
+        client.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {REPLICATION}")
+        yield client
+
+
+def make_table(stack: Stack, client: CqlClient, name: str) -> Table:
     t = Table(client, stack.servers, name)
     t.run("CREATE TABLE $t (p int, c int, v int, PRIMARY KEY (p, c)) WITH cdc = true")
     t.run_on_all(*(f"INSERT INTO $t (p, c, v) VALUES ({p}, 0, 0)" for p in PARTITIONS))
@@ -73,10 +78,9 @@ def eventually(is_so: Callable[[], bool], seconds: float) -> None:
         time.sleep(1)
 
 
-def test_truncations_in_a_workload_of_the_other_datacenter(both: tuple[Stack, CqlClient]) -> None:
+def test_truncations_in_a_workload_of_the_other_datacenter(stack: Stack, client: CqlClient) -> None:
     """Several within materializer.truncate_seconds, and a repair afterwards."""
-    stack, _ = both
-    t = make_table(both, "workload")
+    t = make_table(stack, client, "workload")
     with workload(stack, t):
         for seconds in (3.0, 1.0, 1.0, 2 * TRUNCATE_SECONDS + 3, 1.0):
             time.sleep(seconds)
@@ -93,11 +97,10 @@ def test_truncations_in_a_workload_of_the_other_datacenter(both: tuple[Stack, Cq
     stack.check()
 
 
-def test_a_node_dies_during_a_truncation_that_is_tried_again(both: tuple[Stack, CqlClient]) -> None:
+def test_a_node_dies_during_a_truncation_that_is_tried_again(stack: Stack, client: CqlClient) -> None:
     """Hints and a repair come afterwards."""
-    stack, _ = both
     _, second = stack.cassandra.cdc_nodes
-    t = make_table(both, "died")
+    t = make_table(stack, client, "died")
 
     def truncate() -> None:
         try:
@@ -124,11 +127,10 @@ def test_a_node_dies_during_a_truncation_that_is_tried_again(both: tuple[Stack, 
     stack.check()
 
 
-def test_the_rows_of_a_node_that_misses_a_truncation_come_back_by_a_snapshot(both: tuple[Stack, CqlClient]) -> None:
+def test_the_rows_of_a_node_that_misses_a_truncation_come_back_by_a_snapshot(stack: Stack, client: CqlClient) -> None:
     """TRUNCATE fails, and is not tried again: SELECT at ALL has this node's rows."""
-    stack, client = both
     _, second = stack.cassandra.cdc_nodes
-    t = make_table(both, "missed")
+    t = make_table(stack, client, "missed")
     query = f"SELECT id FROM system_schema.tables WHERE keyspace_name = '{KEYSPACE}' AND table_name = 'missed'"
     [row] = client.execute(query)
     kafka = KafkaSettings(bootstrap_servers=stack.servers.kafka, topic_prefix=stack.servers.topic_prefix)
@@ -156,11 +158,10 @@ def test_the_rows_of_a_node_that_misses_a_truncation_come_back_by_a_snapshot(bot
     stack.check()
 
 
-def test_a_node_is_replaced_after_a_truncation(both: tuple[Stack, CqlClient]) -> None:
+def test_a_node_is_replaced_after_a_truncation(stack: Stack, client: CqlClient) -> None:
     """The new node's log has what it streams; and it takes part in the next TRUNCATE."""
-    stack, _ = both
     _, second = stack.cassandra.cdc_nodes
-    t = make_table(both, "replaced")
+    t = make_table(stack, client, "replaced")
     t.run("TRUNCATE $t")
     t.run_on_all(*(f"INSERT INTO $t (p, c, v) VALUES ({p}, 1, 1)" for p in PARTITIONS))
     t.settle()
