@@ -34,7 +34,7 @@ SnapshotKind: TypeAlias = Literal[
     "snapshot_begin",
     "snapshot_end",
 ]
-TruncationKind: TypeAlias = Literal["truncate", "drop"]
+TruncationKind: TypeAlias = Literal["truncate", "truncated", "drop"]
 Kind: TypeAlias = LogKind | SnapshotKind | TruncationKind
 
 CONTROL_KINDS: frozenset[Kind] = frozenset({"snapshot_begin", "snapshot_end"})
@@ -43,6 +43,8 @@ IMAGE_KINDS: frozenset[Kind] = frozenset(get_args(SnapshotKind)) - CONTROL_KINDS
 """What a snapshot writes."""
 TRUNCATION_KINDS: frozenset[Kind] = frozenset(get_args(TruncationKind))
 """They end the rows that a host wrote up to a place in its log (docs/decisions/0035)."""
+SETTLED_KINDS: frozenset[Kind] = frozenset({"truncated", "drop"})
+"""All that the host has after that place follows them."""
 _KINDS_BY_VERSION: dict[int, tuple[Kind, ...]] = {
     1: get_args(LogKind),
     2: get_args(SnapshotKind),
@@ -62,10 +64,11 @@ class RawMessage:
         gap whose place_id is `update` (docs/decisions/0013). A gap with an empty key is a gap of every Cassandra
         partition. heartbeat: `update` is empty; the message says nothing about rows. snapshot_row and so on: the same
         as without `snapshot_`, from an SSTable. snapshot_begin, snapshot_end: `update` is cdc_messages.snapshots'.
-        truncate, drop: nothing is left of what the host's log had of the table up to segment and position.
+        truncate, truncated, drop: nothing is left of what the host's log had of the table up to segment and position.
+        After truncated or drop comes all that it has after that place; what comes before does not count.
     table_id, host_id: UUIDs, 16 bytes. schema_digest: 16 bytes (cdc_messages.tables.digest).
     truncation_epoch: when the host last truncated the table (`truncated_at` in system.local, ms), as far as the
-        publisher has sent it; 0 if never. Of a snapshot: before its files were taken. Of a truncate or drop: its own.
+        publisher has sent it; 0 if never. Of a snapshot: before its files were taken. Of the truncation kinds: its own.
     segment, position, index: the CommitLogPosition of the mutation and the place in it; `file` is the segment's name.
         Of a snapshot: when its host began to send (µs), the number of the unit and the place in it; `file` is
         cdc_messages.snapshots.file_name. The messages of one unit are folded as one mutation.
@@ -177,7 +180,7 @@ def is_heartbeat(data: bytes) -> bool:
 
 
 def is_truncation(data: bytes) -> bool:
-    """Whether this is a truncate or drop, by two of its bytes; False for a message that cannot be read."""
+    """Whether this is of a truncation kind, by two of its bytes; False for a message that cannot be read."""
     return data[wire.HEADER_SIZE : wire.HEADER_SIZE + 2] in _TRUNCATIONS
 
 

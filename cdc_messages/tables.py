@@ -7,6 +7,10 @@ key.
 
 A key that is only the table's id has a snapshot mark: `{"format_version", "needs_snapshot_since_us"}`; 0
 when all hosts of a snapshot have ended.
+
+A key of the table's id and `snapshot` has what the materializer asks of the publishers: `{"format_version",
+"rows_lost_at_us"}`. Since then its state lacks rows of a host that did not take part in a TRUNCATE; 0 when it does not
+any more (docs/decisions/0035).
 """
 
 from __future__ import annotations
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 READABLE_VERSIONS = range(1, FORMAT_VERSION + 1)  # there is no version before 1
 DIGEST_SIZE = 16
+_TABLE_ID_SIZE = 16
+_REQUEST = b"snapshot"
 
 
 def canonical(table: TableMetadata) -> bytes:
@@ -85,9 +91,35 @@ def mark_from_json(value: bytes) -> int:
         raise MessageError(f"damaged table mark: {type(error).__name__}: {error}") from error
 
 
+def request_to_json(lost_at: int) -> bytes:
+    """The value of the materializer's request for a snapshot: the time from which on it lacks rows (µs); 0 for none."""
+    return _dump({"format_version": FORMAT_VERSION, "rows_lost_at_us": lost_at})
+
+
+def request_from_json(value: bytes) -> int:
+    """The time (µs) of a request, 0 if there is none any more; MessageError if the value is not one."""
+    try:
+        message = json.loads(value)
+        check_version(message["format_version"], READABLE_VERSIONS, "snapshot request")
+        return int(message["rows_lost_at_us"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise MessageError(f"damaged snapshot request: {type(error).__name__}: {error}") from error
+
+
+def request_key(table_id: bytes) -> bytes:
+    """The key of the request for a snapshot of a table."""
+    return table_id + _REQUEST
+
+
+def requested_table(key: bytes) -> bytes | None:
+    """The id of the table of which a key is the request; None for another key."""
+    is_request = len(key) == _TABLE_ID_SIZE + len(_REQUEST) and key.endswith(_REQUEST)
+    return key[:_TABLE_ID_SIZE] if is_request else None
+
+
 def cluster_name(value: bytes) -> str:
-    """The name of the cluster in a message's value. Empty if there is none: in a snapshot mark, and in what no
-    publisher has written, which the materializer refuses.
+    """The name of the cluster in a message's value. Empty if there is none: in a snapshot mark, in a request for one,
+    and in what no publisher has written, which the materializer refuses.
     """
     try:
         return str(json.loads(value).get("cluster", ""))

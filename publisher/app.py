@@ -102,6 +102,7 @@ def _open_node_side(
         disposal=open_segment_disposal(own),
         loss_watch=loss_watch,
         snapshots=_open_snapshots(settings, client, host_id),
+        settle_seconds=2 * settings.materializer.truncate_seconds,
         durable_seconds=None if is_released_when_flushed(loss_watch.node) else durable_seconds(reported),
     )
 

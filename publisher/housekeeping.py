@@ -73,7 +73,8 @@ class Housekeeping:
 
     def _published(self) -> tuple[tuple[int, int], float]:
         """See node.Published. Row images must not overtake the end of the rows before them."""
-        if self._node.schema.row_ends.pending:
+        schema = self._node.schema
+        if self._node.snapshots.current in {schema.tables[each].qualified_name for each in schema.row_ends.pending}:
             return (0, 0), 0.0
         segment, position = self._node.positions.published_up_to
         return (segment, position), self._node.positions.clock / 1e6

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 SEGMENTS_AT_ONCE = 4
 SERVE_EVERY_MUTATIONS = 200
 PARTITION_COUNT_SECONDS = 60.0
+REQUEST_SECONDS = 60.0
 STOP_SECONDS = 5.0
 
 
@@ -58,10 +59,11 @@ class Publisher:
         self._splitter = open_splitter(node.schema, kafka.raw_topics, node.host_id)
         self._decoder = MutationDecoder(node.schema, node.quarantine, self._tables, self._housekeeping)
         self._sender = MutationSender(kafka.sender, self._tables, self._housekeeping, status.progress)
-        self._row_ends = RowEndSender(node, self._sender, settings.drop_seconds)
+        self._row_ends = RowEndSender(node, self._sender, settings.drop_seconds, lambda: self._housekeeping.serve(0))
         self._poll_seconds = settings.poll_interval_ms / 1000
         self._schema_interval = Interval(settings.schema_poll_seconds, now)
         self._partition_count_interval = Interval(PARTITION_COUNT_SECONDS, now)
+        self._request_interval = Interval(REQUEST_SECONDS, now)
 
     def open(self) -> None:
         """Open the topics of the node's tables. A publisher that has published before waits for Kafka, and keeps room
@@ -96,6 +98,8 @@ class Publisher:
     def _follow_topics_and_schema(self) -> None:
         if self._partition_count_interval.is_due(monotonic()):
             self._tables.refresh_partition_counts()
+        if self._request_interval.is_due(monotonic()):
+            self._tables.follow_requests()
         if self._schema_interval.is_due(monotonic()):
             self._tables.wait_for_schema()
             self._row_ends.follow()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.partition_update import SingleRowUpdate
     from cassandra_storage.schema import TableMetadata
-    from cdc_messages.raw import Kind
+    from cdc_messages.raw import Kind, TruncationKind
     from publisher.row_ends import RowsEnd
     from publisher.schema import NodeSchema
 
@@ -148,12 +148,12 @@ def make_heartbeat(table: PublishedTable, origin: Origin, clock: int) -> RawMess
     )
 
 
-def make_rows_end(table: PublishedTable, host_id: bytes, end: RowsEnd) -> OutgoingMessage:
+def make_rows_end(kind: TruncationKind, table: PublishedTable, host_id: bytes, end: RowsEnd) -> OutgoingMessage:
     """The message, for every raw partition, that nothing is left of what the host's log had of the table up to a
     place.
     """
     message = RawMessage(
-        kind=end.kind,
+        kind=kind,
         update=b"",
         messaging_version=0,
         table_id=table.id,

@@ -72,7 +72,7 @@ class NativeSplitter:
         from cdc_native.mutations import MutationSplitter  # noqa: PLC0415 - it may not be compiled
 
         schema = self._schema
-        left_out = SCHEMA_TABLES.keys() | schema.in_doubt(messaging_version) | schema.row_ends.pending.keys()
+        left_out = SCHEMA_TABLES.keys() | schema.in_doubt(messaging_version) | schema.row_ends.unannounced
         not_sent = left_out | unpublished.keys()
         open_topics = [
             raw_topic

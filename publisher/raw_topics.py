@@ -13,6 +13,7 @@ import structlog
 
 from cdc_messages import tables as table_messages
 from cdc_messages import topics as names
+from cdc_messages.errors import MessageError
 from cdc_messages.raw import RAW_SCHEMA
 from cdc_program.errors import CdcError, Code
 from publisher import state_files
@@ -20,7 +21,7 @@ from publisher.inflight import PendingMessages
 from publisher.schema import PublishedTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
     from typing import Any, Protocol
@@ -91,7 +92,7 @@ class RegistryIds:
 
 class RawTopics:
     """The open raw topics by table. A table whose schema changes is opened again. `opened`: how many were opened so
-    far.
+    far. `requests`: the times of the materializer's requests for snapshots, by table id (cdc_messages.tables).
     """
 
     def __init__(self, prefix: str, cluster: str, admin: TopicAdmin, sender: Sender, ids: RegistryIds) -> None:
@@ -105,6 +106,8 @@ class RawTopics:
         self.opened = 0
         self._partitions: dict[str, int] = {}
         self._sent_schemas: dict[bytes, bytes] = {}
+        self._read_to = 0
+        self.requests: dict[bytes, int] = {}
 
     def open_tables_topic(self) -> None:
         """Create or check the topic of table schemas, and read it. CdcError if Kafka is unreachable or refuses, or if
@@ -112,9 +115,15 @@ class RawTopics:
         """
         self._admin.check_reachable()
         self._admin.ensure_tables_topic(self._tables_topic)
-        latest = self._admin.read_latest_values(self._tables_topic)
+        latest, self._read_to = self._admin.read_latest_values(self._tables_topic)
         self._check_cluster(latest.values())
         self._sent_schemas = latest
+        self._add_requests(latest)
+
+    def read_requests(self) -> None:
+        """Read the materializer's requests for snapshots. CdcError KAFKA_UNREACHABLE."""
+        latest, self._read_to = self._admin.read_latest_values(self._tables_topic, self._read_to)
+        self._add_requests(latest)
 
     def find_open(self, table: PublishedTable) -> RawTopic | None:
         """The table's raw topic, if it is open with this schema."""
@@ -170,6 +179,16 @@ class RawTopics:
                 f"belongs to {self._cluster}. Both would publish to the same topics.",
                 "Give each Cassandra cluster a kafka.topic_prefix of its own, in the settings of all its programs.",
             )
+
+    def _add_requests(self, latest: Mapping[bytes, bytes]) -> None:
+        for key, value in latest.items():
+            table_id = table_messages.requested_table(key)
+            if table_id is None:
+                continue
+            try:
+                self.requests[table_id] = table_messages.request_from_json(value)
+            except MessageError as error:
+                log.warning("request for a snapshot not read", topic=self._tables_topic, reason=error.reason)
 
     def _check_names(self, keyspace: str, name: str) -> None:
         tables = {(each.table.table.keyspace, each.table.table.name) for each in self._open.values()}

@@ -1,8 +1,9 @@
 """Sends the ends of truncated and dropped tables to all their raw partitions (docs/decisions/0035).
 
-An end is sent where it belongs in the log: before the first message of the table from after it or, if there is none,
-when all before it has been read. An end that is noticed later than that is sent at once, and what the log has of the
-table after it is sent again: the materializer deletes it with the rest.
+A `truncate` is sent where it belongs in the log: before the first message of the table from after it or, if there is
+none, when all before it has been read. From then on the materializer leaves out what this node writes. When no other
+truncation has followed for some time, `truncated` is sent, and what the log has of the table after its place is sent
+again.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from publisher.messages import Origin, make_rows_end, split_into_messages
 from publisher.row_ends import LAST_POSITION, RowsEnd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from cdc_messages.raw import TruncationKind
     from publisher.messages import OutgoingMessage
     from publisher.mutation_sender import MutationSender
     from publisher.sides import NodeSide
+
+SERVE_EVERY = 200  # mutations
 
 log = structlog.get_logger(__name__)
 
@@ -35,13 +39,17 @@ class _Begun(NamedTuple):
 
 
 class RowEndSender:
-    """drop_seconds: how long a drop waits for what other nodes' publishers still have of the table."""
+    """drop_seconds: how long a drop waits for what other nodes' publishers still have of the table. serve: called from
+    time to time while much is sent.
+    """
 
-    def __init__(self, node: NodeSide, sender: MutationSender, drop_seconds: float) -> None:
+    def __init__(self, node: NodeSide, sender: MutationSender, drop_seconds: float, serve: Callable[[], None]) -> None:
         self._node = node
         self._schema = node.schema
+        self._ends = node.schema.row_ends
         self._sender = sender
-        self._drop_seconds = drop_seconds
+        self._drop_us = drop_seconds * 1e6
+        self._serve = serve
         self._read_up_to = node.positions.published_up_to
         self._begun: dict[bytes, _Begun] = {}
 
@@ -54,12 +62,15 @@ class RowEndSender:
 
         One may have been noticed since `follow`, while a newer schema was read.
         """
-        if not self._schema.row_ends.pending:
+        if not self._ends.pending:
             return
-        for table_id in {outgoing.table.id for outgoing in messages}:
-            end = self._schema.row_ends.pending.get(table_id)
-            if end is not None and (origin.segment, origin.position) > end.position and not self._is_begun(table_id):
-                self._send_with_rest(table_id, end)
+        for table_id in {outgoing.table.id for outgoing in messages} & self._ends.unannounced:
+            end = self._ends.pending[table_id]
+            if (origin.segment, origin.position) > end.position and not self._is_begun(table_id):
+                if end.kind == "drop":
+                    self._send_with_rest(table_id, end)
+                else:
+                    self._announce(table_id, end)
 
     def follow(self) -> None:
         """Send the ends whose time has come, and take note of those that are acknowledged."""
@@ -67,48 +78,65 @@ class RowEndSender:
             if not messages.outstanding:
                 del self._begun[table_id]
                 self._schema.mark_end_sent(table_id, end)
-        for table_id, end in list(self._schema.row_ends.pending.items()):
-            if self._is_begun(table_id):
+        for table_id, end in list(self._ends.pending.items()):
+            if self._is_begun(table_id) or not self._is_read(end):
                 continue
-            if self._is_due(end):
+            if self._is_settled(end):
                 self._send_with_rest(table_id, end)
+            elif end.kind == "truncate" and table_id in self._ends.unannounced:
+                self._announce(table_id, end)
 
     def _is_begun(self, table_id: bytes) -> bool:
         begun = self._begun.get(table_id)
-        return begun is not None and begun.end == self._schema.row_ends.pending.get(table_id)
+        return begun is not None and begun.end == self._ends.pending.get(table_id)
 
-    def _is_due(self, end: RowsEnd) -> bool:
+    def _is_read(self, end: RowsEnd) -> bool:
         """All before it is read: up to its place, or what was durable some time after it was noticed. 3.11 shows a
         segment much later.
         """
-        if end.kind == "drop" and time_ns() // 1000 < end.noticed_at + self._drop_seconds * 1e6:
-            return False
         durable_seconds = self._node.durable_seconds
         is_read = durable_seconds is not None and self._node.positions.clock > end.noticed_at + durable_seconds * 1e6
         return is_read or self._read_up_to >= end.position
 
-    def _send(self, table_id: bytes, end: RowsEnd) -> PendingMessages:
-        table = self._schema.published[table_id]
+    def _is_settled(self, end: RowsEnd) -> bool:
+        """A truncation: the node shows no other one after it. A drop: other publishers have sent what they have.
+
+        The time of the last look may be before the first one if the node's clock was set back.
+        """
+        if end.kind == "drop":
+            return time_ns() // 1000 >= end.noticed_at + self._drop_us
+        return abs(self._ends.records_read_at - end.noticed_at) >= self._node.settle_seconds * 1e6
+
+    def _announce(self, table_id: bytes, end: RowsEnd) -> None:
+        self._send(table_id, "truncate", end)
+        self._schema.mark_end_announced(table_id, end)
+        table = self._schema.published[table_id].table.qualified_name
+        log.info("a table is truncated", table=table, up_to=list(end.position))
+
+    def _send(self, table_id: bytes, kind: TruncationKind, end: RowsEnd) -> PendingMessages:
         pending = PendingMessages(outstanding=1)
-        self._begun[table_id] = _Begun(end, pending)
-        log.info(
-            "a table has lost its rows", table=table.table.qualified_name, cause=end.kind, up_to=list(end.position)
-        )
-        self._sender.send([make_rows_end(table, self._node.host_id, end)], pending)
-        is_back = end.kind == "drop" and table in self._schema.current_tables()
-        if is_back and end.position.position == LAST_POSITION:
-            self._schema.require_snapshot(table_id)  # the end may be behind the first rows of the table of now
+        self._sender.send([make_rows_end(kind, self._schema.published[table_id], self._node.host_id, end)], pending)
         return pending
 
     def _send_with_rest(self, table_id: bytes, end: RowsEnd) -> None:
-        pending = self._send(table_id, end)
+        pending = self._send(table_id, "drop" if end.kind == "drop" else "truncated", end)
+        self._begun[table_id] = _Begun(end, pending)
+        table = self._schema.published[table_id]
+        log.info(
+            "a table has lost its rows", table=table.table.qualified_name, cause=end.kind, up_to=list(end.position)
+        )
+        is_back = end.kind == "drop" and table in self._schema.current_tables()
+        if is_back and end.position.position == LAST_POSITION:
+            self._schema.require_snapshot(table_id)  # the end may be behind the first rows of the table of now
         if end.kind == "drop" or self._read_up_to <= end.position:
             return
-        if self._node.tails.has_lost(end.position.segment_id):
-            self._schema.require_snapshot(table_id)
-        for messages in self._read_again(table_id, end):
+        for count, messages in enumerate(self._read_again(table_id, end)):
             pending.outstanding += len(messages)
             self._sender.send(messages, pending)
+            if count % SERVE_EVERY == 0:
+                self._serve()
+        if self._node.tails.has_lost(end.position.segment_id):
+            self._schema.require_snapshot(table_id)
 
     def _read_again(self, table_id: bytes, end: RowsEnd) -> Iterator[list[OutgoingMessage]]:
         """The messages of the table, mutation by mutation, in the part of the log after the end that has been read."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from time import time_ns
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import structlog
 
@@ -18,7 +18,6 @@ from cassandra_storage.commitlog import CommitLogPosition
 from cassandra_storage.errors import FormatError
 from cassandra_storage.mutation import first_table, read_mutation
 from cassandra_storage.schema_keyspace import KEYSPACE, SCHEMA_TABLES, system_table_id
-from cdc_messages.raw import TruncationKind
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from cassandra_storage.schema import TableMetadata
+
+EndKind: TypeAlias = Literal["truncate", "drop"]
 
 _TABLES = system_table_id(KEYSPACE, "tables").bytes
 LAST_POSITION = 2**31 - 1
@@ -48,7 +49,7 @@ class RowsEnd(NamedTuple):
     noticed_at: when the publisher saw it, in µs.
     """
 
-    kind: TruncationKind
+    kind: EndKind
     position: CommitLogPosition
     at: int
     noticed_at: int
@@ -63,7 +64,10 @@ class _Drop(NamedTuple):
 
 
 class RowEnds:
-    """The ends of this node's tables. `pending`: those that not all raw partitions have, by the ids of their tables."""
+    """The ends of this node's tables. `pending`: those that not all raw partitions have, by the ids of their tables.
+    `announced`: those of them whose `truncate` is sent. `records_read_at`: up to when (µs) the truncation records are
+    known.
+    """
 
     def __init__(self, segments: LogSegments) -> None:
         self._segments = segments
@@ -74,6 +78,8 @@ class RowEnds:
         self._knows_records = False
         self._was_loaded = False
         self.pending: dict[bytes, RowsEnd] = {}
+        self.announced: dict[bytes, RowsEnd] = {}
+        self.records_read_at = 0
 
     def sent_at(self, table_id: bytes) -> int:
         """The time (ms) of the last end that every raw partition of the table has; 0 if there is none."""
@@ -89,15 +95,21 @@ class RowEnds:
         return clock if end is None else min(clock, end.at * 1000)
 
     @property
+    def unannounced(self) -> set[bytes]:
+        """The tables of which a message must be sent at a place in the log."""
+        return {table_id for table_id, end in self.pending.items() if self.announced.get(table_id) != end}
+
+    @property
     def first_needed_segment(self) -> int | None:
         """The log from this segment on may have to be read again; None if none of it."""
         return min((end.position.segment_id for end in self.pending.values()), default=None)
 
-    def follow_records(self, records: Mapping[UUID, bytes], published: Collection[bytes]) -> bool:
-        """Take note of system.local's truncated_at; True if that changes something.
+    def follow_records(self, records: Mapping[UUID, bytes], published: Collection[bytes], read_at: int) -> bool:
+        """Take note of system.local's truncated_at, read at a time (µs); True if that changes something.
 
         Truncations from before the publisher's time are no events: the log that it reads has nothing from before them.
         """
+        self.records_read_at = read_at
         if self._knows_records and records == self._records:
             return False
         self._records = dict(records)
@@ -157,6 +169,7 @@ class RowEnds:
         self._sent[table_id] = max(end.at, self._sent.get(table_id, 0))
         if self.pending.get(table_id) == end:
             del self.pending[table_id]
+            self.announced.pop(table_id, None)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -193,7 +206,7 @@ class RowEnds:
         self._end(table.id.bytes, "drop", position, at)
         log.warning("a table was dropped", table=table.qualified_name)
 
-    def _end(self, table_id: bytes, kind: TruncationKind, position: CommitLogPosition, at: int) -> None:
+    def _end(self, table_id: bytes, kind: EndKind, position: CommitLogPosition, at: int) -> None:
         """A later end of a table includes the one before."""
         before = self.pending.get(table_id)
         if before is None or position >= before.position:

@@ -53,8 +53,9 @@ _TRIES, _RETRY_SECONDS = 50, 0.1  # for a schema that cannot be parsed
 
 
 class PublishedTable(NamedTuple):
-    """A table with `cdc = true`, the bytes of its id, and the digest of its schema. `needs_snapshot_since`: when (µs)
-    `cdc` was switched on after it had been off; 0 if the table needs no snapshot. `truncated_at`: see RowEnds.sent_at.
+    """A table with `cdc = true`, the bytes of its id, and the digest of its schema. `needs_snapshot_since`: up to when
+    (µs) rows are missing, for example since `cdc` was off; 0 if the table needs no snapshot. `truncated_at`: see
+    RowEnds.sent_at.
     """
 
     table: TableMetadata
@@ -95,6 +96,7 @@ class NodeSchema:
         self.excluded: set[bytes] = set()
         self._unseen_dropped: set[bytes] = set()
         self._need_snapshot: dict[bytes, int] = {}
+        self._requested: dict[bytes, int] = {}
         self._refusals: dict[bytes, str] = {}
         self._switches = CdcSwitches(segments.newest)
         self.row_ends = RowEnds(segments)
@@ -150,6 +152,7 @@ class NodeSchema:
                 for entry in stored["tables"]
             ]
             self._need_snapshot = {bytes.fromhex(table): int(since) for table, since in stored["need_snapshot"].items()}
+            self._requested = {bytes.fromhex(table): int(at) for table, at in stored.get("requested", {}).items()}
             excluded = {bytes.fromhex(table) for table in stored["excluded"]}
             self._switches.load(stored.get("switched_off", {}))
             self._dropped_columns.load(stored.get("dropped_columns", {}))
@@ -177,7 +180,7 @@ class NodeSchema:
         A node writes the tables of system_schema one after the other, and its new version last: a half change may be
         read with the old version, and is read again.
         """
-        has_changed, tries = False, _TRIES
+        has_changed, tries, read_at = False, _TRIES, time_ns() // 1000
         version, records = self._read_local()
         while version != self._version:
             try:
@@ -193,7 +196,7 @@ class NodeSchema:
             if version == before:
                 self._version = version
                 has_changed = self._merge(current)
-        if self.row_ends.follow_records(records, self.published):
+        if self.row_ends.follow_records(records, self.published, read_at):
             self._save()
             self.edition += 1
         return has_changed
@@ -254,6 +257,28 @@ class NodeSchema:
         self._set_tables(self.tables)
         self._save()
 
+    def note_request(self, table_id: bytes, lost_at: int) -> bool:
+        """The materializer lacks rows of the table since `lost_at` (µs), or does not any more (0). Each loss marks the
+        table once; its mark is the same on all nodes. True if the mark of the last one is dropped.
+        """
+        known = self._requested.get(table_id, 0)
+        table = self.published.get(table_id)
+        if table is not None and lost_at > known:
+            self._requested[table_id] = lost_at
+            self._require_snapshot(table.table, max(lost_at, table.needs_snapshot_since))
+        elif table is not None and not lost_at and table.needs_snapshot_since == known != 0:
+            del self._need_snapshot[table_id]
+        else:
+            return False
+        self._set_tables(self.tables)
+        self._save()
+        return not lost_at
+
+    def mark_end_announced(self, table_id: bytes, end: RowsEnd) -> None:
+        """A `truncate` is sent: what follows in the log needs no more attention."""
+        self.row_ends.announced[table_id] = end
+        self.edition += 1
+
     def mark_end_sent(self, table_id: bytes, end: RowsEnd) -> None:
         """See RowEnds.mark_sent."""
         self.row_ends.mark_sent(table_id, end)
@@ -296,6 +321,7 @@ class NodeSchema:
             {
                 "tables": entries,
                 "need_snapshot": need_snapshot,
+                "requested": {table_id.hex(): at for table_id, at in self._requested.items()},
                 "excluded": excluded,
                 "switched_off": self._switches.to_json(),
                 "dropped_columns": self._dropped_columns.to_json(),

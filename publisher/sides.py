@@ -20,7 +20,8 @@ from publisher.tail import SegmentTails
 @dataclass(frozen=True, slots=True)
 class NodeSide:
     """The node's log and schema, and the publisher's own files beside it. durable_seconds: after this time what was
-    written is durable, and shown in cdc_raw; None if that takes as long as a segment lasts.
+    written is durable, and shown in cdc_raw; None if that takes as long as a segment lasts. settle_seconds: how far
+    apart, at least, the truncations of a table are of which the materializer hears all that follows.
     """
 
     host_id: bytes
@@ -32,6 +33,7 @@ class NodeSide:
     disposal: SegmentDisposal
     loss_watch: LossWatch
     snapshots: Supervisor
+    settle_seconds: float
     durable_seconds: float | None = None
 
 

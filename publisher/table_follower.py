@@ -52,6 +52,13 @@ class TableFollower:
         if table is not None and not table.needs_snapshot_since:
             self._calls.retry_while_unreachable(partial(self._raw_topics.clear_mark, table))
 
+    def follow_requests(self) -> None:
+        """Mark the tables of which the materializer lacks rows since a TRUNCATE."""
+        self._calls.retry_while_unreachable(partial(self._calls.run_in_background, self._raw_topics.read_requests))
+        for table_id, lost_at in self._raw_topics.requests.items():
+            if self._schema.note_request(table_id, lost_at):
+                self.clear_mark(table_id)
+
     def refresh_partition_counts(self) -> None:
         """See RawTopics.refresh_partition_counts."""
         self._calls.retry_while_unreachable(self._refresh_in_background)

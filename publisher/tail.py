@@ -208,8 +208,14 @@ class SegmentTails:
         return any(finished not in present for finished in self._positions.finished_from(segment))
 
     def read_again(self, after: CommitLogPosition) -> Iterator[tuple[SegmentTail, int]]:
-        """New tails over what was read after a place, in order, each with the position up to which it was read."""
-        for file in self._files():
+        """New tails over what was read after a place, in order, each with the position up to which it was read.
+
+        A segment may be moved while those before it are read.
+        """
+        for segment in [file.id for file in self._files()]:
+            file = next((each for each in self._files() if each.id == segment), None)
+            if file is None:
+                continue
             tail = self._tails.get(file.id)
             is_read = self._positions.is_finished(file.id) or (tail is not None and tail.is_at_end)
             read_up_to = self._max_segment_size if is_read else tail.position if tail is not None else 0

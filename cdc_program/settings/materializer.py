@@ -150,8 +150,9 @@ class MaterializerSettings(Table):
     truncate_seconds: Annotated[
         float,
         Field(
-            description="How far apart hosts may execute one TRUNCATE (s). A host of which it is known, a minute after "
-            "that, that it did not truncate makes the table need a snapshot.",
+            description="How far apart nodes may execute one TRUNCATE (s). The publishers need the same value: what "
+            "is written after a TRUNCATE comes out twice this time later. If a node is known not to have truncated a "
+            "minute after this time, the table needs a snapshot.",
             gt=0,
         ),
     ] = 15.0

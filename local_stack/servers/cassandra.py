@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -95,6 +96,7 @@ class CassandraNode(Restartable[ServerProcess]):
         self.address = address
         self.cdc_enabled = cdc
         self.folder = cluster.folder.path / f"node{number}"
+        self._is_replacement = False
 
     @property
     def cdc_raw(self) -> Path:
@@ -134,6 +136,16 @@ class CassandraNode(Restartable[ServerProcess]):
         self.version = version
         self.start()
         self.nodetool("upgradesstables")
+
+    def replace(self) -> None:
+        """Make it another node at the same address, as an operator does with one that is lost: without any files, it
+        streams what it owns from its peers. It is not the first one, which is the seed. Raises CdcError.
+        """
+        self.discard()
+        shutil.rmtree(self.folder)
+        self.folder.mkdir()
+        self._is_replacement = True
+        self.start()
 
     def is_ready(self) -> bool:
         return speaks_cql(self.address, self.port)
@@ -222,7 +234,7 @@ class CassandraNode(Restartable[ServerProcess]):
                     "parameters": [{"seeds": f"{seed}:{ports.storage}" if version.seed_has_port else seed}],
                 }
             ],
-            "auto_bootstrap": False,
+            "auto_bootstrap": self._is_replacement,
             "auto_snapshot": False,
             **_commit_log_form(options),
             **version.yaml,
@@ -256,6 +268,7 @@ class CassandraNode(Restartable[ServerProcess]):
             "jdk.attach.allowAttachSelf": "true",
             "java.io.tmpdir": str(self.folder),
             **FAST_START,
+            **({"cassandra.replace_address_first_boot": self.address} if self._is_replacement else {}),
         }
         return [*(f"-D{name}={value}" for name, value in properties.items()), *self.cluster.options.jvm_options]
 

@@ -82,7 +82,7 @@ class Report(NamedTuple):
     state_bytes: int = 0
     disk: DiskUse | None = None
     running_snapshots: Sequence[str] = ()
-    lost_hosts: Sequence[str] = ()
+    lost_hosts: Mapping[str, int] = {}
     ops: Mapping[str, int] = {}
     commit_seconds: float = 0.0
     restores: int = 0

@@ -80,7 +80,7 @@ class ChunkFold(ABC):
             left=0 if self._are_records_folded else len(self._records),
             native=self._native_count,
             running_snapshots=self._snapshots.running,
-            lost_hosts=tuple(str(UUID(bytes=host)) for host in sorted(self._truncations.lost)),
+            lost_hosts={str(UUID(bytes=host)): since for host, since in sorted(self._truncations.lost.items())},
         )
 
     @abstractmethod
@@ -106,7 +106,7 @@ class ChunkFold(ABC):
         arrivals = decode_records(
             records, times, self._incomplete, plain, self._truncations, may_truncate=self._may_truncate
         )
-        self._truncations.follow(arrivals)
+        self._truncations.follow(arrivals, times[-1])
         return arrivals
 
     def _finished_changes(self) -> list[Change]:

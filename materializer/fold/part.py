@@ -114,9 +114,9 @@ class Part(ChunkFold):
                 self._buffer().add(update)
 
     def _end_rows(self, table: TableFold, message: RawMessage, arrival_ms: int, second: int) -> None:
-        """Delete all rows, if this is the first host's message of a TRUNCATE or DROP."""
+        """Delete all rows, if the state may have some that this TRUNCATE or DROP ends."""
         is_first = self._truncations.apply(message, arrival_ms, self._watermarks.awaited_hosts())
-        cause: Cause = "truncate" if message.kind == "truncate" else "drop"
+        cause: Cause = "drop" if message.kind == "drop" else "truncate"
         if is_first and (cause == "truncate" or self._settings.ends_dropped):
             table.end_rows(Source(message.truncation_epoch * 1000, message.host_id, "", 0, cause), second)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from materializer.fold.gaps import DeadLetter
@@ -15,8 +15,8 @@ class ChunkResult(NamedTuple):
     EncodedChanges. now_ms: the raw partition's new time. publishers_ms: as PublisherWatermarks.clock_ms.
     stalled_publishers: the ids of publishers that have sent nothing for too long. running_snapshots: the ids of the
     snapshots for which purging waits. lost_hosts: the ids of the hosts whose rows the state may lack since
-    the table was truncated. dead_letters: messages for the dead-letter topic. native: how many updates the native
-    core has folded.
+    the table was truncated, with the arrival (ms) after which a snapshot must begin to bring them. dead_letters:
+    messages for the dead-letter topic. native: how many updates the native core has folded.
 
     left: how many records, from the end, are left for the next chunks. If it is all of them, part of the work before or
     of the first one is done.
@@ -31,4 +31,4 @@ class ChunkResult(NamedTuple):
     left: int = 0
     native: int = 0
     running_snapshots: tuple[str, ...] = ()
-    lost_hosts: tuple[str, ...] = ()
+    lost_hosts: Mapping[str, int] = {}

@@ -75,7 +75,8 @@ def decode_records(  # noqa: PLR0913 - what they are, and all that they concern
             if not may_truncate:
                 raise TruncationError(index)
         elif message.kind not in _WITHOUT_ROWS and truncations.leaves_out(message, arrival_ms):
-            incomplete.resolve_message(record, message, arrival_ms)
+            if truncations.is_gone(message):
+                incomplete.resolve_message(record, message, arrival_ms)
             continue
         arrivals.append(Arrival(record, message, arrival_ms))
     return arrivals

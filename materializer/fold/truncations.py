@@ -1,8 +1,8 @@
 """Which part of each host's log a truncated or dropped table has lost (docs/decisions/0035).
 
 A TRUNCATE runs on every host at another moment and at another place in its log. The first host's message deletes all
-rows. From then on a write counts if it is in its host's log after that host's own place; what a host still sends from
-before its own message is left out, because it sends what belongs after its place again.
+rows, and from then on no host counts until it says what it has: its `truncated` or `drop`, which all follows that it
+wrote after its own place.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdc_messages.raw import IMAGE_KINDS, TRUNCATION_KINDS
+from cdc_messages.raw import IMAGE_KINDS, SETTLED_KINDS, TRUNCATION_KINDS
 from materializer.records import Arrival
 from materializer.rows.format_version import VERSION_BYTE, check_version
 from materializer.rows.keys import TRUNCATED
@@ -32,29 +32,33 @@ NativeBoundary = tuple[bytes, int, int]
 
 
 class Boundary(NamedTuple):
-    """What a host's log has of the table up to this place is gone, since `at` (ms)."""
+    """What a host's log has of the table up to this place is gone, since `at` (ms). is_settled: whether the host has
+    said since then what it has.
+    """
 
     segment: int
     position: int
     at: int
+    is_settled: bool = True
 
 
 class TruncationState(NamedTuple):
     """What a raw partition knows of the truncations of one table.
 
-    boundaries: by host. at: when the first host did the last one (ms); former_at: the one before that; arrived_ms: the
-    arrival of its message. known: the hosts of which something was heard by then or since. waits: those of them whose
-    message is still to come. lost: those whose rows since then the state may lack.
+    boundaries: by host. at: when the last truncation was (ms): of the first host that says what it has or, if none has
+    yet (not is_settled), of the one whose message deleted the rows. arrived_ms: the arrival of that message. known: the
+    hosts of which something was heard by then or since. waits: those of them that do not count. lost: those whose rows
+    since then the state may lack, with the arrival from which on they count again.
     """
 
     table_id: bytes
     boundaries: Mapping[bytes, Boundary]
     at: int
-    former_at: int
+    is_settled: bool
     arrived_ms: int
     known: frozenset[bytes]
     waits: frozenset[bytes]
-    lost: frozenset[bytes]
+    lost: Mapping[bytes, int]
 
 
 class Truncations:
@@ -69,9 +73,9 @@ class Truncations:
         self._state = read_truncations(overlay)
 
     @property
-    def lost(self) -> frozenset[bytes]:
-        """The hosts whose rows the state may lack: the table needs a snapshot."""
-        return self._state.lost if self._state is not None else frozenset()
+    def lost(self) -> Mapping[bytes, int]:
+        """The hosts whose rows the state may lack, and since when (ms): the table needs a snapshot."""
+        return self._state.lost if self._state is not None else {}
 
     def native_boundaries(self, table_id: bytes, first_ms: int) -> tuple[list[NativeBoundary], bool] | None:
         """Of which hosts the native core may take messages of a table, and whether it may of all others; None: all.
@@ -98,7 +102,7 @@ class Truncations:
         return (message.segment, message.position) <= boundary[:2]
 
     def leaves_out(self, message: RawMessage, arrival_ms: int) -> bool:
-        """Whether a write is not merged: it is gone, or its host has not sent its own truncation yet."""
+        """Whether a write is not merged: it is gone, or comes again because its host is waited for."""
         state = self._state
         if state is None or message.table_id != state.table_id:
             return False
@@ -109,39 +113,35 @@ class Truncations:
         return host in state.waits or self.is_gone(message)
 
     def apply(self, message: RawMessage, arrival_ms: int, hosts: Collection[bytes]) -> bool:
-        """Take note of a host's truncate or drop; True if all rows must be deleted. hosts: all that are awaited."""
-        host, at = message.host_id, message.truncation_epoch
+        """Take note of a host's truncation or drop; True if all rows must be deleted. hosts: all that are awaited."""
+        host, at, is_settled = message.host_id, message.truncation_epoch, message.kind in SETTLED_KINDS
         state = self._state
         if state is None or state.table_id != message.table_id:
-            state = TruncationState(message.table_id, {}, 0, 0, 0, frozenset(), frozenset(), frozenset())
-        before = state.boundaries.get(host)
-        if before is not None and at <= before.at:
+            state = _nothing_of(message.table_id)
+        if _is_copy(state, message):
             return False
-        boundaries = {**state.boundaries, host: Boundary(message.segment, message.position, at)}
-        state = state._replace(boundaries=boundaries)
-        if host in state.waits or (host not in state.known and self._is_open(state, arrival_ms)):
-            if self._is_of(state, at):
-                self._put(state._replace(known=state.known | {host}, waits=state.waits - {host}))
-                return False
-            if at < state.at:  # an older one; that of now is still to come
-                self._put(state._replace(known=state.known | {host}, waits=state.waits | {host}))
-                return False
-        known = state.known | frozenset(hosts) | {host}
-        former_at = state.at if self._is_open(state, arrival_ms) else 0
+        is_waited = host in state.waits or (host not in state.known and self._is_open(state, arrival_ms))
+        boundary = Boundary(message.segment, message.position, at, is_settled)
+        state = state._replace(boundaries={**state.boundaries, host: boundary}, known=state.known | {host})
+        if is_waited and (not is_settled or at < state.at - self._apart_ms):
+            self._put(state._replace(waits=state.waits | {host}))  # what it has is still to come
+            return False
+        if is_waited and not self._is_another(state, host, at):
+            at = state.at if state.is_settled else at
+            self._put(state._replace(at=at, is_settled=True, waits=state.waits - {host}))
+            return False
+        known = state.known | frozenset(hosts)
+        waits = known - self._forgotten - ({host} if is_settled else set())
         self._put(
-            state._replace(
-                at=at,
-                former_at=former_at,
-                arrived_ms=arrival_ms,
-                known=known,
-                waits=frozenset(hosts) - {host},
-                lost=frozenset(),
-            )
+            state._replace(at=at, is_settled=is_settled, arrived_ms=arrival_ms, known=known, waits=waits, lost={})
         )
         return True
 
-    def follow(self, arrivals: Iterable[AnyArrival]) -> None:
-        """No longer wait for hosts that are forgotten, or of which a heartbeat shows that they did not truncate."""
+    def follow(self, arrivals: Iterable[AnyArrival], last_ms: int) -> None:
+        """No longer wait for hosts that are forgotten, or of which a heartbeat shows that they did not truncate.
+
+        last_ms: the arrival of the chunk's last message. Those of now are left out already.
+        """
         state = self._state
         if state is None or not state.waits:
             return
@@ -151,18 +151,18 @@ class Truncations:
             if type(arrival) is Arrival
             and arrival.message.kind == "heartbeat"
             and arrival.message.table_id == state.table_id
-            and arrival.message.clock // 1000 > state.at + self._apart_ms + RECORD_MS
+            and arrival.message.clock // 1000 > self._truncates_until(state, arrival.message.host_id)
         }
-        lost = state.waits & late
+        lost = {**state.lost, **dict.fromkeys(state.waits & late, last_ms)}
         waits = state.waits - late - self._forgotten
         if waits != state.waits:
-            self._put(state._replace(waits=waits, lost=state.lost | lost))
+            self._put(state._replace(waits=waits, lost=lost))
 
     def follow_snapshots(self, snapshots: Snapshots) -> None:
-        """A host that has sent a snapshot since is not lost any more."""
+        """A host is not lost any more if it has sent a snapshot that began when it counted again."""
         state = self._state
         if state is not None and state.lost:
-            lost = state.lost - snapshots.ended_since(state.arrived_ms)
+            lost = {host: since for host, since in state.lost.items() if host not in snapshots.ended_since(since)}
             if lost != state.lost:
                 self._put(state._replace(lost=lost))
 
@@ -174,11 +174,21 @@ class Truncations:
 
     def _is_open(self, state: TruncationState, now_ms: int) -> bool:
         """Whether a host that is not known yet may have rows from before."""
-        return now_ms <= state.arrived_ms + self._apart_ms + RECORD_MS
+        return bool(state.known) and now_ms <= state.arrived_ms + self._apart_ms + RECORD_MS
 
-    def _is_of(self, state: TruncationState, at: int) -> bool:
-        """Whether a truncation of a host is its part of the last one, and not of the one before."""
-        return abs(at - state.at) <= self._apart_ms and abs(at - state.at) < abs(at - state.former_at)
+    def _is_another(self, state: TruncationState, host: bytes, at: int) -> bool:
+        """Whether a host that was waited for says what it has after a later truncation than the last one, so that what
+        there is of other hosts is from before it.
+        """
+        if state.is_settled:
+            return at > state.at + self._apart_ms
+        return bool(state.known - self._forgotten - state.waits - {host})
+
+    def _truncates_until(self, state: TruncationState, host: bytes) -> int:
+        """By when a host has truncated, if it takes part (ms). One that has announced it will say what it has."""
+        own = state.boundaries.get(host)
+        at = state.at if own is None or own.is_settled else max(state.at, own.at)
+        return at + self._apart_ms + RECORD_MS
 
     def _put(self, state: TruncationState) -> None:
         self._state = state
@@ -189,31 +199,50 @@ def is_truncation(arrival: AnyArrival) -> bool:
     return type(arrival) is Arrival and arrival.message.kind in TRUNCATION_KINDS
 
 
+def _nothing_of(table_id: bytes) -> TruncationState:
+    return TruncationState(
+        table_id, {}, at=0, is_settled=False, arrived_ms=0, known=frozenset(), waits=frozenset(), lost={}
+    )
+
+
+def _is_copy(state: TruncationState, message: RawMessage) -> bool:
+    """Whether a truncation says nothing new. A settled one does if what follows it was left out."""
+    host, at = message.host_id, message.truncation_epoch
+    before = state.boundaries.get(host)
+    if before is None or at > before.at:
+        return False
+    is_settled = message.kind in SETTLED_KINDS
+    return at < before.at or not is_settled or (before.is_settled and host not in state.waits)
+
+
 def read_truncations(state: StateReader | Overlay) -> TruncationState | None:
     value = state.get(TRUNCATED)
     if value is None:
         return None
     check_version(value)
-    table_id, boundaries, at, former_at, arrived_ms, *hosts = json.loads(value[1:])
+    table_id, boundaries, at, is_settled, arrived_ms, known, waits, lost = json.loads(value[1:])
     return TruncationState(
         bytes.fromhex(table_id),
         {bytes.fromhex(host): Boundary(*boundary) for host, boundary in boundaries.items()},
         at,
-        former_at,
+        is_settled,
         arrived_ms,
-        *(frozenset(map(bytes.fromhex, some)) for some in hosts),
+        frozenset(map(bytes.fromhex, known)),
+        frozenset(map(bytes.fromhex, waits)),
+        {bytes.fromhex(host): since for host, since in lost.items()},
     )
 
 
 def encode_truncations(state: TruncationState) -> bytes:
-    table_id, boundaries, at, former_at, arrived_ms, *hosts = state
     fields = [
-        table_id.hex(),
-        {host.hex(): boundary for host, boundary in sorted(boundaries.items())},
-        at,
-        former_at,
-        arrived_ms,
-        *(sorted(host.hex() for host in some) for some in hosts),
+        state.table_id.hex(),
+        {host.hex(): boundary for host, boundary in sorted(state.boundaries.items())},
+        state.at,
+        state.is_settled,
+        state.arrived_ms,
+        sorted(host.hex() for host in state.known),
+        sorted(host.hex() for host in state.waits),
+        {host.hex(): since for host, since in sorted(state.lost.items())},
     ]
     return VERSION_BYTE + json.dumps(fields, separators=(",", ":")).encode()
 
@@ -235,10 +264,13 @@ def merged_truncations(of: Sequence[TruncationState | None]) -> TruncationState 
     }
     differ = any(each is None or each.boundaries != newest.boundaries for each in of)
     hosts = frozenset().union(*(each.known for each in known))
+    arrived_ms = max(each.arrived_ms for each in known)
+    lost = {host: max(each.lost.get(host, 0) for each in known) for each in known for host in each.lost}
     return newest._replace(
         boundaries=boundaries,
-        arrived_ms=max(each.arrived_ms for each in known),
+        is_settled=any(each.is_settled for each in known),
+        arrived_ms=arrived_ms,
         known=hosts,
         waits=frozenset().union(*(each.waits for each in known)),
-        lost=hosts if differ else frozenset().union(*(each.lost for each in known)),
+        lost=dict.fromkeys(hosts, arrived_ms) | lost if differ else lost,
     )

@@ -74,7 +74,8 @@ def lost_rows() -> HostAlert:
         "table needs a snapshot",
         code=Code.NOT_TRUNCATED.text,
         problem="Other nodes truncated the table and this one did not. Its rows from before are not published.",
-        fix="Run TRUNCATE again, or take a snapshot of the table (cassandra-publisher snapshot).",
+        fix="Run TRUNCATE again, or take a snapshot of the table (cassandra-publisher snapshot). With "
+        "publisher.snapshot = when_needed it comes by itself.",
     )
 
 

@@ -13,6 +13,7 @@ from materializer.job.offset_refresh import OffsetRefresh
 from materializer.job.placement import Placement
 from materializer.job.plan import Assignment, list_raw_partitions
 from materializer.job.scope import OF_THE_JOB, TEMPORARY
+from materializer.job.snapshot_requests import SnapshotRequests
 from materializer.job.stop_log import StopLog
 from materializer.job.stopped import Failure
 from materializer.job.worker_loop import BatchTask
@@ -75,6 +76,7 @@ class BatchDriver:
         self._log = BatchLog()
         self._stop_log = StopLog()
         self._offset_refresh = OffsetRefresh(settings)
+        self._requests = SnapshotRequests(settings.kafka)
 
     def run_until_stopped(self, beat: Callable[[], None]) -> None:
         """`beat` is called after each batch."""
@@ -100,6 +102,7 @@ class BatchDriver:
         self._placement.count_batch(results, seconds)
         self._log.log_batch(results, seconds)
         self._status.count_batch(results, self._workers.progress())
+        self._requests.follow(results, plan, self._planner.requests)
         self._take_results(results)
         self._stop_log.remind(self._stopped.all())
 

@@ -66,6 +66,11 @@ class Planner:
         """Raw topics whose first plan is still being made."""
         return self._plan_making.running - self._plans.keys()
 
+    @property
+    def requests(self) -> Mapping[bytes, int]:
+        """See TableSchemas.requests."""
+        return self._table_schemas.requests
+
     def plan_batch(self) -> BatchPlan:
         """CdcError for what concerns the whole job. KAFKA_UNREACHABLE is temporary."""
         self._table_schemas.add(self._reader.read_to_end())

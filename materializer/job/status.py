@@ -17,7 +17,7 @@ from materializer.job.state_sizes import text as sizes_text
 from materializer.job.table_counts import TableCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from prometheus_client.metrics_core import Metric
 
@@ -44,7 +44,7 @@ class JobStatus:
         self._counts: Counter[str] = Counter()
         self._stalled: dict[tuple[str, str], float] = {}
         self._snapshots: dict[RawPartition, Sequence[str]] = {}
-        self._lost_hosts: dict[RawPartition, Sequence[str]] = {}
+        self._lost_hosts: dict[RawPartition, Collection[str]] = {}
         self._progress: Progress | None = None
         self._sizes = StateSizes()
         self._tables = TableCounts()

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import structlog
 
 from cdc_messages.errors import MessageError
-from cdc_messages.tables import DIGEST_SIZE, cluster_name, from_json, mark_from_json
+from cdc_messages.tables import (
+    DIGEST_SIZE,
+    cluster_name,
+    from_json,
+    mark_from_json,
+    request_from_json,
+    request_key,
+    requested_table,
+)
 from cdc_messages.topics import tables_topic
 from cdc_program.errors import CdcError, Code
 from materializer.job.plan import TableSchema
@@ -31,6 +39,8 @@ class TableSchemas:
 
     Schemas are ordered by the time of the statements that made them, then by their first appearance. So neither a
     publisher whose node has an old schema nor the topic's compaction makes an older schema the newest.
+
+    requests: the times (µs) of the requests for snapshots, by table id (cdc_messages.tables).
     """
 
     def __init__(self, prefix: str) -> None:
@@ -38,12 +48,15 @@ class TableSchemas:
         self._schemas: dict[TableName, dict[tuple[bytes, bytes], tuple[int, TableSchema]]] = {}
         self._clusters: dict[TableName, set[str]] = {}
         self._needs_snapshot_since: dict[bytes, int] = {}
+        self.requests: dict[bytes, int] = {}
 
     def add(self, messages: Iterable[tuple[bytes, bytes]]) -> None:
         """Add messages of the topic, (key, value). CdcError if one cannot be read."""
         for key, value in messages:
             if len(key) == _TABLE_ID_SIZE:
                 self._add_needs_snapshot(key, value)
+            elif (requested := requested_table(key)) is not None:
+                self._add_request(requested, value)
             else:
                 self._add_schema(key, value)
 
@@ -88,9 +101,16 @@ class TableSchemas:
             code=Code.NEEDS_SNAPSHOT.text,
             table=self._name_of(table_id),
             since=datetime.fromtimestamp(since / 1e6, UTC).isoformat(),
-            problem="Its change topic lacks the rows that were written while its cdc was off.",
+            problem="Its change topic lacks rows: those that were written while its cdc was off, or before a TRUNCATE "
+            "in which a node took no part.",
             fix="Take a snapshot of it (cassandra-publisher snapshot), or rebuild the table in the CDC datacenter.",
         )
+
+    def _add_request(self, table_id: bytes, value: bytes) -> None:
+        try:
+            self.requests[table_id] = request_from_json(value)
+        except MessageError as error:
+            raise self._unreadable(request_key(table_id), error.reason) from error
 
     def _name_of(self, table_id: bytes) -> str:
         names = [name for name, schemas in self._schemas.items() if any(each == table_id for each, _ in schemas)]
@@ -100,7 +120,7 @@ class TableSchemas:
         return CdcError(
             Code.RAW_MESSAGE_UNREADABLE,
             f"A message of {tables_topic(self._prefix)} with the key {key.hex()} cannot be read: {reason}.",
-            "Run a materializer of the publisher's version or a later one. Only publishers may write to that topic.",
+            "Run a materializer of the publisher's version or a later one. No other program may write to that topic.",
         )
 
 

@@ -116,12 +116,14 @@ class TopicAdmin:
             raise kafka_error(error.args[0], self._settings) from error
         return {name: len(topic.partitions) for name, topic in topics.items()}
 
-    def read_latest_values(self, topic: str) -> dict[bytes, bytes]:
-        """The latest value of each key in a topic with one partition, up to its current end."""
+    def read_latest_values(self, topic: str, first: int = 0) -> tuple[dict[bytes, bytes], int]:
+        """The latest value of each key in a topic with one partition, from an offset up to its current end; and that
+        end. From the beginning if the offset does not exist.
+        """
         latest: dict[bytes, bytes] = {}
-        consumer = Consumer(self._client_config(WITHOUT_GROUP))
+        consumer = Consumer(self._client_config({**WITHOUT_GROUP, "auto.offset.reset": "earliest"}))
         try:
-            consumer.assign([TopicPartition(topic, _TABLES_PARTITION, 0)])
+            consumer.assign([TopicPartition(topic, _TABLES_PARTITION, first)])
             while True:
                 message = consumer.poll(self._settings.connect_timeout_seconds)
                 if message is None:
@@ -132,7 +134,7 @@ class TopicAdmin:
                 if error is None:
                     latest[message.key() or b""] = message.value() or b""
                 elif error.name() == "_PARTITION_EOF":
-                    return latest
+                    return latest, message.offset() or 0
                 else:
                     raise kafka_error(error, self._settings, topic)
         finally:

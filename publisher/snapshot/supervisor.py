@@ -66,6 +66,11 @@ class Supervisor:
         self.newest: tuple[Record, ...] = ()
         records.make_folder()
 
+    @property
+    def current(self) -> str:
+        """The name of the table whose snapshot the worker sends; empty without one."""
+        return "" if self._worker is None else self._worker.name
+
     def serve(self, now: float, cdc_raw_percent: float, published: tuple[tuple[int, int], float]) -> None:
         """Do what is due; called once a second. `published`: see node.Published.
 

@@ -29,6 +29,7 @@ SETTINGS = {
     "publisher.heartbeat_seconds": 2,
     "materializer.purge_margin_seconds": 1,
     "materializer.stalled_publisher_seconds": 20,
+    "materializer.truncate_seconds": 3,
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +13,7 @@ from local_stack.clients import cql
 from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.e2e.evolution import KEYSPACE, PARTITIONS, Table
+from tests.support.e2e.truncated_table import causes, workload
 from verify.model import duplicates
 
 if TYPE_CHECKING:
@@ -25,8 +25,13 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900), pytest.mark.exhaustive]
 
 REPLICATION = f"{{'class': 'NetworkTopologyStrategy', '{CDC_DATACENTER}': 2}}"
-SETTINGS: dict[str, Setting] = {"publisher.heartbeat_seconds": 1, "publisher.drop_seconds": 3}
-RETRY_SECONDS = 20.0  # materializer.truncate_seconds and more
+TRUNCATE_SECONDS = 5.0
+SETTINGS: dict[str, Setting] = {
+    "publisher.heartbeat_seconds": 1,
+    "publisher.drop_seconds": 3,
+    "materializer.truncate_seconds": TRUNCATE_SECONDS,
+}
+RETRY_SECONDS = TRUNCATE_SECONDS + 5
 
 
 @pytest.fixture(scope="module")
@@ -50,36 +55,10 @@ def make_table(pair: tuple[Stack, CqlClient], name: str) -> Table:
     return t
 
 
-@contextmanager
-def workload(pair: tuple[Stack, CqlClient], table: Table) -> Iterator[None]:
-    """Writes through the first node, at ONE, all the time."""
-    stack, _ = pair
-    stop = threading.Event()
-
-    def write() -> None:
-        with cql.connect(stack.servers.cassandra_hosts[:1], stack.servers.cassandra_port) as client:
-            number = 0
-            while not stop.is_set():
-                number += 1
-                p, c = number % len(PARTITIONS), number % 90
-                client.execute(f"INSERT INTO {KEYSPACE}.{table.name} (p, c, v) VALUES ({p}, {c}, {number})")
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        writer.join()
-
-
-def causes(table: Table) -> set[str]:
-    return {each.value["source"]["cause"] for each in table.changes if each.value is not None}
-
-
 def test_truncations_in_a_workload(pair: tuple[Stack, CqlClient]) -> None:
+    stack, _ = pair
     t = make_table(pair, "workload")
-    with workload(pair, t):
+    with workload(stack, t):
         for seconds in (3, 1, 3):
             time.sleep(seconds)
             t.run("TRUNCATE $t")
@@ -103,7 +82,7 @@ def test_a_node_dies_during_a_truncation_that_is_tried_again(pair: tuple[Stack, 
             failed.set()
 
     failed = threading.Event()
-    with workload(pair, t):
+    with workload(stack, t):
         attempt = threading.Thread(target=truncate)
         attempt.start()
         second.kill()

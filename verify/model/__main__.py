@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 SETTINGS = {
     "publisher.heartbeat_seconds": 2.0,
     "publisher.drop_seconds": 2.0,
+    "materializer.truncate_seconds": 3.0,
     "kafka.raw_partitions": 1,
     "materializer.purge_margin_seconds": 1,
 }

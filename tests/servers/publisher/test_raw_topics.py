@@ -10,8 +10,12 @@ from uuid import uuid4
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 
+from cdc_messages.tables import request_key, request_to_json
+from cdc_messages.topics import tables_topic
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings
+from materializer.kafka import send_all
+from materializer.records import Message
 from publisher.heartbeats import HeartbeatSchedule
 from publisher.inflight import PendingMessages
 from publisher.kafka.sender import Sender
@@ -147,6 +151,26 @@ def test_the_prefix_of_another_cluster_is_refused(kafka: KafkaBroker, topic_pref
     assert caught.value.code is Code.TOPIC_PREFIX_TAKEN
     assert "kafka.topic_prefix" in caught.value.fix
     raw_topics_of(admin, sender, tmp_path, f"{topic_prefix}-two", "two").open_tables_topic()
+
+
+@pytest.mark.servers
+def test_requests_for_snapshots_are_read_as_they_come(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> None:
+    settings = KafkaSettings(bootstrap_servers=kafka.bootstrap_servers, topic_prefix=topic_prefix)
+    sender = Sender(settings)
+    raw_topics = raw_topics_of(TopicAdmin(settings), sender, tmp_path, topic_prefix)
+    raw_topics.open_tables_topic()
+    raw_topics.open(PublishedTable(TABLE, TABLE.id.bytes, WRITER.digest))
+    assert raw_topics.requests == {}
+    for lost_at in (5, 7, 0):
+        key, value = request_key(TABLE.id.bytes), request_to_json(lost_at)
+        send_all(settings, [Message(tables_topic(topic_prefix), 0, key, value)])  # as the materializer does
+        raw_topics.read_requests()
+        assert raw_topics.requests == {TABLE.id.bytes: lost_at}
+        raw_topics.read_requests()  # nothing new
+        assert raw_topics.requests == {TABLE.id.bytes: lost_at}
+    send_all(settings, [Message(tables_topic(topic_prefix), 0, request_key(bytes(16)), b"{}")])
+    raw_topics.read_requests()
+    assert raw_topics.requests == {TABLE.id.bytes: 0}
 
 
 @pytest.mark.servers

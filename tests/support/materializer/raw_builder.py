@@ -159,10 +159,10 @@ def rows_end(
     position: int,
     host: int = 1,
     ms: int = 0,
-    kind: TruncationKind = "truncate",
+    kind: TruncationKind = "truncated",
     writer: TableWriter = WRITER,
 ) -> RawRecord:
-    """A truncate or drop at a time (ms): what the host's log had up to the position is gone."""
+    """A truncation or drop at a time (ms): what the host's log had up to the position is gone."""
     message = RawMessage(
         kind=kind,
         update=b"",

@@ -80,6 +80,7 @@ class PublisherWithoutKafka:
             disposal=open_segment_disposal(own),
             loss_watch=cast("Any", LossWatch()),
             snapshots=Supervisor(Settings(publisher=own), Records(folder), mock.MagicMock(), list),
+            settle_seconds=30.0,
         )
         self.status = StatusCollector(
             NodeSettings(cdc_raw_directory=cdc_raw), node_side, sender, Progress(time.monotonic())
@@ -105,5 +106,5 @@ class PublisherWithoutKafka:
     def ensure_tables_topic(self, _topic: str) -> None:
         return
 
-    def read_latest_values(self, _topic: str) -> dict[bytes, bytes]:
-        return {}
+    def read_latest_values(self, _topic: str, _first: int = 0) -> tuple[dict[bytes, bytes], int]:
+        return {}, 0

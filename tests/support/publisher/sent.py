@@ -68,7 +68,7 @@ class SentSchemas:
 
     def decode(self, partition: int, key: bytes | None, value: bytes) -> Sent:
         message = raw.decode(value)
-        if message.kind in {"heartbeat", "gap", "truncate", "drop"}:
+        if message.kind in {"heartbeat", "gap", "truncate", "truncated", "drop"}:
             return Sent(partition, key, message, None)
         if message.table_id + message.schema_digest not in self._values:
             self._read()

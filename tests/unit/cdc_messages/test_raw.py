@@ -89,7 +89,7 @@ def test_unknown_format_version() -> None:
 def test_each_kind_is_written_in_the_first_version_that_has_it(message: RawMessage) -> None:
     """A build that reads only version 1 reads the log's messages, and stops at a snapshot's or a truncation's."""
     version = raw.encode(message, 1)[wire.HEADER_SIZE] >> 1
-    is_truncation = message.kind in {"truncate", "drop"}
+    is_truncation = message.kind in raw.TRUNCATION_KINDS
     assert version == (3 if is_truncation else 2 if message.kind.startswith("snapshot_") else 1)
     assert raw.is_truncation(raw.encode(message, 1)) == is_truncation
 

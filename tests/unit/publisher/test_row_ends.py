@@ -37,6 +37,7 @@ OLDEST, NEWEST = 3, 7  # segments
 AT = 1_700_000_000_000  # ms
 HOST = b"h" * 16
 DURABLE_SECONDS = 30.0
+SETTLE_SECONDS = 20.0
 
 
 class Entry(NamedTuple):
@@ -66,6 +67,7 @@ class Node:
         self.table_id = self.rows.create("ks", "a", cdc=True)
         self.host_id = HOST
         self.durable_seconds: float | None = DURABLE_SECONDS
+        self.settle_seconds = SETTLE_SECONDS
         self.positions: Any = SimpleNamespace(published_up_to=CommitLogPosition(5, 0), clock=0)
         self.tails = self
         self.log: dict[int, list[Entry]] = {}
@@ -84,7 +86,9 @@ class Node:
         )
         self.schema.load()
         self.schema.refresh()
-        self.ends = RowEndSender(cast("Any", self), cast("Any", self), drop_seconds=0)
+        self.ends = RowEndSender(cast("Any", self), cast("Any", self), 0, self.serve)
+
+    def serve(self) -> None: ...
 
     # SegmentTails and MutationSender
 
@@ -111,6 +115,14 @@ class Node:
     def truncate(self, segment: int, position: int, at: int = AT) -> None:
         self.rows.truncate(self.table_id, segment, position, at)
         self.schema.refresh()
+
+    def settle(self) -> None:
+        """Read the records when it is known that no other truncation follows."""
+        records = dict(self.rows.truncated)
+        noticed_at = self.schema.row_ends.pending[self.table_id].noticed_at
+        read_at = noticed_at + int(SETTLE_SECONDS * 1e6)
+        assert not self.schema.row_ends.follow_records(records, self.schema.published, read_at)
+        self.ends.follow()
 
     def mutation(self, key: int) -> bytes:
         writer = TableWriter(self.schema.tables[self.table_id])
@@ -167,8 +179,7 @@ def test_the_end_of_a_quiet_node_is_sent_when_all_that_was_durable_is_read(node:
     assert node.kinds() == [("truncate", 6, 100)]
 
 
-def test_what_was_read_after_an_end_is_sent_again(node: Node) -> None:
-    """The record is there only some time after replayAfter: writes go on."""
+def test_what_was_read_after_an_end_is_sent_again_when_no_other_one_follows(node: Node) -> None:
     node.log = {
         5: [Entry(node.mutation(0), 10)],
         6: [Entry(node.mutation(key), 50 * key) for key in range(1, 5)],
@@ -178,7 +189,12 @@ def test_what_was_read_after_an_end_is_sent_again(node: Node) -> None:
     node.ends.note_read(7, 6)
     node.truncate(6, 100)
     node.ends.follow()
-    assert node.kinds() == [("truncate", 6, 100), ("row", 6, 150), ("row", 6, 200), ("row", 7, 5), ("row", 7, 6)]
+    assert node.kinds() == [("truncate", 6, 100)]
+    assert not node.schema.row_ends.unannounced  # the native splitter need not leave the table any more
+    assert node.schema.row_ends.first_needed_segment == 6
+    node.settle()
+    rest = [("row", 6, 150), ("row", 6, 200), ("row", 7, 5), ("row", 7, 6)]
+    assert node.kinds() == [("truncate", 6, 100), ("truncated", 6, 100), *rest]
     assert node.schema.row_ends.first_needed_segment == 6  # until all of it is acknowledged
     node.acknowledge()
     assert node.schema.row_ends.first_needed_segment is None
@@ -192,14 +208,17 @@ def test_an_end_that_is_noticed_while_a_newer_schema_is_read_comes_late_too(node
     node.read_message(6, 150)
     node.truncate(6, 100)
     node.read_message(6, 200)
-    assert node.kinds() == [("truncate", 6, 100), ("row", 6, 150)]
+    assert node.kinds() == [("truncate", 6, 100)]
+    node.read = {6: 200}
+    node.settle()
+    assert node.kinds()[1:] == [("truncated", 6, 100), ("row", 6, 150), ("row", 6, 200)]
 
 
 def test_what_can_no_longer_be_sent_again_needs_a_snapshot(node: Node) -> None:
     node.is_lost = True
     node.ends.note_read(7, 6)
     node.truncate(6, 100)
-    node.ends.follow()
+    node.settle()
     assert node.schema.published[node.table_id].needs_snapshot_since
 
 
@@ -207,7 +226,7 @@ def test_what_can_no_longer_be_sent_again_needs_a_snapshot(node: Node) -> None:
 def test_an_end_is_sent_once_more_unless_it_was_acknowledged(node: Node, *, is_acknowledged: bool) -> None:
     node.truncate(6, 100)
     node.ends.note_read(6, 100)
-    node.ends.follow()
+    node.settle()
     if is_acknowledged:
         node.acknowledge()
     node.sent.clear()
@@ -215,6 +234,9 @@ def test_an_end_is_sent_once_more_unless_it_was_acknowledged(node: Node, *, is_a
     node.restart()
     node.ends.follow()
     assert node.kinds() == ([] if is_acknowledged else [("truncate", 6, 100)])
+    if not is_acknowledged:
+        node.settle()
+        assert node.kinds()[1:] == [("truncated", 6, 100)]
     assert node.schema.published[node.table_id].truncated_at == (AT if is_acknowledged else 0)
 
 
@@ -223,7 +245,7 @@ def test_messages_say_when_their_table_was_truncated(node: Node) -> None:
     node.truncate(6, 100)
     assert node.schema.edition > edition  # the native splitter must leave the table
     node.ends.note_read(6, 100)
-    node.ends.follow()
+    node.settle()
     node.acknowledge()
     assert node.schema.published[node.table_id].truncated_at == AT
 
@@ -267,6 +289,44 @@ def test_a_second_truncation_replaces_one_that_is_not_sent(node: Node) -> None:
     node.ends.note_read(7, 5)
     node.ends.follow()
     assert [kind for kind in node.kinds() if kind[0] == "truncate"] == [("truncate", 7, 5)]
+
+
+def test_a_truncation_that_another_one_follows_is_only_announced(node: Node) -> None:
+    """The materializer could not know of which TRUNCATE one of them is (docs/decisions/0035)."""
+    node.log = {6: [Entry(node.mutation(key), 50 * key) for key in range(1, 5)]}
+    node.read = {6: 200}
+    node.ends.note_read(6, 200)
+    for position, at in ((50, AT), (100, AT + 1)):
+        node.truncate(6, position, at)
+        node.ends.follow()
+    first_noticed_at = node.schema.row_ends.pending[node.table_id].noticed_at
+    assert node.kinds() == [("truncate", 6, 50), ("truncate", 6, 100)]
+    node.settle()
+    assert node.schema.row_ends.records_read_at >= first_noticed_at + SETTLE_SECONDS * 1e6
+    assert node.kinds()[2:] == [("truncated", 6, 100), ("row", 6, 150), ("row", 6, 200)]
+    node.acknowledge()
+    assert not node.schema.row_ends.pending
+
+
+def test_a_clock_that_is_set_back_does_not_hold_a_truncation_up(node: Node) -> None:
+    node.truncate(6, 100)
+    node.ends.note_read(6, 100)
+    node.ends.follow()
+    noticed_at = node.schema.row_ends.pending[node.table_id].noticed_at
+    node.schema.row_ends.records_read_at = noticed_at - 3600 * 10**6
+    node.ends.follow()
+    assert node.kinds() == [("truncate", 6, 100), ("truncated", 6, 100)]
+
+
+def test_a_truncation_that_was_noticed_long_ago_is_settled_when_its_place_is_reached(node: Node) -> None:
+    """3.11 shows the log when the segment is full and flushed."""
+    node.durable_seconds = None
+    node.truncate(6, 100)
+    node.settle()
+    assert not node.sent
+    node.ends.note_read(6, 100)
+    node.ends.follow()
+    assert node.kinds() == [("truncated", 6, 100)]
 
 
 # DROP
@@ -321,7 +381,7 @@ def test_a_drop_that_the_log_does_not_show_ends_with_the_newest_segment(node: No
 
 
 def test_a_drop_waits_for_other_publishers_but_not_for_its_own_next_table(node: Node) -> None:
-    node.ends = RowEndSender(cast("Any", node), cast("Any", node), drop_seconds=60)
+    node.ends = RowEndSender(cast("Any", node), cast("Any", node), 60, node.serve)
     node.schema.follow_log(drop_mutation("a", time_ns() // 1000), VERSION_40, 6, 100)
     node.ends.note_read(6, 100)
     node.ends.follow()

@@ -131,6 +131,41 @@ def test_cdc_that_was_off_leaves_a_mark_which_a_restart_keeps(
     assert [said.count(code.text) for code in (Code.TABLE_CDC_DISABLED, Code.NEEDS_SNAPSHOT)] == [1, 1]
 
 
+def test_what_the_materializer_asks_for_marks_the_table_once(
+    node: SchemaRows, schema: NodeSchema, tmp_path: Path
+) -> None:
+    table_id, other = node.create("ks", "a", cdc=True), node.create("ks", "b", cdc=False)
+    schema.refresh()
+
+    def since(known: NodeSchema) -> int:
+        return known.published[table_id].needs_snapshot_since
+
+    assert not schema.note_request(other, 1000)
+    assert not schema.note_request(table_id, 1000)
+    assert since(schema) == 1000
+    schema.note_snapshot(table_id, 1001)  # the request is there until the materializer has it all
+    again = NodeSchema(tmp_path / "schema.json", node.run_query, ("cdc_filler", "filler"))
+    again.load()
+    again.refresh()
+    for known in (schema, again):
+        assert not known.note_request(table_id, 1000)
+        assert since(known) == 0
+    assert not again.note_request(table_id, 2000)  # another loss
+    assert since(again) == 2000
+    assert again.note_request(table_id, 0)  # the table was truncated again
+    assert since(again) == 0
+    assert not again.note_request(table_id, 0)
+
+
+def test_a_request_does_not_end_another_mark(node: SchemaRows, schema: NodeSchema) -> None:
+    table_id = node.create("ks", "a", cdc=True)
+    schema.refresh()
+    schema.note_request(table_id, 1000)
+    schema.require_snapshot(table_id)
+    assert not schema.note_request(table_id, 0)
+    assert schema.published[table_id].needs_snapshot_since > 1000
+
+
 def test_cdc_that_was_on_from_the_beginning_leaves_none(node: SchemaRows, schema: NodeSchema) -> None:
     schema.refresh()
     table_id = node.create("ks", "a", cdc=True)

@@ -20,6 +20,7 @@ from materializer.commands.reshard.redistribute import (
     read_facts,
     redistribute,
 )
+from materializer.fold.truncations import Boundary
 from materializer.records import RawRecord
 from materializer.rows.keys import FLOOR, INCOMPLETE, PUBLISHER, SHOWN
 from materializer.rows.settings import FoldSettings
@@ -196,8 +197,11 @@ def test_each_target_knows_what_was_truncated_in_all_sources() -> None:
         for state in redistribute_states([run.state for run in states], 3, Times(3000, 3000)):
             known = read_facts(state).truncations
             assert known is not None
-            assert known.boundaries == {HOSTS[0]: (1, 1000, 1000), **({} if lost else {HOSTS[1]: (1, 1001, 1001)})}
-            assert (bool(known.waits), known.lost) == (lost, frozenset(HOSTS) if lost else frozenset())
+            assert known.boundaries == {
+                HOSTS[0]: Boundary(1, 1000, 1000),
+                **({} if lost else {HOSTS[1]: Boundary(1, 1001, 1001)}),
+            }
+            assert (bool(known.waits), set(known.lost)) == (lost, set(HOSTS) if lost else set())
 
 
 def test_states_with_different_schemas_are_refused() -> None:

@@ -134,6 +134,35 @@ def test_a_host_is_not_heard_until_it_has_truncated_too(run: FoldRun) -> None:
     assert ops(run.chunk(*again).changes) == [("c", 2, "write")]
 
 
+def test_a_host_does_not_count_from_its_truncation_until_it_says_what_it_has(run: FoldRun) -> None:
+    run.chunk(insert(1, position=1))
+    announced = rows_end(AT, position=10, kind="truncate")
+    assert ops(run.chunk(announced).changes) == [("d", 1, "truncate")]  # at once
+    assert not run.chunk(insert(1, position=5), insert(2, position=11)).changes
+    run.chunk(rows_end(AT + 3000, position=12, kind="truncate"))  # another one
+    again = [rows_end(AT + 3000, position=12), insert(3, position=13), announced, insert(4, position=14)]
+    assert ops(run.chunk(*again).changes) == [("c", 3, "write"), ("c", 4, "write")]
+    assert not run.chunk(rows_end(AT + 3001, position=20, host=2)).changes
+
+
+def test_two_truncations_in_succession_lose_nothing(run: FoldRun) -> None:
+    """The first host's message of the second one comes before the second host's of the first one."""
+    run.chunk(rows_end(AT, position=10, kind="truncate"), rows_end(AT + 1000, position=20, kind="truncate"))
+    run.chunk(rows_end(AT + 1000, position=20), insert(1, position=21))
+    run.chunk(rows_end(AT + 1, position=10, host=2, kind="truncate"), insert(2, position=15, host=2))
+    run.chunk(rows_end(AT + 1001, position=20, host=2, kind="truncate"), insert(3, position=21, host=2))
+    run.chunk(rows_end(AT + 1001, position=20, host=2), insert(3, position=21, host=2))
+    assert [key for key in range(1, 4) if run.visible(int_bytes(key))] == [1, 3]
+
+
+def test_a_host_that_announced_a_truncation_and_never_says_what_it_has_is_reported(run: FoldRun) -> None:
+    """Its publisher has lost its state."""
+    run.chunk(rows_end(AT, position=10), rows_end(AT + 500, position=10, host=2, kind="truncate"))
+    assert not run.heartbeat(AT + 200_000, host=2, clock=LATE_US).lost_hosts  # as late as the other host's time
+    result = run.heartbeat(AT + 200_000, host=2, clock=LATE_US + 500_000)
+    assert result.lost_hosts == {str(UUID(bytes=b"\x02" * 16)): AT + 200_000}
+
+
 @pytest.mark.parametrize("is_unknown", [False, True])
 def test_a_host_that_never_truncates_is_heard_again_and_reported(run: FoldRun, *, is_unknown: bool) -> None:
     host = 3 if is_unknown else 2
@@ -157,12 +186,21 @@ def test_a_snapshot_since_then_brings_what_was_lost(run: FoldRun) -> None:
     assert not run.chunk(snapshot_step("ended", ms=AT + 5, host=2, hosts=(2,), snapshot=other)).lost_hosts
 
 
+def test_row_images_that_were_left_out_do_not_bring_back_what_was_lost(run: FoldRun) -> None:
+    """A snapshot that began after the truncation, but before it was known that its host took no part."""
+    run.chunk(rows_end(AT, position=10, ms=AT))
+    image = as_image(insert(1, position=1, host=2, ms=AT + 2))
+    assert not run.chunk(snapshot_step("running", ms=AT + 1, host=2, hosts=(2,)), image).changes
+    run.heartbeat(AT + 3, host=2, clock=LATE_US)
+    assert run.chunk(snapshot_step("ended", ms=AT + 4, host=2, hosts=(2,))).lost_hosts
+
+
 def test_a_forgotten_publisher_is_not_waited_for() -> None:
     run = FoldRun(WRITER, FoldSettings(forgotten_publishers=frozenset({b"\x02" * 16})))
     run.heartbeat(AT, host=2)
     run.chunk(rows_end(AT, position=10))
     result = run.chunk(insert(1, position=5, host=2))
-    assert (ops(result.changes), result.lost_hosts) == ([("c", 1, "write")], ())
+    assert (ops(result.changes), result.lost_hosts) == ([("c", 1, "write")], {})
 
 
 def test_row_images_from_before_a_truncation_are_left_out(run: FoldRun) -> None:
@@ -220,8 +258,16 @@ def test_gaps_from_before_a_truncation_are_none(run: FoldRun) -> None:
     assert change.source.incomplete
 
 
-def gap(key: int, *, position: int) -> RawRecord:
-    record = raw_record(int_bytes(key), "heartbeat", None, offset=position, timestamp_ms=AT)
+def test_a_gap_is_not_filled_by_a_message_that_does_not_count_yet(run: FoldRun) -> None:
+    """A mutation that is replayed between a host's truncation and what it sends again: it may not be among that."""
+    run.chunk(rows_end(AT, position=10), gap(1, position=20, host=2), insert(1, position=20, host=2))
+    run.chunk(rows_end(AT, position=15, host=2))
+    [change] = run.chunk(insert(1, position=21, host=2)).changes
+    assert change.source.incomplete
+
+
+def gap(key: int, *, position: int, host: int = 1) -> RawRecord:
+    record = raw_record(int_bytes(key), "heartbeat", None, offset=position, host=host, timestamp_ms=AT)
     return record._replace(value=encode(replace(decode(record.value), kind="gap"), 1))
 
 
@@ -256,11 +302,11 @@ STATES = st.builds(
         st.sampled_from([b"a" * 16, b"b" * 16]), st.builds(Boundary, *[st.integers(0, 5)] * 3), min_size=1
     ),
     at=st.integers(0, 2**62),
-    former_at=st.integers(0, 2**62),
+    is_settled=st.booleans(),
     arrived_ms=st.integers(0, 2**62),
     known=st.just(frozenset({b"a" * 16, b"b" * 16})),
     waits=st.sets(st.just(b"a" * 16)).map(frozenset),
-    lost=st.sets(st.just(b"b" * 16)).map(frozenset),
+    lost=st.dictionaries(st.just(b"b" * 16), st.integers(0, 2**62)),
 )
 
 
@@ -280,7 +326,7 @@ def test_a_target_of_a_reshard_knows_what_all_sources_know(one: TruncationState,
             assert each is not None
             assert boundary <= each.boundaries[host]  # its message deletes all rows once more
     is_same = other is not None and one.boundaries == other.boundaries
-    assert is_same or merged.lost == merged.known
+    assert is_same or merged.lost.keys() == merged.known
     assert merged_truncations([None, None]) is None
 
 
@@ -299,15 +345,23 @@ def test_a_target_of_a_reshard_knows_what_all_sources_know(one: TruncationState,
             "Row(stored.row.clustering, {},",
             "Row(stored.row.clustering, stored.row.columns,",
         ),
+        Mutant("what is not settled counts", Truncations.apply, "(not is_settled or", "(False or"),
         pytest.param(
             Mutant(
-                "each host's message deletes all rows", Truncations.apply, "if self._is_of(state, at):", "if False:"
+                "each host's message deletes all rows", Truncations.apply, "is_waited = host", "is_waited = not host"
             ),
             marks=pytest.mark.exhaustive,
         ),
         pytest.param(
+            Mutant("a former truncation counts", Truncations.apply, "at < state.at - self._apart_ms", "False"),
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param(
             Mutant(
-                "a later truncation is of the last one", Truncations._is_of, "<= self._apart_ms and", "<= 10**12 or"
+                "a later truncation is of the last one",
+                Truncations._is_another,
+                "at > state.at + self._apart_ms",
+                "False",
             ),
             marks=pytest.mark.exhaustive,
         ),

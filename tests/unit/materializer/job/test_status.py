@@ -62,7 +62,18 @@ def status(monkeypatch: pytest.MonkeyPatch) -> JobStatus:
     made = JobStatus("the-group", stopped, lags)
     made.follow([A, B, C, D])
     report = Report(
-        0, 9, 9, 4, 1, 0.1, ["a-host"], 2, versions=1, ops={"c": 3, "d": 1}, commit_seconds=0.05, lost_hosts=["b-host"]
+        0,
+        9,
+        9,
+        4,
+        1,
+        0.1,
+        ["a-host"],
+        2,
+        versions=1,
+        ops={"c": 3, "d": 1},
+        commit_seconds=0.05,
+        lost_hosts={"b-host": 1},
     )
     made.count_batch([TaskResult(D, report, None)])
     return made

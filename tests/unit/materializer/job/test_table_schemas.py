@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from cassandra_storage.schema import ColumnKind
-from cdc_messages.tables import mark_to_json, message_key, to_json
+from cdc_messages.tables import mark_to_json, message_key, request_key, request_to_json, to_json
 from cdc_program.errors import CdcError, Code
 from materializer.job.table_schemas import TableSchemas
 from tests.support.materializer.raw_builder import INT, TABLE, column
@@ -56,6 +56,17 @@ def test_a_table_that_needs_a_snapshot_is_logged_once(capsys: pytest.CaptureFixt
 def test_a_cleared_mark_without_a_former_one_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     TableSchemas("cdc").add([message(TABLE), (TABLE.id.bytes, mark_to_json(0))])
     assert "snapshot" not in capsys.readouterr().out
+
+
+def test_requests_for_snapshots_are_no_schemas() -> None:
+    schemas = TableSchemas("cdc")
+    key = request_key(TABLE.id.bytes)
+    schemas.add([(key, request_to_json(5)), message(TABLE)])
+    assert schemas.requests == {TABLE.id.bytes: 5}
+    schemas.add([(key, request_to_json(0))])
+    assert schemas.requests == {TABLE.id.bytes: 0}
+    with pytest.raises(CdcError, match=key.hex()):
+        schemas.add([(key, b"{}")])
 
 
 @pytest.mark.parametrize(("key", "value"), [(b"short", to_json(TABLE)), (message_key(TABLE), b"{}"), (bytes(32), b"")])

@@ -1,0 +1,94 @@
+"""Asks the publishers for snapshots of tables of which the state lacks rows since a TRUNCATE (docs/decisions/0035).
+
+The request is a message of the tables topic, which the publishers read. It is the same for the same loss, so it does
+not matter how often it is sent.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+
+from cdc_messages.tables import request_key, request_to_json
+from cdc_messages.topics import tables_topic
+from cdc_program.errors import CdcError
+from materializer.kafka import send_all
+from materializer.records import Message, RawPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from cdc_program.settings import KafkaSettings
+    from materializer.job.plan import BatchPlan
+    from materializer.job.worker_loop import TaskResult
+
+WAIT_SECONDS = 120.0
+"""By then all raw partitions know of the loss, and one snapshot does for all; or TRUNCATE has been tried again."""
+RETRY_SECONDS = 60.0
+
+log = structlog.get_logger(__name__)
+
+
+class SnapshotRequests:
+    """What was lost in each raw partition that this driver has heard of. `send` sends messages (kafka.send_all)."""
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        send: Callable[[KafkaSettings, Iterable[Message]], None] = send_all,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings = settings
+        self._send = send
+        self._clock = clock
+        self._lost_ms: dict[RawPartition, int] = {}
+        self._next_try = 0.0
+
+    def follow(self, results: Sequence[TaskResult], plan: BatchPlan, known: Mapping[bytes, int]) -> None:
+        """Take note of what the tasks of a batch report, and send what is not known. known: the requests that the
+        tables topic has (TableSchemas.requests).
+        """
+        for result in results:
+            if result.report is not None and result.report.chunks:
+                self._lost_ms[result.raw_partition] = max(result.report.lost_hosts.values(), default=0)
+        if not any(self._lost_ms.values()) and not any(known.values()):
+            return
+        wanted = {
+            topic.schemas[-1].table_id: lost_at
+            for name, topic in plan.topics.items()
+            if topic.schemas and (lost_at := self._lost_at(name, topic.raw_partitions)) is not None
+        }
+        changed = {
+            table_id: at
+            for table_id, at in wanted.items()
+            if at > known.get(table_id, 0) or (not at and known.get(table_id, 0))
+        }
+        now = self._clock()
+        if changed and now >= self._next_try:
+            self._next_try = now + RETRY_SECONDS
+            self._send_requests(changed)
+
+    def _lost_at(self, topic: str, raw_partitions: int) -> int | None:
+        """When the last rows of a table were lost, µs; 0 if none are. None if that is not certain yet."""
+        found = [self._lost_ms.get(RawPartition(topic, number)) for number in range(raw_partitions)]
+        latest = max((each for each in found if each is not None), default=0)
+        if not latest:
+            return None if None in found else 0
+        return latest * 1000 if latest / 1000 + WAIT_SECONDS <= self._clock() else None
+
+    def _send_requests(self, requests: Mapping[bytes, int]) -> None:
+        topic = tables_topic(self._settings.topic_prefix)
+        try:
+            self._send(
+                self._settings,
+                [Message(topic, 0, request_key(table_id), request_to_json(at)) for table_id, at in requests.items()],
+            )
+        except CdcError as error:
+            log.warning(
+                "snapshot not requested", code=error.code.text, problem=error.problem, fix=error.fix, topic=topic
+            )
+        else:
+            for table_id, at in requests.items():
+                log.info("snapshot requested" if at else "snapshot no longer requested", table_id=table_id.hex())
