@@ -11,9 +11,10 @@ import pytest
 from cassandra_storage.token_ranges import Span
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import PublisherSettings, Settings
+from cdc_program.snapshot_rows import SnapshotRows
 from publisher.schema import PublishedTable
 from publisher.snapshot import supervisor as supervisor_module
-from publisher.snapshot.cluster import SnapshotRows, Together
+from publisher.snapshot.cluster import Together
 from publisher.snapshot.portion import WHOLE, Portion
 from publisher.snapshot.records import Record, Records, new_record
 from publisher.snapshot.supervisor import FOLLOW_SECONDS, RETRY_SECONDS, Supervisor
