@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeGuard
 from uuid import UUID
 
 from cdc_messages.raw import REPAIR_KINDS
@@ -31,6 +31,7 @@ RepairState: TypeAlias = Literal["open", "done", "failed"]
 
 # What is known of a host: nothing yet; it has begun; or it has ended, with RepairStep.flushed_to.
 HostPart: TypeAlias = Literal["expected", "running"] | tuple[int, int]
+_UNENDED = ("expected", "running")
 
 
 class Repair(NamedTuple):
@@ -156,14 +157,16 @@ def decode_repair(key: bytes, value: bytes) -> Repair:
     check_version(value)
     until_ms, schema, state, hosts = json.loads(value[1:])
     end = 5 + int.from_bytes(key[1:5], "big")
-    parts = {bytes.fromhex(host): part if isinstance(part, str) else tuple(part) for host, part in hosts.items()}
+    parts: dict[bytes, HostPart] = {
+        bytes.fromhex(host): part if part in _UNENDED else (part[0], part[1]) for host, part in hosts.items()
+    }
     return Repair(key[5:end], UUID(bytes=key[end:]), until_ms, bytes.fromhex(schema), state, parts)
 
 
-def is_repair_step(arrival: AnyArrival) -> bool:
+def is_repair_step(arrival: AnyArrival) -> TypeGuard[Arrival]:
     return type(arrival) is Arrival and arrival.message.kind in REPAIR_KINDS
 
 
-def image_of_repair(arrival: AnyArrival) -> bool:
+def image_of_repair(arrival: AnyArrival) -> TypeGuard[Arrival]:
     """Whether it is an image that was sent for a repair; the native core takes none."""
     return type(arrival) is Arrival and is_repair_image(arrival.message)

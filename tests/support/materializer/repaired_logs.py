@@ -16,6 +16,7 @@ from tests.support.materializer.raw_builder import as_image, repair_step
 from tests.support.materializer.table_writes import BASE_S, PARTITIONS, Stamp, writes
 
 if TYPE_CHECKING:
+    from cdc_messages.snapshots import HostState
     from materializer.records import RawRecord
     from materializer.rows.settings import FoldSettings
     from tests.support.materializer.raw_builder import TableWriter
@@ -89,15 +90,8 @@ class DamagedState:
     def _record(self, host: int, number: int) -> RawRecord:
         return record(self._writer, self.logs[host][number], BASE_S, number + 1, host)
 
-    def _step(self, host: int, state: str, flushed: int = 0) -> RawRecord:
-        return repair_step(
-            REPAIRED,
-            state,
-            host=host,
-            hosts=HOSTS,
-            flushed_to=flushed,
-            writer=self._writer,  # type: ignore[arg-type]
-        )
+    def _step(self, host: int, state: HostState, flushed: int = 0) -> RawRecord:
+        return repair_step(REPAIRED, state, host=host, hosts=HOSTS, flushed_to=flushed, writer=self._writer)
 
 
 def check_repair(writer: TableWriter, data: st.DataObject, fold_settings: FoldSettings = NEVER_PURGE) -> FoldRun:

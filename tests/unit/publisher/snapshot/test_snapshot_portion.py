@@ -34,7 +34,7 @@ def test_a_repair_is_of_the_tokens_of_its_keys(until_ms: int, keys: list[bytes])
 
 @pytest.mark.parametrize("text", ["repair:", "repair:1:xy", "repair:soon:00"])
 def test_a_damaged_repair_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="invalid|non-hex"):
+    with pytest.raises(ValueError, match=r"invalid|non-hex"):
         parse(text)
 
 
