@@ -121,8 +121,9 @@ def test_each_difference_is_one_change_and_the_chains_go_on() -> None:
     images = [image({"a": b"old"}, 7, c=1), image({"a": b"new"}, 5, c=2), image({"b": b"x"}, 7, c=9)]
     repaired(run, *images)
     found = {change.clustering: change for change in run.changes[4:]}
-    shown = {int.from_bytes(key[0], "big"): (each.op, each.row_sequence) for key, each in found.items() if key}
-    assert shown == {2: ("u", 2), 3: ("d", 2), 4: ("d", 2), 9: ("c", 1)}
+    shown = {key: (each.op, each.row_sequence) for key, each in found.items()}
+    expected = {2: ("u", 2), 3: ("d", 2), 4: ("d", 2), 9: ("c", 1)}
+    assert shown == {(int_bytes(c),): change for c, change in expected.items()}
     sources = {(each.source.cause, each.source.file, each.source.ts_us) for each in found.values()}
     assert sources == {("repair", f"repair-{ID}", START_MS * 1000)}
     run.chunk(row({"a": b"again"}, 3, c=3, position=200))  # older than the row that was too much
