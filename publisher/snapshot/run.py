@@ -145,6 +145,9 @@ class SnapshotRun:
     def _take_files(self, table: PublishedTable) -> None:
         """With files that are newer, a place that was reached stays reached: the log has what came since."""
         record = self.record
+        if record.portion.repair is not None and not self._ranges():
+            self._save(phase="sending", sending_at=time(), problem="")  # nothing of it is on this node
+            return
         truncated_at = self._link.truncated_at(table)
         self._nodetool.clear_snapshot(record.keyspace, record.tag)
         self._nodetool.take_snapshot(record.keyspace, record.table, record.tag)
@@ -153,13 +156,16 @@ class SnapshotRun:
         stats = [read_statistics(file).stats for file in files]
         bounds = [each.commit_log_upper_bound for each in stats]
         flushed_to = node.last_flush(bounds, node.newest_segment(self._settings.node))
+        own_flushed_to = record.own_flushed_to  # what is sent already does not have what came since
+        if record.place is None:
+            own_flushed_to = node.own_flush(stats, self._link.node.host_id)
         size = sum(file.data_path.stat().st_size for file in files)
         self._save(
             phase="taken",
             now=int(now),
             flushed_at=now,
             flushed_to=tuple(flushed_to),
-            own_flushed_to=node.own_flush(stats, self._link.node.host_id),
+            own_flushed_to=own_flushed_to,
             truncated_at=truncated_at,
             file_bytes=size,
             problem="",
@@ -211,10 +217,7 @@ class SnapshotRun:
             self._take_files(table)
             self._wait_for_log()
             files = self._files(table, is_new=True)
-        address = node.broadcast_address(self._link.client)
-        portion = self.record.portion
-        owned = self._nodetool.owned_ranges(self.record.keyspace, address, only_primary=portion.is_primary)
-        ranges = portion.of(owned)
+        ranges = self._ranges()
         self._save(started=max(time_ns() // 1000, self.record.started + 1), problem="")
         record = self.record
         origin = self._origin(record.started)
@@ -231,6 +234,12 @@ class SnapshotRun:
             MergedTable(sstables, purger, ranges).send(sender, images, raw_topic, origin)
         finally:
             report.save(sender.progress)
+
+    def _ranges(self) -> list[TokenRange]:
+        """What this node owns of the snapshot's portion."""
+        portion, address = self.record.portion, node.broadcast_address(self._link.client)
+        owned = self._nodetool.owned_ranges(self.record.keyspace, address, only_primary=portion.is_primary)
+        return portion.of(owned)
 
     def _finish(self, table: PublishedTable, state: HostState, problem: str = "") -> None:
         self._send_step(table, state)
