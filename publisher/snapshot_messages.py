@@ -74,12 +74,15 @@ def make_step(
 
 
 def make_repair_steps(
-    table: PublishedTable, origin: SnapshotOrigin, step: RepairStep, keys: Sequence[bytes]
+    table: PublishedTable, origin: SnapshotOrigin, steps: Iterable[tuple[bytes, RepairStep]]
 ) -> list[OutgoingMessage]:
-    """The messages that a host begins or ends its part of a repair, for the Cassandra partitions with these keys."""
-    kind: RepairKind = "reset" if step.state == "running" else "reset_end"
-    message = _message(table, origin, kind, encode_repair_step(step), (0, 0))
-    return [OutgoingMessage(table, key, replace(message, clock=origin.started)) for key in keys]
+    """The messages that a host begins or ends its part of a repair, by the keys of the Cassandra partitions."""
+    messages = []
+    for key, step in steps:
+        kind: RepairKind = "reset" if step.state == "running" else "reset_end"
+        message = _message(table, origin, kind, encode_repair_step(step), (0, 0))
+        messages.append(OutgoingMessage(table, key, replace(message, clock=origin.started)))
+    return messages
 
 
 class RowImages:

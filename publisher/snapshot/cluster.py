@@ -48,8 +48,9 @@ class Together:
         """
         try:
             parts = self._rows.read()
-            self._join(parts, {table.table.id: table for table in tables})
-            self._report(parts)
+            self._report(parts)  # first: a record that is over may make room for the next one
+            if self._join(parts, {table.table.id: table for table in tables}):
+                self._report(self._rows.read())
         except CdcError as error:
             if error.code not in _OF_CASSANDRA:
                 raise
@@ -66,7 +67,9 @@ class Together:
         """Whether this one of the hosts begins snapshots that are due: all see that they are."""
         return self._host_id == min((*hosts, self._host_id))
 
-    def _join(self, parts: Sequence[Part], tables: dict[UUID, PublishedTable]) -> None:
+    def _join(self, parts: Sequence[Part], tables: dict[UUID, PublishedTable]) -> bool:
+        """Take part in what others have begun; whether there was any."""
+        has_joined = False
         own = {part.snapshot for part in parts if part.host_id == self._host_id}
         for part in sorted(parts, key=lambda each: each.requested_at):
             table = tables.get(part.table_id)
@@ -84,6 +87,8 @@ class Together:
             self._records.write(new_record(table.table, part.snapshot, part.hosts, portion))
             self._records.want(table.table.qualified_name, "run")
             log.info("takes part in a snapshot", table=part.table_name, snapshot=str(part.snapshot))
+            has_joined = True
+        return has_joined
 
     def _report(self, parts: Sequence[Part]) -> None:
         known = {part.snapshot: part.state for part in parts if part.host_id == self._host_id}

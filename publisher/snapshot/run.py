@@ -22,6 +22,7 @@ import structlog
 from cassandra_files.sstables import read_statistics
 from cassandra_files.table_sstables import DamagedTableError, TableSSTables, table_files
 from cassandra_storage.errors import FormatError
+from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.token_ranges import spans
 from cdc_messages.repairs import RepairStep
 from cdc_program.errors import CdcError, Code
@@ -66,6 +67,7 @@ class SnapshotRun:
         self._nodetool = nodetool
         self._records = records
         self.record = record
+        self._sent: list[TokenRange] = []  # by this process
 
     def run(self) -> None:
         """Until it has ended, or is given up because its SSTables cannot be read."""
@@ -123,8 +125,15 @@ class SnapshotRun:
         if repair is None:
             self._link.send_to_all(make_step(table, origin, hosts, state))
         else:
-            step = RepairStep(record.snapshot, tuple(hosts), repair.until_ms, state, record.own_flushed_to)
-            self._link.send_and_wait(table, make_repair_steps(table, origin, step, repair.keys))
+            step = RepairStep(record.snapshot, tuple(hosts), repair.until_ms, state)
+            steps = [(key, step._replace(flushed_to=self._flushed_to(key))) for key in repair.keys]
+            self._link.send_and_wait(table, make_repair_steps(table, origin, steps))
+
+    def _flushed_to(self, key: bytes) -> tuple[int, int]:
+        """Of a Cassandra partition that this node does not own, it has sent nothing."""
+        token = decorated_token(key)
+        is_sent = any(first <= token <= last for first, last in spans(self._sent))
+        return self.record.own_flushed_to if is_sent else (0, 0)
 
     def _origin(self, started: int) -> SnapshotOrigin:
         record = self.record
@@ -217,7 +226,7 @@ class SnapshotRun:
             self._take_files(table)
             self._wait_for_log()
             files = self._files(table, is_new=True)
-        ranges = self._ranges()
+        ranges = self._sent = self._ranges()
         self._save(started=max(time_ns() // 1000, self.record.started + 1), problem="")
         record = self.record
         origin = self._origin(record.started)

@@ -24,7 +24,9 @@ INT = st.integers(-(2**31), 2**31 - 1)
 SIXTEEN = st.binary(min_size=16, max_size=16)
 MESSAGES = st.builds(
     RawMessage,
-    kind=st.sampled_from([*get_args(raw.LogKind), *get_args(raw.SnapshotKind), *get_args(raw.TruncationKind)]),
+    kind=st.sampled_from(
+        [*get_args(raw.LogKind), *get_args(raw.SnapshotKind), *get_args(raw.TruncationKind), *get_args(raw.RepairKind)]
+    ),
     update=st.binary(),
     messaging_version=INT,
     table_id=SIXTEEN,

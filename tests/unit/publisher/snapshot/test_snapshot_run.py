@@ -386,6 +386,18 @@ def test_a_repair_sends_the_partitions_that_it_is_of(beside: Beside, records: Re
     assert {(each.hosts, each.flushed_to) for each in beside.steps[3:]} == {((HOST.bytes,), record.own_flushed_to)}
 
 
+def test_of_a_partition_that_is_not_owned_an_end_says_nothing(
+    beside: Beside, records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node, "own_flush", lambda *_: (1, 2))
+    own, other = b"key", b"another key"
+    token = decorated_token(own)
+    beside.ranges = [TokenRange(token - 1, token)]
+    ask_for_repair(beside, records, [own, other])
+    take(beside, records)
+    assert [each.flushed_to for each in beside.steps[2:]] == [(1, 2), (0, 0)]
+
+
 def test_a_repair_that_is_late_is_given_up(beside: Beside, records: Records) -> None:
     ask_for_repair(beside, records, [b"key"], until_ms=1)
     record = take(beside, records)
