@@ -13,7 +13,7 @@ ColumnImage: TypeAlias = bytes | tuple[tuple[bytes, bytes], ...]
 RowImage: TypeAlias = Mapping[str, ColumnImage]
 
 Op: TypeAlias = Literal["c", "u", "d", "r"]
-Cause: TypeAlias = Literal["write", "expired_write", "expiry", "schema", "truncate", "drop"]
+Cause: TypeAlias = Literal["write", "expired_write", "expiry", "schema", "truncate", "drop", "repair"]
 
 
 class Source(NamedTuple):

@@ -3,9 +3,10 @@
 They are Avro in the Confluent wire format. The first field is the format version, which determines the layout of the
 others: a reader needs no registry, and reads its own version and the one before.
 
-All versions have the same fields. Version 2 has the kinds of a snapshot, version 3 those that end a table's rows. Each
-message is written in the first version that has its kind, so that an older reader still reads the log's messages, and
-stops at the first one that it does not know (docs/decisions/0032 and 0035).
+All versions have the same fields. Version 2 has the kinds of a snapshot, version 3 those that end a table's rows, and
+those that frame the repair of a Cassandra partition. Each message is written in the first version that has its kind, so
+that an older reader still reads the log's messages, and stops at the first one that it does not know
+(docs/decisions/0032, 0035 and 0041).
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ SnapshotKind: TypeAlias = Literal[
     "snapshot_end",
 ]
 TruncationKind: TypeAlias = Literal["truncate", "truncated", "drop"]
-Kind: TypeAlias = LogKind | SnapshotKind | TruncationKind
+RepairKind: TypeAlias = Literal["reset", "reset_end"]
+Kind: TypeAlias = LogKind | SnapshotKind | TruncationKind | RepairKind
 
 CONTROL_KINDS: frozenset[Kind] = frozenset({"snapshot_begin", "snapshot_end"})
 """They frame a snapshot and write nothing (cdc_messages.snapshots)."""
@@ -45,10 +47,12 @@ TRUNCATION_KINDS: frozenset[Kind] = frozenset(get_args(TruncationKind))
 """They end the rows that a host wrote up to a place in its log (docs/decisions/0035)."""
 SETTLED_KINDS: frozenset[Kind] = frozenset({"truncated", "drop"})
 """All that the host has after that place follows them."""
+REPAIR_KINDS: frozenset[Kind] = frozenset(get_args(RepairKind))
+"""They frame a host's images of a Cassandra partition that is replaced, and write nothing (cdc_messages.repairs)."""
 _KINDS_BY_VERSION: dict[int, tuple[Kind, ...]] = {
     1: get_args(LogKind),
     2: get_args(SnapshotKind),
-    3: get_args(TruncationKind),
+    3: (*get_args(TruncationKind), *get_args(RepairKind)),
 }
 _KINDS: tuple[Kind, ...] = tuple(kind for kinds in _KINDS_BY_VERSION.values() for kind in kinds)
 _VERSIONS: dict[Kind, int] = {kind: version for version, kinds in _KINDS_BY_VERSION.items() for kind in kinds}
@@ -65,13 +69,15 @@ class RawMessage:
         partition. heartbeat: `update` is empty; the message says nothing about rows. snapshot_row and so on: the same
         as without `snapshot_`, from an SSTable. snapshot_begin, snapshot_end: `update` is cdc_messages.snapshots'.
         truncate, truncated, drop: nothing is left of what the host's log had of the table up to segment and position.
-        After truncated or drop comes all that it has after that place; what comes before does not count.
+        After truncated or drop comes all that it has after that place; what comes before does not count. reset,
+        reset_end: `update` is cdc_messages.repairs'.
     table_id, host_id: UUIDs, 16 bytes. schema_digest: 16 bytes (cdc_messages.tables.digest).
     truncation_epoch: when the host last truncated the table (`truncated_at` in system.local, ms), as far as the
         publisher has sent it; 0 if never. Of a snapshot: before its files were taken. Of the truncation kinds: its own.
     segment, position, index: the CommitLogPosition of the mutation and the place in it; `file` is the segment's name.
         Of a snapshot: when its host began to send (µs), the number of the unit and the place in it; `file` is
-        cdc_messages.snapshots.file_name. The messages of one unit are folded as one mutation.
+        cdc_messages.snapshots.file_name, or cdc_messages.repairs.file_name for what is sent for a repair. The messages
+        of one unit are folded as one mutation.
     published_up_to_segment, published_up_to_position: Kafka has acknowledged the host's log up to there (heartbeats;
         0 in other messages). clock: the host's time in µs when the message was made.
     """

@@ -34,6 +34,7 @@ cdef enum:
     _ROW = 0
     _SNAPSHOT_VERSION = 4
     _SNAPSHOT_ROW = 12
+    _REPAIR_SIZE = 7
     _HAS_ROW_ESTIMATE = 0x10
     _END_OF_PARTITION = 0x01
 
@@ -251,7 +252,7 @@ cdef PlainUpdate _decode(
     _read_avro_long(&c)
     if c.is_bad or c.at != c.end or not is_utf8(place, <uint64_t>update.file_size):
         return None
-    if boundaries.has_left(update):
+    if boundaries.has_left(update) or (update.is_snapshot and _is_of_repair(place, update.file_size)):
         return None
     if not _decode_row(plan, update, &u, start, key, scratch):
         return None
@@ -259,6 +260,11 @@ cdef PlainUpdate _decode(
     update.table_id = plan.table_id
     update.read_message = read_message
     return update
+
+
+cdef inline bint _is_of_repair(Bytes file, int64_t size) noexcept nogil:
+    """Whether an image was sent for a repair (cdc_messages.repairs.file_name)."""
+    return size >= _REPAIR_SIZE and memcmp(file, b"repair-", _REPAIR_SIZE) == 0
 
 
 cdef bint _decode_row(Plan plan, PlainUpdate update, Cursor* u, Bytes start, bytes key, _Scratch scratch) except -1:

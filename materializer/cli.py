@@ -173,6 +173,18 @@ def archive(target: Path) -> None:
             help="After this time a write is in the log where the publisher reads it (s).  [default: 30; for "
             "Cassandra 3.11 twice filler.max_segment_age_seconds]",
         ),
+        click.Option(
+            ["--repair"],
+            is_flag=True,
+            help="Replace each Cassandra partition in which something differs by what its replicas have.",
+        ),
+        click.Option(
+            ["--repair-seconds"],
+            type=click.FloatRange(min=1),
+            default=1800,
+            show_default=True,
+            help="A repair that takes longer changes nothing (s).",
+        ),
         click.Option(["--restart"], is_flag=True, help="Do not continue an audit that was stopped."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object per line."),
     ],

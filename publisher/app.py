@@ -13,6 +13,7 @@ from cdc_program.cassandra import check_cdc_enabled, connect, live_settings, rea
 from cdc_program.compiled import warn_if_not_compiled
 from cdc_program.metrics import Collected
 from cdc_program.operations import Operations
+from cdc_program.snapshot_rows import SnapshotRows, datacenter_hosts
 from publisher import cdc_raw, state_files
 from publisher.cdc_switches import ANY_SEGMENT
 from publisher.kafka.sender import Sender
@@ -27,8 +28,8 @@ from publisher.schema import NodeSchema
 from publisher.segment_disposal import open_segment_disposal
 from publisher.selection import selection_from
 from publisher.sides import KafkaSide, NodeSide
-from publisher.snapshot.cluster import SnapshotRows, Together
-from publisher.snapshot.node import datacenter_hosts, durable_seconds
+from publisher.snapshot.cluster import Together
+from publisher.snapshot.node import durable_seconds
 from publisher.snapshot.records import Records
 from publisher.snapshot.supervisor import Supervisor
 from publisher.spool import open_spool

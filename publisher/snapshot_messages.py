@@ -5,6 +5,7 @@ A host sends a step `running`, then units of row images, then a step `ended` or 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -25,15 +26,17 @@ from cassandra_storage.rows import Cell, Row
 from cassandra_storage.unfiltered import write_row
 from cassandra_storage.versions import VERSION_50, messaging_format
 from cassandra_storage.vint import write_sized
-from cdc_messages import raw
+from cdc_messages import raw, repairs
 from cdc_messages.raw import RawMessage
+from cdc_messages.repairs import encode_step as encode_repair_step
 from cdc_messages.snapshots import HostState, SnapshotStep, encode_step, file_name
 from publisher.messages import OutgoingMessage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cdc_messages.raw import SnapshotKind
+    from cdc_messages.raw import RepairKind, SnapshotKind
+    from cdc_messages.repairs import RepairStep
     from publisher.schema import PublishedTable
 
 MESSAGING_VERSION = VERSION_50  # holds the local deletion times of all versions
@@ -45,13 +48,20 @@ _MARKER, _END_OF_PARTITION = b"\x02", b"\x01"
 
 class SnapshotOrigin(NamedTuple):
     """One host's sending of a snapshot. started: when it began or resumed (µs): no two sendings have one place.
-    truncated_at: when the host had last truncated the table, before the files were taken (ms); 0 if never.
+    truncated_at: when the host had last truncated the table, before the files were taken (ms); 0 if never. is_repair:
+    what is sent replaces Cassandra partitions.
     """
 
     snapshot: UUID
     host_id: bytes
     started: int
     truncated_at: int = 0
+    is_repair: bool = False
+
+    @property
+    def file(self) -> str:
+        """RawMessage.file."""
+        return repairs.file_name(self.snapshot) if self.is_repair else file_name(self.snapshot)
 
 
 def make_step(
@@ -61,6 +71,18 @@ def make_step(
     kind: SnapshotKind = "snapshot_begin" if state == "running" else "snapshot_end"
     update = encode_step(SnapshotStep(origin.snapshot, tuple(hosts), state))
     return OutgoingMessage(table, b"", _message(table, origin, kind, update, (0, 0)))
+
+
+def make_repair_steps(
+    table: PublishedTable, origin: SnapshotOrigin, steps: Iterable[tuple[bytes, RepairStep]]
+) -> list[OutgoingMessage]:
+    """The messages that a host begins or ends its part of a repair, by the keys of the Cassandra partitions."""
+    messages = []
+    for key, step in steps:
+        kind: RepairKind = "reset" if step.state == "running" else "reset_end"
+        message = _message(table, origin, kind, encode_repair_step(step), (0, 0))
+        messages.append(OutgoingMessage(table, key, replace(message, clock=origin.started)))
+    return messages
 
 
 class RowImages:
@@ -163,7 +185,11 @@ def message_parts(table: PublishedTable, origin: SnapshotOrigin, schema_id: int)
 
 
 def _message(
-    table: PublishedTable, origin: SnapshotOrigin, kind: SnapshotKind, update: bytes, place: tuple[int, int]
+    table: PublishedTable,
+    origin: SnapshotOrigin,
+    kind: SnapshotKind | RepairKind,
+    update: bytes,
+    place: tuple[int, int],
 ) -> RawMessage:
     return RawMessage(
         kind=kind,
@@ -174,7 +200,7 @@ def _message(
         truncation_epoch=origin.truncated_at,
         host_id=origin.host_id,
         segment=origin.started,
-        file=file_name(origin.snapshot),
+        file=origin.file,
         position=place[0],
         index=place[1],
     )

@@ -123,7 +123,8 @@ class Stack(Managed):
         settings = {**self._joined(), **self._settings}
         for node in self.cassandra.cdc_nodes:
             suffix = "" if len(self.cassandra.cdc_nodes) == 1 else f"-{node.name}"
-            where = (self._folder.path, node.address, node.cdc_raw, settings)
+            own = {"publisher.nodetool": ",".join(node.nodetool_command())}
+            where = (self._folder.path, node.address, node.cdc_raw, own | settings)
             for beside, program in (
                 (self.publishers, programs.publisher(*where, f"publisher{suffix}")),
                 (self.fillers, programs.filler(*where, f"filler{suffix}")),

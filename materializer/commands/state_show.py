@@ -18,6 +18,7 @@ from cdc_messages.topics import partition_for, raw_topic
 from cdc_messages.update_json import deletion_json, update_json
 from cdc_program.errors import CdcError, Code
 from materializer.commands.stored_partitions import read_positions
+from materializer.fold.repairs import Repair, read_repairs
 from materializer.fold.snapshots import SnapshotProgress, read_snapshots
 from materializer.fold.truncations import TruncationState, read_truncations
 from materializer.job.processor import table_catalog
@@ -162,6 +163,9 @@ def cassandra_partition_json(
     snapshots = [_snapshot_json(snapshot, progress) for snapshot, progress in read_snapshots(reader)]
     if snapshots:
         shown["snapshots"] = snapshots
+    repairs = [_repair_json(repair) for repair in read_repairs(reader) if repair.partition_key == partition_key]
+    if repairs:
+        shown["repairs"] = repairs
     truncations = read_truncations(reader)
     if truncations is not None:
         shown["truncations"] = _truncations_json(truncations)
@@ -178,6 +182,16 @@ def _truncations_json(state: TruncationState) -> dict[str, Any]:
         },
         "waits": sorted(str(UUID(bytes=host)) for host in state.waits),
         "lost": sorted(str(UUID(bytes=host)) for host in state.lost),
+    }
+
+
+def _repair_json(repair: Repair) -> dict[str, Any]:
+    """hosts: how far each is; of one that has ended, the place in its log that its images have."""
+    return {
+        "repair": str(repair.id),
+        "state": repair.state,
+        "until_ms": repair.until_ms,
+        "hosts": {str(UUID(bytes=host)): part for host, part in sorted(repair.hosts.items())},
     }
 
 

@@ -14,7 +14,7 @@ from materializer.fold.chunk_fold import ChunkFold
 from materializer.fold.native_fold import Incomplete, in_order
 from materializer.fold.part import Part
 from materializer.fold.reorder import ReorderBuffer, release_in_write_order
-from materializer.fold.row_updates import TruncationError, read_row_updates
+from materializer.fold.row_updates import AloneError, read_row_updates
 from materializer.rows.budget import BudgetSpentError
 from materializer.rows.keys import CONTINUATION
 from materializer.rows.settings import DEFAULT_FOLD_SETTINGS, FoldSettings
@@ -48,7 +48,7 @@ def fold_chunk(
     while count:
         try:
             chunk = WholeChunk(reader, records[:count], catalog, settings)
-        except TruncationError as found:  # a chunk of its own
+        except AloneError as found:  # a chunk of its own
             count = found.index
             continue
         try:
@@ -72,7 +72,8 @@ class WholeChunk(ChunkFold):
         """Fold with the native core, and in Python what it leaves; False if it must take nothing: nothing is done."""
         if self._plan is None or len(run.arrivals) < len(self._arrivals) or not self._is_buffer_empty():
             return False
-        incomplete = Incomplete(self._incomplete.partitions, self._snapshots.was_running)
+        python_only = self._incomplete.partitions | self._repairs.open_partitions
+        incomplete = Incomplete(python_only, self._snapshots.was_running)
         native = table.open_native(self._plan, incomplete)
         if native is None:
             return False

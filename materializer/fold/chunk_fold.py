@@ -12,6 +12,7 @@ from materializer.fold.native_fold import decode_plain, publishers_of
 from materializer.fold.net_changes import as_row_change
 from materializer.fold.publishers import PublisherWatermarks
 from materializer.fold.reorder import clear_reorder_buffer
+from materializer.fold.repairs import Repairs, image_of_repair
 from materializer.fold.result import ChunkResult
 from materializer.fold.row_updates import decode_records
 from materializer.fold.schema_change import shown_table_id
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from materializer.fold.clock import RunClock
     from materializer.fold.native_fold import AnyArrival
     from materializer.fold.table_runs import TableRun
-    from materializer.records import Change, RawRecord
+    from materializer.records import Arrival, Change, RawRecord
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.overlay import StateReader
     from materializer.rows.settings import FoldSettings
@@ -43,7 +44,7 @@ class ChunkFold(ABC):
     """
 
     _may_be_native = True
-    _may_truncate = False
+    _is_alone = False
 
     def __init__(
         self, reader: StateReader, records: Sequence[RawRecord], catalog: TableCatalog, settings: FoldSettings
@@ -57,7 +58,9 @@ class ChunkFold(ABC):
         self._watermarks = PublisherWatermarks(self._overlay, self._clock, settings)
         self._incomplete = IncompletePartitions(self._overlay, settings.max_dead_letters)
         self._snapshots = Snapshots(self._overlay, settings.forgotten_publishers)
+        self._repairs = Repairs(self._overlay)
         self._truncations = Truncations(self._overlay, settings.truncate_ms, settings.forgotten_publishers)
+        self._images: list[Arrival] = []
         self._plan = self._native_plan()
         self._arrivals = self._decode(records)
         self._changes: list[Change] = []
@@ -97,7 +100,7 @@ class ChunkFold(ABC):
         return self._catalog.native_plan(table_id)
 
     def _decode(self, records: Sequence[RawRecord]) -> list[AnyArrival]:
-        """TruncationError as decode_records, unless the records may be one."""
+        """AloneError as decode_records."""
         times = self._clock.arrival_times_ms
         boundaries = None
         if self._plan is not None:
@@ -107,7 +110,8 @@ class ChunkFold(ABC):
             records, times, self._incomplete, plain, self._truncations, may_truncate=self._may_truncate
         )
         self._truncations.follow(arrivals, times[-1])
-        return arrivals
+        self._images = [each for each in arrivals if image_of_repair(each)]
+        return [each for each in arrivals if not image_of_repair(each)] if self._images else arrivals
 
     def _finished_changes(self) -> list[Change]:
         """The changes: where there is no encoder of their messages, as RowChanges."""
@@ -124,12 +128,15 @@ class ChunkFold(ABC):
                 self._incomplete.resolve_all()
                 self._snapshots.forget_all()
                 self._truncations.forget_all()
+                self._repairs.fail_all()
             self._snapshots.apply_steps(run.arrivals, self._incomplete.dead_letter)
             self._truncations.follow_snapshots(self._snapshots)
             table = self._open_table(run.table_id, self._catalog, clock)
+            table.hold_images([each for each in self._images if each.table_id == run.table_id])
             self._fold_updates(table, run, clock)
             if run is runs[-1]:
                 self._finish_records()
+                self._repairs.clean_up(self._clock.now_ms, self._settings.purged_per_chunk)
                 self._purge_waits_until = table.close(
                     self._watermarks, self._settings, may_purge=not self._snapshots.is_running
                 )
@@ -138,7 +145,7 @@ class ChunkFold(ABC):
             self._finish_records()
 
     def _open_table(self, table_id: bytes, catalog: TableCatalog, clock: RunClock) -> TableFold:
-        chunk = ChunkContext(self._overlay, clock, self.budget, self._changes)
+        chunk = ChunkContext(self._overlay, clock, self.budget, self._changes, self._repairs)
         self._table = TableFold(chunk, catalog, table_id)
         return self._table
 

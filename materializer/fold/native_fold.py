@@ -128,8 +128,8 @@ class RowsChange(NamedTuple):
 
 
 class Incomplete(NamedTuple):
-    """Which changes of a chunk are incomplete: those of Cassandra partitions with these keys (the empty key stands for
-    all) and, in a snapshot, all that are not the snapshot's.
+    """What the Python code must fold: Cassandra partitions with these keys (the empty key stands for all), which are
+    incomplete or being repaired. In a snapshot, all changes that are not the snapshot's are incomplete.
     """
 
     partitions: AbstractSet[bytes]

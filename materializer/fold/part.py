@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING
 
 from cdc_messages import raw
 from cdc_messages.changes import Source
+from cdc_messages.errors import MessageError
+from cdc_messages.repairs import decode_step, file_name
 from materializer.fold.chunk_fold import ChunkFold
 from materializer.fold.clock import RunClock
 from materializer.fold.reorder import ReorderBuffer
+from materializer.fold.repairs import is_repair_step
 from materializer.fold.row_updates import read_row_updates
-from materializer.fold.truncations import is_truncation
+from materializer.fold.truncations import is_truncation, read_truncations
+from materializer.records import UnreadableError
 from materializer.rows.budget import BudgetSpentError
 from materializer.rows.continuation import FanOutContinuation, RowsEndContinuation, read_continuation
 
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
     from cdc_messages.raw import RawMessage
     from materializer.fold.table import TableFold
     from materializer.fold.table_runs import TableRun
-    from materializer.records import RawRecord
+    from materializer.records import Arrival, RawRecord
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.continuation import Continuation
     from materializer.rows.overlay import StateReader
@@ -35,7 +39,7 @@ class Part(ChunkFold):
     """One part. The record is left in its result until the last part."""
 
     _may_be_native = False
-    _may_truncate = True
+    _is_alone = True
 
     def __init__(self, reader: StateReader, record: RawRecord, catalog: TableCatalog, settings: FoldSettings) -> None:
         if raw.is_truncation(record.value):
@@ -103,6 +107,8 @@ class Part(ChunkFold):
     def _fold_record(self, table: TableFold, run: TableRun, clock: RunClock) -> None:
         for arrival in filter(is_truncation, run.arrivals):
             self._end_rows(table, arrival.message, arrival.arrival_ms, clock.second)
+        for arrival in filter(is_repair_step, run.arrivals):
+            self._apply_repair_step(table, arrival, clock.second)
         for update in read_row_updates(run.arrivals, self._catalog, self._incomplete.dead_letter):
             if update.is_snapshot or update.arrival_ms <= clock.clock_ms:
                 second = clock.second if update.is_snapshot else max(update.arrival_ms, clock.start_ms) // 1000
@@ -115,10 +121,31 @@ class Part(ChunkFold):
 
     def _end_rows(self, table: TableFold, message: RawMessage, arrival_ms: int, second: int) -> None:
         """Delete all rows, if the state may have some that this TRUNCATE or DROP ends."""
+        self._repairs.fail_all()
         is_first = self._truncations.apply(message, arrival_ms, self._watermarks.awaited_hosts())
         cause: Cause = "drop" if message.kind == "drop" else "truncate"
         if is_first and (cause == "truncate" or self._settings.ends_dropped):
             table.end_rows(Source(message.truncation_epoch * 1000, message.host_id, "", 0, cause), second)
+
+    def _apply_repair_step(self, table: TableFold, arrival: Arrival, second: int) -> None:
+        """Replace the Cassandra partition, if this is the last host's end of its repair."""
+        record, message, arrival_ms = arrival
+        try:
+            step = decode_step(message.update)
+        except MessageError as error:
+            self._incomplete.dead_letter(record, UnreadableError(error.reason))
+            return
+        table.prepare_partition(record.key, second)
+        self.budget.check()
+        repair = self._repairs.apply_step(step, message.host_id, record.key, arrival_ms, table.schema.digest)
+        if repair is None:
+            return
+        truncated = read_truncations(self._overlay)
+        if truncated is not None and truncated.waits | truncated.lost:
+            self._repairs.fail(repair)  # images that were left out may have rows that are not gone
+            return
+        source = Source(message.clock, message.host_id, file_name(repair.id), 0, "repair")
+        table.replace_partition(repair, source, second)
 
     def _buffer(self) -> ReorderBuffer:
         return ReorderBuffer(self._overlay, self._catalog, self._incomplete.dead_letter)

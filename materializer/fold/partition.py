@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from materializer.rows.partition_state import PartitionState
 
 _ROWS_AT_ONCE = 256
-_RANGES_AT_ONCE = 1000  # range tombstones that are merged with a wider one in one step
+RANGES_AT_ONCE = 1000  # range tombstones that are merged with a wider one in one step
 
 
 class TableTools(NamedTuple):
@@ -234,7 +234,7 @@ class PartitionFold:
         self._state.put_facts(self._state.facts._replace(has_ranges=True))
         while first < fan_out.last:
             self._stop_if_spent(fan_out, RANGES_SECTION + first)
-            most = max(2, min(_RANGES_AT_ONCE, self._tools.budget.rows))
+            most = max(2, min(RANGES_AT_ONCE, self._tools.budget.rows))
             first, touched = self._state.ranges.add(DeletedRange(first, fan_out.last, fan_out.deletion), most)
             self._tools.budget.spend(0, touched)
 

@@ -7,7 +7,7 @@ from statistics import median_low
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from cdc_messages.raw import CONTROL_KINDS, IMAGE_KINDS
+from cdc_messages.raw import CONTROL_KINDS, IMAGE_KINDS, REPAIR_KINDS
 from materializer.rows.format_version import FORMAT_VERSION, check_version
 from materializer.rows.keys import PUBLISHER, PUBLISHER_END
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from materializer.rows.settings import FoldSettings
 
 _VALUE = struct.Struct(">Bqqqq")
+_WITHOUT_WATERMARK = CONTROL_KINDS | IMAGE_KINDS | REPAIR_KINDS
 
 
 class PublisherWatermark(NamedTuple):
@@ -48,9 +49,9 @@ class PublisherWatermarks:
         self._watermarks = {host: self._advance(watermark) for host, watermark in stored.items()}
 
     def observe_arrival(self, arrival: AnyArrival) -> None:
-        """Raise the watermark of the publisher of a message; a snapshot's carry none."""
+        """Raise the watermark of the publisher of a message; a snapshot's and a repair's carry none."""
         _, message, arrival_ms = arrival
-        if message.kind in CONTROL_KINDS or message.kind in IMAGE_KINDS:
+        if message.kind in _WITHOUT_WATERMARK:
             return
         watermark = self._watermarks.get(message.host_id)
         if watermark is None:

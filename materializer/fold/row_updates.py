@@ -11,13 +11,14 @@ from cassandra_storage.merge import largest_timestamp
 from cassandra_storage.partition_update import read_partition_update
 from cdc_messages.changes import Source
 from cdc_messages.errors import MessageError, NextVersionError
-from cdc_messages.raw import CONTROL_KINDS, IMAGE_KINDS, TRUNCATION_KINDS, RawMessage, decode
+from cdc_messages.raw import CONTROL_KINDS, IMAGE_KINDS, REPAIR_KINDS, TRUNCATION_KINDS, RawMessage, decode
 from cdc_program.errors import CdcError, Code
 from materializer.fold.update_check import check_update
 from materializer.records import SNAPSHOT_TIMESTAMP, Arrival, RawRecord, RowUpdate, UnreadableError
 from materializer.rows.catalog import row_columns
 
-_WITHOUT_ROWS = CONTROL_KINDS | TRUNCATION_KINDS | {"heartbeat"}
+_WITHOUT_ROWS = CONTROL_KINDS | TRUNCATION_KINDS | REPAIR_KINDS | {"heartbeat"}
+_ALONE = TRUNCATION_KINDS | REPAIR_KINDS
 
 OnUnreadable: TypeAlias = Callable[[RawRecord, UnreadableError], None]
 
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from materializer.rows.catalog import TableCatalog
 
 
-class TruncationError(Exception):
-    """The record at `index` deletes all rows: it can't be folded together with others."""
+class AloneError(Exception):
+    """The record at `index` deletes all rows, or is a step of a repair: it can't be folded together with others."""
 
     def __init__(self, index: int) -> None:
         super().__init__(f"record {index}")
@@ -49,13 +50,13 @@ def decode_records(  # noqa: PLR0913 - what they are, and all that they concern
     decoded: Sequence[PlainUpdate | None],
     truncations: Truncations,
     *,
-    may_truncate: bool,
+    is_alone: bool,
 ) -> list[AnyArrival]:
     """The records with their messages, but for what a truncation leaves out. Gap messages and unreadable records go to
     `incomplete` instead.
 
     decoded: what the native core has decoded of them. CdcError(STATE_FORMAT) for the message of a newer publisher.
-    TruncationError if one of them truncates, and may not.
+    AloneError if one of them must be folded alone, and is not.
     """
     arrivals: list[AnyArrival] = []
     for index, (record, arrival_ms, update) in enumerate(zip(records, arrival_times_ms, decoded, strict=True)):
@@ -71,9 +72,9 @@ def decode_records(  # noqa: PLR0913 - what they are, and all that they concern
             if not message.file or not truncations.is_gone(message):
                 incomplete.apply_gap_message(record, message)
             continue
-        if message.kind in TRUNCATION_KINDS:
-            if not may_truncate:
-                raise TruncationError(index)
+        if message.kind in _ALONE:
+            if not is_alone:
+                raise AloneError(index)
         elif message.kind not in _WITHOUT_ROWS and truncations.leaves_out(message, arrival_ms):
             if truncations.is_gone(message):
                 incomplete.resolve_message(record, message, arrival_ms)
@@ -99,7 +100,7 @@ def decode_record(record: RawRecord) -> RawMessage:
 def read_row_updates(
     arrivals: Iterable[AnyArrival], catalog: TableCatalog, on_unreadable: OnUnreadable
 ) -> list[RowUpdate]:
-    """The updates in the messages, in their order; heartbeats, truncations and steps of a snapshot have none."""
+    """The updates in the messages, in their order; heartbeats, truncations and steps have none."""
     updates = []
     for record, message, arrival_ms in arrivals:
         if message.kind in _WITHOUT_ROWS:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
 
 from cassandra_storage.merge import RowMerger
 from cdc_messages.changes import Source
+from cdc_messages.repairs import file_name
 from materializer.fold.clock import RunClock
+from materializer.fold.held import HeldPartition, hold
 from materializer.fold.native_fold import Incomplete, NativeFold
 from materializer.fold.net_changes import as_row_change, net_changes
 from materializer.fold.partition import Event, PartitionFold, TableTools
+from materializer.fold.partition_replacement import PartitionReplacement
 from materializer.fold.purge import PartitionPurge
+from materializer.fold.repairs import Repairs
+from materializer.fold.row_updates import read_row_updates
 from materializer.fold.schema_change import SchemaChange
 from materializer.records import Change
 from materializer.rows.budget import Budget, BudgetSpentError
@@ -32,7 +38,8 @@ if TYPE_CHECKING:
     from cassandra_storage.deletion import DeletionTime
     from cdc_native.plan import Plan
     from materializer.fold.publishers import PublisherWatermarks
-    from materializer.records import RowUpdate
+    from materializer.fold.repairs import Repair
+    from materializer.records import Arrival, RowUpdate
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.continuation import Continuation
     from materializer.rows.expired_write import ExpiredWrite
@@ -50,6 +57,7 @@ class ChunkContext(NamedTuple):
     clock: RunClock
     budget: Budget
     changes: list[Change]
+    repairs: Repairs
 
 
 class TableFold:
@@ -59,7 +67,8 @@ class TableFold:
     """
 
     def __init__(self, chunk: ChunkContext, catalog: TableCatalog, table_id: bytes) -> None:
-        self._overlay, self._clock, self._budget, self._changes = chunk
+        self._overlay, self._clock, self._budget, self._changes, self._repairs = chunk
+        self._catalog = catalog
         overlay = chunk.overlay
         digest, self._table = catalog.newest_of(table_id)
         keys = catalog.key_encoders(table_id, digest)
@@ -116,6 +125,7 @@ class TableFold:
         if not is_begun:
             self._budget.check()
             self.expire_until(partition_key, second)
+        self._hold(mutation)
         state = self._state(partition_key, second)
         changes, start = self._changes, len(self._changes)
         expired: list[ExpiredWrite] = []
@@ -135,8 +145,43 @@ class TableFold:
     def apply_record(self, update: RowUpdate, second: int) -> None:
         """Merge the update of the chunk's only record: if it is cut, its continuation completes the record."""
         self._budget.check()
+        self._hold([update])
         event = Event(update.partition_key, update.source, NowInSeconds(second, second), completes_record=True)
         self._expire_writes(update.partition_key, self._merge(update, event), second)
+
+    @property
+    def schema(self) -> SchemaId:
+        """The newest one, which the rows are shown under."""
+        return self._tools.schema
+
+    def hold_images(self, images: Iterable[Arrival]) -> None:
+        """Hold the images that hosts have sent for open repairs; what cannot be read makes a repair fail."""
+        for image in images:
+            for repair in self._repairs.open_of(image.record.key):
+                if image.message.file == file_name(repair.id):
+                    self._hold_image(image, repair)
+
+    def _hold_image(self, image: Arrival, repair: Repair) -> None:
+        for update in read_row_updates([image], self._catalog, lambda *_: self._repairs.fail(repair)):
+            hold(self._overlay, repair, update, self._tools.clustering_key)
+
+    def replace_partition(self, repair: Repair, source: Source, second: int) -> None:
+        """Replace a Cassandra partition by what a repair holds. It is the chunk's only record, which it completes."""
+        event = Event(repair.partition_key, source, NowInSeconds(second, second), completes_record=True)
+        self._replacement(event, repair.id).replace()
+
+    def _replacement(self, event: Event, repair_id: UUID) -> PartitionReplacement:
+        repair = self._repairs.get(event.partition_key, repair_id)
+        assert repair is not None  # kept until it is over
+        held = HeldPartition(self._overlay, self._catalog, self._tools.merger, repair)
+        return PartitionReplacement(self._tools, self._state(event.partition_key, event.now.before), event, held)
+
+    def _hold(self, updates: Iterable[RowUpdate]) -> None:
+        """Hold writes of a Cassandra partition with an open repair, too."""
+        for update in updates:
+            if not update.is_snapshot:
+                for repair in self._repairs.open_of(update.partition_key):
+                    hold(self._overlay, repair, update, self._tools.clustering_key)
 
     def prepare_partition(self, partition_key: bytes, second: int) -> None:
         """Let a Cassandra partition follow a changed schema before anything is merged into it at a second."""
@@ -173,7 +218,10 @@ class TableFold:
             event = Event(
                 continuation.partition_key, continuation.source, continuation.now, continuation.completes_record
             )
-            self._partition_fold(event).resume(continuation)
+            if continuation.fan_out.kind == "repair":
+                self._replacement(event, UUID(bytes=continuation.fan_out.repair)).resume(continuation)
+            else:
+                self._partition_fold(event).resume(continuation)
         delete_continuation(self._overlay)
 
     def end_rows(self, source: Source, second: int) -> None:

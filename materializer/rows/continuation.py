@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 class FanOut(NamedTuple):
     """A change that affects all rows with clustering keys in [first, last); `last` None is the partition's end.
 
-    It is a change of the `static` row, a `range` deletion or a `partition` deletion.
+    It is a change of the `static` row, a `range` deletion, a `partition` deletion, or the replacement of all rows by
+    what the `repair` with that id holds.
     """
 
-    kind: Literal["static", "range", "partition"]
+    kind: Literal["static", "range", "partition", "repair"]
     first: bytes = b""
     last: bytes | None = None
     deletion: DeletionTime | None = None
+    repair: bytes = b""
 
 
 class FanOutContinuation(NamedTuple):
@@ -96,11 +98,11 @@ def read_continuation(overlay: Overlay) -> Continuation | None:
         partition_key, schema, at, now, source = fields
         return RowsEndContinuation(partition_key, SchemaId(*schema), at, now, Source(*source))
     partition_key, schema, fan_out, at, source, now, *rest = fields
-    change, first, last, deletion = fan_out
+    change, first, last, deletion, *repair = fan_out
     return FanOutContinuation(
         partition_key,
         SchemaId(*schema),
-        FanOut(change, first, last, None if deletion is None else DeletionTime(*deletion)),
+        FanOut(change, first, last, None if deletion is None else DeletionTime(*deletion), *repair),
         at,
         Source(*source),
         NowInSeconds(*now),

@@ -12,6 +12,8 @@
     e <partition>                                   a partition that a schema change has reached before its turn
     i <partition> <gap>                             a gap: what a partition lacks (materializer.fold.gaps)
     b <snapshot>                                    a snapshot that has begun (materializer.fold.snapshots)
+    r <partition> <repair>                          a repair that has begun (materializer.fold.repairs)
+    u <partition> <repair> <section> …              a message that a repair holds (materializer.fold.held)
     p <partition> 0                                 a partition's own facts (PartitionFacts)
     p <partition> 1 <start>                         a range tombstone
     p <partition> 2                                 the static row
@@ -46,6 +48,9 @@ INCOMPLETE = b"i"
 INCOMPLETE_END = b"j"
 SNAPSHOT = b"b"
 SNAPSHOT_END = b"c"
+REPAIR = b"r"
+REPAIR_END = b"s"
+HELD = b"u"
 PARTITION = b"p"
 PARTITION_END = b"q"
 
@@ -59,6 +64,11 @@ ROWS_END = b"\x04"
 def partition_prefix(partition_key: bytes) -> bytes:
     """The beginning of all keys of one Cassandra partition."""
     return PARTITION + len(partition_key).to_bytes(4, "big") + partition_key
+
+
+def repair_key(kind: bytes, partition_key: bytes, repair: bytes) -> bytes:
+    """The key of a repair (REPAIR), or the beginning of the keys of what it holds (HELD). repair: its id, 16 bytes."""
+    return kind + partition_prefix(partition_key)[1:] + repair
 
 
 def schema_key(number: int) -> bytes:

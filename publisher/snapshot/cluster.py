@@ -1,69 +1,34 @@
-"""How the publishers of a datacenter take a snapshot together: a row for each host in the filler's keyspace.
+"""How the publishers of a datacenter take a snapshot together, by rows in the filler's keyspace.
 
-Who is asked for a snapshot writes its own row with the hosts that it expects. A publisher that finds such a row without
-one of its own takes its part. When all rows say that the part has ended, each publisher drops its own mark.
+When all rows of a snapshot (cdc_program.snapshot_rows) say that the part has ended, each publisher drops its own mark.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from time import time
+from typing import TYPE_CHECKING, Literal, TypeAlias
 from uuid import UUID
 
 import structlog
 
 from cdc_program.errors import CdcError, Code
+from cdc_program.snapshot_rows import Part
 from publisher.snapshot.portion import parse
 from publisher.snapshot.records import new_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
+    from collections.abc import Iterable, Sequence
 
+    from cdc_program.snapshot_rows import SnapshotRows
     from publisher.schema import PublishedTable
+    from publisher.snapshot.portion import Portion
     from publisher.snapshot.records import Record, Records
 
-TABLE = "snapshots"
 _OF_CASSANDRA = (Code.CASSANDRA_QUERY, Code.CASSANDRA_AUTH, Code.CASSANDRA_UNREACHABLE)
 
 PartState: TypeAlias = Literal["running", "ended", "given_up"]
 
 log = structlog.get_logger(__name__)
-
-
-class Part(NamedTuple):
-    """One host's part of a snapshot, as its row has it. `portion`: a Portion's text. `requested_at`: µs."""
-
-    snapshot: UUID
-    host_id: UUID
-    table_id: UUID
-    table_name: str
-    hosts: tuple[UUID, ...]
-    portion: str
-    state: str
-    requested_at: int
-
-
-class SnapshotRows:
-    """The rows of all hosts. CdcError as CassandraClient's: the table is there once a filler has run."""
-
-    def __init__(
-        self, read: Callable[[str], list[dict[str, Any]]], write: Callable[[str, Sequence[object]], None], keyspace: str
-    ) -> None:
-        columns = ", ".join(Part._fields)
-        marks = ", ".join("?" for _ in Part._fields)
-        self._read = read
-        self._write = write
-        self._select = f"SELECT {columns} FROM {keyspace}.{TABLE}"  # noqa: S608 - the name is a checked setting
-        self._insert = f"INSERT INTO {keyspace}.{TABLE} ({columns}) VALUES ({marks})"  # noqa: S608 - likewise
-
-    def read(self) -> list[Part]:
-        return [
-            Part(**{**row, "hosts": tuple(row["hosts"] or ()), "portion": row["portion"] or ""})
-            for row in self._read(self._select)
-        ]
-
-    def report(self, part: Part) -> None:
-        self._write(self._insert, part._replace(hosts=set(part.hosts)))  # type: ignore[arg-type]  # CQL's set
 
 
 class Together:
@@ -83,8 +48,9 @@ class Together:
         """
         try:
             parts = self._rows.read()
-            self._join(parts, {table.table.id: table for table in tables})
-            self._report(parts)
+            self._report(parts)  # first: a record that is over may make room for the next one
+            if self._join(parts, {table.table.id: table for table in tables}):
+                self._report(self._rows.read())
         except CdcError as error:
             if error.code not in _OF_CASSANDRA:
                 raise
@@ -101,37 +67,35 @@ class Together:
         """Whether this one of the hosts begins snapshots that are due: all see that they are."""
         return self._host_id == min((*hosts, self._host_id))
 
-    def _join(self, parts: Sequence[Part], tables: dict[UUID, PublishedTable]) -> None:
+    def _join(self, parts: Sequence[Part], tables: dict[UUID, PublishedTable]) -> bool:
+        """Take part in what others have begun; whether there was any."""
+        has_joined = False
         own = {part.snapshot for part in parts if part.host_id == self._host_id}
         for part in sorted(parts, key=lambda each: each.requested_at):
             table = tables.get(part.table_id)
             if table is None or part.snapshot in own or self._host_id not in part.hosts:
                 continue
             known = self._records.read(table.table.qualified_name)
-            if known is not None and (
-                known.snapshot == part.snapshot
-                or not known.is_final
-                or int(known.requested_at * 1e6) >= part.requested_at
-            ):
+            if known is not None and (known.snapshot == part.snapshot or not known.is_final):
                 continue
-            try:
-                portion = parse(part.portion)
-            except ValueError as error:
-                raise CdcError(
-                    Code.CASSANDRA_QUERY,
-                    f"Snapshot {part.snapshot} of {part.table_name} is of a part that this version does not know:"
-                    f" {error}.",
-                    "Install the same version of the publisher on all nodes.",
-                ) from error
+            portion = _portion(part)
+            if portion.repair is not None:
+                if portion.repair.until_ms < time() * 1000:
+                    continue
+            elif known is not None and int(known.requested_at * 1e6) >= part.requested_at:
+                continue
             self._records.write(new_record(table.table, part.snapshot, part.hosts, portion))
             self._records.want(table.table.qualified_name, "run")
             log.info("takes part in a snapshot", table=part.table_name, snapshot=str(part.snapshot))
+            has_joined = True
+        return has_joined
 
     def _report(self, parts: Sequence[Part]) -> None:
         known = {part.snapshot: part.state for part in parts if part.host_id == self._host_id}
         for record in self._records.all():
             state = _state(record)
-            if len(record.hosts) > 1 and known.get(record.snapshot) != state:
+            is_of_several = len(record.hosts) > 1 or record.portion.repair is not None
+            if is_of_several and known.get(record.snapshot) != state:
                 self._rows.report(
                     Part(
                         record.snapshot,
@@ -150,6 +114,17 @@ class Together:
         if error.code is not Code.CASSANDRA_UNREACHABLE and self._problem != error.problem:
             self._problem = error.problem
             log.info("snapshots are taken on each node by hand", reason=error.problem)
+
+
+def _portion(part: Part) -> Portion:
+    try:
+        return parse(part.portion)
+    except ValueError as error:
+        raise CdcError(
+            Code.CASSANDRA_QUERY,
+            f"Snapshot {part.snapshot} of {part.table_name} is of a part that this version does not know: {error}.",
+            "Install the same version of the publisher on all nodes.",
+        ) from error
 
 
 def _state(record: Record) -> PartState:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from cdc_program.cassandra import connect
 from cdc_program.errors import CdcError, Code
+from cdc_program.snapshot_rows import datacenter_hosts
 from cdc_program.terminal_progress import Progress
 from publisher.schema import read_tables
 from publisher.snapshot import node
@@ -53,7 +54,7 @@ def request_snapshot(settings: Settings, name: str, options: Options, write_line
     if running is None or running.is_final:
         with connect(settings.cassandra, only=settings.cassandra.contact_points[0]) as client:
             table = _find_table(client, name)
-            hosts = tuple(node.datacenter_hosts(client))
+            hosts = tuple(datacenter_hosts(client))
             estimate = estimate_table(table, node.data_directories(client, settings.publisher))
         _check_publisher_runs(settings.publisher.state_directory)
         record = new_record(table, _as_id(options["snapshot"]), hosts, portion)

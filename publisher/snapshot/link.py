@@ -20,7 +20,7 @@ from publisher.schema import NodeSchema
 from publisher.selection import selection_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from cdc_native.batches import Batch
     from cdc_program.settings import Settings
@@ -83,7 +83,15 @@ class Link:
         while pending.outstanding:
             self.wait()
 
-    def send(self, raw_topic: RawTopic, unit: list[OutgoingMessage], pending: PendingMessages) -> int:
+    def send_and_wait(self, table: PublishedTable, messages: Sequence[OutgoingMessage]) -> None:
+        """Send them, and wait until all are acknowledged."""
+        raw_topic = self.raw_topics.open(table)
+        pending = PendingMessages()
+        self.send(raw_topic, messages, pending)
+        while pending.outstanding:
+            self.wait()
+
+    def send(self, raw_topic: RawTopic, unit: Sequence[OutgoingMessage], pending: PendingMessages) -> int:
         """Queue the messages of a unit, which `pending` counts; their bytes."""
         size = 0
         pending.outstanding += len(unit)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from cassandra_storage.schema import TableMetadata
+    from cassandra_storage.sstable_metadata import StatsMetadata
     from cdc_program.cassandra import CassandraClient
     from cdc_program.settings import NodeSettings, PublisherSettings
 
@@ -63,14 +64,6 @@ def _reported_directories(client: CassandraClient) -> list[Path]:
     return [Path(each.strip()) for each in value.strip("[]").split(",") if each.strip()]
 
 
-def datacenter_hosts(client: CassandraClient) -> list[UUID]:
-    """The host ids of all nodes of this node's datacenter, this one first."""
-    own = client.rows("SELECT host_id, data_center FROM system.local WHERE key = 'local'")[0]
-    peers = client.rows("SELECT host_id, data_center FROM system.peers")
-    others = {row["host_id"] for row in peers if row["data_center"] == own["data_center"] and row["host_id"]}
-    return [own["host_id"], *sorted(others - {own["host_id"]})]
-
-
 def broadcast_address(client: CassandraClient) -> str:
     """By which nodetool names this node."""
     return str(client.rows("SELECT broadcast_address FROM system.local WHERE key = 'local'")[0]["broadcast_address"])
@@ -90,6 +83,14 @@ def newest_segment(settings: NodeSettings) -> int:
     """The id of the newest segment that the node has begun, as far as its directories show."""
     folders = [settings.cdc_raw_directory, settings.commitlog_directory]
     return max((file.id for folder in folders if folder for file in list_cdc_segments(folder)), default=0)
+
+
+def own_flush(stats: Iterable[StatsMetadata], host_id: UUID) -> tuple[int, int]:
+    """The place in this node's log up to which its SSTables have all that it wrote to the table, as far as SSTables say
+    which node's log they are from; (0, 0) where none does.
+    """
+    own = [each.commit_log_upper_bound for each in stats if each.originating_host_id == host_id]
+    return max([(0, 0), *own])
 
 
 def last_flush(bounds: Iterable[tuple[int, int]], newest: int) -> CommitLogPosition:

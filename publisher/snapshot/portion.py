@@ -1,11 +1,15 @@
-"""Which part of a table a snapshot sends: all that a node owns, or some tokens of it, or what it is the primary of."""
+"""Which part of a table a snapshot sends: all that a node owns, some tokens, or what it is the primary replica of; and
+which Cassandra partitions a repair asks for.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span, TokenRange, spans
+from cdc_program.snapshot_rows import RepairRequest, parse_repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -16,14 +20,17 @@ _SPAN = re.compile(r"(-?\d+)(?::(-?\d+))?")
 
 class Portion(NamedTuple):
     """`tokens`: these alone, () for all. `is_primary`: only ranges of which the node is the primary replica in its
-    datacenter, as for `nodetool repair -pr`.
+    datacenter, as for `nodetool repair -pr`. `repair`: what is sent replaces these Cassandra partitions.
     """
 
     tokens: tuple[Span, ...] = ()
     is_primary: bool = False
+    repair: RepairRequest | None = None
 
     def __str__(self) -> str:
         """As records and rows store it: `parse` reads it."""
+        if self.repair is not None:
+            return str(self.repair)
         return " ".join([*[_PRIMARY] * self.is_primary, *(f"{first}:{last}" for first, last in self.tokens)])
 
     def of(self, owned: Iterable[TokenRange]) -> list[TokenRange]:
@@ -44,6 +51,10 @@ WHOLE = Portion()
 
 def parse(text: str) -> Portion:
     """What str gives of a Portion. ValueError."""
+    repair = parse_repair(text)
+    if repair is not None:
+        tokens = sorted({decorated_token(key) for key in repair.keys})
+        return Portion(tuple(Span(token, token) for token in tokens), repair=repair)
     words = text.split()
     is_primary = words[:1] == [_PRIMARY]
     return Portion(parse_tokens(words[is_primary:]), is_primary)

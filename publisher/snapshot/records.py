@@ -45,7 +45,7 @@ class Record:
     last truncated the table before that, in ms. `place`: all before it is
     acknowledged. `started`: the time (µs) at which the sending began or resumed last. `rows`, `bytes`, `partitions`:
     acknowledged; `done`: that share of the tokens. `file_bytes`: of the files. `problem`: what it waits for, or why it
-    was given up. Times are in s since the epoch.
+    was given up. `own_flushed_to`: see node.own_flush; for a repair. Times are in s since the epoch.
     """
 
     snapshot: UUID
@@ -71,6 +71,7 @@ class Record:
     changed_at: float = 0.0
     problem: str = ""
     is_mark_cleared: bool = False
+    own_flushed_to: tuple[int, int] = (0, 0)
 
     @property
     def name(self) -> str:
@@ -169,8 +170,9 @@ def _read(path: Path) -> Record | None:
         values["snapshot"] = UUID(values["snapshot"])
         values["hosts"] = tuple(UUID(host) for host in values["hosts"])
         values["portion"] = parse(values["portion"])
-        segment, position = values["flushed_to"]
-        values["flushed_to"] = int(segment), int(position)
+        for name in ("flushed_to", "own_flushed_to"):
+            segment, position = values.get(name, (0, 0))
+            values[name] = int(segment), int(position)
         values["place"] = None if values["place"] is None else _place(values["place"])
         record = Record(**values)
         PHASES.index(record.phase)

@@ -6,6 +6,9 @@
 4. The log is published and acknowledged up to that flush: no write before it loses its event to a row image.
 5. The merged partitions are sent; what is acknowledged is recorded about once a second.
 6. An end is acknowledged in every raw partition, and the links are removed.
+
+A repair has the same steps, but its begins and ends are resets and ends of resets of the Cassandra partitions that it
+replaces, and it ends in time or not at all.
 """
 
 from __future__ import annotations
@@ -19,14 +22,17 @@ import structlog
 from cassandra_files.sstables import read_statistics
 from cassandra_files.table_sstables import DamagedTableError, TableSSTables, table_files
 from cassandra_storage.errors import FormatError
+from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.token_ranges import spans
+from cdc_messages.repairs import RepairStep
 from cdc_program.errors import CdcError, Code
+from cdc_program.snapshot_rows import datacenter_hosts
 from publisher.interval import Interval
 from publisher.snapshot import node
 from publisher.snapshot.backlog import open_backlog
 from publisher.snapshot.merged_table import MergedTable
 from publisher.snapshot.sending import Pace, PartitionSender, share_done
-from publisher.snapshot_messages import RowImages, SnapshotOrigin, make_step
+from publisher.snapshot_messages import RowImages, SnapshotOrigin, make_repair_steps, make_step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,6 +54,10 @@ _WAIT_SECONDS = 0.2
 log = structlog.get_logger(__name__)
 
 
+class TooLateError(Exception):
+    """A repair whose time is over."""
+
+
 class SnapshotRun:
     """One table's snapshot. CdcError for what may be different at the next try, such as a server that is away."""
 
@@ -57,11 +67,13 @@ class SnapshotRun:
         self._nodetool = nodetool
         self._records = records
         self.record = record
+        self._sent: list[TokenRange] = []  # by this process
 
     def run(self) -> None:
         """Until it has ended, or is given up because its SSTables cannot be read."""
         try:
             table = self._link.find_table(self.record.table_id)
+            self._check_time()
             if self.record.phase == "requested":
                 self._announce(table)
             if self.record.phase == "announced":
@@ -71,7 +83,7 @@ class SnapshotRun:
             if self.record.phase == "sending":
                 self._send_rows(table)
                 self._finish(table, "ended")
-        except (DamagedTableError, FormatError) as error:
+        except (DamagedTableError, FormatError, TooLateError) as error:
             self.give_up(str(error))
         except OSError as error:
             raise CdcError(
@@ -100,32 +112,69 @@ class SnapshotRun:
     def _announce(self, table: PublishedTable) -> None:
         while not self._link.orders.published().clock:
             self.set_problem("the publisher has not yet published any of this node's log")
-        hosts = self.record.hosts or tuple(node.datacenter_hosts(self._link.client))
+        hosts = self.record.hosts or tuple(datacenter_hosts(self._link.client))
         self._save(hosts=hosts)
         self._send_step(table, "running")
         self._save(phase="announced", problem="")
         log.info("a snapshot begins", table=self.record.name, snapshot=str(self.record.snapshot), hosts=len(hosts))
 
     def _send_step(self, table: PublishedTable, state: HostState) -> None:
-        origin = SnapshotOrigin(self.record.snapshot, self._link.node.host_id.bytes, time_ns() // 1000)
-        self._link.send_to_all(make_step(table, origin, [host.bytes for host in self.record.hosts], state))
+        record = self.record
+        hosts, repair = [host.bytes for host in record.hosts], record.portion.repair
+        origin = self._origin(time_ns() // 1000)
+        if repair is None:
+            self._link.send_to_all(make_step(table, origin, hosts, state))
+        else:
+            step = RepairStep(record.snapshot, tuple(hosts), repair.until_ms, state)
+            steps = [(key, step._replace(flushed_to=self._flushed_to(key))) for key in repair.keys]
+            self._link.send_and_wait(table, make_repair_steps(table, origin, steps))
+
+    def _flushed_to(self, key: bytes) -> tuple[int, int]:
+        """Of a Cassandra partition that this node does not own, it has sent nothing."""
+        token = decorated_token(key)
+        is_sent = any(first <= token <= last for first, last in spans(self._sent))
+        return self.record.own_flushed_to if is_sent else (0, 0)
+
+    def _origin(self, started: int) -> SnapshotOrigin:
+        record = self.record
+        return SnapshotOrigin(
+            record.snapshot,
+            self._link.node.host_id.bytes,
+            started,
+            truncated_at=record.truncated_at,
+            is_repair=record.portion.repair is not None,
+        )
+
+    def _check_time(self) -> None:
+        """TooLateError if nobody waits for this repair any more."""
+        repair = self.record.portion.repair
+        if repair is not None and time() * 1000 > repair.until_ms:
+            raise TooLateError("its time is over")
 
     def _take_files(self, table: PublishedTable) -> None:
         """With files that are newer, a place that was reached stays reached: the log has what came since."""
         record = self.record
+        if record.portion.repair is not None and not self._ranges():
+            self._save(phase="sending", sending_at=time(), problem="")  # nothing of it is on this node
+            return
         truncated_at = self._link.truncated_at(table)
         self._nodetool.clear_snapshot(record.keyspace, record.tag)
         self._nodetool.take_snapshot(record.keyspace, record.table, record.tag)
         now = time()
         files = self._files(table, is_new=True)
-        bounds = [read_statistics(file).stats.commit_log_upper_bound for file in files]
+        stats = [read_statistics(file).stats for file in files]
+        bounds = [each.commit_log_upper_bound for each in stats]
         flushed_to = node.last_flush(bounds, node.newest_segment(self._settings.node))
+        own_flushed_to = record.own_flushed_to  # what is sent already does not have what came since
+        if record.place is None:
+            own_flushed_to = node.own_flush(stats, self._link.node.host_id)
         size = sum(file.data_path.stat().st_size for file in files)
         self._save(
             phase="taken",
             now=int(now),
             flushed_at=now,
             flushed_to=tuple(flushed_to),
+            own_flushed_to=own_flushed_to,
             truncated_at=truncated_at,
             file_bytes=size,
             problem="",
@@ -153,6 +202,7 @@ class SnapshotRun:
             is_idle = is_read_when_durable and published.clock > durable_at
             if published.up_to >= record.flushed_to or is_idle:
                 break
+            self._check_time()
             self.set_problem(f"the log is published up to {published.up_to}, and the flush was at {record.flushed_to}")
         reorder_until = time() + self._settings.materializer.reorder_seconds
         while time() < reorder_until:
@@ -176,15 +226,10 @@ class SnapshotRun:
             self._take_files(table)
             self._wait_for_log()
             files = self._files(table, is_new=True)
-        address = node.broadcast_address(self._link.client)
-        portion = self.record.portion
-        owned = self._nodetool.owned_ranges(self.record.keyspace, address, only_primary=portion.is_primary)
-        ranges = portion.of(owned)
+        ranges = self._sent = self._ranges()
         self._save(started=max(time_ns() // 1000, self.record.started + 1), problem="")
         record = self.record
-        origin = SnapshotOrigin(
-            record.snapshot, self._link.node.host_id.bytes, record.started, truncated_at=record.truncated_at
-        )
+        origin = self._origin(record.started)
         raw_topic = self._link.raw_topics.open(table)
         output = _Output(self, raw_topic)
         pace = Pace(self._settings.publisher.snapshot_max_mib_per_second * (1 << 20), self._link.serve)
@@ -198,6 +243,12 @@ class SnapshotRun:
             MergedTable(sstables, purger, ranges).send(sender, images, raw_topic, origin)
         finally:
             report.save(sender.progress)
+
+    def _ranges(self) -> list[TokenRange]:
+        """What this node owns of the snapshot's portion."""
+        portion, address = self.record.portion, node.broadcast_address(self._link.client)
+        owned = self._nodetool.owned_ranges(self.record.keyspace, address, only_primary=portion.is_primary)
+        return portion.of(owned)
 
     def _finish(self, table: PublishedTable, state: HostState, problem: str = "") -> None:
         self._send_step(table, state)

@@ -42,11 +42,14 @@ def find_planted(stack: Stack, client: CqlClient) -> None:
     with loaded(client) as load:
         plant(stack, client)
         written = load.count
-        audited = audit(stack, NAME, "--slices", "2", "--log-delay-seconds", LOG_DELAY)
+        audited = audit(stack, NAME, "--slices", "2", "--log-delay-seconds", LOG_DELAY, "--repair")
+        again = audit(stack, NAME, "--slices", "1", "--log-delay-seconds", LOG_DELAY)
         assert load.count > written + 100
     assert audited.of("not_audited") == [], audited.progress
     assert causes(audited) == PLANTED
     assert audited.status == 1
     [summary] = audited.of("summary")
     assert summary["rows"] > 300
+    assert {each["key"]["p"]: each["replaced"] for each in audited.of("repair")} == {1: True, 2: True, 3: True}
+    assert (again.status, again.of("difference"), again.of("not_audited")) == (0, [], []), again.progress
     assert not list(Path(str(stack.materializer.settings["materializer.state_directory"])).glob("*.audit"))

@@ -106,6 +106,8 @@ class Audit:
             progress.differences += len(result.differences)
             self._add_unread(progress, result.unread)
             for difference in result.differences:
+                if difference.partition_key not in progress.differing:
+                    progress.differing.append(difference.partition_key)
                 self._report.difference(difference)
 
     def _by_raw_partition(self, candidates: Sequence[Candidate]) -> list[tuple[RawPartition, list[Candidate]]]:

@@ -12,6 +12,7 @@ from cdc_program.errors import CdcError, Code
 from materializer.commands.audit.audit import Audit
 from materializer.commands.audit.plan import AuditOptions, AuditPlan
 from materializer.commands.audit.progress import Progress, ProgressFile
+from materializer.commands.audit.repair import Repair
 from materializer.commands.audit.report import Report
 from materializer.commands.audit.states import delete_local_stores
 from materializer.commands.stored_partitions import read_positions
@@ -51,7 +52,7 @@ def audit_table(settings: Settings, table: str, options: AuditOptions, *, as_jso
     progress = _begin(file, plan, report, restart=restart)
     _run(plan, file, report, progress)
     file.delete()
-    report.summary(progress)
+    report.summary(progress, is_repaired=options.repair)
     return exit_status(progress)
 
 
@@ -66,6 +67,8 @@ def _run(plan: AuditPlan, file: ProgressFile, report: Report, progress: Progress
     try:
         with spark_tasks(plan.settings.materializer) as tasks:
             Audit(plan, tasks, file, report).run(progress)
+            if plan.options.repair and progress.differing:
+                progress.replaced = Repair(plan, tasks, report).run(progress.differing)
             list(tasks.run(delete_local_stores, [plan.settings.materializer] * tasks.parallelism))
     except KeyboardInterrupt:
         report.say("Stopped: run the same command again to continue after the last slice that was compared.")

@@ -26,7 +26,8 @@ class AuditOptions(NamedTuple):
     parallel: how many tasks read at a time; None for as many as Spark runs. rows_per_second: of all of them; 0 for no
     limit. page_rows: of one SELECT. most_candidates: the audit ends early with more. wait_seconds: for the watermark
     that a second look needs, beyond the log's delay. log_delay_seconds: after so long a write is where the publisher
-    reads it; None for a bound that suits the release.
+    reads it; None for a bound that suits the release. repair: whether what differs is repaired. repair_seconds: a
+    repair of some Cassandra partitions that takes longer changes nothing.
     """
 
     consistency: Consistency = "LOCAL_QUORUM"
@@ -37,6 +38,8 @@ class AuditOptions(NamedTuple):
     most_candidates: int = 10_000
     wait_seconds: float = 900.0
     log_delay_seconds: float | None = None
+    repair: bool = False
+    repair_seconds: float = 1800.0
 
 
 class AuditPlan(NamedTuple):

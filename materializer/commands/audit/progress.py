@@ -25,7 +25,8 @@ class Progress:
     """table_id, consistency, slices: what the audit is of. done: the numbers of the slices that are compared.
 
     waiting: units that need a second look. differences: how many were found. settled: how many units differed at the
-    first look, and not at the second. begun_us: when the audit was started.
+    first look, and not at the second. begun_us: when the audit was started. differing: the keys of the Cassandra
+    partitions with differences. replaced: how many of them were repaired.
     """
 
     table_id: str
@@ -39,6 +40,8 @@ class Progress:
     settled: int = 0
     waiting: list[Candidate] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
+    differing: list[bytes] = field(default_factory=list)
+    replaced: int = 0
 
 
 class ProgressFile:
@@ -58,7 +61,8 @@ class ProgressFile:
             check_version(content.pop("format"), READABLE_VERSIONS, "audit progress")
             waiting = [_candidate(each) for each in content.pop("waiting")]
             unread = [Unread(Span(*span), reason, begun) for span, reason, begun in content.pop("unread")]
-            return Progress(**content, waiting=waiting, unread=unread)
+            differing = [bytes.fromhex(key) for key in content.pop("differing", [])]
+            return Progress(**content, waiting=waiting, unread=unread, differing=differing)
         except (ValueError, KeyError, TypeError, AttributeError, MessageError) as error:
             raise CdcError(
                 Code.STATE_FORMAT,

@@ -70,6 +70,16 @@ class Report:
             },
         }
 
+    def repaired(self, partition_key: bytes, *, is_replaced: bool) -> None:
+        """Whether a Cassandra partition was replaced."""
+        table, token = self._table.table, decorated_token(partition_key)
+        key = _named(table.partition_key, partition_key_values(table, partition_key))
+        if self._as_json:
+            click.echo(json.dumps({"type": "repair", "key": key, "token": token, "replaced": is_replaced}))
+        else:
+            named = ", ".join(f"{name}={json.dumps(value)}" for name, value in key.items())
+            click.echo(f"{'repaired' if is_replaced else 'not repaired'} {named} (token {token})")
+
     def unread(self, unread: Iterable[Unread]) -> None:
         """What was not audited."""
         for span, reason, begun in unread:
@@ -80,7 +90,8 @@ class Report:
                 part = "some rows of " if begun and span.first == span.last else ""
                 click.echo(f"not audited: {part}tokens {span.first} to {span.last}: {reason}")
 
-    def summary(self, progress: Progress) -> None:
+    def summary(self, progress: Progress, *, is_repaired: bool = False) -> None:
+        """is_repaired: whether what differs was to be repaired."""
         if self._as_json:
             shown = {
                 "type": "summary",
@@ -90,9 +101,13 @@ class Report:
                 "settled": progress.settled,
                 "not_audited": len(progress.unread),
             }
+            if is_repaired:
+                shown |= {"differing_partitions": len(progress.differing), "replaced": progress.replaced}
             click.echo(json.dumps(shown))
             return
         result = "equal" if not progress.differences else f"{progress.differences} rows differ"
+        if is_repaired and progress.differing:
+            result += f", {progress.replaced} of {len(progress.differing)} Cassandra partitions repaired"
         unread = f", {len(progress.unread)} token ranges not audited" if progress.unread else ""
         click.echo(
             f"{self._table.table.qualified_name}: {result}{unread}: {progress.rows} rows read, "

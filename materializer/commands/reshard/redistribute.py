@@ -28,6 +28,7 @@ from materializer.rows.keys import (
     EVOLVED,
     EXPIRY,
     FLOOR,
+    HELD,
     INCOMPLETE,
     NOW,
     PARTITION,
@@ -36,6 +37,7 @@ from materializer.rows.keys import (
     PURGE,
     REORDER,
     REORDER_TIMER,
+    REPAIR,
     ROWS_SECTION,
     SCHEMA,
     SHOWN,
@@ -60,6 +62,8 @@ TICK_HOST = bytes(16)
 _FIRST = b"\x01"  # after the state store's own marker
 _END = b"\xff"
 _FACTS = b"m"
+# What is no Cassandra partition's, and repairs: one that is open changes nothing, as on a timeout.
+_LEFT_OUT = frozenset({_FACTS, PUBLISHER, SCHEMA, SNAPSHOT, REPAIR, HELD})
 _SCHEMA_END = b"t"
 
 
@@ -161,7 +165,7 @@ def redistribute(
     """A state's entries for all targets: (target, key, value), in the order of the keys."""
     for key, value in reader.scan(_FIRST, _END):
         kind = key[:1]
-        if kind in (_FACTS, PUBLISHER, SCHEMA, SNAPSHOT):
+        if kind in _LEFT_OUT:
             continue
         partition_key = _partition_key(kind, key)
         if kind == PARTITION and split_data_key(key)[1] in (STATIC_SECTION, ROWS_SECTION):

@@ -12,7 +12,7 @@ from tests.support.e2e.planted import Planter
 from tests.support.materializer.raw_builder import int_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from local_stack.clients.cql import CqlClient
     from local_stack.servers.stack import Stack
@@ -80,16 +80,23 @@ class Load(threading.Thread):
 
 
 @contextmanager
-def loaded(client: CqlClient) -> Iterator[Load]:
-    """The table, which clients write to. The partitions 0 to 9 rest, and one of them has a row that is in no log."""
-    client.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {REPLICATION}")
+def loaded(
+    client: CqlClient, replication: str = REPLICATION, options: str = "", before: Callable[[], None] | None = None
+) -> Iterator[Load]:
+    """The table, which clients write to. The partitions 0 to 9 rest, and one of them has a row that is in no log.
+
+    options: more of the table, as CQL. before: what else is written before the clients write.
+    """
+    client.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {replication}")
     client.execute(f"CREATE TYPE {KEYSPACE}.place (x int, y int, z text)")
-    client.execute(f"CREATE TABLE {NAME} ({COLUMNS}) WITH cdc = true")
+    client.execute(f"CREATE TABLE {NAME} ({COLUMNS}) WITH cdc = true {options}")
     for statement in statements(random.Random(1), ROWS):
         client.execute(statement)
     client.execute(f"ALTER KEYSPACE {KEYSPACE} WITH durable_writes = false")
     client.execute(f"INSERT INTO {NAME} (p, c, v) VALUES (2, 103, 'missing')")
     client.execute(f"ALTER KEYSPACE {KEYSPACE} WITH durable_writes = true")
+    if before is not None:
+        before()
     load = Load(client, 10)
     load.start()
     yield load

@@ -19,7 +19,9 @@ from cassandra_storage.schema import ColumnKind, ColumnMetadata, TableMetadata
 from cassandra_storage.unfiltered import write_row
 from cassandra_storage.versions import VERSION_50
 from cassandra_storage.vint import write_sized
+from cdc_messages import repairs
 from cdc_messages.raw import IMAGE_KINDS, RawMessage, decode, encode
+from cdc_messages.repairs import RepairStep
 from cdc_messages.snapshots import SnapshotStep, encode_step, file_name
 from cdc_messages.tables import canonical, digest
 from materializer.records import RawRecord
@@ -191,15 +193,16 @@ def as_image(
     unit: int | None = None,
     index: int = 0,
     truncated_at: int = 0,
+    repair: UUID | None = None,
 ) -> RawRecord:
-    """The record of a log's write as a snapshot's row image, by default of a unit of its own."""
+    """The record of a log's write as a snapshot's or a repair's row image, by default of a unit of its own."""
     message = decode(record.value)
     [kind] = [kind for kind in IMAGE_KINDS if kind == f"snapshot_{message.kind}"]
     image = replace(
         message,
         kind=kind,
         segment=1_700_000_000_000_000,
-        file=file_name(snapshot),
+        file=file_name(snapshot) if repair is None else repairs.file_name(repair),
         position=message.position if unit is None else unit,
         index=index,
         truncation_epoch=truncated_at,
@@ -236,3 +239,38 @@ def step_record(step: SnapshotStep, host_id: bytes, ms: int, writer: TableWriter
         index=0,
     )
     return RawRecord(b"", encode(message, 1), 0, ms)
+
+
+REPAIR = UUID(int=0x4E)
+
+
+def repair_step(
+    partition_key: bytes,
+    state: HostState,
+    *,
+    ms: int = 0,
+    host: int = 1,
+    hosts: Sequence[int] = (1,),
+    flushed_to: int = 0,
+    until_ms: int = 2**62,
+    repair: UUID = REPAIR,
+    writer: TableWriter = WRITER,
+) -> RawRecord:
+    """A reset (`running`) or reset_end of one host. flushed_to: the position in segment 1."""
+    ids = tuple(bytes([each]) * 16 for each in hosts)
+    step = RepairStep(repair, ids, until_ms, state, (1, flushed_to))
+    message = RawMessage(
+        kind="reset" if state == "running" else "reset_end",
+        update=repairs.encode_step(step),
+        messaging_version=VERSION_50,
+        table_id=writer.table.id.bytes,
+        schema_digest=writer.digest,
+        truncation_epoch=0,
+        host_id=bytes([host]) * 16,
+        segment=1_700_000_000_000_000,
+        file=repairs.file_name(repair),
+        position=0,
+        index=0,
+        clock=ms * 1000,
+    )
+    return RawRecord(partition_key, encode(message, 1), 0, ms)

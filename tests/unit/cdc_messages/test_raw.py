@@ -24,7 +24,9 @@ INT = st.integers(-(2**31), 2**31 - 1)
 SIXTEEN = st.binary(min_size=16, max_size=16)
 MESSAGES = st.builds(
     RawMessage,
-    kind=st.sampled_from([*get_args(raw.LogKind), *get_args(raw.SnapshotKind), *get_args(raw.TruncationKind)]),
+    kind=st.sampled_from(
+        [*get_args(raw.LogKind), *get_args(raw.SnapshotKind), *get_args(raw.TruncationKind), *get_args(raw.RepairKind)]
+    ),
     update=st.binary(),
     messaging_version=INT,
     table_id=SIXTEEN,
@@ -87,10 +89,11 @@ def test_unknown_format_version() -> None:
 
 @given(MESSAGES)
 def test_each_kind_is_written_in_the_first_version_that_has_it(message: RawMessage) -> None:
-    """A build that reads only version 1 reads the log's messages, and stops at a snapshot's or a truncation's."""
+    """A build that reads only version 1 reads the log's messages, and stops at all others."""
     version = raw.encode(message, 1)[wire.HEADER_SIZE] >> 1
     is_truncation = message.kind in raw.TRUNCATION_KINDS
-    assert version == (3 if is_truncation else 2 if message.kind.startswith("snapshot_") else 1)
+    is_of_three = is_truncation or message.kind in raw.REPAIR_KINDS
+    assert version == (3 if is_of_three else 2 if message.kind.startswith("snapshot_") else 1)
     assert raw.is_truncation(raw.encode(message, 1)) == is_truncation
 
 

@@ -26,7 +26,17 @@ from materializer.store.restore import restore
 from materializer.store.rocksdb import open_local_store
 from materializer.store.versions import NOTHING, next_version, sequence
 from tests.support.materializer.fold_run import FoldRun
-from tests.support.materializer.raw_builder import HOSTS, SNAPSHOT, TABLE, WRITER, int_bytes, rows_end, snapshot_step
+from tests.support.materializer.raw_builder import (
+    HOSTS,
+    REPAIR,
+    SNAPSHOT,
+    TABLE,
+    WRITER,
+    int_bytes,
+    repair_step,
+    rows_end,
+    snapshot_step,
+)
 from tests.support.materializer.table_statements import PARTITION, delete_range, delete_row, insert, set_static
 from verify.chaos.matrix import MESSAGES, make_setup
 
@@ -142,6 +152,16 @@ def test_the_snapshots_that_a_raw_partition_knows_are_shown() -> None:
     first, second = (str(UUID(bytes=host)) for host in HOSTS)
     assert shown["snapshots"] == [
         {"snapshot": str(SNAPSHOT), "begun_ms": 5, "changed_ms": 7, "hosts": {first: "ended", second: "running"}}
+    ]
+
+
+def test_the_repairs_of_a_cassandra_partition_are_shown() -> None:
+    run = FoldRun(WRITER)
+    run.chunk(repair_step(PARTITION, "running", until_ms=9, hosts=(1, 2)), repair_step(int_bytes(9), "running"))
+    shown = cassandra_partition_json(run.state, run.catalog, PARTITION, with_values=False)
+    first, second = (str(UUID(bytes=host)) for host in HOSTS)
+    assert shown["repairs"] == [
+        {"repair": str(REPAIR), "state": "open", "until_ms": 9, "hosts": {first: "running", second: "expected"}}
     ]
 
 

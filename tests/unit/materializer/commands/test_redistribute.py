@@ -22,12 +22,23 @@ from materializer.commands.reshard.redistribute import (
 )
 from materializer.fold.truncations import Boundary
 from materializer.records import RawRecord
-from materializer.rows.keys import FLOOR, INCOMPLETE, PUBLISHER, SHOWN
+from materializer.rows.keys import FLOOR, HELD, INCOMPLETE, PUBLISHER, REPAIR, SHOWN
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer.fold_checks import EXAMPLES, NEVER_PURGE, PASSING, TIMESTAMPS, record
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.memory_state import MemoryState
-from tests.support.materializer.raw_builder import HOSTS, SNAPSHOT, int_bytes, raw_record, rows_end, snapshot_step
+from tests.support.materializer.raw_builder import (
+    HOSTS,
+    SNAPSHOT,
+    WRITER,
+    as_image,
+    int_bytes,
+    raw_record,
+    repair_step,
+    rows_end,
+    snapshot_step,
+)
+from tests.support.materializer.raw_builder import REPAIR as ID
 from tests.support.materializer.redistribution import redistribute_states
 from tests.support.materializer.reshard_run import KEY_PREFIXES
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD, WRITERS, Stamp, writes
@@ -183,6 +194,16 @@ def test_each_target_waits_for_what_any_source_waits_for() -> None:
     for state in redistribute_states([run.state for run in runs], 4, Times(2000, 2000)):
         (progress,) = read_facts(state).snapshots.values()
         assert progress.hosts == dict.fromkeys(HOSTS, "running")
+
+
+def test_an_open_repair_changes_nothing() -> None:
+    run = FoldRun(WRITER)
+    written = raw_record(KEYS[0], "row", Row((int_bytes(1),), {}, LivenessInfo(1)), timestamp_ms=1000)
+    run.chunk(repair_step(KEYS[0], "running", ms=1000), as_image(written, repair=ID))
+    assert any(key.startswith(HELD) for key in run.state.data)
+    for state in redistribute_states([run.state], 2, Times(2000, 2000)):
+        assert not list(state.scan(REPAIR, REPAIR + b"\xff"))
+        assert not list(state.scan(HELD, HELD + b"\xff"))
 
 
 def test_each_target_knows_what_was_truncated_in_all_sources() -> None:

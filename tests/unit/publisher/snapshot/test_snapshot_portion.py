@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span, TokenRange, spans
 from cdc_program.errors import CdcError
+from cdc_program.snapshot_rows import RepairRequest
 from publisher.snapshot.command import portion_of
 from publisher.snapshot.portion import WHOLE, Portion, parse, parse_tokens
 
@@ -16,9 +18,24 @@ TOKENS = st.sampled_from([MINIMUM, MINIMUM + 1, -7, -1, 0, 1, 8, MAXIMUM - 1, MA
 SPANS = st.tuples(TOKENS, TOKENS).map(lambda pair: Span(*sorted(pair)))
 
 
-@given(st.builds(Portion, st.lists(SPANS, max_size=4).map(tuple), st.booleans()))
+@given(st.builds(Portion, st.lists(SPANS, max_size=4).map(tuple), st.booleans(), st.none()))
 def test_a_portion_is_read_from_its_text(portion: Portion) -> None:
     assert parse(str(portion)) == portion
+
+
+@given(st.integers(0, 2**62), st.lists(st.binary(min_size=1, max_size=9), min_size=1, max_size=4))
+def test_a_repair_is_of_the_tokens_of_its_keys(until_ms: int, keys: list[bytes]) -> None:
+    request = RepairRequest(until_ms, tuple(keys))
+    portion = parse(str(request))
+    assert portion.repair == request
+    assert {first for first, _ in portion.tokens} == {decorated_token(key) for key in keys}
+    assert parse(str(portion)) == portion
+
+
+@pytest.mark.parametrize("text", ["repair:", "repair:1:xy", "repair:soon:00"])
+def test_a_damaged_repair_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"invalid|non-hex"):
+        parse(text)
 
 
 @given(st.lists(st.builds(TokenRange, TOKENS, TOKENS)), st.lists(SPANS, min_size=1), TOKENS)

@@ -12,26 +12,29 @@ from cassandra_files.sstables import read_statistics
 from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.sstable_name import DATA
 from cassandra_storage.token_ranges import WHOLE_RING, Span, TokenRange
-from cdc_messages import tables
+from cdc_messages import repairs, tables
 from cdc_messages.raw import decode
 from cdc_messages.snapshots import decode_step
 from cdc_program.cassandra import Node
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import MaterializerSettings, NodeSettings, PublisherSettings, Settings
+from cdc_program.snapshot_rows import RepairRequest
 from publisher.raw_topics import RawTopic
 from publisher.schema import PublishedTable
 from publisher.snapshot import merged_table, node, sending
 from publisher.snapshot import run as run_module
-from publisher.snapshot.node import Published, last_flush
-from publisher.snapshot.portion import Portion
+from publisher.snapshot.node import Published, last_flush, own_flush
+from publisher.snapshot.portion import Portion, parse
 from publisher.snapshot.records import Record, Records, new_record
 from publisher.snapshot.run import SnapshotRun
 from publisher.snapshot.worker import CancelledError, StoppedError
 from tests.support.vectors import indexed_sstables
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from cdc_messages.repairs import RepairStep
     from cdc_native.batches import Batch
     from publisher.inflight import PendingMessages
     from publisher.messages import OutgoingMessage
@@ -64,6 +67,8 @@ class Beside:
         self.ranges: list[TokenRange] = list(WHOLE_RING)
         self.only_primary = False
         self.epochs: set[int] = set()
+        self.files: set[str] = set()
+        self.steps: list[RepairStep] = []
         self.client = self
         self.node = Node(HOST, "cluster", "dc1", "5.0.8")
         self.schema = cast("Any", self)
@@ -143,9 +148,18 @@ class Beside:
         assert step.hosts == (HOST.bytes,)
         self.note(step.state)
 
+    def send_and_wait(self, table: PublishedTable, messages: Sequence[OutgoingMessage]) -> None:
+        assert table is self.table
+        for each in messages:
+            step = repairs.decode_step(each.message.update)
+            assert each.message.kind == ("reset" if step.state == "running" else "reset_end")
+            self.note(f"{step.state} {each.partition_key.hex()}")
+            self.steps.append(step)
+
     def send(self, _raw_topic: RawTopic, unit: list[OutgoingMessage], _pending: PendingMessages) -> int:
         self.note("unit")
         self.epochs |= {each.message.truncation_epoch for each in unit}
+        self.files |= {each.message.file for each in unit}
         self.rows += [(each.partition_key, each.message.update) for each in unit]
         return 1
 
@@ -155,6 +169,7 @@ class Beside:
             _, key, value = batch.message(index)
             message = decode(value)
             self.epochs.add(message.truncation_epoch)
+            self.files.add(message.file)
             self.rows.append((key, message.update))
 
 
@@ -346,3 +361,83 @@ def test_only_the_tokens_asked_for_are_sent(beside: Beside, records: Records) ->
 def test_the_place_of_the_flush_is_one_of_this_nodes_log() -> None:
     assert last_flush([(-1, 0), (5, 10), (7, 3), (900, 1)], newest=8) == (7, 3)
     assert last_flush([(-1, 0)], newest=8) == (0, 0)
+
+
+def ask_for_repair(beside: Beside, records: Records, keys: Sequence[bytes], until_ms: int = 2**62) -> None:
+    portion = parse(str(RepairRequest(until_ms, tuple(keys))))
+    records.write(new_record(beside.table.table, hosts=(HOST,), portion=portion))
+
+
+def test_a_repair_sends_the_partitions_that_it_is_of(beside: Beside, records: Records) -> None:
+    take(beside, records)
+    first, *_, last = dict.fromkeys(key for key, _ in beside.rows)
+    wanted = [row for row in beside.rows if row[0] in {first, last}]
+    beside.rows, beside.events, beside.files = [], [], set()
+    absent = b"absent key"
+    ask_for_repair(beside, records, [first, last, absent])
+    record = take(beside, records)
+    keys = [key.hex() for key in (first, last, absent)]
+    begins, ends = [f"running {key}" for key in keys], [f"ended {key}" for key in keys]
+    steps = ["asked", *begins, "truncated_at", "clear", "flush", "asked"]
+    assert beside.events == [*steps, *["unit"] * len(wanted), *ends, "clear"]
+    assert (record.phase, beside.rows) == ("ended", wanted)
+    assert beside.files == {f"repair-{record.snapshot}"}
+    assert {each.flushed_to for each in beside.steps[:3]} == {(0, 0)}
+    assert {(each.hosts, each.flushed_to) for each in beside.steps[3:]} == {((HOST.bytes,), record.own_flushed_to)}
+
+
+def test_of_a_partition_that_is_not_owned_an_end_says_nothing(
+    beside: Beside, records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node, "own_flush", lambda *_: (1, 2))
+    own, other = b"key", b"another key"
+    token = decorated_token(own)
+    beside.ranges = [TokenRange(token - 1, token)]
+    ask_for_repair(beside, records, [own, other])
+    take(beside, records)
+    assert [each.flushed_to for each in beside.steps[2:]] == [(1, 2), (0, 0)]
+
+
+def test_a_repair_that_is_late_is_given_up(beside: Beside, records: Records) -> None:
+    ask_for_repair(beside, records, [b"key"], until_ms=1)
+    record = take(beside, records)
+    assert (record.phase, record.problem, beside.events) == ("given_up", "its time is over", [])
+
+
+def test_a_node_that_owns_nothing_of_a_repair_flushes_nothing(beside: Beside, records: Records) -> None:
+    token = decorated_token(b"key")
+    beside.ranges = [TokenRange(token, token + 1)]  # without its start
+    ask_for_repair(beside, records, [b"key"])
+    assert take(beside, records).phase == "ended"
+    assert beside.events == ["asked", "running 6b6579", "ended 6b6579", "clear"]
+
+
+def test_what_was_sent_of_older_files_says_so(
+    beside: Beside, records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of files that are taken again, what came since the first ones is not in what was sent already."""
+    take(beside, records)
+    keys = list(dict.fromkeys(key for key, _ in beside.rows))[:40]
+    flushes = iter([(1, 1), (2, 2)])
+    monkeypatch.setattr(node, "own_flush", lambda *_: next(flushes))
+    beside.events = []
+    ask_for_repair(beside, records, keys)
+    beside.stop_at = len(keys) + 30
+    stopped = take(beside, records)
+    assert stopped.place is not None
+    beside.clear_snapshot("ks", stopped.tag)
+    assert take(beside, records).own_flushed_to == (1, 1)
+    assert beside.events.count("flush") == 2
+
+
+def test_the_flush_of_this_node_is_not_that_of_a_streamed_sstable(vectors: IndexedVectors) -> None:
+    stats = [read_statistics(file).stats for file in vectors.files()]
+    own, other = UUID(int=1), UUID(int=2)
+    bounds = [(5, 6), (9, 9), (4, 4)]
+    hosts = [own, other, None]
+    made = [
+        stats[0]._replace(commit_log_upper_bound=bound, originating_host_id=host)
+        for bound, host in zip(bounds, hosts, strict=True)
+    ]
+    assert own_flush(made, own) == (5, 6)
+    assert own_flush(made, UUID(int=3)) == (0, 0)

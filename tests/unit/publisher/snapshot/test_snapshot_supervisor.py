@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import time
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -11,9 +12,10 @@ import pytest
 from cassandra_storage.token_ranges import Span
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import PublisherSettings, Settings
+from cdc_program.snapshot_rows import NO_HOST, Part, RepairRequest, SnapshotRows
 from publisher.schema import PublishedTable
 from publisher.snapshot import supervisor as supervisor_module
-from publisher.snapshot.cluster import SnapshotRows, Together
+from publisher.snapshot.cluster import Together
 from publisher.snapshot.portion import WHOLE, Portion
 from publisher.snapshot.records import Record, Records, new_record
 from publisher.snapshot.supervisor import FOLLOW_SECONDS, RETRY_SECONDS, Supervisor
@@ -275,3 +277,41 @@ def test_without_the_rows_several_hosts_begin_nothing_by_themselves(tmp_path: Pa
     alone.records.write(replace(found, phase="ended"))
     alone.serve()
     assert len(alone.supervisor.ended()) == 1
+
+
+def repair_row(hosts: Sequence[UUID], until: float, number: int = 1) -> Part:
+    """As an audit writes it."""
+    request = RepairRequest(int(until * 1000), (b"key",))
+    return Part(UUID(int=number), NO_HOST, TABLE.table.id, NAME, tuple(hosts), str(request), "running", 5)
+
+
+def test_all_hosts_take_part_in_a_repair_and_say_how_far_they_are(tmp_path: Path, rows: Rows) -> None:
+    hosts = [Host(tmp_path / "one", rows, ONE), Host(tmp_path / "two", rows, TWO)]
+    audit = SnapshotRows(rows.read, rows.write, "cdc_filler")
+    audit.report(repair_row((ONE, TWO), time() + 60))
+    for host in hosts:
+        record = host.follow()
+        assert record is not None
+        assert (record.snapshot, record.hosts, record.portion.repair is not None) == (UUID(int=1), (ONE, TWO), True)
+        host.end()
+        host.follow()
+    states = {part.host_id: part.state for part in audit.read()}
+    assert states == {NO_HOST: "running", ONE: "ended", TWO: "ended"}
+    assert hosts[0].supervisor.ended() == []  # no table's mark is cleared by it
+
+
+def test_repairs_come_one_after_another_and_not_late(tmp_path: Path, rows: Rows) -> None:
+    host = Host(tmp_path / "one", rows, ONE)
+    audit = SnapshotRows(rows.read, rows.write, "cdc_filler")
+    audit.report(repair_row((ONE,), time() - 1))
+    assert host.follow() is None
+    audit.report(repair_row((ONE,), time() + 60, 2))
+    first = host.follow()
+    audit.report(repair_row((ONE,), time() + 60, 3))
+    assert host.follow() == first
+    host.end()
+    second = host.follow()  # which says first that the one before is over
+    assert (first and first.snapshot, second and second.snapshot) == (UUID(int=2), UUID(int=3))
+    host.end()
+    host.follow()
+    assert {part.state for part in audit.read() if part.host_id == ONE} == {"ended"}  # of one host, too

@@ -95,6 +95,7 @@ def test_all_slices_are_compared_and_looked_at_again(tmp_path: Path, capsys: pyt
     assert tasks.parts == [3] * 4
     assert (progress.rows, progress.units, progress.differences, progress.settled) == (40, 48, 2, 2)
     assert (progress.waiting, progress.unread, progress.done) == ([], [], [0, 1, 2, 3])
+    assert sorted(progress.differing) == [int_bytes(1), int_bytes(3)]
     out, err = capsys.readouterr()
     assert out.count('"type": "difference"') == 2
     assert "4 of 4 slices compared" in err

@@ -1,0 +1,88 @@
+"""The rows by which the publishers of a datacenter take a snapshot together, or repair Cassandra partitions.
+
+They are in the filler's keyspace, one for each snapshot and host. Who is asked for a snapshot writes its own row with
+the hosts that it expects; an audit writes one of no host. A publisher that finds a row which expects it, without one of
+its own, takes its part.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from cdc_program.cassandra import CassandraClient
+
+TABLE = "snapshots"
+NO_HOST = UUID(int=0)
+"""The host of a row that asks all others."""
+
+_REPAIR = "repair"
+
+
+class Part(NamedTuple):
+    """One host's part of a snapshot, as its row has it. `portion`: what it sends of the table, as text.
+    `requested_at`: µs.
+    """
+
+    snapshot: UUID
+    host_id: UUID
+    table_id: UUID
+    table_name: str
+    hosts: tuple[UUID, ...]
+    portion: str
+    state: str
+    requested_at: int
+
+
+class RepairRequest(NamedTuple):
+    """The `portion` of a repair. until_ms: it changes nothing after that time. keys: of the Cassandra partitions."""
+
+    until_ms: int
+    keys: tuple[bytes, ...]
+
+    def __str__(self) -> str:
+        return f"{_REPAIR}:{self.until_ms}:{','.join(key.hex() for key in self.keys)}"
+
+
+def parse_repair(text: str) -> RepairRequest | None:
+    """What str gives of a RepairRequest; None for the portion of a snapshot. ValueError."""
+    kind, _, rest = text.partition(":")
+    if kind != _REPAIR:
+        return None
+    until_ms, _, keys = rest.partition(":")
+    return RepairRequest(int(until_ms), tuple(bytes.fromhex(key) for key in keys.split(",")))
+
+
+class SnapshotRows:
+    """The rows of all hosts. CdcError as CassandraClient's: the table is there once a filler has run."""
+
+    def __init__(
+        self, read: Callable[[str], list[dict[str, Any]]], write: Callable[[str, Sequence[object]], None], keyspace: str
+    ) -> None:
+        columns = ", ".join(Part._fields)
+        marks = ", ".join("?" for _ in Part._fields)
+        self._read = read
+        self._write = write
+        self._select = f"SELECT {columns} FROM {keyspace}.{TABLE}"  # noqa: S608 - the name is a checked setting
+        self._insert = f"INSERT INTO {keyspace}.{TABLE} ({columns}) VALUES ({marks})"  # noqa: S608 - likewise
+
+    def read(self) -> list[Part]:
+        return [
+            Part(**{**row, "hosts": tuple(row["hosts"] or ()), "portion": row["portion"] or ""})
+            for row in self._read(self._select)
+        ]
+
+    def report(self, part: Part) -> None:
+        self._write(self._insert, part._replace(hosts=set(part.hosts)))  # type: ignore[arg-type]  # CQL's set
+
+
+def datacenter_hosts(client: CassandraClient) -> list[UUID]:
+    """The host ids of all nodes of the datacenter of the node that the client is connected to, that one first."""
+    own = client.rows("SELECT host_id, data_center FROM system.local WHERE key = 'local'")[0]
+    peers = client.rows("SELECT host_id, data_center FROM system.peers")
+    others = {row["host_id"] for row in peers if row["data_center"] == own["data_center"] and row["host_id"]}
+    return [own["host_id"], *sorted(others - {own["host_id"]})]

@@ -1,0 +1,172 @@
+"""The repairs of Cassandra partitions that a raw partition has heard of (docs/decisions/0041).
+
+While one is open, the images of its hosts and later writes are held beside the rows, which go on as ever
+(materializer.fold.held). Once all hosts have ended, what is held replaces the rows. If that does not come in time,
+nothing has changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeGuard
+from uuid import UUID
+
+from cdc_messages.raw import REPAIR_KINDS
+from cdc_messages.repairs import is_repair_image
+from materializer.fold.held import held_end, held_prefix
+from materializer.records import Arrival
+from materializer.rows.format_version import VERSION_BYTE, check_version
+from materializer.rows.keys import REPAIR, REPAIR_END, repair_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cdc_messages.repairs import RepairStep
+    from materializer.fold.native_fold import AnyArrival
+    from materializer.rows.overlay import Overlay, StateReader
+
+RepairState: TypeAlias = Literal["open", "done", "failed"]
+
+# What is known of a host: nothing yet; it has begun; or it has ended, with RepairStep.flushed_to.
+HostPart: TypeAlias = Literal["expected", "running"] | tuple[int, int]
+_UNENDED = ("expected", "running")
+
+
+class Repair(NamedTuple):
+    """One repair of one Cassandra partition. schema: the digest of the table's schema when it began.
+
+    A repair that is over is kept until its time is over: no copy of its messages can begin it again.
+    """
+
+    partition_key: bytes
+    id: UUID
+    until_ms: int
+    schema: bytes
+    state: RepairState
+    hosts: Mapping[bytes, HostPart]
+
+    @property
+    def has_ended(self) -> bool:
+        return all(isinstance(part, tuple) for part in self.hosts.values())
+
+    @property
+    def key(self) -> bytes:
+        return repair_key(REPAIR, self.partition_key, self.id.bytes)
+
+    @property
+    def flushed_to(self) -> dict[bytes, tuple[int, int]]:
+        """By host, RepairStep.flushed_to."""
+        return {host: part for host, part in self.hosts.items() if isinstance(part, tuple)}
+
+
+class Repairs:
+    """The repairs in one raw partition's state."""
+
+    def __init__(self, overlay: Overlay) -> None:
+        self._overlay = overlay
+        self._known = {(repair.partition_key, repair.id): repair for repair in read_repairs(overlay)}
+
+    def open_of(self, partition_key: bytes) -> list[Repair]:
+        """The open repairs of a Cassandra partition."""
+        if not self._known:
+            return []
+        return [each for each in self._known.values() if each.partition_key == partition_key and each.state == "open"]
+
+    @property
+    def open_partitions(self) -> set[bytes]:
+        """The keys of the Cassandra partitions with an open repair."""
+        return {each.partition_key for each in self._known.values() if each.state == "open"}
+
+    def get(self, partition_key: bytes, repair: UUID) -> Repair | None:
+        return self._known.get((partition_key, repair))
+
+    def apply_step(
+        self, step: RepairStep, host: bytes, partition_key: bytes, arrival_ms: int, schema: bytes
+    ) -> Repair | None:
+        """Take note of a host's reset or reset_end. The repair if all its hosts have ended now: then it counts as done.
+
+        schema: the digest of the table's newest schema.
+        """
+        repair = self.get(partition_key, step.repair)
+        if repair is None:
+            if step.state != "running" or arrival_ms > step.until_ms:
+                return None
+            repair = Repair(
+                partition_key, step.repair, step.until_ms, schema, "open", dict.fromkeys(step.hosts, "expected")
+            )
+        if repair.state != "open":
+            return None
+        part: HostPart = "running" if step.state == "running" else step.flushed_to
+        if step.state == "given_up" or arrival_ms > repair.until_ms or schema != repair.schema:
+            self.fail(repair)
+        elif step.state == "running" or repair.hosts.get(host) == "running":  # an end without a begin says nothing
+            repair = repair._replace(hosts={**repair.hosts, host: part})
+            self._put(repair._replace(state="done") if repair.has_ended else repair)
+            return repair if repair.has_ended else None
+        return None
+
+    def fail(self, repair: Repair) -> None:
+        """It changes nothing."""
+        self._put(repair._replace(state="failed"))
+
+    def fail_all(self) -> None:
+        """The rows of the whole table end."""
+        for repair in list(self._known.values()):
+            if repair.state == "open":
+                self.fail(repair)
+
+    def clean_up(self, now_ms: int, most: int) -> None:
+        """Fail what has taken too long, delete at most so many messages of what has failed, and forget what is over."""
+        for repair in list(self._known.values()):
+            if repair.state == "open" and now_ms > repair.until_ms:
+                self.fail(repair)
+        for repair in list(self._known.values()):
+            if repair.state == "failed":
+                most -= self._delete_held(repair, most)
+            if repair.state != "open" and now_ms > repair.until_ms and most > 0:
+                del self._known[repair.partition_key, repair.id]
+                self._overlay.put(repair.key, None)
+
+    def _delete_held(self, repair: Repair, most: int) -> int:
+        prefix = held_prefix(repair.partition_key, repair.id)
+        keys = [key for key, _ in islice(self._overlay.scan(prefix, held_end(prefix)), max(most, 0))]
+        for key in keys:
+            self._overlay.put(key, None)
+        return len(keys)
+
+    def _put(self, repair: Repair) -> None:
+        self._known[repair.partition_key, repair.id] = repair
+        self._overlay.put(repair.key, encode_repair(repair))
+
+
+def read_repairs(state: StateReader | Overlay) -> Iterator[Repair]:
+    """All repairs in a state."""
+    for key, value in state.scan(REPAIR, REPAIR_END):
+        yield decode_repair(key, value)
+
+
+def encode_repair(repair: Repair) -> bytes:
+    hosts = {host.hex(): part for host, part in sorted(repair.hosts.items())}
+    fields = [repair.until_ms, repair.schema.hex(), repair.state, hosts]
+    return VERSION_BYTE + json.dumps(fields, separators=(",", ":")).encode()
+
+
+def decode_repair(key: bytes, value: bytes) -> Repair:
+    check_version(value)
+    until_ms, schema, state, hosts = json.loads(value[1:])
+    end = 5 + int.from_bytes(key[1:5], "big")
+    parts: dict[bytes, HostPart] = {
+        bytes.fromhex(host): part if part in _UNENDED else (part[0], part[1]) for host, part in hosts.items()
+    }
+    return Repair(key[5:end], UUID(bytes=key[end:]), until_ms, bytes.fromhex(schema), state, parts)
+
+
+def is_repair_step(arrival: AnyArrival) -> TypeGuard[Arrival]:
+    return type(arrival) is Arrival and arrival.message.kind in REPAIR_KINDS
+
+
+def image_of_repair(arrival: AnyArrival) -> TypeGuard[Arrival]:
+    """Whether it is an image that was sent for a repair; the native core takes none."""
+    return type(arrival) is Arrival and is_repair_image(arrival.message)
