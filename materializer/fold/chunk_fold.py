@@ -21,6 +21,7 @@ from materializer.fold.table_runs import split_by_table
 from materializer.fold.truncations import Truncations
 from materializer.rows.budget import Budget
 from materializer.rows.overlay import Overlay
+from materializer.rows.published import read_published
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +61,7 @@ class ChunkFold(ABC):
         self._truncations = Truncations(self._overlay, settings.truncate_ms, settings.forgotten_publishers)
         self._plan = self._native_plan()
         self._arrivals = self._decode(records)
+        self._published = read_published(self._overlay)
         self._changes: list[Change] = []
         self._native_count = 0
         self._table: TableFold | None = None
@@ -81,6 +83,7 @@ class ChunkFold(ABC):
             native=self._native_count,
             running_snapshots=self._snapshots.running,
             lost_hosts=tuple(str(UUID(bytes=host)) for host in sorted(self._truncations.lost)),
+            published=self._published | read_published(self._overlay),
         )
 
     @abstractmethod

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from materializer.fold.gaps import DeadLetter
 from materializer.records import Change
+from materializer.rows.published import Published
 
 
 class ChunkResult(NamedTuple):
@@ -16,7 +17,8 @@ class ChunkResult(NamedTuple):
     stalled_publishers: the ids of publishers that have sent nothing for too long. running_snapshots: the ids of the
     snapshots for which purging waits. lost_hosts: the ids of the hosts whose rows the state may lack since
     the table was truncated. dead_letters: messages for the dead-letter topic. native: how many updates the native
-    core has folded.
+    core has folded. published: where the changes of each table id go, unless a change says it itself. has_moved: whether
+    the last row has moved to another change topic with this chunk.
 
     left: how many records, from the end, are left for the next chunks. If it is all of them, part of the work before or
     of the first one is done.
@@ -32,3 +34,5 @@ class ChunkResult(NamedTuple):
     native: int = 0
     running_snapshots: tuple[str, ...] = ()
     lost_hosts: tuple[str, ...] = ()
+    published: Mapping[bytes, Published] = {}
+    has_moved: bool = False

@@ -83,7 +83,7 @@ class FoldedTopic:
         state = self._states.setdefault(partition, MemoryState())
         result = processor.fold(state, records)
         state.apply(result.writes)
-        for message in processor.change_messages(result.changes):
+        for message in processor.change_messages(result.changes, result.published):
             if message.value is not None:
                 yield self._change(message)
 

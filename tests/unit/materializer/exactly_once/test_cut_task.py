@@ -64,7 +64,7 @@ class CuttingProcessor(Processor):
     def fold(self, state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
         return fold_chunk(state, records, catalog_of(FORWARD.table), bounded(MOST))
 
-    def change_messages(self, changes: Iterable[RowChange]) -> Iterator[Message]:
+    def change_messages(self, changes: Iterable[RowChange], _published: object = None) -> Iterator[Message]:
         for change in changes:
             yield Message("changes", 0, repr(change.clustering).encode(), repr(change).encode())
 
