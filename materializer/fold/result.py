@@ -17,8 +17,8 @@ class ChunkResult(NamedTuple):
     stalled_publishers: the ids of publishers that have sent nothing for too long. running_snapshots: the ids of the
     snapshots for which purging waits. lost_hosts: the ids of the hosts whose rows the state may lack since
     the table was truncated. dead_letters: messages for the dead-letter topic. native: how many updates the native
-    core has folded. published: where the changes of each table id go, unless a change says it itself. has_moved: whether
-    the last row has moved to another change topic with this chunk.
+    core has folded. published: where the changes of each table id go, unless a change says it itself. moved_to: the
+    change topic to which the last row has moved with this chunk.
 
     left: how many records, from the end, are left for the next chunks. If it is all of them, part of the work before or
     of the first one is done.
@@ -35,4 +35,4 @@ class ChunkResult(NamedTuple):
     running_snapshots: tuple[str, ...] = ()
     lost_hosts: tuple[str, ...] = ()
     published: Mapping[bytes, Published] = {}
-    has_moved: bool = False
+    moved_to: str = ""

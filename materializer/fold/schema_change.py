@@ -23,8 +23,8 @@ from materializer.rows.keys import (
     PARTITION,
     PARTITION_END,
     SHOWN,
-    partition_prefix,
     TOPICS,
+    partition_prefix,
     split_data_key,
 )
 from materializer.rows.published import Published, encode_published, read_published

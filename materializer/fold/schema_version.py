@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 class SchemaVersion(NamedTuple):
-    """A schema with what reads and shows rows by it. `topic`: the name of the one that its table's changes go to; None if
-    no changes can be published under the schema.
+    """A schema with what reads and shows rows by it. `topic`: the name of the one that its table's changes go to; None
+    if no changes can be published under the schema.
     """
 
     id: SchemaId

@@ -28,11 +28,9 @@ if TYPE_CHECKING:
     from materializer.rows.settings import FoldSettings
 
 
-def fold_move(
-    state: StateReader, offset: int, catalog: TableCatalog, settings: FoldSettings
-) -> ChunkResult | None:
-    """The next part of the move that must be made, or finished, before the raw message `offset` is folded; None if there
-    is none. No record is folded with it.
+def fold_move(state: StateReader, offset: int, catalog: TableCatalog, settings: FoldSettings) -> ChunkResult | None:
+    """The next part of the move that must be made, or finished, before the raw message `offset` is folded; None if
+    there is none. No record is folded with it.
     """
     continuation = read_continuation(state)
     if continuation is not None:
@@ -83,7 +81,7 @@ class _Part:
             table.resume(continuation)
         except BudgetSpentError:
             return self._result(table)
-        return self._result(table)._replace(has_moved=True)
+        return self._result(table)._replace(moved_to=continuation.topic.name)
 
     def _result(self, table: TableFold) -> ChunkResult:
         table.encode_rows()

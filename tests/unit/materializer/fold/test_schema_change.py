@@ -51,7 +51,9 @@ def with_b_again(dropped: int) -> TableMetadata:
     return replace(without_b(dropped), regular_columns=TABLE.regular_columns)
 
 
-def catalog_of_both(*tables: TableMetadata, topics: tuple[str, ...] = ("cdc.shop.orders", "cdc.shop.orders")) -> TableCatalog:
+def catalog_of_both(
+    *tables: TableMetadata, topics: tuple[str, ...] = ("cdc.shop.orders", "cdc.shop.orders")
+) -> TableCatalog:
     """Tables that came one after the other under one name."""
     digests = [digest(canonical(table)) for table in tables]
     ids = [table.id.bytes for table in tables]
