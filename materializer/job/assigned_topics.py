@@ -85,9 +85,15 @@ class AssignedTopics:
                 raise
             _logger.warning("registry away: stored topics are used", table=newest.qualified_name, problem=error.problem)
             return tuple(cached.get(key) for key in keys)
+        self._tell_new_topic(newest, {topic.name for topic in cached.values()}, found[-1])
         known = {key: topic for key, topic in zip(keys, found, strict=True) if topic is not None}
         self._cache.write(newest.qualified_name, known)
         return tuple(found)
+
+    def _tell_new_topic(self, table: TableMetadata, known: set[str], assigned: ChangeTopic | None) -> None:
+        if known and assigned is not None and assigned.name not in known:
+            name, code = table.qualified_name, Code.TOPIC_VERSION.text
+            _logger.warning("new change topic version", code=code, table=name, topic=assigned.name)
 
     def _assign(
         self, newest: TableMetadata, schemas: Sequence[TableSchema], cached: Mapping[SchemaKey, ChangeTopic]
