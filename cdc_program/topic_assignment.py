@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import ssl
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import quote
 
@@ -11,6 +10,7 @@ import httpx
 
 from cdc_program.describe import mask_url
 from cdc_program.errors import CdcError, Code
+from cdc_program.registry_tls import registry_tls
 
 if TYPE_CHECKING:
     from cdc_program.settings import RegistrySettings
@@ -19,6 +19,7 @@ _RETRIES = 2  # of connecting
 _PATH = "/api/v1"
 _ASSIGNED = ("change", "other")  # kinds; raw and dead-letter topics belong to the source too
 _NOT_FOUND = 404
+_MISSING = "not-found"
 _FAILED = (408, 429)
 _UNAUTHORISED = (401, 403)
 
@@ -31,6 +32,24 @@ class AssignedTopic(NamedTuple):
     value_schema_id: int
 
 
+class _Refusal(NamedTuple):
+    """An answer that is an error; `word` is the registry's name for it, empty if another program has answered."""
+
+    status: int
+    word: str
+    reason: str
+    fix: str
+
+    @classmethod
+    def of(cls, response: httpx.Response) -> _Refusal:
+        status = response.status_code
+        try:
+            answer = response.json()
+            return cls(status, str(answer["error"]), str(answer["message"]), str(answer["fix"]))
+        except (ValueError, KeyError, TypeError):
+            return cls(status, "", f"HTTP {status}.", "See the registry's own log.")
+
+
 class TopicAssigner:
     """CdcError: REGISTRY_UNREACHABLE if the registry does not answer or has failed (worth a retry), REGISTRY_REFUSED
     with its message if it refuses. Several threads may use one.
@@ -39,15 +58,12 @@ class TopicAssigner:
     def __init__(self, settings: RegistrySettings, timeout: float = 10.0) -> None:
         """`timeout`: of one request, in seconds."""
         self._url = mask_url(settings.url)
-        context = ssl.create_default_context(cafile=settings.ssl_ca_file)
-        if settings.ssl_identity_file is not None:
-            context.load_cert_chain(settings.ssl_identity_file)
         password = settings.password.get_secret_value()
         self._client = httpx.Client(
             base_url=settings.url,
             timeout=timeout,
             auth=(settings.username, password) if settings.username else None,
-            transport=httpx.HTTPTransport(verify=context, retries=_RETRIES),
+            transport=httpx.HTTPTransport(verify=registry_tls(settings), retries=_RETRIES),
         )
 
     def __enter__(self) -> Self:
@@ -61,7 +77,7 @@ class TopicAssigner:
 
     def check(self) -> None:
         """CdcError(REGISTRY_REFUSED) if the registry assigns no topics."""
-        self._ask("GET", ("formats",))
+        self._ask("GET", ("me",))
 
     def assign(self, namespace: str, source: str, key: dict[str, Any], value: dict[str, Any]) -> AssignedTopic:
         """Register the schemas of a source. The same schemas get the same topic, unless what is said of the source has
@@ -76,7 +92,7 @@ class TopicAssigner:
 
     def topics(self, namespace: str, source: str) -> list[str]:
         """The source's topics that schemas are assigned to, the oldest first; none for an unknown source."""
-        found = self._ask("GET", ("topics",), query={"namespace": namespace, "source": source})
+        found = self._ask("GET", ("namespaces", namespace, "sources", source, "topics"), missing=[])
         try:
             return [str(each["name"]) for each in found if each["kind"] in _ASSIGNED]
         except (KeyError, TypeError) as error:
@@ -86,10 +102,10 @@ class TopicAssigner:
         """No schema is assigned to the topic from now on."""
         self._ask("PUT", ("topics", topic, "status"), {"status": "disabled"})
 
-    def _ask(self, method: str, path: tuple[str, ...], body: object = None, query: dict[str, str] | None = None) -> Any:  # noqa: ANN401 - JSON
+    def _ask(self, method: str, path: tuple[str, ...], body: object = None, missing: object = None) -> Any:  # noqa: ANN401 - JSON
         url = _PATH + "".join(f"/{quote(part, safe='')}" for part in path)
         try:
-            response = self._client.request(method, url, params=query, json=body)
+            response = self._client.request(method, url, json=body)
         except httpx.HTTPError as error:
             raise CdcError(
                 Code.REGISTRY_UNREACHABLE,
@@ -98,30 +114,29 @@ class TopicAssigner:
                 "Start it (cassandra-schematizer serve), or correct registry.url.",
             ) from error
         if not response.is_success:
-            raise self._refusal(f"{method} {url}", response)
+            refusal = _Refusal.of(response)
+            if refusal.word == _MISSING and missing is not None:
+                return missing
+            raise self._error(f"{method} {url}", refusal)
         try:
             return response.json()
         except ValueError as error:
             raise self._no_assignment() from error
 
-    def _refusal(self, doing: str, response: httpx.Response) -> CdcError:
-        status = response.status_code
-        try:
-            answer = response.json()
-            word, reason, fix = str(answer["error"]), str(answer["message"]), str(answer["fix"])
-        except (ValueError, KeyError, TypeError):
-            word, reason, fix = "", f"HTTP {status}.", "See the registry's own log."
-        if status in _FAILED or status >= 500:
+    def _error(self, doing: str, refusal: _Refusal) -> CdcError:
+        if refusal.status in _FAILED or refusal.status >= 500:
             return CdcError(
                 Code.REGISTRY_UNREACHABLE,
-                f"The schema registry at {self._url} failed: {doing}: {reason}",
+                f"The schema registry at {self._url} failed: {doing}: {refusal.reason}",
                 "See the registry's own log, and try again once it works.",
             )
-        if status == _NOT_FOUND and not word:
+        if refusal.status == _NOT_FOUND and refusal.word in ("", "http"):  # no such path
             return self._no_assignment()
-        if status in _UNAUTHORISED:
+        fix = refusal.fix
+        if refusal.status in _UNAUTHORISED:
             fix = "Correct registry.username and registry.password, or grant that user the role writer."
-        return CdcError(Code.REGISTRY_REFUSED, f"The schema registry at {self._url} refuses: {doing}: {reason}", fix)
+        problem = f"The schema registry at {self._url} refuses: {doing}: {refusal.reason}"
+        return CdcError(Code.REGISTRY_REFUSED, problem, fix)
 
     def _no_assignment(self) -> CdcError:
         return CdcError(
