@@ -18,6 +18,7 @@ from cdc_program.registry import RegistryClient
 from cdc_program.settings import RegistrySettings
 from cdc_program.topic_assignment import AssignedTopic, TopicAssigner
 from materializer.job.assigned_topics import AssignedTopics
+from materializer.job.change_topics import ChangeTopics
 from materializer.job.plan import ChangeTopic, TableSchema
 from materializer.job.topic_cache import TopicCache
 from materializer.store.object_store import ObjectStore
@@ -106,6 +107,19 @@ def test_an_older_schema_is_found_where_it_was_registered(job: Job, registry: Re
 
 def test_a_schema_that_no_batch_has_seen_is_not_registered(job: Job) -> None:
     assert job.topics(TABLE, WIDER) == [None, f"{job.prefix}.shop.orders"]
+
+
+def test_a_job_that_named_its_topics_itself_keeps_them(job: Job, registry: Registry) -> None:
+    topic = f"{job.prefix}.shop.orders"
+    with RegistryClient(job.settings) as client:
+        before = ChangeTopics(job.prefix, client, lambda _topic: 3)
+        own = [
+            before.find_or_create(schemas(*tables)) for tables in ((TABLE,), (TABLE, WIDER), (TABLE, WIDER, RENAMED))
+        ]
+    assert tuple(job.found(TABLE, WIDER)) == own[1]
+    assert tuple(job.found(TABLE, WIDER, RENAMED)) == own[2]
+    mark(registry, job, pii=True)
+    assert job.topics(TABLE, WIDER, RENAMED) == [topic, topic, f"pii-{topic}-v3"]
 
 
 def test_personal_data_gets_a_topic_with_the_prefix_and_goes_back(job: Job, registry: Registry) -> None:
