@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from materializer.commands.reshard import redistribute
-from materializer.fold import chunk, row_updates, schema_version, table_runs, topic_move
+from materializer.fold import row_updates, schema_version, table_runs, topic_move
 from materializer.fold.partition_schema_change import PartitionSchemaChange
 from materializer.fold.schema_change import SchemaChange
 from tests.support.materializer.mutants import Mutant
