@@ -28,13 +28,13 @@ class Writer(threading.Thread):
         self.count = 0
         self.error: Exception | None = None
         self._servers = servers
-        self._stop = threading.Event()
+        self._over = threading.Event()
 
     def run(self) -> None:
         chance = random.Random(7)
         try:
             with cql.connect(self._servers.cassandra_hosts, self._servers.cassandra_port) as client:
-                while not self._stop.wait(_PAUSE_SECONDS):
+                while not self._over.wait(_PAUSE_SECONDS):
                     p, c = chance.choice(PARTITIONS), chance.randrange(ROWS)
                     client.execute(chance.choices(_STATEMENTS, (60, 30, 9, 1))[0].format(p=p, c=c, n=self.count))
                     self.count += 1
@@ -42,7 +42,7 @@ class Writer(threading.Thread):
             self.error = error
 
     def end(self) -> None:
-        self._stop.set()
+        self._over.set()
         self.join()
         if self.error is not None:
             raise self.error
