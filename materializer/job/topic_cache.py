@@ -42,7 +42,7 @@ class TopicCache:
         return self._known[table]
 
     def write(self, table: str, topics: Mapping[SchemaKey, ChangeTopic]) -> None:
-        """Durably, before anybody uses them."""
+        """Store them durably, before a plan uses them."""
         if topics != self.read(table):
             entries = [[table_id.hex(), digest.hex(), *topic] for (table_id, digest), topic in topics.items()]
             text = json.dumps({"format": FORMAT_VERSION, "topics": entries}, separators=(",", ":"))

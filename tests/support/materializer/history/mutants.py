@@ -59,12 +59,6 @@ SCHEMA_MUTANTS = [
         "if continuation.at else PARTITION",
         "if False else PARTITION",
     ),
-    Mutant(
-        "a move follows the newest plan",
-        SchemaChange.move_rows,
-        "Published(continuation.topic, continuation.offset)",
-        "Published(self._catalog.newest_topic(self._target.id.table_id), 0)",
-    ),
     Mutant("the second before a move is not finished", topic_move.fold_move, "if part.is_within_second:", "if False:"),
     Mutant(
         "a reshard keeps each state's schema numbers",
