@@ -13,9 +13,11 @@ import pytest
 
 from local_stack.clients import cql
 from local_stack.clients.compare import compare
+from local_stack.process.processes import wait_until
 from local_stack.servers.cassandra import CassandraOptions
 from local_stack.servers.spark_cluster import python_workers
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from tests.support.e2e.kafka_topics import read_all
 from tests.support.e2e.moved_table import END, KEYSPACE, PARTITIONS, ROWS, TABLE, Topics, Writer
 
 if TYPE_CHECKING:
@@ -129,10 +131,12 @@ def test_a_field_becomes_personal_under_load(stack: Stack, client: CqlClient, to
     stack.schematizer.stop()
     stack.materializer.stop()
     stack.materializer.start()
+    before = len(read_all(stack.servers.kafka, SECOND))
     mark(client, 2)
-    topics.wait_for_marks(SECOND, 2, SECONDS)
+    wait_until(lambda: len(read_all(stack.servers.kafka, SECOND)) > before, "a change", SECONDS)
     assert "stored topics are used" in stack.materializer.output()
     stack.schematizer.start()
+    topics.wait_for_marks(SECOND, 2, SECONDS)
 
     # Another key is another topic. The prefix stays.
     client.execute(f"ALTER TABLE {KEYSPACE}.{TABLE} RENAME c TO k")
