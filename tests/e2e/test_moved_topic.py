@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from local_stack.clients.cql import CqlClient
+    from local_stack.servers.programs import Setting
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900), pytest.mark.exhaustive]
 
@@ -46,7 +47,7 @@ pii = true
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
-    settings = {
+    settings: dict[str, Setting] = {
         "materializer.topics": "registry",
         "materializer.topics_seconds": 1,
         "materializer.chunk_max_changes": 20,
@@ -120,9 +121,7 @@ def test_a_field_becomes_personal_under_load(stack: Stack, client: CqlClient, to
     topics.wait_for_marks(SECOND, 1, SECONDS)
     assert writer.count > 100
     check(client, topics, SECOND, FIRST)
-    assert topics.of(SECOND)[0].value["op"] == "r"
-    ends = [change.value for change in topics.of(FIRST) if change.value["source"]["cause"] == "moved"]
-    begun = [change.value for change in topics.of(SECOND) if change.value["source"]["cause"] == "moved"]
+    ends, begun = topics.moved(FIRST), topics.moved(SECOND)
     assert {each["source"]["file"] for each in ends} == {SECOND}
     assert {each["op"] for each in begun} == {"r"}
     assert len(ends) == len(begun) >= len(rows) / 2

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from local_stack.clients import cql
 from local_stack.clients.change_reader import Change, ChangeReader
@@ -82,6 +83,11 @@ class Topics:
 
     def of(self, topic: str) -> list[Change]:
         return self.changes.get(topic, [])
+
+    def moved(self, topic: str) -> list[dict[str, Any]]:
+        """The envelopes of the rows that ended or began there because they moved."""
+        values = [change.value for change in self.of(topic) if change.value is not None]
+        return [value for value in values if value["source"]["cause"] == "moved"]
 
     def wait_for_marks(self, topic: str, number: int, seconds: float) -> None:
         """Until each Cassandra partition's mark of this number has come."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cassandra_storage.marshal import NativeType, UserType
-from cassandra_storage.schema import ColumnKind
+from cassandra_storage.schema import ColumnKind, ColumnMetadata
 from cdc_messages.tables import message_key, to_json
 from cdc_program.errors import CdcError, Code
 from cdc_program.registry import RegistryClient
@@ -143,7 +143,7 @@ def test_fields_that_exchange_their_names_leave_the_topic(job: Job) -> None:
 
 def with_fields(*names: str) -> TableMetadata:
     user_type = UserType("shop", "pair", names, (NativeType("int"),) * len(names), is_multi_cell=False)
-    return replace(TABLE, regular_columns=(column("u", user_type, ColumnKind.REGULAR),))
+    return replace(TABLE, regular_columns=(ColumnMetadata("u", user_type, ColumnKind.REGULAR),))
 
 
 def test_a_registry_that_is_away(request: pytest.FixtureRequest, tmp_path: Path) -> None:
