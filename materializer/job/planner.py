@@ -161,11 +161,12 @@ class Planner:
             self._plan_making.start(topic, partial(self._make_plan, topic, shape, schemas))
 
     def _make_plan(self, topic: str, shape: TopicShape, schemas: tuple[TableSchema, ...]) -> TopicPlan:
+        # A topic that is created now has had no messages, and its partitions may have no leaders yet.
+        existing = self._topics.partition_counts() if topic in self._unpublished else {}
         change_topics = self._change_topics.find_or_create(schemas)
-        if topic in self._unpublished:  # by their names of the template they were looked at before
-            for name in {each.name for each in change_topics if each is not None}:
-                self._check_unpublished(topic, name)
-            self._unpublished.discard(topic)
+        for name in {each.name for each in change_topics if each is not None} & existing.keys():
+            self._check_unpublished(topic, name)
+        self._unpublished.discard(topic)
         limit = self._topics.max_message_bytes({each.name for each in change_topics if each is not None})
         return TopicPlan(shape.partitions, schemas, change_topics, limit, shape.topic_id)
 
