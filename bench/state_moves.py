@@ -133,7 +133,7 @@ class Updates(Processor):
         self.first_fold = self.first_fold or time.monotonic()
         return ChunkResult({b"p" + record.key: record.value for record in records}, [], 0)
 
-    def change_messages(self, _changes: Iterable[RowChange]) -> Iterator[Message]:
+    def change_messages(self, _changes: Iterable[RowChange], _published: object = None) -> Iterator[Message]:
         return iter(())
 
 

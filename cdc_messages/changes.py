@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 from cassandra_storage.clustering import Clustering
+from cdc_messages.topics import Topic
 
 # A visible row without its key: column name -> serialized value of a simple column, or the (path, value) pairs of a
 # complex column in path order, never empty. A column that is null is absent.
@@ -13,7 +14,7 @@ ColumnImage: TypeAlias = bytes | tuple[tuple[bytes, bytes], ...]
 RowImage: TypeAlias = Mapping[str, ColumnImage]
 
 Op: TypeAlias = Literal["c", "u", "d", "r"]
-Cause: TypeAlias = Literal["write", "expired_write", "expiry", "schema", "truncate", "drop", "repair"]
+Cause: TypeAlias = Literal["write", "expired_write", "expiry", "schema", "truncate", "drop", "repair", "moved"]
 
 
 class Source(NamedTuple):
@@ -22,7 +23,8 @@ class Source(NamedTuple):
     `cause`: "expired_write" is a write that arrived after something in it had expired; the "expiry" follows at once.
     `incomplete`: a mutation of the row's Cassandra partition is missing, or a snapshot of the table is running, so the
     row may differ from `SELECT`'s. `snapshot`: a snapshot's row image made the change; then `file` and `position` are
-    the snapshot's and its unit's.
+    the snapshot's and its unit's. A change with the cause "moved" is a row's end in a change topic that the table has
+    left, or its beginning in the next one; `file` is the other topic's name.
     """
 
     ts_us: int
@@ -38,7 +40,7 @@ class RowChange(NamedTuple):
     """One change of one visible row; `clustering` is None for the row of a Cassandra partition with only statics.
 
     `row_sequence` increases by one with each change of the row. `schema` is the digest of the table schema of the
-    images' columns.
+    images' columns. `topic`: where it goes; None for the topic that the state names for the schema's table.
     """
 
     partition_key: bytes
@@ -49,6 +51,7 @@ class RowChange(NamedTuple):
     row_sequence: int
     source: Source
     schema: bytes = b""
+    topic: Topic | None = None
 
 
 def change_op(before: RowImage | None, after: RowImage | None, *, is_snapshot: bool = False) -> Op:

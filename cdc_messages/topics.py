@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 MAX_TOPIC_LENGTH = 249  # org.apache.kafka.common.internals.Topic.MAX_NAME_LENGTH
 
 
+class Topic(NamedTuple):
+    """A topic that changes are sent to, with its number of partitions."""
+
+    name: str
+    partitions: int
+
+
 def raw_topic(prefix: str, keyspace: str, table: str) -> str:
     return f"{prefix}.raw.{keyspace}.{table}"
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
         def register(self, subject: str, schema: dict[str, Any]) -> int: ...
 
-        def lookup(self, subject: str, schema: dict[str, Any]) -> int | None: ...
+        def check_reachable(self) -> None: ...
 
 
 SCHEMA_SECONDS = 10.0
@@ -76,10 +76,13 @@ class RegistryIds:
         self._ids: dict[str, int] = stored["ids"] if is_same_source else {}
 
     def check_registry(self) -> None:
-        """CdcError REGISTRY_UNREACHABLE if no id is known and the registry does not answer."""
+        """CdcError REGISTRY_UNREACHABLE or _REFUSED if no id is known and the registry does not answer.
+
+        It asks for nothing that needs a right in all namespaces.
+        """
         if not self._ids:
             with self._connect() as registry:
-                registry.lookup("RawMessage", RAW_SCHEMA)
+                registry.check_reachable()
 
     def schema_id(self, subject: str) -> int:
         """The id; registers the schema at the first call. CdcError REGISTRY_UNREACHABLE or _REFUSED."""

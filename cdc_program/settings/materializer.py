@@ -196,6 +196,21 @@ class MaterializerSettings(Table):
             ge=0,
         ),
     ] = 100
+    topics: Annotated[
+        Literal["template", "registry"],
+        Field(
+            description="Who names the change topics. `template`: the job does, by kafka.topic_prefix, keyspace and "
+            "table. `registry`: the registry assigns them by compatibility and personal data, which only "
+            "cassandra-schematizer does."
+        ),
+    ] = "template"
+    topics_seconds: Annotated[
+        float,
+        Field(
+            description="How often the job asks the registry for its topics again (s), with `topics` = `registry`.",
+            gt=0,
+        ),
+    ] = 60.0
     tombstones: Annotated[
         bool, Field(description="Send a message without a value after each delete, for log compaction.")
     ] = True

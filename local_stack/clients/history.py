@@ -86,7 +86,8 @@ def chain_problems(changes: list[Change], *, may_be_purged: bool = False) -> Ite
 def _operation(value: Record) -> str:
     match value["before"] is None, value["after"] is None:
         case True, False:
-            return "r" if value["source"].get("snapshot") == "true" else "c"
+            source = value["source"]
+            return "r" if source.get("snapshot") == "true" or source.get("cause") == "moved" else "c"
         case False, False:
             return "u"
         case False, True:

@@ -38,7 +38,7 @@ def replay_dead_letters(settings: Settings, table: str | None) -> None:
     table_schemas = read_table_schemas(settings.kafka)
     counts = Topics(settings.kafka).partition_counts()
     for topic in find_raw_topics(settings.kafka, table):
-        catalog = table_catalog(table_schemas.for_table(table_of(topic)), {})
+        catalog = table_catalog(table_schemas.for_table(table_of(topic)))
         messages = []
         for letter in unresolved_dead_letters(settings.kafka, topic):
             problem = _find_problem(letter, catalog)

@@ -62,7 +62,7 @@ def show_cassandra_partition(settings: Settings, table: str, key: Sequence[str],
     count = Topics(settings.kafka).partition_counts().get(topic)
     if not schemas or not count:
         raise CdcError(Code.CONFIG_INVALID, f"The table {table} has no raw topic.", "Name the table as keyspace.table.")
-    catalog = table_catalog(schemas, {})
+    catalog = table_catalog(schemas)
     partition_key = serialize_key(catalog.newest_of(list(catalog.newest)[-1])[1], key)
     raw_partition = RawPartition(topic, partition_for(partition_key, count))
     position = read_positions(settings, [raw_partition])[raw_partition]

@@ -26,6 +26,8 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+import structlog
+
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
 from materializer.errors import advise_rebuild, raw_message_misplaced, raw_messages_skipped
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from materializer.fold.result import ChunkResult
     from materializer.records import RawPartition, RawRecord, TopicShape
     from materializer.store.changelog import Head
+
+_logger = structlog.get_logger(__name__)
 
 
 class TaskSettings(NamedTuple):
@@ -250,6 +254,8 @@ class PartitionTask:
         if result.writes:
             messages = processor.messages(self._raw_partition, result)
             position = self._committer.commit_chunk(position, offset, result, messages)
+            if result.moved_to:
+                _logger.info("rows moved", partition=str(self._raw_partition), topic=result.moved_to, offset=offset)
         else:
             position = position._replace(offset=offset)
             self._committer.commit_position(position)

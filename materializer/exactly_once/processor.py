@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from materializer.fold.gaps import DeadLetter
     from materializer.fold.result import ChunkResult
     from materializer.records import Change, Message, RawPartition, RawRecord, TopicShape
     from materializer.rows.overlay import StateReader
+    from materializer.rows.published import Published
+
+NO_TOPICS: Mapping[bytes, Published] = MappingProxyType({})
 
 
 class Processor(ABC):
@@ -27,8 +31,10 @@ class Processor(ABC):
         """Fold a chunk of raw messages, or its first part. The state is only read."""
 
     @abstractmethod
-    def change_messages(self, changes: Iterable[Change]) -> Iterator[Message]:
-        """The messages that publish these changes."""
+    def change_messages(
+        self, changes: Iterable[Change], published: Mapping[bytes, Published] = NO_TOPICS
+    ) -> Iterator[Message]:
+        """The messages that publish these changes. published: as in ChunkResult."""
 
     def dead_letter_messages(self, _raw_partition: RawPartition, _letters: Iterable[DeadLetter]) -> Iterator[Message]:
         """The messages that dead-letter these raw messages of the raw partition, or resolve them; none by default."""
@@ -40,5 +46,5 @@ class Processor(ABC):
 
     def messages(self, raw_partition: RawPartition, result: ChunkResult) -> Iterator[Message]:
         """All messages of a folded chunk: its changes, then its dead letters."""
-        yield from self.change_messages(result.changes)
+        yield from self.change_messages(result.changes, result.published)
         yield from self.dead_letter_messages(raw_partition, result.dead_letters)

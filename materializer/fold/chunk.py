@@ -15,6 +15,7 @@ from materializer.fold.native_fold import Incomplete, in_order
 from materializer.fold.part import Part
 from materializer.fold.reorder import ReorderBuffer, release_in_write_order
 from materializer.fold.row_updates import AloneError, read_row_updates
+from materializer.fold.topic_move import fold_move
 from materializer.rows.budget import BudgetSpentError
 from materializer.rows.keys import CONTINUATION
 from materializer.rows.settings import DEFAULT_FOLD_SETTINGS, FoldSettings
@@ -44,6 +45,9 @@ def fold_chunk(
     CdcError with SCHEMA_UNKNOWN, TOO_MANY_DEAD_LETTERS, STATE_DAMAGED, STATE_FORMAT or NOT_SUPPORTED: then nothing of
     the chunk may be used.
     """
+    moved = fold_move(reader, records[0].offset, catalog, settings)
+    if moved is not None:
+        return moved._replace(left=len(records))
     count = 0 if reader.get(CONTINUATION) is not None else len(records)
     while count:
         try:

@@ -22,6 +22,7 @@ from materializer.fold.table_runs import split_by_table
 from materializer.fold.truncations import Truncations
 from materializer.rows.budget import Budget
 from materializer.rows.overlay import Overlay
+from materializer.rows.published import read_published
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,6 +64,7 @@ class ChunkFold(ABC):
         self._images: list[Arrival] = []
         self._plan = self._native_plan()
         self._arrivals = self._decode(records)
+        self._published = read_published(self._overlay)
         self._changes: list[Change] = []
         self._native_count = 0
         self._table: TableFold | None = None
@@ -84,6 +86,7 @@ class ChunkFold(ABC):
             native=self._native_count,
             running_snapshots=self._snapshots.running,
             lost_hosts={str(UUID(bytes=host)): since for host, since in sorted(self._truncations.lost.items())},
+            published=self._published | read_published(self._overlay),
         )
 
     @abstractmethod

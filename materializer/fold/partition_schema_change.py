@@ -9,9 +9,14 @@ from cassandra_storage.dropped_columns import without_dropped
 from cassandra_storage.errors import FormatError
 from cassandra_storage.rows import Row
 from cdc_messages.changes import RowChange, Source
-from materializer.fold.schema_version import change_steps
+from materializer.fold.schema_version import change_steps, move_steps
 from materializer.rows.budget import BudgetSpentError, row_size
-from materializer.rows.continuation import RowsEndContinuation, SchemaContinuation, store_continuation
+from materializer.rows.continuation import (
+    RowsEndContinuation,
+    SchemaContinuation,
+    TopicMoveContinuation,
+    store_continuation,
+)
 from materializer.rows.expiry import NowInSeconds, deletion_second
 from materializer.rows.keys import RANGES_SECTION, ROWS_END, ROWS_SECTION
 from materializer.rows.overlay import StoredRow
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
 
     from cassandra_storage.clustering import Clustering
     from cdc_messages.changes import ColumnImage, Op, RowImage
+    from cdc_messages.topics import Topic
     from materializer.fold.partition import TableTools
     from materializer.fold.schema_version import SchemaVersion
     from materializer.rows.overlay import RowValue
@@ -41,22 +47,21 @@ class PartitionSchemaChange:
         tools: TableTools,
         old: SchemaVersion,
         new: SchemaVersion,
-        continuation: SchemaContinuation | RowsEndContinuation,
+        continuation: SchemaContinuation | RowsEndContinuation | TopicMoveContinuation,
+        left: Topic | None = None,
     ) -> None:
+        """`left`: the topic that the rows leave, if they move to another one."""
         self._tools = tools
         self._old = old
         self._new = new
         self._continuation = continuation
-        self._visible = continuation.visible if isinstance(continuation, SchemaContinuation) else 0
+        self._left = left
+        self._visible = 0 if isinstance(continuation, RowsEndContinuation) else continuation.visible
         self._partition_key = continuation.partition_key
         self._second = continuation.now
         self._now = NowInSeconds(continuation.now, continuation.now)
         self._gone = DeletionTime(NO_TIMESTAMP, continuation.now)  # deletes nothing; its second starts gc_grace
-        self._source = (
-            continuation.source
-            if isinstance(continuation, RowsEndContinuation)
-            else Source(new.table.altered_at, _NO_HOST, "", 0, "schema")
-        )
+        self._source = self._cause()
         # Of one table both codecs read the same rows, and rows are written under the new schema.
         codec = new.codec if old.id.table_id == new.id.table_id else old.codec
         self._state = PartitionState(tools.overlay, codec, tools.timers, continuation.partition_key)
@@ -64,7 +69,7 @@ class PartitionSchemaChange:
         self._statics = {} if static is None else old.imager.columns(static, self._second)
 
     def alter_rows(self) -> None:
-        """Show the same rows under another schema of the same table."""
+        """Show the same rows under another schema of the same table, or in another topic."""
         kept = None if self._state.static is None else without_dropped(self._state.static, self._new.table)
         statics = {} if kept is None else self._new.imager.columns(kept, self._second)
         for key, value in self._entries(ROWS_SECTION):
@@ -103,7 +108,7 @@ class PartitionSchemaChange:
 
     def _store_continuation(self, at: bytes) -> None:
         continuation = self._continuation._replace(at=at)
-        if isinstance(continuation, SchemaContinuation):
+        if not isinstance(continuation, RowsEndContinuation):
             continuation = continuation._replace(visible=self._visible)
         store_continuation(self._tools.overlay, continuation)
 
@@ -166,9 +171,27 @@ class PartitionSchemaChange:
 
     def _emit(self, clustering: Clustering | None, before: RowImage | None, after: RowImage | None, count: int) -> int:
         """The row_sequence after the changes from one image to the other."""
-        for one, other, schema in change_steps(before, after, self._old, self._new):
+        steps = change_steps if self._left is None else move_steps
+        for one, other, schema in steps(before, after, self._old, self._new):
             count += 1
             op: Op = "c" if one is None else "d" if other is None else "u"
             change = RowChange(self._partition_key, clustering, op, one, other, count, self._source, schema)
-            self._tools.changes.append(change)
+            self._tools.changes.append(change if self._left is None else self._moved(change, self._left))
         return count
+
+    def _moved(self, change: RowChange, left: Topic) -> RowChange:
+        """The change as one of a move: `d` in the topic that the row leaves, or `r` in the next one."""
+        assert isinstance(self._continuation, TopicMoveContinuation)
+        entered = self._continuation.topic
+        if change.op == "d":
+            return change._replace(topic=left, source=change.source._replace(file=entered.name))
+        return change._replace(op="r", topic=entered, source=change.source._replace(file=left.name))
+
+    def _cause(self) -> Source:
+        """Why the rows change."""
+        continuation = self._continuation
+        if isinstance(continuation, RowsEndContinuation):
+            return continuation.source
+        if isinstance(continuation, TopicMoveContinuation) and self._left is not None:
+            return Source(continuation.now * 1_000_000, _NO_HOST, "", 0, "moved")
+        return Source(self._new.table.altered_at, _NO_HOST, "", 0, "schema")

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from materializer.fold.gaps import DeadLetter
 from materializer.records import Change
+from materializer.rows.published import Published
 
 
 class ChunkResult(NamedTuple):
@@ -16,7 +17,9 @@ class ChunkResult(NamedTuple):
     stalled_publishers: the ids of publishers that have sent nothing for too long. running_snapshots: the ids of the
     snapshots for which purging waits. lost_hosts: the ids of the hosts whose rows the state may lack since
     the table was truncated, with the arrival (ms) after which a snapshot must begin to bring them. dead_letters:
-    messages for the dead-letter topic. native: how many updates the native core has folded.
+    messages for the dead-letter topic. native: how many updates the native core has folded. published: where the
+    changes of each table id go, unless a change says it itself. moved_to: the change topic to which the last row has
+    moved with this chunk.
 
     left: how many records, from the end, are left for the next chunks. If it is all of them, part of the work before or
     of the first one is done.
@@ -32,3 +35,5 @@ class ChunkResult(NamedTuple):
     native: int = 0
     running_snapshots: tuple[str, ...] = ()
     lost_hosts: Mapping[str, int] = {}
+    published: Mapping[bytes, Published] = {}
+    moved_to: str = ""

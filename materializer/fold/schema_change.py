@@ -1,9 +1,10 @@
 """The rows of a state follow a changed schema. docs/formats/messages.md lists the change messages of each statement.
 
 A dropped column is deleted in every row. A column that is added again shows what is newer than its drop. All rows are
-deleted if the table was dropped and created again, or if its key columns were renamed. The rows are migrated Cassandra
-partition by Cassandra partition: a few thousand rows in each chunk, and each partition before its next write. So
-`SHOWN` stores, by key ranges, the schema under which the rows were published last.
+deleted if the table was dropped and created again. The rows are migrated Cassandra partition by Cassandra partition: a
+few thousand rows in each chunk, and each partition before its next write. So `SHOWN` stores, by key ranges, the schema
+under which the rows were published last. If the changed schema has another change topic (renamed key columns), all rows
+have moved there before (materializer.fold.topic_move).
 """
 
 from __future__ import annotations
@@ -15,16 +16,18 @@ from materializer.fold.partition_schema_change import PartitionSchemaChange
 from materializer.fold.schema_version import SchemaVersion, shows_rows_differently
 from materializer.rows.budget import BudgetSpentError
 from materializer.rows.catalog import SchemaId
-from materializer.rows.continuation import SchemaContinuation, store_continuation
+from materializer.rows.continuation import SchemaContinuation, TopicMoveContinuation, store_continuation
 from materializer.rows.keys import (
     EVOLVED,
     EVOLVED_END,
     PARTITION,
     PARTITION_END,
     SHOWN,
+    TOPICS,
     partition_prefix,
     split_data_key,
 )
+from materializer.rows.published import Published, encode_published, read_published
 from materializer.rows.row_codec import RowCodec
 from materializer.rows.row_image import RowImager
 
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from materializer.fold.partition import TableTools
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.continuation import RowsEndContinuation
-    from materializer.rows.overlay import Overlay
+    from materializer.rows.overlay import Overlay, StateReader
 
 SWEPT_ROWS = 10_000
 _LAST = b"\xff"  # after all keys of a Cassandra partition
@@ -45,7 +48,7 @@ class ShownFrom(NamedTuple):
     schema: SchemaId
 
 
-def shown_table_id(overlay: Overlay) -> bytes | None:
+def shown_table_id(overlay: Overlay | StateReader) -> bytes | None:
     """The id of the table that the state is of; None for an empty state."""
     shown = read_shown(overlay)
     return shown[0].schema.table_id if shown else None
@@ -54,14 +57,19 @@ def shown_table_id(overlay: Overlay) -> bytes | None:
 class SchemaChange:
     """Brings the rows of a state to the tools' schema: the target."""
 
-    def __init__(self, tools: TableTools, catalog: TableCatalog) -> None:
+    def __init__(self, tools: TableTools, catalog: TableCatalog, *, leaves_topic: bool = False) -> None:
+        """leaves_topic: the rows are moved to another topic, so that each ends under the schema that it has there."""
+        self._leaves_topic = leaves_topic
         self._tools = tools
         self._overlay = tools.overlay
         self._catalog = catalog
         self._versions: dict[SchemaId, SchemaVersion] = {}
+        self._stored_published = read_published(tools.overlay)
+        self._published = self._with_newest_topic(self._stored_published)
         self._target = self._version(tools.schema)
         self._stored = read_shown(tools.overlay)
         self._shown = self._with_target(self._stored or [ShownFrom(b"", tools.schema)])
+        self._store_published(self._published)
         self._store_shown()
 
     @property
@@ -101,6 +109,44 @@ class SchemaChange:
             if shown != self._target.id:
                 self._overlay.put(EVOLVED + prefix, b"".join(self._target.id))
             start = prefix + _LAST
+
+    def move_rows(self, continuation: TopicMoveContinuation) -> None:
+        """Send all rows to another topic, from the continuation on, and end them where they have been.
+        BudgetSpentError where the budget ends, with a stored continuation.
+        """
+        start = partition_prefix(continuation.partition_key) + continuation.at if continuation.at else PARTITION
+        while (found := next(self._overlay.scan_rows(start, PARTITION_END), None)) is not None:
+            partition_key, _ = split_data_key(found[0])
+            if partition_key != continuation.partition_key or not continuation.at:
+                self._stop_move_if_spent(continuation)
+                continuation = continuation._replace(partition_key=partition_key, at=b"", visible=0)
+            self._move_partition(continuation)
+            continuation = continuation._replace(at=_LAST)
+            start = partition_prefix(partition_key) + _LAST
+        for key, _ in self._overlay.scan(EVOLVED, EVOLVED_END):  # of partitions that have no entry any more
+            self._stop_move_if_spent(continuation)
+            self._tools.budget.spend(0)
+            self._overlay.put(key, None)
+        self._shown = [ShownFrom(b"", self._target.id)]
+        self._store_shown()
+        self._store_published({self._target.id.table_id: Published(continuation.topic, continuation.offset)})
+
+    def _move_partition(self, continuation: TopicMoveContinuation) -> None:
+        prefix = partition_prefix(continuation.partition_key)
+        shown = self._version(self._shown_schema(prefix))
+        if shown.id.table_id == self._target.id.table_id:
+            left = self._published[shown.id.table_id].topic
+            PartitionSchemaChange(self._tools, shown, self._target, continuation, left).alter_rows()
+        else:
+            PartitionSchemaChange(self._tools, shown, self._target, continuation).delete_rows()
+        self._tools.budget.spend(0)
+        if self._overlay.get(EVOLVED + prefix) is not None:
+            self._overlay.put(EVOLVED + prefix, None)
+
+    def _stop_move_if_spent(self, continuation: TopicMoveContinuation) -> None:
+        if self._tools.budget.is_spent:
+            store_continuation(self._overlay, continuation)
+            raise BudgetSpentError
 
     def migrate_some(self, now: int) -> None:
         """Bring some more Cassandra partitions to the target, in the order of their keys."""
@@ -142,7 +188,8 @@ class SchemaChange:
         ranges = [ShownFrom(b"", target.id)]
         for each in shown:
             start = each.start or PARTITION
-            schema = each.schema if shows_rows_differently(self._version(each.schema), target) else target.id
+            stays = self._leaves_topic or shows_rows_differently(self._version(each.schema), target)
+            schema = each.schema if stays else target.id
             if schema != ranges[-1].schema:
                 ranges.append(ShownFrom(start, schema))
         return ranges
@@ -152,6 +199,26 @@ class SchemaChange:
             entries = [[each.start.hex(), *(part.hex() for part in each.schema)] for each in self._shown]
             self._overlay.put(SHOWN, json.dumps(entries, separators=(",", ":")).encode())
             self._stored = list(self._shown)
+        if len(self._shown) == 1:
+            table_id = self._target.id.table_id
+            self._store_published({key: each for key, each in self._published.items() if key == table_id})
+
+    def _with_newest_topic(self, published: dict[bytes, Published]) -> dict[bytes, Published]:
+        """With the topic of the tools' table, whose first chunk this may be."""
+        table_id = self._tools.schema.table_id
+        topic = self._catalog.newest_topic(table_id)
+        return published if topic is None or table_id in published else {**published, table_id: Published(topic)}
+
+    def _store_published(self, published: dict[bytes, Published]) -> None:
+        if published != self._stored_published:
+            self._overlay.put(TOPICS, encode_published(published))
+        self._published = self._stored_published = published
+
+    def _topic_name(self, schema: SchemaId) -> str | None:
+        """The name of the topic that changes under the schema go to."""
+        planned = self._catalog.topics.get(schema.digest)
+        recorded = self._published.get(schema.table_id)
+        return planned if planned is None or recorded is None else recorded.topic.name
 
     def _shown_schema(self, prefix: bytes) -> SchemaId:
         mark = self._overlay.get(EVOLVED + prefix)
@@ -164,7 +231,7 @@ class SchemaChange:
         if version is None:
             table = self._catalog.schema(*schema)
             codec = RowCodec(self._overlay, self._catalog, schema.table_id)
-            topic = self._catalog.topics.get(schema.digest)
+            topic = self._topic_name(schema)
             version = self._versions[schema] = SchemaVersion(schema, table, codec, RowImager(table), topic)
         return version
 
@@ -181,7 +248,7 @@ class SchemaChange:
             change.delete_rows()
 
 
-def read_shown(overlay: Overlay) -> list[ShownFrom]:
+def read_shown(overlay: Overlay | StateReader) -> list[ShownFrom]:
     """The key ranges of the state with the schema under which their rows are shown; empty for an empty state."""
     stored = overlay.get(SHOWN)
     entries = [] if stored is None else json.loads(stored)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 class SchemaVersion(NamedTuple):
-    """A schema with what reads and shows rows by it; `topic` is None if no changes can be published under it."""
+    """A schema with what reads and shows rows by it. `topic`: the name of the one that its table's changes go to; None
+    if no changes can be published under the schema.
+    """
 
     id: SchemaId
     table: TableMetadata
@@ -39,14 +41,10 @@ def change_steps(
 
     A removed value is published under the old schema, which has its column, and a new value under the new schema.
     """
-    if old.topic is None and before is not None:
-        before = {name: image for name, image in before.items() if name in new.imager.names}
-    elif old.topic != new.topic:
-        if before is not None:
-            yield before, None, old.id.digest
-        before = None
+    if old.topic is None:
+        before = _named(before, new)
     elif before is not None:
-        left = None if after is None else {name: each for name, each in after.items() if name in old.imager.names}
+        left = _named(after, old)
         if left != before:
             yield before, left, old.id.digest
         before = left
@@ -54,12 +52,27 @@ def change_steps(
         yield before, after, new.id.digest
 
 
+def move_steps(
+    before: RowImage | None, after: RowImage | None, old: SchemaVersion, new: SchemaVersion
+) -> Iterator[tuple[RowImage | None, RowImage | None, bytes]]:
+    """As change_steps, for a row that ends in one topic and begins in another."""
+    if before is not None:
+        yield (before, None, old.id.digest) if old.topic is not None else (_named(before, new), None, new.id.digest)
+    if after is not None:
+        yield None, after, new.id.digest
+
+
+def _named(image: RowImage | None, version: SchemaVersion) -> RowImage | None:
+    """What the image holds of the version's columns."""
+    return None if image is None else {name: each for name, each in image.items() if name in version.imager.names}
+
+
 def shows_rows_differently(old: SchemaVersion, new: SchemaVersion) -> bool:
     """Whether a row that was published under the old schema may look different under the new one, or may hold a dropped
     column's cells that the new one cannot: of a user type that it knows as a tuple.
     """
     old_columns = row_columns(old.table)
-    if old.id.table_id != new.id.table_id or (old.topic is not None and old.topic != new.topic):
+    if old.id.table_id != new.id.table_id:
         return True
     if old.imager.names - new.imager.names:
         return True

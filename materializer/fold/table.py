@@ -22,7 +22,12 @@ from materializer.fold.schema_change import SchemaChange
 from materializer.records import Change
 from materializer.rows.budget import Budget, BudgetSpentError
 from materializer.rows.catalog import SchemaId, row_columns
-from materializer.rows.continuation import RowsEndContinuation, SchemaContinuation, delete_continuation
+from materializer.rows.continuation import (
+    RowsEndContinuation,
+    SchemaContinuation,
+    TopicMoveContinuation,
+    delete_continuation,
+)
 from materializer.rows.expiry import NowInSeconds
 from materializer.rows.keys import FACTS_SECTION, ROWS_SECTION, STATIC_SECTION, partition_prefix, split_data_key
 from materializer.rows.overlay import Overlay
@@ -66,7 +71,10 @@ class TableFold:
     Every method raises BudgetSpentError where the budget ends.
     """
 
-    def __init__(self, chunk: ChunkContext, catalog: TableCatalog, table_id: bytes) -> None:
+    def __init__(
+        self, chunk: ChunkContext, catalog: TableCatalog, table_id: bytes, *, leaves_topic: bool = False
+    ) -> None:
+        """leaves_topic: as SchemaChange's."""
         self._overlay, self._clock, self._budget, self._changes, self._repairs = chunk
         self._catalog = catalog
         overlay = chunk.overlay
@@ -87,7 +95,7 @@ class TableFold:
             timers=self._timers,
             floor=SequenceFloor(overlay),
         )
-        self._schema_change = SchemaChange(self._tools, catalog)
+        self._schema_change = SchemaChange(self._tools, catalog, leaves_topic=leaves_topic)
         self._partitions: dict[bytes, PartitionState] = {}
         self._native: NativeFold | None = None
 
@@ -214,6 +222,8 @@ class TableFold:
             self._schema_change.resume(continuation)
         elif isinstance(continuation, RowsEndContinuation):
             self._schema_change.end_rows(continuation)
+        elif isinstance(continuation, TopicMoveContinuation):
+            self._schema_change.move_rows(continuation)
         else:
             event = Event(
                 continuation.partition_key, continuation.source, continuation.now, continuation.completes_record

@@ -7,24 +7,22 @@ gets a new version of the topic. The registry remembers which schema belongs to 
 from __future__ import annotations
 
 from itertools import count, takewhile
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
-from cassandra_storage.compact_tables import as_selected
-from cassandra_storage.schema import TableMetadata
-from cdc_messages.envelope import key_schema, schema_text, value_schema
-from cdc_messages.renames import is_misread, with_aliases
-from cdc_messages.resolution import can_read
+from cdc_messages.envelope import schema_text
 from cdc_messages.tables import from_json
 from cdc_messages.topics import change_topic
 from cdc_program.errors import Code
 from cdc_program.registry import IncompatibleSchemaError
+from materializer.job.avro_schemas import AvroSchemas, avro_schemas, can_follow
 from materializer.job.plan import ChangeTopic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from cassandra_storage.schema import TableMetadata
     from materializer.job.plan import TableSchema
 
 _logger = structlog.get_logger(__name__)
@@ -39,13 +37,7 @@ class Registry(Protocol):
 
     def has(self, subject: str) -> bool: ...
 
-
-class _AvroSchemas(NamedTuple):
-    """A table under one of its schemas, with the Avro schemas of its key and its value."""
-
-    table: TableMetadata
-    key: dict[str, Any]
-    value: dict[str, Any]
+    def check_reachable(self) -> None: ...
 
 
 class ChangeTopics:
@@ -57,6 +49,10 @@ class ChangeTopics:
         self._make_topic = make_topic
         self._known: dict[tuple[str, str], ChangeTopic] = {}
 
+    def check_reachable(self) -> None:
+        """CdcError if the registry does not answer."""
+        self._registry.check_reachable()
+
     def find_or_create(self, schemas: Sequence[TableSchema]) -> tuple[ChangeTopic | None, ...]:
         """The change topic of each of a table's schemas, which come from the oldest to the newest.
 
@@ -64,26 +60,20 @@ class ChangeTopics:
         CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED.
         """
         newest = {each.table_id: each.digest for each in schemas}
-        earlier: list[_AvroSchemas] = []
+        earlier: list[AvroSchemas] = []
         topics: list[ChangeTopic | None] = []
         for each in schemas:
-            avro = self._avro_schemas(from_json(each.json), earlier)
+            avro = avro_schemas(self._prefix, from_json(each.json), earlier)
             excluded = {
                 topic.name
                 for former, topic in zip(earlier, topics, strict=True)
-                if topic is not None and not _can_follow(avro.value, former.value)
+                if topic is not None and not can_follow(avro.value, former.value)
             }
             topics.append(self._find(avro, excluded, is_newest=newest[each.table_id] == each.digest))
             earlier.append(avro)
         return tuple(topics)
 
-    def _avro_schemas(self, table: TableMetadata, earlier: list[_AvroSchemas]) -> _AvroSchemas:
-        shown = as_selected(table)
-        value = value_schema(shown, self._prefix)
-        former = [each.value for each in earlier if each.table.id == table.id]
-        return _AvroSchemas(shown, key_schema(shown, self._prefix), with_aliases(value, former))
-
-    def _find(self, avro: _AvroSchemas, excluded: set[str], *, is_newest: bool) -> ChangeTopic | None:
+    def _find(self, avro: AvroSchemas, excluded: set[str], *, is_newest: bool) -> ChangeTopic | None:
         texts = schema_text(avro.key), schema_text(avro.value)
         found = self._known.get(texts)
         if found is None:
@@ -94,20 +84,20 @@ class ChangeTopics:
                 self._known[texts] = found
         return found
 
-    def _look_up(self, avro: _AvroSchemas, excluded: set[str]) -> ChangeTopic | None:
+    def _look_up(self, avro: AvroSchemas, excluded: set[str]) -> ChangeTopic | None:
         for topic, key_id in self._topics_with_key(avro, excluded):
             value_id = self._registry.lookup(f"{topic}-value", avro.value)
             if value_id is not None:
                 return ChangeTopic(topic, self._make_topic(topic), key_id, value_id)
         return None
 
-    def _topics_with_key(self, avro: _AvroSchemas, excluded: set[str]) -> list[tuple[str, int]]:
+    def _topics_with_key(self, avro: AvroSchemas, excluded: set[str]) -> list[tuple[str, int]]:
         """The versions of the topic that have this key schema, each with the schema's id, the latest version first."""
         topics = takewhile(lambda topic: self._registry.has(f"{topic}-key"), self._topic_names(avro.table))
         ids = ((topic, self._registry.lookup(f"{topic}-key", avro.key)) for topic in topics if topic not in excluded)
         return [(topic, key_id) for topic, key_id in ids if key_id is not None][::-1]
 
-    def _register(self, avro: _AvroSchemas, excluded: set[str]) -> ChangeTopic:
+    def _register(self, avro: AvroSchemas, excluded: set[str]) -> ChangeTopic:
         for topic, key_id in self._topics_with_key(avro, excluded):
             try:
                 value_id = self._registry.register(f"{topic}-value", avro.value)
@@ -117,7 +107,7 @@ class ChangeTopics:
                 return ChangeTopic(topic, self._make_topic(topic), key_id, value_id)
         return self._register_new_topic(avro)
 
-    def _register_new_topic(self, avro: _AvroSchemas) -> ChangeTopic:
+    def _register_new_topic(self, avro: AvroSchemas) -> ChangeTopic:
         """The first version of the topic, or the next one."""
         first = next(self._topic_names(avro.table))
         topic = next(each for each in self._topic_names(avro.table) if not self._registry.has(f"{each}-key"))
@@ -131,8 +121,3 @@ class ChangeTopics:
     def _topic_names(self, table: TableMetadata) -> Iterator[str]:
         """The names of the topic's versions, without an end."""
         return (change_topic(self._prefix, table.keyspace, table.name, version) for version in count(1))
-
-
-def _can_follow(value: dict[str, Any], earlier: dict[str, Any]) -> bool:
-    """Whether readers with the value schema understand messages written with an earlier one."""
-    return can_read(value, earlier) and not is_misread(value, earlier)

@@ -7,6 +7,7 @@ acknowledgement before it sends the first raw message that uses it, so the batch
 from __future__ import annotations
 
 import re
+import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,10 @@ from cdc_messages.topics import change_topic, table_of, tables_topic
 from cdc_program.errors import CdcError, Code
 from materializer.errors import changes_of_another_job, trace_of, unexpected
 from materializer.exactly_once.position import Position, check_offset, check_shape, check_topic
-from materializer.job.change_topics import ChangeTopics
 from materializer.job.in_background import InBackground
 from materializer.job.plan import BatchPlan, TopicPlan, list_raw_partitions
 from materializer.job.table_schemas import TableSchemas
+from materializer.job.topic_finder import topic_finder
 from materializer.kafka import GroupPositions, TopicReader, Topics, driver_errors
 
 if TYPE_CHECKING:
@@ -58,7 +59,10 @@ class Planner:
         self._shapes: dict[str, TopicShape] = {}
         self._plans: dict[str, TopicPlan] = {}
         self._stale: set[str] = set()
-        self._change_topics = ChangeTopics(self._prefix, registry, self._topics.make_change_topic)
+        self._change_topics = topic_finder(settings, registry, self._topics.make_change_topic)
+        self._asked_at = time.monotonic()
+        self._kept: set[str] = set()
+        self._unpublished: set[str] = set()
         self._plan_making = InBackground[str, TopicPlan](patience)
 
     @property
@@ -75,6 +79,7 @@ class Planner:
         """CdcError for what concerns the whole job. KAFKA_UNREACHABLE is temporary."""
         self._table_schemas.add(self._reader.read_to_end())
         shapes = self._describe_topics()
+        self._ask_again()
         for topic, shape in shapes.items():
             if topic not in self.errors:
                 self._guard(topic, partial(self._start_plan, topic, shape))
@@ -90,6 +95,10 @@ class Planner:
             self.errors.pop(topic, None)
             self._shapes.pop(topic, None)
         self._stale.update(topics)
+
+    def check_registry(self) -> None:
+        """CdcError if the job cannot start with the registry."""
+        self._change_topics.check_reachable()
 
     def check_settings(self) -> None:
         """CdcError(TRANSACTION_TIMEOUT) if the brokers do not allow the settings."""
@@ -113,6 +122,13 @@ class Planner:
             except CdcError as error:
                 errors[raw_partition] = error
         return errors
+
+    def _ask_again(self) -> None:
+        """From time to time the registry may have assigned other topics, as when a field has become personal."""
+        is_due = time.monotonic() - self._asked_at >= self._materializer.topics_seconds
+        if self._materializer.topics == "registry" and is_due:
+            self._asked_at = time.monotonic()
+            self._stale |= self._plans.keys()
 
     def _describe_topics(self) -> dict[str, TopicShape]:
         """The shapes of the raw topics, without those that cannot be described now."""
@@ -147,19 +163,29 @@ class Planner:
         schemas = self._table_schemas.for_table(table_of(topic))
         if schemas and (topic in self._stale or not self._has_plan(topic)):
             self._stale.discard(topic)
-            self._plan_making.start(topic, partial(self._make_plan, shape, schemas))
+            self._plan_making.start(topic, partial(self._make_plan, topic, shape, schemas))
 
-    def _make_plan(self, shape: TopicShape, schemas: tuple[TableSchema, ...]) -> TopicPlan:
+    def _make_plan(self, topic: str, shape: TopicShape, schemas: tuple[TableSchema, ...]) -> TopicPlan:
+        # A topic that is created now has had no messages, and its partitions may have no leaders yet.
+        existing = self._topics.partition_counts() if topic in self._unpublished else {}
         change_topics = self._change_topics.find_or_create(schemas)
+        for name in {each.name for each in change_topics if each is not None} & existing.keys():
+            self._check_unpublished(topic, name)
+        self._unpublished.discard(topic)
         limit = self._topics.max_message_bytes({each.name for each in change_topics if each is not None})
         return TopicPlan(shape.partitions, schemas, change_topics, limit, shape.topic_id)
 
     def _take_plan(self, topic: str, made: Future[TopicPlan]) -> None:
         try:
             self._plans[topic] = made.result()
-        except CdcError:
-            if not self._has_plan(topic):  # else it was made again only to see whether a limit has changed
+            self._kept.discard(topic)
+        except CdcError as error:
+            if not self._has_plan(topic):  # else it was made again only to see whether something has changed
                 raise
+            if topic not in self._kept:
+                problem = error.problem
+                _logger.warning("plan kept", code=error.code.text, topic=topic, problem=problem, fix=error.fix)
+            self._kept.add(topic)
 
     def _has_plan(self, topic: str) -> bool:
         """Whether the topic has a plan with all schemas of its table."""
@@ -176,14 +202,14 @@ class Planner:
                 found = positions or self._read_positions(raw_partitions)
                 _check_positions_fit(raw_partitions, found, shape)
                 if not any(found[each] for each in raw_partitions):
-                    self._check_unpublished(topic)
+                    self._check_unpublished(topic, change_topic(self._prefix, *table_of(topic)))
+                    self._unpublished.add(topic)
             self._shapes[topic] = shape
         else:
             check_shape(topic, known, shape)
 
-    def _check_unpublished(self, topic: str) -> None:
+    def _check_unpublished(self, topic: str, changes: str) -> None:
         """CdcError if the changes of a raw topic without any position were published: they would be so twice."""
-        changes = change_topic(self._prefix, *table_of(topic))
         if self._topics.has_had_messages(changes):
             raise changes_of_another_job(self._materializer.group_id, topic, changes)
 

@@ -9,7 +9,7 @@ from cassandra_storage.compact_tables import as_selected
 from cdc_messages.envelope import ChangeEncoder
 from cdc_messages.tables import cluster_name, from_json
 from cdc_program.errors import CdcError, Code
-from materializer.exactly_once.processor import Processor
+from materializer.exactly_once.processor import NO_TOPICS, Processor
 from materializer.fold.chunk import fold_chunk
 from materializer.fold.next_timer import next_timer_ms
 from materializer.job import collector
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from materializer.job.plan import BatchPlan, TableSchema, TopicPlan
     from materializer.records import Change, Message, RawPartition, RawRecord
     from materializer.rows.overlay import StateReader
+    from materializer.rows.published import Published
 
 _ROWS_TO_MESSAGES = 4  # bytes of rows that a chunk may read for each byte of raw messages that it may have
 
@@ -55,8 +56,10 @@ class TableProcessor(Processor):
         collector.collect()  # what is left of the chunk before
         return fold_chunk(state, records, self._catalog, self._rules)
 
-    def change_messages(self, changes: Iterable[Change]) -> Iterator[Message]:
-        return self._changes.messages(changes)
+    def change_messages(
+        self, changes: Iterable[Change], published: Mapping[bytes, Published] = NO_TOPICS
+    ) -> Iterator[Message]:
+        return self._changes.messages(changes, published)
 
     def dead_letter_messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:
         return self._dead_letters.messages(raw_partition, letters)
@@ -99,17 +102,22 @@ def fold_settings(settings: MaterializerSettings) -> FoldSettings:
 
 
 def table_catalog(
-    schemas: Sequence[TableSchema], topics: Mapping[bytes, str], encoders: Mapping[bytes, ChangeEncoder] | None = None
+    schemas: Sequence[TableSchema],
+    targets: Mapping[bytes, Target] | None = None,
+    encoders: Mapping[bytes, ChangeEncoder] | None = None,
 ) -> TableCatalog:
-    """The catalog of one table. `schemas`: from the oldest to the newest; `topics`: change topics by schema digest.
-    encoders: as in TableCatalog.
+    """The catalog of one table. `schemas`: from the oldest to the newest; `targets`: by schema digest, for a job that
+    publishes. encoders: as in TableCatalog.
     """
     newest: dict[bytes, bytes] = {}
     for schema in schemas:
         newest.pop(schema.table_id, None)
         newest[schema.table_id] = schema.digest
     tables = {(each.table_id, each.digest): _table(each.json) for each in schemas}
-    return TableCatalog(tables, newest, topics, encoders or {})
+    found = targets or {}
+    topics = {digest: target.topic for digest, target in found.items()}
+    partitions = {target.topic: target.partitions for target in found.values()}
+    return TableCatalog(tables, newest, topics, encoders or {}, partitions)
 
 
 @lru_cache(maxsize=1024)
@@ -127,10 +135,10 @@ def _table_processor(
             shown, cluster = as_selected(_table(schema.json)), cluster_name(schema.json)
             encoder = ChangeEncoder(shown, prefix, change_topic.key_schema_id, change_topic.value_schema_id, cluster)
             encoders[schema.digest] = encoder
-            targets[schema.digest] = Target(change_topic.name, change_topic.partitions, encoder)
+            targets[schema.digest] = Target(change_topic.name, change_topic.partitions, encoder, schema.table_id)
     return TableProcessor(
         TopicShape(plan.raw_partitions, plan.topic_id),
-        table_catalog(plan.schemas, {digest: target.topic for digest, target in targets.items()}, encoders),
+        table_catalog(plan.schemas, targets, encoders),
         rules,
         ChangeWriter(targets, tombstones=tombstones, large=large),
         large.dead_letters,

@@ -58,7 +58,7 @@ def run_job(settings: Settings) -> None:
         planner.check_settings()
         object_store(own).check()
         failures = _check_positions(planner, settings)  # so that errors of the whole job show before Spark starts
-        registry.check_reachable()
+        planner.check_registry()
         with open_session(own) as opened, StreamingWorkers(opened, settings) as workers, lags:
             driver = BatchDriver(settings, planner, stop, workers, status)
             driver.stop_raw_partitions({each: Failure(error) for each, error in failures.items()})

@@ -12,6 +12,7 @@ from cdc_messages.changes import RowChange
 from cdc_messages.errors import MessageError
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
+from materializer.exactly_once.processor import NO_TOPICS
 from materializer.records import Change, Message
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from cdc_native.changes import EncodedChange
     from materializer.output.large_messages import LargeMessages
+    from materializer.rows.published import Published
 
 _logger = structlog.get_logger(__name__)
 
@@ -32,11 +34,15 @@ class Encoder(Protocol):
 
 
 class Target(NamedTuple):
-    """Where the changes under one schema go: a change topic, its partition count, and the encoder of its messages."""
+    """Where the changes under one schema go: a change topic, its partition count, and the encoder of its messages.
+
+    The topic is that of a state that does not name one yet. `table_id`: the schema's.
+    """
 
     topic: str
     partitions: int
     encoder: Encoder
+    table_id: bytes = b""
 
 
 class ChangeWriter:
@@ -50,17 +56,25 @@ class ChangeWriter:
         self._tombstones = tombstones
         self._large = large
 
-    def messages(self, changes: Iterable[Change]) -> Iterator[Message]:
-        """A message for each change, and a tombstone after each deletion if the settings say so."""
+    def messages(
+        self, changes: Iterable[Change], published: Mapping[bytes, Published] = NO_TOPICS
+    ) -> Iterator[Message]:
+        """A message for each change, and a tombstone after each deletion if the settings say so.
+
+        published: the change topic of each table id, as in ChunkResult.
+        """
+        targets = self._targets_of(published)
         known: dict[tuple[bytes, int], int] = {}
         made = encode_long(time_ns() // 1_000_000)
         for change in changes:
-            target = self._targets[change.schema]
+            target = targets[change.schema]
             if not isinstance(change, RowChange):  # its message lacks only the time at which it is made
                 yield self._encoded(change, change.value + made, target)
                 if self._tombstones and change.op == "d":
                     yield Message(target.topic, change.partition(target.partitions), change.key, None)
                 continue
+            if change.topic is not None:
+                target = target._replace(topic=change.topic.name, partitions=change.topic.partitions)
             place = (change.partition_key, target.partitions)
             partition = known.get(place)
             if partition is None:
@@ -74,6 +88,16 @@ class ChangeWriter:
             yield message if self._large.fits(message) else self._replace(message, change, target)
             if self._tombstones and change.op == "d":
                 yield Message(target.topic, partition, key, None)
+
+    def _targets_of(self, published: Mapping[bytes, Published]) -> Mapping[bytes, Target]:
+        """The targets, with the topics that the state names."""
+        targets = dict(self._targets)
+        counts = {target.topic: target.partitions for target in self._targets.values()}
+        for digest, target in self._targets.items():
+            if target.table_id in published:
+                name, partitions = published[target.table_id].topic
+                targets[digest] = target._replace(topic=name, partitions=counts.get(name, partitions))
+        return targets
 
     def _encoded(self, change: EncodedChange, value: bytes, target: Target) -> Message:
         message = Message(target.topic, change.partition(target.partitions), change.key, value)

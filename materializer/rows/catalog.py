@@ -10,6 +10,7 @@ from cassandra_storage.byte_comparable import bound_encoder, clustering_encoder,
 from cassandra_storage.clustering import Clustering, ClusteringBound
 from cassandra_storage.schema import ColumnMetadata, TableMetadata
 from cdc_messages.envelope import ChangeEncoder
+from cdc_messages.topics import Topic
 from cdc_program.errors import CdcError, Code
 from materializer.rows.native_plan import build_plan
 
@@ -48,12 +49,14 @@ class TableCatalog:
     `schemas` by (table id, digest). `newest`: the digest of each table id's newest schema, with the table ids in the
     order in which their tables were created. `topics`: the change topic of each digest whose changes can be published,
     and `encoders` the encoder of its messages: with one, the native core writes the messages of a digest as it folds.
+    `partitions`: the partition count of each of these topics.
     """
 
     schemas: Mapping[tuple[bytes, bytes], TableMetadata]
     newest: Mapping[bytes, bytes]
     topics: Mapping[bytes, str] = field(default_factory=dict)
     encoders: Mapping[bytes, ChangeEncoder] = field(default_factory=dict, repr=False, compare=False)
+    partitions: Mapping[str, int] = field(default_factory=dict)
     _encoders: dict[bytes, KeyEncoders] = field(default_factory=dict, repr=False, compare=False)
     _plans: dict[bytes, Plan | None] = field(default_factory=dict, repr=False, compare=False)
 
@@ -91,6 +94,11 @@ class TableCatalog:
         """The digest and the schema with which changes of this table are published."""
         digest = self.newest.get(table_id, b"")
         return digest, self.schema(table_id, digest)
+
+    def newest_topic(self, table_id: bytes) -> Topic | None:
+        """Where changes of this table should go; None if this catalog is of no job that publishes."""
+        name = self.topics.get(self.newest.get(table_id, b""))
+        return None if name is None else Topic(name, self.partitions.get(name, 1))
 
     def as_of(self, schema: SchemaId) -> TableCatalog:
         """This catalog with the schema as its table's newest."""

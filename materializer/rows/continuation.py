@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from cassandra_storage.deletion import DeletionTime
 from cdc_messages.changes import Source
+from cdc_messages.topics import Topic
 from materializer.rows.catalog import SchemaId
 from materializer.rows.expiry import NowInSeconds
 from materializer.rows.format_version import VERSION_BYTE, check_version
 from materializer.rows.keys import CONTINUATION
 
 if TYPE_CHECKING:
-    from materializer.rows.overlay import Overlay
+    from materializer.rows.overlay import Overlay, StateReader
 
 
 class FanOut(NamedTuple):
@@ -80,12 +81,33 @@ class RowsEndContinuation(NamedTuple):
     source: Source
 
 
-Continuation: TypeAlias = FanOutContinuation | SchemaContinuation | RowsEndContinuation
+class TopicMoveContinuation(NamedTuple):
+    """The move of all rows to another change topic, at the raw message `offset` and as seen at the second `now`: up to
+    this Cassandra partition, and in it up to `at` (section and what follows it in the key), all have moved.
 
-_KINDS = {FanOutContinuation: "fan-out", SchemaContinuation: "schema", RowsEndContinuation: "rows end"}
+    `schema`: the rows' in the new topic. `visible`: as in SchemaContinuation, of this Cassandra partition.
+    """
+
+    partition_key: bytes
+    schema: SchemaId
+    at: bytes
+    now: int
+    offset: int
+    topic: Topic
+    visible: int = 0
 
 
-def read_continuation(overlay: Overlay) -> Continuation | None:
+Continuation: TypeAlias = FanOutContinuation | SchemaContinuation | RowsEndContinuation | TopicMoveContinuation
+
+_KINDS = {
+    FanOutContinuation: "fan-out",
+    SchemaContinuation: "schema",
+    RowsEndContinuation: "rows end",
+    TopicMoveContinuation: "topic move",
+}
+
+
+def read_continuation(overlay: Overlay | StateReader) -> Continuation | None:
     value = overlay.get(CONTINUATION)
     if value is None:
         return None
@@ -97,6 +119,9 @@ def read_continuation(overlay: Overlay) -> Continuation | None:
     if kind == "rows end":
         partition_key, schema, at, now, source = fields
         return RowsEndContinuation(partition_key, SchemaId(*schema), at, now, Source(*source))
+    if kind == "topic move":
+        partition_key, schema, at, now, offset, topic, visible = fields
+        return TopicMoveContinuation(partition_key, SchemaId(*schema), at, now, offset, Topic(*topic), visible)
     partition_key, schema, fan_out, at, source, now, *rest = fields
     change, first, last, deletion, *repair = fan_out
     return FanOutContinuation(

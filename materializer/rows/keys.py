@@ -1,6 +1,7 @@
 """The keys of a raw partition's state. One scan reads a Cassandra partition, a range of its rows or the next timers.
 
-    m <name>                                        facts of the whole state: times, the schemas shown, the floor, the
+    m <name>                                        facts of the whole state: times, the schemas shown, the change
+                                                    topics (materializer.rows.published), the floor, the
                                                     truncations (materializer.fold.truncations), and the
                                                     continuation (materializer.rows.continuation)
     o <host>                                        the watermark of a publisher (materializer.fold.publishers)
@@ -33,6 +34,7 @@ FLOOR = b"mfloor"
 SHOWN = b"mshown"
 CONTINUATION = b"munfinished"
 TRUNCATED = b"mtruncated"
+TOPICS = b"mtopics"
 PUBLISHER = b"o"
 PUBLISHER_END = b"p"
 EVOLVED = b"e"

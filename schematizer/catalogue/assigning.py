@@ -98,7 +98,8 @@ def touch(topic: TopicRow, *used: TopicSchemaRow | None) -> None:
 def add_topic(session: Session, by: str, source: SourceRow, new: NewSchema, pii_prefix: str) -> TopicRow:
     """Its name has the next version's number, and the prefix of personal data where the schema has some."""
     namespace = source.namespace.name
-    version = 1 + max((parse_topic(each.name, pii_prefix).version for each in source.topics), default=0)
+    known = [each.name for each in source.topics if each.kind in _ASSIGNED]
+    version = 1 + max((parse_topic(name, pii_prefix).version for name in known), default=0)
     prefix = pii_prefix if new.pii else ""
     name = topic_name(namespace, source.name, version, prefix)
     while session.scalar(select(TopicRow.id).where(TopicRow.name == name)) is not None:

@@ -28,6 +28,7 @@ from schematizer.views import (
 )
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Mapping
     from datetime import datetime
     from types import TracebackType
@@ -64,19 +65,20 @@ class SchematizerClient:
     `cache_seconds`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - settings by keyword
         self,
         url: str,
         *,
         headers: Mapping[str, str] | None = None,
+        tls: ssl.SSLContext | None = None,
         timeout: float = 10.0,
         attempts: int = 5,
         cache_seconds: float = 30.0,
     ) -> None:
-        """`url`: the root of the service. `headers`: sent with each request, such as an authorisation. `timeout`: of
-        one attempt (s).
+        """`url`: the root of the service. `headers`: sent with each request, such as an authorisation. `tls`: for
+        authorities or a certificate of one's own. `timeout`: of one attempt (s).
         """
-        client = httpx.Client(base_url=url, headers=dict(headers or {}), timeout=timeout)
+        client = httpx.Client(base_url=url, headers=dict(headers or {}), timeout=timeout, verify=tls or True)
         self._transport = Transport(client, attempts)
         self._texts: LRUCache[int, str] = LRUCache(_MOST_CACHED)
         self._recent: TTLCache[Any, Any] = TTLCache(_MOST_CACHED, cache_seconds)

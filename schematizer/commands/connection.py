@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cdc_program.describe import mask_url
 from cdc_program.errors import CdcError, Code
+from cdc_program.registry_tls import registry_tls
 from schematizer.client import SchematizerClient, SchematizerError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def service(settings: RegistrySettings) -> Iterator[SchematizerClient]:
         secret = f"{settings.username}:{settings.password.get_secret_value()}"
         headers["Authorization"] = f"Basic {b64encode(secret.encode()).decode()}"
     try:
-        with SchematizerClient(settings.url, headers=headers, attempts=_ATTEMPTS) as client:
+        with SchematizerClient(settings.url, headers=headers, tls=registry_tls(settings), attempts=_ATTEMPTS) as client:
             yield client
     except SchematizerError as error:
         code = Code.REGISTRY_UNREACHABLE if error.is_retried else Code.REGISTRY_REFUSED

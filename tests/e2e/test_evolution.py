@@ -131,7 +131,7 @@ def test_a_renamed_key_column_starts_a_new_topic(table: MakeTable) -> None:
     former = [change for change in changes if change.table == "renamed"]
     latter = [change for change in changes if change.table == "renamed-v2"]
     assert [op for op, *_ in told(former)] == ["d", "d"]
-    assert told(latter) == [("c", 1, None, {"v": "a"}), ("c", 1, None, {"v": "b"})]
+    assert told(latter) == [("r", 1, None, {"v": "a"}), ("r", 1, None, {"v": "b"})]
     assert latter[0].key.keys() == {"p", "k"}
     t.run("UPDATE $t SET v = 'A' WHERE p = 1 AND k = 1")
     assert told(t.settle("renamed-v2", clustering="k")) == [("u", 1, {"v": "a"}, {"v": "A"})]

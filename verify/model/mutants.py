@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from cassandra_storage.readings import Readings
 from cdc_messages import tables
-from materializer.exactly_once.processor import Processor
+from materializer.exactly_once.processor import NO_TOPICS, Processor
 from materializer.fold.part import Part
 from materializer.fold.partition import PartitionFold
 from materializer.fold.partition_schema_change import PartitionSchemaChange
@@ -22,7 +22,7 @@ from materializer.job.planner import Planner
 from tests.support.materializer.mutants import MUTANTS, Mutant, seed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cdc_messages.changes import RowChange
     from local_stack.servers.programs import Program
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from materializer.fold.result import ChunkResult
     from materializer.records import Message, RawPartition, RawRecord
     from materializer.rows.overlay import StateReader
+    from materializer.rows.published import Published
 
 VARIABLE = "CDC_MUTANT"
 SKIP = "every twentieth message of a task is skipped"
@@ -131,8 +132,10 @@ class SkippingProcessor(Processor):
     def fold(self, state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
         return self._whole.fold(state, [each for at, each in enumerate(records, 1) if at % 20])
 
-    def change_messages(self, changes: Iterable[RowChange]) -> Iterator[Message]:
-        return self._whole.change_messages(changes)
+    def change_messages(
+        self, changes: Iterable[RowChange], published: Mapping[bytes, Published] = NO_TOPICS
+    ) -> Iterator[Message]:
+        return self._whole.change_messages(changes, published)
 
     def dead_letter_messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:
         return self._whole.dead_letter_messages(raw_partition, letters)

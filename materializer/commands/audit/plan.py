@@ -86,4 +86,4 @@ class SlicePlan(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _catalog(schemas: tuple[TableSchema, ...]) -> TableCatalog:
-    return table_catalog(schemas, {})
+    return table_catalog(schemas)

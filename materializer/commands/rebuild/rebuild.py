@@ -5,11 +5,10 @@ docs/decisions/0017 describes the steps, and why another run repairs a crash bet
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING
 
-from cdc_messages.topics import change_topic, raw_topic
+from cdc_messages.topics import raw_topic
 from cdc_program.errors import CdcError
 from materializer.commands.rebuild.row_deletions import RowDeleter
 from materializer.commands.reshard.survey import read_raw_topic
@@ -17,6 +16,7 @@ from materializer.commands.stored_partitions import list_stored_partitions
 from materializer.exactly_once.position import REBUILDING, Position, command_lock
 from materializer.fault_points import RebuildPoint, reach
 from materializer.fold.gaps import DeadLetter
+from materializer.job.topic_finder import topics_of_table
 from materializer.job.wiring import object_store
 from materializer.kafka import GroupPositions, PartitionProducer, Topics
 from materializer.output.dead_letters import DeadLetterWriter, unresolved_dead_letters
@@ -158,9 +158,9 @@ class Rebuild:
 
     def _find_change_topics(self) -> dict[str, int]:
         """The existing versions of the table's change topic, and their numbers of partitions."""
-        name = re.escape(change_topic(self._kafka.topic_prefix, self._keyspace, self._table))
         counts = Topics(self._kafka).partition_counts()
-        return {each: counts[each] for each in sorted(counts) if re.fullmatch(rf"{name}(-v\d+)?", each)}
+        found = topics_of_table(self._settings, self._keyspace, self._table, counts)
+        return {each: counts[each] for each in found}
 
     def _read_positions(self, topic: RawTopic) -> Mapping[int, Position | None]:
         """The positions by partition number. An unreadable position counts as none."""

@@ -89,7 +89,7 @@ class ReshardedPartition:
             for each in result.dead_letters
         )
         return chain(
-            processor.change_messages(result.changes),
+            processor.change_messages(result.changes, result.published),
             *(
                 processor.dead_letter_messages(source, [letter for _, letter in letters])
                 for source, letters in groupby(placed, key=lambda each: each[0])

@@ -6,7 +6,7 @@ The states must first have the same time and one schema for all rows, and nothin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -43,12 +43,14 @@ from materializer.rows.keys import (
     SHOWN,
     SNAPSHOT,
     STATIC_SECTION,
+    TOPICS,
     TRUNCATED,
     schema_key,
     split_data_key,
     split_timer_key,
 )
 from materializer.rows.overlay import Overlay
+from materializer.rows.published import Published, encode_published, read_published
 from materializer.rows.row_codec import renumbered
 
 if TYPE_CHECKING:
@@ -88,6 +90,7 @@ class StateFacts(NamedTuple):
     schemas: Mapping[int, bytes]
     snapshots: Mapping[UUID, SnapshotProgress]
     truncations: TruncationState | None
+    published: Mapping[bytes, Published]
 
 
 class Redistribution(NamedTuple):
@@ -127,11 +130,12 @@ def read_facts(reader: StateReader) -> StateFacts:
         {int.from_bytes(key[1:], "big"): value for key, value in reader.scan(SCHEMA, _SCHEMA_END)},
         dict(read_snapshots(reader)),
         read_truncations(reader),
+        read_published(reader),
     )
 
 
 def plan_redistribution(states: Sequence[StateFacts], target_count: int, times: Times) -> Redistribution:
-    """ValueError if the states show their rows with different schemas."""
+    """ValueError if the states show their rows with different schemas, or publish them to different topics."""
     shown = {facts.shown for facts in states if facts.shown is not None}
     if len(shown) > 1:
         raise ValueError("the states show their rows under several schemas")
@@ -143,6 +147,8 @@ def plan_redistribution(states: Sequence[StateFacts], target_count: int, times: 
     initial = {schema_key(number): stored for stored, number in schemas.items()}
     if shown:
         initial |= {NOW: _stored(times.now_ms), CLOCK: _stored(times.clock_ms), SHOWN: shown.pop()}
+    if published := _common_topics([facts.published for facts in states]):
+        initial[TOPICS] = encode_published(published)
     if floor := max((facts.floor for facts in states), default=0):
         initial[FLOOR] = _stored(floor)
     for publisher in {publisher for facts in states for publisher in facts.publishers}:
@@ -157,6 +163,14 @@ def plan_redistribution(states: Sequence[StateFacts], target_count: int, times: 
     if truncations is not None:
         initial[TRUNCATED] = encode_truncations(truncations)
     return Redistribution(target_count, times, initial, schema_numbers)
+
+
+def _common_topics(states: Collection[Mapping[bytes, Published]]) -> dict[bytes, Published]:
+    """The topics of all states; the offsets are of raw partitions that are no more."""
+    topics = {table_id: Published(each.topic) for published in states for table_id, each in published.items()}
+    if any(each.topic != topics[table_id].topic for published in states for table_id, each in published.items()):
+        raise ValueError("the states publish their rows to several topics")
+    return topics
 
 
 def redistribute(

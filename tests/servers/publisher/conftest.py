@@ -35,6 +35,9 @@ SYNC_SECONDS = 1.5  # the tests' commit log syncs once a second
 class _Registry(BaseHTTPRequestHandler):
     """As much of a registry as registering takes."""
 
+    def do_GET(self) -> None:
+        self._answer(200, [])
+
     def do_POST(self) -> None:
         schema = json.loads(self.rfile.read(int(self.headers["content-length"])))["schema"]
         self._answer(200, {"id": 7, "version": 1, "subject": "any", "schema": schema})

@@ -81,11 +81,13 @@ class FoldedTopic:
 
     def _fold(self, processor: Processor, partition: int, records: list[RawRecord]) -> Iterator[Change]:
         state = self._states.setdefault(partition, MemoryState())
-        result = processor.fold(state, records)
-        state.apply(result.writes)
-        for message in processor.change_messages(result.changes):
-            if message.value is not None:
-                yield self._change(message)
+        while records:
+            result = processor.fold(state, records)
+            state.apply(result.writes)
+            records = records[len(records) - result.left :]
+            for message in processor.change_messages(result.changes, result.published):
+                if message.value is not None:
+                    yield self._change(message)
 
     def _change(self, message: Message) -> Change:
         key, value = self._decode(message.key), self._decode(message.value or b"")

@@ -47,7 +47,7 @@ class CountingProcessor(Processor):
         count = next((number for number, record in enumerate(records) if record.value == WIDE_VALUE), len(records))
         return _count(state, records[:count])._replace(left=len(records) - count)
 
-    def change_messages(self, changes: Iterable[RowChange]) -> Iterator[Message]:
+    def change_messages(self, changes: Iterable[RowChange], _published: object = None) -> Iterator[Message]:
         for change in changes:
             count = json.dumps([change.row_sequence - 1, change.row_sequence]).encode()
             partition = partition_for(change.partition_key, CHANGE_PARTITIONS)

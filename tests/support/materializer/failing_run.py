@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdc_program.cli import Program
-from materializer.exactly_once.processor import Processor
+from materializer.exactly_once.processor import NO_TOPICS, Processor
 from materializer.job import spark
 from materializer.job.plan import BatchPlan
 from materializer.job.planner import Planner
 from tests.support.materializer.job_mutants import STOP_ALL_ON_ONE, stop_all_on_one
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cdc_messages.changes import RowChange
     from cdc_program.settings import Settings
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from materializer.fold.result import ChunkResult
     from materializer.records import Message, RawPartition, RawRecord
     from materializer.rows.overlay import StateReader
+    from materializer.rows.published import Published
 
 TABLE, FILE, MUTANT = "CDC_FAILING_TABLE", "CDC_FAILING_FILE", "CDC_MUTANT"
 SECRET = "the value of a row, which no log may hold"
@@ -67,8 +68,10 @@ class FailingProcessor(Processor):
             raise KeyError(SECRET)
         return self._whole.fold(state, records)
 
-    def change_messages(self, changes: Iterable[RowChange]) -> Iterator[Message]:
-        return self._whole.change_messages(changes)
+    def change_messages(
+        self, changes: Iterable[RowChange], published: Mapping[bytes, Published] = NO_TOPICS
+    ) -> Iterator[Message]:
+        return self._whole.change_messages(changes, published)
 
     def dead_letter_messages(self, raw_partition: RawPartition, letters: Iterable[DeadLetter]) -> Iterator[Message]:
         return self._whole.dead_letter_messages(raw_partition, letters)

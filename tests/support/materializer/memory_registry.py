@@ -16,6 +16,8 @@ class MemoryRegistry:
         self.schemas: dict[tuple[str, str], int] = {}
         self._strict = strict
 
+    def check_reachable(self) -> None: ...
+
     @property
     def subjects(self) -> list[str]:
         return [subject for subject, _ in self.schemas]

@@ -70,6 +70,13 @@ def test_the_first_schema_makes_a_topic(catalogue: Catalogue, store: Store) -> N
     assert (decision.topic, decision.schema_id, decision.reason) == (made.topic, made.schema_id, made.reason)
 
 
+def test_raw_topics_of_the_source_count_no_versions(catalogue: Catalogue, store: Store) -> None:
+    for topic in ("cdc.raw.shop.users", "cdc.dead.shop.users"):
+        store.register(f"{topic}-value", avro(ID))
+    assert register(catalogue, avro(ID, NAME)).topic == "cdc.shop.users"
+    assert register(catalogue, avro(ID, NAME), fields={"name": PII}).topic == "pii-cdc.shop.users-v2"
+
+
 def test_the_same_description_changes_nothing(catalogue: Catalogue) -> None:
     made = register(catalogue, avro(ID, NAME), owner="team")
     changes = catalogue.history.changes()

@@ -18,8 +18,10 @@ from pydantic import SecretStr
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.registry import RegistryClient
-from cdc_program.settings import RegistrySettings
+from cdc_program.settings import RegistrySettings, Settings
+from cdc_program.topic_assignment import TopicAssigner
 from schematizer.cli import main
+from schematizer.commands import documentation
 from schematizer.security import tls
 from tests.support.e2e.certificates import Authority
 from tests.support.schematizer.registry_process import Registry
@@ -248,3 +250,38 @@ def test_a_certificate_that_is_none(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, [*arguments, "--config", str(tmp_path / "none.toml")])
     assert result.exit_code == 2
     assert result.stderr.startswith("error CDC-038")
+
+
+def test_topics_are_assigned_to_who_may_write(
+    registry: Registry, folder: Path, authority: Authority, identity: Path
+) -> None:
+    key_id, secret, _ = new_key(folder, "writer:cdc.shop")
+    settings = RegistrySettings(
+        url=registry.url,
+        username=key_id,
+        password=SecretStr(secret),
+        ssl_ca_file=authority.file,
+        ssl_identity_file=identity,
+    )
+    value = {**RECORD, "fields": [{"name": "name", "type": "string"}]}
+    with TopicAssigner(settings) as assigner:
+        assigner.check()
+        assert assigner.topics("cdc.shop", "people") == []
+        assert assigner.assign("cdc.shop", "people", RECORD, value).name == "cdc.shop.people"
+        assert assigner.topics("cdc.shop", "people") == ["cdc.shop.people"]
+        with pytest.raises(CdcError, match="role writer") as refused:
+            assigner.assign("cdc.other", "people", RECORD, value)
+        assert refused.value.code is Code.REGISTRY_REFUSED
+    with (
+        TopicAssigner(settings.model_copy(update={"ssl_ca_file": None})) as stranger,
+        pytest.raises(CdcError) as untrusted,
+    ):
+        stranger.check()
+    assert untrusted.value.code is Code.REGISTRY_UNREACHABLE
+    said = folder / "people.toml"
+    said.write_text(
+        'namespace = "cdc.shop"\nsource = "people"\nowner = "team"\n[fields.name]\ndoc = "a name"\npii = true\n'
+    )
+    documentation.apply(Settings(registry=settings), [said])
+    with TopicAssigner(settings) as assigner:
+        assert assigner.assign("cdc.shop", "people", RECORD, value).name == "pii-cdc.shop.people-v2"

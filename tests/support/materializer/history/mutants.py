@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from materializer.commands.reshard import redistribute
-from materializer.fold import row_updates, schema_version, table_runs
+from materializer.fold import row_updates, schema_version, table_runs, topic_move
 from materializer.fold.partition_schema_change import PartitionSchemaChange
 from materializer.fold.schema_change import SchemaChange
 from tests.support.materializer.mutants import Mutant
@@ -52,6 +52,14 @@ SCHEMA_MUTANTS = [
         "put_static(None,",
         "put_static(self._state.static,",
     ),
+    Mutant("a row that moves stays in its topic", schema_version.move_steps, "if before is not None:", "if False:"),
+    Mutant(
+        "a move that was cut begins again",
+        SchemaChange.move_rows,
+        "if continuation.at else PARTITION",
+        "if False else PARTITION",
+    ),
+    Mutant("the second before a move is not finished", topic_move.fold_move, "if part.is_within_second:", "if False:"),
     Mutant(
         "a reshard keeps each state's schema numbers",
         redistribute.plan_redistribution,

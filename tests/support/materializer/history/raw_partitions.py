@@ -9,6 +9,7 @@ from cdc_messages.raw import decode
 from cdc_messages.topics import partition_for
 from materializer.commands.reshard.redistribute import TICK_HOST, Times, is_settled, make_tick, read_facts
 from materializer.fold.chunk import fold_chunk
+from materializer.rows.published import read_published
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer.memory_state import MemoryState
 from tests.support.materializer.redistribution import redistribute_states
@@ -85,8 +86,12 @@ class RawPartitions:
         self.all = after.all
         return changes, now_ms
 
+    def topics(self) -> set[str]:
+        """The change topics that the states publish to."""
+        return {each.topic.name for raw in self.all for each in read_published(raw.state).values()}
+
     def _fold_chunk(self, of: RawPartition, records: Sequence[RawRecord], catalog: TableCatalog) -> ChunkResult:
-        result = fold_chunk(of.state, records, catalog, self.settings)
+        result = _with_topics(fold_chunk(of.state, records, catalog, self.settings), catalog)
         assert result.writes or not result.changes, "changes without a commit"
         assert result.writes or result.left < len(records), "a chunk that does nothing"
         of.state.apply(result.writes)
@@ -110,3 +115,13 @@ class RawPartitions:
                 of.unread = unread
                 return changes
         raise AssertionError("a state that never settles")
+
+
+def _with_topics(result: ChunkResult, catalog: TableCatalog) -> ChunkResult:
+    """The changes, each with the topic that it is sent to."""
+    table_ids = {digest: table_id for table_id, digest in catalog.schemas}
+    changes = [
+        each if each.topic else each._replace(topic=result.published[table_ids[each.schema]].topic)
+        for each in result.changes
+    ]
+    return result._replace(changes=changes)

@@ -27,7 +27,7 @@ from tests.support.materializer.history.steps import (
     Snapshot,
     Write,
 )
-from tests.support.materializer.history.table_versions import GC_GRACE_SECONDS, topic_name, writer_of
+from tests.support.materializer.history.table_versions import GC_GRACE_SECONDS, writer_of
 
 if TYPE_CHECKING:
     from cassandra_storage.clustering import Clustering
@@ -144,6 +144,8 @@ class HistoryRun:
                 statement = versions.add(column, cluster.now_us)
             case Alter("add_field"):
                 statement = versions.add_field(cluster.now_us)
+            case Alter("assign"):
+                statement = versions.assign()
             case Alter("rename_field"):
                 statement = versions.rename_field(cluster.now_us)
             case _:
@@ -198,14 +200,16 @@ class _Checkpoint:
         self._second = run.second()
         self._before = {key: run.chains.rows(key) for key in KEYS}
         self._first = len(run.changes)
-        self._topic = topic_name(run.cluster.versions.newest)
+        self._topic = run.cluster.versions.newest_topic
         self.written = self.statements = 0
 
     def compare(self) -> None:
         run, second = self._run, self._run.second()
         for key in KEYS:
             assert run.chains.rows(key) == run.cluster.visible(key, second), f"rows of {key.hex()} at {second}"
-        changes = run.changes[self._first :]
+        assert run.chains.topics() <= run.raw.topics(), "rows in a topic that was left"
+        assert run.raw.topics() <= {run.cluster.versions.newest_topic}, "rows that have not moved"
+        changes = [each for each in run.changes[self._first :] if each.source.cause != "moved"]
         for change in changes:
             if change.source.cause == "expiry":
                 seconds = {each for plain in run.cluster.plain.values() for each in plain.expiry_seconds}
@@ -246,7 +250,7 @@ class _Checkpoint:
             if before.get(clustering) != after.get(clustering)
         )
         found = sorted(_without_expired_writes(changes))
-        is_same_topic = topic_name(cluster.versions.newest) == self._topic
+        is_same_topic = cluster.versions.newest_topic == self._topic
         if self.written or is_same_topic:
             assert found == expected, "a row changed more than once, or without a difference"
         causes = {"write", "expired_write", "expiry"} if self.written else {"schema"}

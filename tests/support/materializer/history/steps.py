@@ -58,9 +58,9 @@ class Delete(NamedTuple):
 
 
 class Alter(NamedTuple):
-    """ALTER TABLE or ALTER TYPE; `skew` is of DROP USING TIMESTAMP."""
+    """ALTER TABLE or ALTER TYPE, or the registry's assignment of another topic; `skew` is of DROP USING TIMESTAMP."""
 
-    what: Literal["drop", "add", "add_field", "rename_field", "rename_key"]
+    what: Literal["drop", "add", "add_field", "rename_field", "rename_key", "assign"]
     column: int = 0
     skew: Skew = "rising"
     is_type_known: bool = True
@@ -170,7 +170,7 @@ _deletes = st.builds(
 )
 _alters = st.builds(
     Alter,
-    st.sampled_from(["drop", "drop", "drop", "add", "add", "add_field", "rename_field", "rename_key"]),
+    st.sampled_from(["drop", "drop", "drop", "add", "add", "add_field", "rename_field", "rename_key", "assign"]),
     st.integers(0, 8),
     _skews,
     st.booleans(),

@@ -102,11 +102,22 @@ class TableVersions:
     tables: list[TableMetadata] = field(default_factory=list)
     topics: dict[bytes, str] = field(default_factory=dict)
     never_added: set[str] = field(default_factory=set)
+    assigned: int = 0
     _ids: int = 0
 
     @property
     def newest(self) -> TableMetadata:
         return self.tables[-1]
+
+    @property
+    def newest_topic(self) -> str:
+        """The change topic of the newest schema."""
+        return f"{topic_name(self.newest)}-{self.assigned}"
+
+    def assign(self) -> str:
+        """The registry assigns another topic, or one that the table has had."""
+        self.assigned = (self.assigned + 1) % 3
+        return f"the topic is {self.newest_topic}"
 
     def columns(self) -> Mapping[str, PathOrder]:
         table = self.newest
@@ -219,6 +230,7 @@ class TableVersions:
         newest = {table.id.bytes: writer_of(table).digest for table in self.tables}
         for key in newest.items():  # older ones that no batch has seen are never registered
             self.topics.setdefault(key[1], topic_name(schemas[key]))
+        self.topics[writer_of(self.newest).digest] = self.newest_topic
         return TableCatalog(schemas, newest, dict(self.topics))
 
     def _alter_type(self, alter: Callable[[UserType], UserType], statement: str, at: int) -> str | None:

@@ -43,7 +43,7 @@ class OrdersProcessor(Processor):
     def fold(self, state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
         return fold_chunk(state, records, CATALOG, RULES)
 
-    def change_messages(self, changes: Iterable[RowChange]) -> Iterator[Message]:
+    def change_messages(self, changes: Iterable[RowChange], _published: object = None) -> Iterator[Message]:
         for change in changes:
             yield Message("changes", 0, change.partition_key, f"{change.op} {change.source.cause}".encode())
 

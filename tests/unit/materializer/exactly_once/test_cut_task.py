@@ -12,21 +12,14 @@ import pytest
 
 from cassandra_storage.deletion import DeletionTime
 from materializer import fault_points
-from materializer.exactly_once.chunks import ChunkSettings
-from materializer.exactly_once.partition_task import PartitionTask, TaskSettings
 from materializer.exactly_once.processor import Processor
-from materializer.exactly_once.resources import Resources
 from materializer.fault_points import Fault, FaultPoint, InjectedFaultError
 from materializer.fold.chunk import fold_chunk
 from materializer.records import Message, TopicShape
-from materializer.store.checkpointed_state import CheckpointedState
-from materializer.store.checkpoints import CheckpointStore, RetentionSettings
-from materializer.store.object_store import ObjectStore
-from materializer.store.rocksdb import open_local_store
-from materializer.store.snapshots import StateSettings
 from tests.support.materializer.brute_model import Write
 from tests.support.materializer.fold_checks import record
-from tests.support.materializer.memory_broker import PARTITION, MemoryBroker
+from tests.support.materializer.memory_broker import MemoryBroker
+from tests.support.materializer.memory_task import POINTS, open_task
 from tests.support.materializer.raw_builder import catalog_of, int_bytes
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD
 from tests.support.materializer.wide_partition import KEY, ROWS, bounded, insert, static
@@ -40,19 +33,6 @@ if TYPE_CHECKING:
     from materializer.records import RawRecord
     from materializer.rows.overlay import StateReader
 
-TASK = TaskSettings(ChunkSettings(1 << 20, 1000, 60.0), 1e12)
-STATE = StateSettings(4, RetentionSettings(3, 0))
-POINTS = [
-    FaultPoint.AFTER_PART_FOLD,
-    FaultPoint.AFTER_FOLD,
-    FaultPoint.IN_PRODUCE,
-    FaultPoint.AFTER_PRODUCE,
-    FaultPoint.AFTER_CHANGELOG,
-    FaultPoint.AFTER_SEND_OFFSETS,
-    FaultPoint.AFTER_COMMIT,
-    FaultPoint.AFTER_APPLY,
-    FaultPoint.AFTER_PART,
-]
 MOST = 4
 
 
@@ -64,7 +44,7 @@ class CuttingProcessor(Processor):
     def fold(self, state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
         return fold_chunk(state, records, catalog_of(FORWARD.table), bounded(MOST))
 
-    def change_messages(self, changes: Iterable[RowChange]) -> Iterator[Message]:
+    def change_messages(self, changes: Iterable[RowChange], _published: object = None) -> Iterator[Message]:
         for change in changes:
             yield Message("changes", 0, repr(change.clustering).encode(), repr(change).encode())
 
@@ -75,12 +55,6 @@ def records() -> list[RawRecord]:
     writes.append(Write(KEY, "partition_deletion", DeletionTime(BASE_US + 2, BASE_S)))
     writes.append(insert(1)._replace(partition_key=int_bytes(9)))
     return [record(FORWARD, write, BASE_S, offset) for offset, write in enumerate(writes)]
-
-
-def open_task(broker: MemoryBroker, folder: Path) -> PartitionTask:
-    checkpoints = CheckpointStore(ObjectStore(str(folder / "checkpoint")), "group", PARTITION)
-    state = CheckpointedState(open_local_store(folder / "state"), checkpoints, STATE)
-    return PartitionTask(PARTITION, Resources(broker, broker, state), TASK)
 
 
 def run(broker: MemoryBroker, folder: Path) -> None:

@@ -56,7 +56,7 @@ class Job:
         self._state.apply(result.writes)
         return [
             self._published(message.topic, message.key, message.value)
-            for message in processor.change_messages(result.changes)
+            for message in processor.change_messages(result.changes, result.published)
             if message.value is not None
         ]
 
@@ -99,7 +99,7 @@ def test_a_renamed_key_moves_every_row_to_the_next_version_of_the_topic() -> Non
     old, new = {"k": 1, "c": 1}, {"k": 1, "d": 1}
     assert job.batch(HEARTBEAT) == [
         Published(TOPIC, old, "d", {**old, "st": "st", "a": "a"}, None),
-        Published(f"{TOPIC}-v2", new, "c", None, {**new, "st": "st", "a": "a"}),
+        Published(f"{TOPIC}-v2", new, "r", None, {**new, "st": "st", "a": "a"}),
     ]
 
 

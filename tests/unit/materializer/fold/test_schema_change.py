@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from cassandra_storage.deletion import NO_TIMESTAMP, DeletionTime, LivenessInfo
 from cassandra_storage.marshal import NativeType
 from cassandra_storage.rows import Cell, Row
+from cdc_messages.changes import change_op
 from cdc_messages.tables import canonical, digest
 from cdc_program.errors import CdcError, Code
 from materializer.fold import schema_change
@@ -50,7 +51,9 @@ def with_b_again(dropped: int) -> TableMetadata:
     return replace(without_b(dropped), regular_columns=TABLE.regular_columns)
 
 
-def catalog_of_both(*tables: TableMetadata, topics: tuple[str, ...] = ("t", "t")) -> TableCatalog:
+def catalog_of_both(
+    *tables: TableMetadata, topics: tuple[str, ...] = ("cdc.shop.orders", "cdc.shop.orders")
+) -> TableCatalog:
     """Tables that came one after the other under one name."""
     digests = [digest(canonical(table)) for table in tables]
     ids = [table.id.bytes for table in tables]
@@ -99,7 +102,7 @@ class Run:
         shown = None if former is None else {name: image for name, image in former.items() if name in names}
         assert change.before == shown or (former is not None and change.before == former)
         assert change.row_sequence == (0 if before is None else before.row_sequence) + 1
-        assert change.op == ("c" if change.before is None else "d" if change.after is None else "u")
+        assert change.op == change_op(change.before, change.after, is_snapshot=change.source.cause == "moved")
         assert {*(change.before or {}), *(change.after or {})} <= names
         self.latest[key] = change
 
@@ -233,14 +236,14 @@ def test_another_topic_gets_all_rows_and_the_former_one_their_ends() -> None:
     run.chunk(static(1, 1, "st"), row(2, 1, 1, a="a"), static(3, 2, "alone"))
     renamed = replace(TABLE, clustering=(replace(TABLE.clustering[0], name="k2"),))
     old, new = (digest(canonical(table)) for table in (TABLE, renamed))
-    run.catalog = replace(catalog_of(TABLE, renamed), topics={old: "t", new: "t-v2"})
+    run.catalog = replace(catalog_of(TABLE, renamed), topics={old: "cdc.shop.orders", new: "t-v2"})
     changes = [(each.op, each.schema, each.before, each.after) for each in run.chunk(HEARTBEAT)]
     image, alone = {"a": b"a", "st": b"st"}, {"st": b"alone"}
     assert changes == [
         ("d", old, image, None),
-        ("c", new, None, image),
+        ("r", new, None, image),
         ("d", old, alone, None),
-        ("c", new, None, alone),
+        ("r", new, None, alone),
     ]
 
 

@@ -1,0 +1,93 @@
+"""The rows of a state move to another change topic: all of them, at one raw offset, before anything later is folded.
+
+Each visible row ends in the topic that it leaves (`d`) and begins in the next one (`r`). A move that exceeds a chunk's
+budget is done in parts. Each part is a transaction at the same offset, and the continuation says what has moved: to
+where is decided once, with the first part, whatever the plans of later batches say.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from materializer.fold.clock import RunClock
+from materializer.fold.result import ChunkResult
+from materializer.fold.schema_change import read_shown, shown_table_id
+from materializer.fold.table import ChunkContext, TableFold
+from materializer.rows.budget import Budget, BudgetSpentError
+from materializer.rows.catalog import SchemaId
+from materializer.rows.continuation import TopicMoveContinuation, read_continuation
+from materializer.rows.keys import CLOCK, EXPIRY, NOW, timer_key
+from materializer.rows.overlay import Overlay
+from materializer.rows.published import read_published
+
+if TYPE_CHECKING:
+    from materializer.records import Change
+    from materializer.rows.catalog import TableCatalog
+    from materializer.rows.overlay import StateReader
+    from materializer.rows.settings import FoldSettings
+
+
+def fold_move(state: StateReader, offset: int, catalog: TableCatalog, settings: FoldSettings) -> ChunkResult | None:
+    """The next part of the move that must be made, or finished, before the raw message `offset` is folded; None if
+    there is none. No record is folded with it.
+    """
+    continuation = read_continuation(state)
+    if continuation is not None:
+        if not isinstance(continuation, TopicMoveContinuation):
+            return None
+        return _Part(state, settings).move(continuation, catalog)
+    published = read_published(state)
+    table_id = shown_table_id(state) if published else None
+    topic = None if table_id is None else catalog.newest_topic(table_id)
+    if table_id is None or topic is None or table_id not in published or published[table_id].topic.name == topic.name:
+        return None
+    part = _Part(state, settings)
+    if part.is_within_second:
+        return part.finish_second(catalog)
+    schema = SchemaId(table_id, catalog.newest[table_id])
+    return part.move(TopicMoveContinuation(b"", schema, b"", part.second, offset, topic), catalog)
+
+
+class _Part:
+    """One part. It does not advance the clock."""
+
+    def __init__(self, state: StateReader, settings: FoldSettings) -> None:
+        self._state = state
+        self._overlay = Overlay(state)
+        self._changes: list[Change] = []
+        clock_ms = _time(state, CLOCK)
+        self._chunk = ChunkContext(self._overlay, RunClock(clock_ms, clock_ms), Budget(settings), self._changes)
+        self.second = clock_ms // 1000
+
+    @property
+    def is_within_second(self) -> bool:
+        """Whether the part before has ended within a second: some of what expires then has not."""
+        timers = timer_key(EXPIRY, self.second, b""), timer_key(EXPIRY, self.second + 1, b"")
+        return next(self._state.scan(*timers), None) is not None
+
+    def finish_second(self, catalog: TableCatalog) -> ChunkResult:
+        """Emit what else expires at that second, in the topic that is left."""
+        schema = read_shown(self._state)[0].schema
+        table = TableFold(self._chunk, catalog.as_of(schema), schema.table_id)
+        with suppress(BudgetSpentError):
+            table.expire_at(self.second)
+        return self._result(table)
+
+    def move(self, continuation: TopicMoveContinuation, catalog: TableCatalog) -> ChunkResult:
+        schema = continuation.schema
+        table = TableFold(self._chunk, catalog.as_of(schema), schema.table_id, leaves_topic=True)
+        try:
+            table.resume(continuation)
+        except BudgetSpentError:
+            return self._result(table)
+        return self._result(table)._replace(moved_to=continuation.topic.name)
+
+    def _result(self, table: TableFold) -> ChunkResult:
+        table.encode_rows()
+        published = read_published(self._state)
+        return ChunkResult(self._overlay.writes, self._changes, _time(self._state, NOW), published=published)
+
+
+def _time(state: StateReader, key: bytes) -> int:
+    return int.from_bytes(state.get(key) or b"", "big")

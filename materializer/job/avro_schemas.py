@@ -1,0 +1,35 @@
+"""A table's schema as the Avro schemas of its change messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cassandra_storage.compact_tables import as_selected
+from cassandra_storage.schema import TableMetadata
+from cdc_messages.envelope import key_schema, value_schema
+from cdc_messages.renames import is_misread, with_aliases
+from cdc_messages.resolution import can_read
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class AvroSchemas(NamedTuple):
+    """A table under one of its schemas, with the Avro schemas of its key and its value."""
+
+    table: TableMetadata
+    key: dict[str, Any]
+    value: dict[str, Any]
+
+
+def avro_schemas(prefix: str, table: TableMetadata, earlier: Sequence[AvroSchemas]) -> AvroSchemas:
+    """`earlier`: of the schemas before, whose names of renamed fields become aliases. prefix: kafka.topic_prefix."""
+    shown = as_selected(table)
+    value = value_schema(shown, prefix)
+    former = [each.value for each in earlier if each.table.id == table.id]
+    return AvroSchemas(shown, key_schema(shown, prefix), with_aliases(value, former))
+
+
+def can_follow(value: dict[str, Any], earlier: dict[str, Any]) -> bool:
+    """Whether readers with the value schema understand messages written with an earlier one."""
+    return can_read(value, earlier) and not is_misread(value, earlier)

@@ -1,0 +1,46 @@
+"""The change topics that a state's changes go to, as the state records them.
+
+The plan of a batch says where changes should go, and may say something else after a crash or in another worker. The
+state says where they have gone so far. It changes only when all of its rows have moved (materializer.fold.topic_move).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from cdc_messages.topics import Topic
+from materializer.rows.format_version import VERSION_BYTE, check_version
+from materializer.rows.keys import TOPICS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from materializer.rows.overlay import Overlay, StateReader
+
+
+class Published(NamedTuple):
+    """Changes of the raw messages from `offset` on go to this topic."""
+
+    topic: Topic
+    offset: int = 0
+
+
+def read_published(state: StateReader | Overlay) -> dict[bytes, Published]:
+    """By table id; two while the rows of a table that was dropped and created again are deleted. Empty for a state
+    without rows.
+    """
+    stored = state.get(TOPICS)
+    if stored is None:
+        return {}
+    check_version(stored)
+    entries = json.loads(stored[1:])
+    return {
+        bytes.fromhex(table_id): Published(Topic(name, partitions), offset)
+        for table_id, name, partitions, offset in entries
+    }
+
+
+def encode_published(published: Mapping[bytes, Published]) -> bytes:
+    entries = [[table_id.hex(), *each.topic, each.offset] for table_id, each in published.items()]
+    return VERSION_BYTE + json.dumps(entries, separators=(",", ":")).encode()
