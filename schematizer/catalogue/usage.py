@@ -6,7 +6,7 @@ from datetime import timedelta
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select, update
+from sqlalchemy import and_, select, update
 
 from schematizer.model.base import now
 from schematizer.model.source_tables import Status, TopicKind, TopicRow, TopicSchemaRow
@@ -14,12 +14,18 @@ from schematizer.topic_names import parse_subject
 from schematizer.views import Unused
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import ColumnElement
     from sqlalchemy.orm import Session
 
     from schematizer.model.database import Database
 
 EXACT_TO = timedelta(hours=1)
 """A use is noted at most this often: reading a schema should not be a write."""
+UNUSED_DAYS = 90
+"""What was not used for so long counts as unused, unless somebody asks for another time."""
+_OF_READERS = TopicRow.kind.in_((TopicKind.CHANGE, TopicKind.OTHER))
 
 
 class Usage:
@@ -55,23 +61,8 @@ class Usage:
         before = now() - timedelta(days=days)
 
         def transaction(session: Session) -> list[Unused]:
-            topics = session.scalars(
-                select(TopicRow).where(
-                    TopicRow.last_used_at < before,
-                    TopicRow.status != Status.DISABLED,
-                    TopicRow.kind.in_((TopicKind.CHANGE, TopicKind.OTHER)),
-                )
-            ).all()
-            query = (
-                select(TopicSchemaRow)
-                .join(TopicRow)
-                .where(
-                    TopicSchemaRow.last_used_at < before,
-                    TopicSchemaRow.status != Status.DISABLED,
-                    TopicRow.last_used_at >= before,
-                    TopicRow.kind.in_((TopicKind.CHANGE, TopicKind.OTHER)),
-                )
-            )
+            topics = session.scalars(select(TopicRow).where(is_unused_topic(before))).all()
+            query = select(TopicSchemaRow).join(TopicRow).where(is_unused_schema(before))
             found = [
                 Unused(topic=row.name, schema_id=None, last_used_at=row.last_used_at, status=row.status)
                 for row in topics
@@ -83,6 +74,21 @@ class Usage:
             return sorted(found, key=lambda each: each.last_used_at)
 
         return self._database.read_session(transaction)
+
+
+def is_unused_topic(before: datetime) -> ColumnElement[bool]:
+    """Of a TopicRow."""
+    return and_(TopicRow.last_used_at < before, TopicRow.status != Status.DISABLED, _OF_READERS)
+
+
+def is_unused_schema(before: datetime) -> ColumnElement[bool]:
+    """Of a TopicSchemaRow with its TopicRow: the topic is used, the schema is not."""
+    return and_(
+        TopicSchemaRow.last_used_at < before,
+        TopicSchemaRow.status != Status.DISABLED,
+        TopicRow.last_used_at >= before,
+        _OF_READERS,
+    )
 
 
 def _note(session: Session, seen: set[tuple[str | None, int]]) -> None:
