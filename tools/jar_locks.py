@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 from bench.jars import DEBEZIUM, SPARK_KAFKA
 from local_stack.java.ivy import Ivy
-from local_stack.java.jars import ECJ, KAFKA, KAFKA_TOOLS, S3PROXY, Jar, JarSet
+from local_stack.java.jars import ECJ, FLINK_REGISTRY, KAFKA, KAFKA_TOOLS, S3PROXY, Jar, JarSet
 from local_stack.servers.cassandra_versions import VERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SERVERS = (KAFKA, S3PROXY, KAFKA_TOOLS, ECJ, *(version.jars for version in VERSIONS.values()))
+SERVERS = (KAFKA, S3PROXY, KAFKA_TOOLS, ECJ, FLINK_REGISTRY, *(version.jars for version in VERSIONS.values()))
 SETS = list(dict.fromkeys([*SERVERS, DEBEZIUM, SPARK_KAFKA]))
 PATTERN = "[organisation]/[artifact]/[revision]/([classifier])/jar.[ext]"  # a folder for each part of a coordinate
 

@@ -93,6 +93,8 @@ KAFKA_TOOLS = JarSet(  # kafka-consumer-groups and the like
     "kafka-tools-4.1.0",
     ("org.apache.kafka:kafka-tools:4.1.0", "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"),
 )
+# Carries Confluent's Java client, in a package of its own.
+FLINK_REGISTRY = JarSet("flink-registry-2.1.0", ("org.apache.flink:flink-sql-avro-confluent-registry:2.1.0",))
 ECJ = JarSet("ecj-3.40.0", ("org.eclipse.jdt:ecj:3.40.0",))  # a Java compiler that is a plain jar
 
 
