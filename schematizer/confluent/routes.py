@@ -63,11 +63,6 @@ def _schemas(store: Store, guard: Guard) -> APIRouter:
         *,
         deleted: Flag = False,
         latest: LatestFlag = False,
-        page: SearchQuery,
-        prefix: PrefixText = "",
-        *,
-        deleted: Flag = False,
-        latest: LatestFlag = False,
     ) -> list[dict[str, Any]]:
         """Of subjects that the actor may read."""
         sees = guard.sees(request)
