@@ -21,20 +21,12 @@ from urllib.parse import urlsplit
 import click
 import psutil
 
-from schematizer.avro_schemas.parsing import parse
-from schematizer.catalogue.mirror import Mirror
-from schematizer.model.database import Database, opened
-from schematizer.model.registry_queries import add_version, digest_of, ensure_schema
+from bench.registry_rows import PER_TOPIC, fill, schema, subject, topic
+from schematizer.model.database import opened
 from tests.support.schematizer.registry_process import CONTENT_TYPE, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from sqlalchemy import Connection
-
-AT_ONCE = 1000
-PER_TOPIC = 10
-COLUMNS = 12
 
 
 class Request(NamedTuple):
@@ -51,33 +43,6 @@ class Measured(NamedTuple):
     cpu: float
 
 
-def schema(number: int) -> str:
-    """A row of a dozen columns, one of them the number's own."""
-    fields = [{"name": f"column_{each}", "type": ["null", "string"], "default": None} for each in range(COLUMNS - 1)]
-    fields.append({"name": f"own_{number}", "type": ["null", "long"], "default": None})
-    record = {"type": "record", "name": "Value", "namespace": f"cdc.bench.t{number // PER_TOPIC}", "fields": fields}
-    return json.dumps(record)
-
-
-def subject(number: int) -> str:
-    return f"cdc.bench.t{number // PER_TOPIC}-value"
-
-
-def fill(database: Database, count: int) -> None:
-    """As registrations do, but many in one transaction."""
-    mirror = Mirror()
-
-    def add(connection: Connection, first: int) -> None:
-        for number in range(first, min(first + AT_ONCE, count)):
-            text = parse(schema(number)).canonical
-            schema_id = ensure_schema(connection, digest_of(text), text)
-            add_version(connection, subject(number), schema_id)
-            mirror.registered(connection, subject(number), schema_id, text)
-
-    for first in range(0, count, AT_ONCE):
-        database.write(lambda connection, first=first: add(connection, first))  # type: ignore[misc] # bound at once
-
-
 def read(number: int, _count: int) -> Request:
     return Request("GET", f"/schemas/ids/{number + 1}", None)
 
@@ -92,7 +57,7 @@ def register_new(number: int, count: int) -> Request:
 
 
 def latest_of_topic(number: int, _count: int) -> Request:
-    return Request("GET", f"/api/v1/topics/cdc.bench.t{number // PER_TOPIC}/schemas/latest", None)
+    return Request("GET", f"/api/v1/topics/{topic(number)}/schemas/latest", None)
 
 
 KINDS: dict[str, Callable[[int, int], Request]] = {
