@@ -121,8 +121,8 @@ def _as_gauges(census: Iterable[Counted]) -> list[Metric]:
     for what, (text, label) in _CENSUS.items():
         labels = ["namespace"] if label is None else ["namespace", label]
         made[what] = GaugeMetricFamily(f"{_PREFIX}_{what}", text, labels=labels)
-    for what, namespace, state, count in census:
-        made[what].add_metric([namespace, state] if state else [namespace], count)
+    for what, namespace, state, number in census:
+        made[what].add_metric([namespace, state] if state else [namespace], number)
     return list(made.values())
 
 

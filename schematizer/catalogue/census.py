@@ -38,7 +38,7 @@ class Counted(NamedTuple):
     what: str
     namespace: str
     state: str
-    count: int
+    number: int
 
 
 class Census:
@@ -89,7 +89,7 @@ def _of_clients(
     return {(what, "late"): is_late, (what, "seen"): not_(is_late)}
 
 
-def _query(table: type[Base], conditions: dict[tuple[str, str], ColumnElement[bool]]) -> Select[Any]:
+def _query(table: type[Base], conditions: dict[tuple[str, str], ColumnElement[bool]]) -> Select[*tuple[Any, ...]]:
     """Rows of a namespace's id, and how many rows of the table meet each condition."""
     query = select(SourceRow.namespace_id, *map(how_many, conditions.values())).select_from(table)
     if table is not TopicRow:

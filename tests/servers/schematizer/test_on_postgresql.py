@@ -99,7 +99,7 @@ def test_two_instances_and_twenty_clients(services: list[Registry], url: str) ->
     catalogue = Catalogue(database, Rules())
     producer = ProducerRegistration("team", "service", "cdc.shop.s0", next(iter(ids[jobs[0][1]])), LONGEST_SECONDS)
     catalogue.clients.register_producer(producer, by="test")
-    census = {(each.what, each.namespace, each.state): each.count for each in catalogue.census.take()}
+    census = {(each.what, each.namespace, each.state): each.number for each in catalogue.census.take()}
     assert census["topics", "cdc.shop", "read-write"] == SOURCES
     assert census["topic_schemas", "plain", "read-write"] == SOURCES * VERSIONS
     assert (census["producers", "cdc.shop", "seen"], census["producers", "cdc.shop", "late"]) == (1, 0)

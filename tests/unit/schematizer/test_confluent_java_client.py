@@ -101,13 +101,13 @@ def test_deletion_and_what_is_not_there(java: JavaConfluent, registry: Registry,
     assert list(client.deleteSubject(subject)) == [2]
     assert list(client.deleteSubject(subject, True)) in ([2], [1, 2])
     fresh = java.client(registry.url)
-    for call, code in (
-        (lambda: fresh.getLatestSchemaMetadata(subject), 40401),
-        (lambda: fresh.getSchemaById(10**6), 40403),
-        (lambda: fresh.getId(subject, java.schema('"string"')), 40401),
+    for method, arguments, code in (
+        ("getLatestSchemaMetadata", [subject], 40401),
+        ("getSchemaById", [10**6], 40403),
+        ("getId", [subject, java.schema('"string"')], 40401),
     ):
         with pytest.raises(RestError) as missing, rest_errors():
-            call()
+            getattr(fresh, method)(*arguments)
         assert (missing.value.status, missing.value.code) == (404, code)
 
 

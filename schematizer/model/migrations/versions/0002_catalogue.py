@@ -17,7 +17,7 @@ depends_on = None
 _TEXT = sa.Text().with_variant(LONGTEXT, "mysql", "mariadb")
 
 
-def _table(name: str, *parts: sa.SchemaItem, **options: bool) -> None:
+def _table(name: str, *parts: sa.schema.SchemaItem, **options: bool) -> None:
     op.create_table(
         name, sa.Column("id", sa.Integer(), nullable=False), *parts, sa.PrimaryKeyConstraint("id"), **options
     )
