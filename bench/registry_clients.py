@@ -7,6 +7,8 @@ import json
 import multiprocessing
 import random
 import time
+from contextlib import suppress
+from threading import BrokenBarrierError
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
@@ -18,6 +20,7 @@ from tests.support.schematizer.registry_process import CONTENT_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from multiprocessing.queues import Queue
     from multiprocessing.synchronize import Barrier
 
 START_SECONDS = 300  # clients import much, on a machine that may be busy
@@ -99,38 +102,59 @@ class Connection:
             raise click.ClickException(f"{wanted.method} {wanted.path}: {response.status} {content[:200]!r}")
         return content
 
+    def close(self) -> None:
+        """The next request opens it again."""
+        self._connection.close()
+
 
 def measure(service: Service, kind: str, load: Load) -> Measured:
     """All clients are connected and warm before the clock starts."""
     context = multiprocessing.get_context("spawn")
-    barrier, results = context.Barrier(load.clients + 1), context.SimpleQueue()
+    barrier, results = context.Barrier(load.clients + 1), context.Queue()
     seeds = range(load.clients)
     arguments = (service, kind, load.seconds, barrier, results)
     workers = [context.Process(target=_run_client, args=(seed, arguments), daemon=True) for seed in seeds]
     for worker in workers:
         worker.start()
     process = psutil.Process(service.process_id)
-    barrier.wait(START_SECONDS)
+    with suppress(BrokenBarrierError):
+        barrier.wait(START_SECONDS)
     before, started = sum(process.cpu_times()[:2]), time.monotonic()
-    found = [results.get() for _ in workers]
+    found = [results.get(timeout=load.seconds + START_SECONDS) for _ in workers]
     cpu, elapsed = sum(process.cpu_times()[:2]) - before, time.monotonic() - started
     for worker in workers:
         worker.join()
+    failed = [each for each in found if isinstance(each, str)]
+    if failed:
+        raise click.ClickException(f"{kind}: {failed[0]}")
     times = sorted(each for every in found for each in every)
     return Measured(times, len(times) / elapsed, cpu / len(times), cpu / elapsed)
 
 
-Shared = tuple[Service, str, float, "Barrier", "multiprocessing.SimpleQueue[list[float]]"]
+Shared = tuple[Service, str, float, "Barrier", "Queue[list[float] | str]"]
 """What the clients have in common: the service, the kind of requests, seconds, when to begin, where times go."""
 
 
 def _run_client(seed: int, shared: Shared) -> None:
-    """Requests one after the other."""
-    service, kind, seconds, barrier, results = shared
+    """The times of one client, or what went wrong."""
+    *_, barrier, results = shared
+    try:
+        results.put(_times(seed, shared))
+    except BrokenBarrierError:
+        results.put([])  # another client says why
+    except (OSError, click.ClickException) as error:
+        results.put(str(error) or repr(error))
+        barrier.abort()
+
+
+def _times(seed: int, shared: Shared) -> list[float]:
+    """Of requests one after the other."""
+    service, kind, seconds, barrier, _ = shared
     chosen, make, connection = random.Random(seed), KINDS[kind], Connection(service.url)  # noqa: S311 - reproducible
     times: list[float] = []
     for _ in range(WARM_UP):
         connection.ask(make(chosen.randrange(service.schemas), service.schemas))
+    connection.close()  # a service closes one that is idle until all clients are there
     barrier.wait(START_SECONDS)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -138,4 +162,4 @@ def _run_client(seed: int, shared: Shared) -> None:
         started = time.perf_counter()
         connection.ask(wanted)
         times.append(time.perf_counter() - started)
-    results.put(times)
+    return times
