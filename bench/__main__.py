@@ -39,7 +39,13 @@ CHOICES = (
         "neighbour", "bench.neighbour", "10", "A table's latency while another deletes a partition of 10^6 rows", _MORE
     ),
     Choice("audit", "bench.audit", "5", "Rows per second of the audit of a table, beside the job", _MORE),
-    Choice("registry", "bench.registry", "4", "The registry with 10^5 schemas: requests, their times, CPU", _MORE),
+    Choice(
+        "registry",
+        "bench.registry",
+        "5",
+        "The registry with 10^5 schemas beside Apicurio Registry: requests, times, CPU",
+        _MORE,
+    ),
     Choice("raw-forms", "bench.raw_forms", "1", "Forms of a raw message that were compared: bytes and CPU"),
 )
 

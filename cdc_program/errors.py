@@ -39,6 +39,7 @@ class Code(Enum):
     REGISTRY_DATABASE = (32, 3)
     BACKUP = (33, 3)
     DOCUMENTATION = (34, 1)
+    CLIENTS_LATE = (35, 0)  # only for an alert
     REGISTRY_KEY = (36, 2)
     REGISTRY_OPEN = (37, 2)
     REGISTRY_CERTIFICATE = (38, 2)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
 
 import structlog
 from prometheus_client import Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily
 from sqlalchemy.exc import SQLAlchemyError
 
 from cdc_program.metrics import Collected, gauges
 from schematizer.model.database import reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from prometheus_client import CollectorRegistry
     from prometheus_client.metrics_core import Metric
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from schematizer.catalogue.census import Census, Counted
     from schematizer.confluent.store import Store
 
 _PREFIX = "cdc_schematizer"
@@ -27,12 +29,27 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE"})
 OTHER = "other"
 """The label of a method that the API does not have, and of a path that is none of its routes: clients choose both."""
 
+_CENSUS_SECONDS = 60.0
+"""How old the numbers of the namespaces may be: to count them reads whole tables."""
+_CENSUS = {
+    "topics": ("Topics of the namespace.", "status"),
+    "topic_schemas": ("Schemas in topics of the namespace.", "status"),
+    "unused_topics": ("Topics that were not used for 90 days.", None),
+    "unused_schemas": ("Schemas in used topics that were not used for 90 days.", None),
+    "producers": ("Registered producers, late if not seen for twice as long as they said.", "state"),
+    "consumers": ("Registered consumers, late if not seen for twice as long as they said.", "state"),
+}
+"""Help, and the label of Counted.state."""
+
 
 class RegistryMetrics:
-    """Counters that requests fill, and gauges that are read from the store at each scrape."""
+    """Counters that requests fill, and gauges that are read from the database at a scrape."""
 
-    def __init__(self, registry: CollectorRegistry, store: Store) -> None:
+    def __init__(self, registry: CollectorRegistry, store: Store, census: Census) -> None:
         self._store = store
+        self._census = census
+        self._counted: list[Metric] = []
+        self._counted_at: float | None = None
         self._requests = Counter(
             f"{_PREFIX}_requests", "Requests answered.", ("method", "route", "status"), registry=registry
         )
@@ -77,9 +94,11 @@ class RegistryMetrics:
         """Without the numbers where the database fails."""
         try:
             counts = self._store.counts()
+            of_namespaces = self._of_namespaces()
         except SQLAlchemyError as error:
             structlog.get_logger(__name__).error("database failed", path="/metrics", reason=reason_of(error))
-            counts = None
+            counts, of_namespaces = None, []
+        yield from of_namespaces
         yield from gauges(
             _PREFIX,
             (
@@ -89,6 +108,22 @@ class RegistryMetrics:
                 ("schemas", "Schemas, each of which has an id for ever.", counts and counts.schemas),
             ),
         )
+
+    def _of_namespaces(self) -> list[Metric]:
+        """At most _CENSUS_SECONDS old."""
+        if self._counted_at is None or monotonic() - self._counted_at > _CENSUS_SECONDS:
+            self._counted, self._counted_at = _as_gauges(self._census.take()), monotonic()
+        return self._counted
+
+
+def _as_gauges(census: Iterable[Counted]) -> list[Metric]:
+    made: dict[str, GaugeMetricFamily] = {}
+    for what, (text, label) in _CENSUS.items():
+        labels = ["namespace"] if label is None else ["namespace", label]
+        made[what] = GaugeMetricFamily(f"{_PREFIX}_{what}", text, labels=labels)
+    for what, namespace, state, number in census:
+        made[what].add_metric([namespace, state] if state else [namespace], number)
+    return list(made.values())
 
 
 def _route(scope: Scope) -> str:
@@ -108,17 +143,24 @@ class MeasuredRequests:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status = perf_counter(), 500
+        started, status, is_counted = perf_counter(), 500, False
+
+        def count() -> None:
+            nonlocal is_counted
+            if not is_counted:
+                is_counted = True
+                method = scope["method"] if scope["method"] in _METHODS else OTHER
+                self._metrics.count_request(method, _route(scope), status, perf_counter() - started)
 
         async def send_and_note(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+            elif not message.get("more_body", False):
+                count()  # first: whoever has the answer finds it counted
             await send(message)
 
         try:
             await self._app(scope, receive, send_and_note)
         finally:
-            method = scope["method"] if scope["method"] in _METHODS else OTHER
-            route = _route(scope)
-            self._metrics.count_request(method, route, status, perf_counter() - started)
+            count()

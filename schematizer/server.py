@@ -59,7 +59,7 @@ def serve_registry(settings: Settings) -> None:
         return {"database": shown_url, **metrics.as_json()}
 
     operations = Operations(own.operations_address, own.operations_port, status, has_core=False)
-    metrics = RegistryMetrics(operations.registry, store)
+    metrics = RegistryMetrics(operations.registry, store, catalogue.census)
     topic = RegistrationTopic(settings.kafka, own.registrations_topic) if own.registrations_topic else None
     try:
         with operations, Housekeeping(usage, catalogue.outbox, topic), ExitStack() as running:

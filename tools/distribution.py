@@ -34,8 +34,11 @@ PROGRAMS = {
 MACHINES = ("x86_64", "aarch64")
 GLIBC = "2.17"  # of 2014, the oldest that manylinux wheels are tried with
 # Imported by names that no analysis sees: the driver's event loops, the server's protocols, the databases' dialects.
+EXTRAS = (*sorted(set(PROGRAMS.values())), "postgresql")
+"""What is packed into the archives. Each program takes what it imports."""
 SHARED = ("cassandra_storage", "cassandra_files", "cdc_messages", "cdc_native", "cdc_program")
 HIDDEN = ("cassandra", "uvicorn", "sqlalchemy.dialects", "alembic", "sqlglot.dialects")
+DRIVERS = {"schematizer": ("psycopg", "psycopg_binary")}
 # Modules that are read as files.
 FILES = {"schematizer": ("schematizer.model.migrations", "schematizer.watson")}
 
@@ -106,8 +109,7 @@ def _source(folder: Path) -> Path:
 
 def install(python: Path, wheel: Path) -> None:
     """The wheel with all that the programs need."""
-    extras = ",".join(sorted(set(PROGRAMS.values())))
-    run_command(str(python), "-m", "pip", "install", "--quiet", f"{wheel}[{extras}]")
+    run_command(str(python), "-m", "pip", "install", "--quiet", f"{wheel}[{','.join(EXTRAS)}]")
     run_command(str(python), "-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", str(wheel))
 
 
@@ -136,6 +138,7 @@ def make_archive(python: Path, program: str, project: Project) -> Path:
 
 def _options(program: str, main_package: str, folder: Path) -> list[str]:
     hidden = [option for package in HIDDEN for option in ("--collect-submodules", package)]
+    hidden += [option for package in DRIVERS.get(main_package, ()) for option in ("--collect-submodules", package)]
     # The packages of ours that are imported within functions, when they are needed.
     own = [option for package in (*SHARED, main_package) for option in ("--collect-submodules", package)]
     work = ["--distpath", str(folder / "made"), "--workpath", str(folder / "work"), "--specpath", str(folder)]

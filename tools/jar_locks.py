@@ -14,16 +14,16 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.jars import DEBEZIUM, SPARK_KAFKA
+from bench.jars import APICURIO, DEBEZIUM, SPARK_KAFKA
 from local_stack.java.ivy import Ivy
-from local_stack.java.jars import ECJ, KAFKA, KAFKA_TOOLS, S3PROXY, Jar, JarSet
+from local_stack.java.jars import ECJ, FLINK_REGISTRY, KAFKA, KAFKA_TOOLS, S3PROXY, Jar, JarSet
 from local_stack.servers.cassandra_versions import VERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SERVERS = (KAFKA, S3PROXY, KAFKA_TOOLS, ECJ, *(version.jars for version in VERSIONS.values()))
-SETS = list(dict.fromkeys([*SERVERS, DEBEZIUM, SPARK_KAFKA]))
+SERVERS = (KAFKA, S3PROXY, KAFKA_TOOLS, ECJ, FLINK_REGISTRY, *(version.jars for version in VERSIONS.values()))
+SETS = list(dict.fromkeys([*SERVERS, APICURIO, DEBEZIUM, SPARK_KAFKA]))
 PATTERN = "[organisation]/[artifact]/[revision]/([classifier])/jar.[ext]"  # a folder for each part of a coordinate
 
 
@@ -54,14 +54,15 @@ def resolve(jars: JarSet) -> list[Jar]:
         failed = Ivy().resolve(jars.coordinates, jars.excludes, f"{folder}/{PATTERN}")
         if failed:
             raise SystemExit(failed)
-        found = [read_jar(file, Path(folder)) for file in Path(folder).rglob("*.jar")]
+        found = [read_jar(file, Path(folder)) for file in Path(folder).rglob("jar.*")]
         return sorted(found, key=lambda jar: jar.coordinate)
 
 
 def read_jar(file: Path, root: Path) -> Jar:
-    """The jar at `organisation/artifact/revision[/classifier]/jar.jar`."""
+    """The jar at `organisation/artifact/revision[/classifier]/jar.jar`, or what is no jar at `…/jar.EXTENSION`."""
     content = file.read_bytes()
-    coordinate = ":".join(file.relative_to(root).parent.parts)
+    extension = file.name.removeprefix("jar.")
+    coordinate = ":".join((*file.relative_to(root).parent.parts, *([extension] if extension != "jar" else ())))
     return Jar(coordinate, hashlib.sha256(content).hexdigest(), len(content))
 
 

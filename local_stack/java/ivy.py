@@ -89,16 +89,17 @@ def ivy_jar() -> Path:
 
 
 def jars_xml(coordinates: Iterable[str]) -> str:
-    """Ivy's description of single jars, `group:artifact:version` or `group:artifact:version:classifier`."""
+    """Ivy's description of single jars, `group:artifact:version`, maybe with `:classifier` and `:extension`."""
     return _module([line for coordinate in coordinates for line in _single_jar(coordinate)])
 
 
 def _single_jar(coordinate: str) -> list[str]:
-    group, artifact, version, *classifier = coordinate.split(":")
-    more = f" e:classifier={quoteattr(classifier[0])}" if classifier else ""
+    group, artifact, version, *others = coordinate.split(":")
+    more = f" e:classifier={quoteattr(others[0])}" if others else ""
+    extension = quoteattr(others[1] if len(others) > 1 else "jar")
     return [
         f"    <dependency {_attributes(f'{group}:{artifact}:{version}')} transitive='false' conf='default->*'>",
-        f"      <artifact name={quoteattr(artifact)} type='jar' ext='jar'{more}/>",
+        f"      <artifact name={quoteattr(artifact)} type={extension} ext={extension}{more}/>",
         "    </dependency>",
     ]
 

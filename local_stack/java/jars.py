@@ -33,8 +33,8 @@ PROGRESS_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """A line of a lock file: its coordinate (`group:artifact:version` or `group:artifact:version:classifier`),
-    SHA-256 in hexadecimal, and size in bytes.
+    """A line of a lock file: its coordinate (`group:artifact:version`, maybe `:classifier`, maybe `:extension` of what
+    is no jar), SHA-256 in hexadecimal, and size in bytes.
     """
 
     coordinate: str
@@ -43,7 +43,9 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        return "-".join(self.coordinate.split(":")[1:]) + ".jar"
+        _, artifact, version, *more = self.coordinate.split(":")
+        extension = more[1] if len(more) > 1 else "jar"
+        return "-".join([artifact, version, *more[:1]]) + f".{extension}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,8 @@ KAFKA_TOOLS = JarSet(  # kafka-consumer-groups and the like
     "kafka-tools-4.1.0",
     ("org.apache.kafka:kafka-tools:4.1.0", "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"),
 )
+# Carries Confluent's Java client, in a package of its own.
+FLINK_REGISTRY = JarSet("flink-registry-2.1.0", ("org.apache.flink:flink-sql-avro-confluent-registry:2.1.0",))
 ECJ = JarSet("ecj-3.40.0", ("org.eclipse.jdt:ecj:3.40.0",))  # a Java compiler that is a plain jar
 
 

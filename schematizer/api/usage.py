@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Query
 
 from schematizer.api.access import guarded_router
+from schematizer.catalogue.usage import UNUSED_DAYS
 from schematizer.views import Unused  # noqa: TC001 - FastAPI reads annotations
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def router(catalogue: Catalogue, access: Access) -> APIRouter:
     routes = guarded_router(access, catalogue.rules.pii_prefix)
 
     @routes.get("/unused")
-    def unused(days: Days = 90) -> list[Unused]:
+    def unused(days: Days = UNUSED_DAYS) -> list[Unused]:
         """Topics, and schemas of used topics, that nobody registered, produced, consumed or asked for so many days."""
         return catalogue.usage.unused(days)
 

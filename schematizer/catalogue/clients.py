@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from sqlalchemy import select
 
@@ -18,20 +18,25 @@ from schematizer.model.source_tables import TopicRow
 from schematizer.views import Consumer, Producer
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Callable
 
+    from sqlalchemy import ColumnElement
     from sqlalchemy.orm import Session
 
     from schematizer.catalogue.rules import Rules
     from schematizer.model.database import Database
 
-_LATE = 2
+RowT = TypeVar("RowT", ProducerRow, ConsumerRow)
+ViewT = TypeVar("ViewT", Producer, Consumer)
+LATE = 2
 """A client is late after this many times its expected frequency."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerRegistration:
     """`expected_frequency_seconds`: how often it registers itself or writes, at least."""
+
+    kind: ClassVar = "producer"
 
     team: str
     service: str
@@ -42,6 +47,8 @@ class ProducerRegistration:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRegistration:
+    kind: ClassVar = "consumer"
+
     team: str
     service: str
     topic: str
@@ -55,92 +62,89 @@ class Clients:
         self._is_announced = rules.is_announced
 
     def producers(self, topic: str | None = None, team: str | None = None) -> list[Producer]:
-        def transaction(session: Session) -> list[Producer]:
-            query = select(ProducerRow).join(TopicRow).order_by(TopicRow.name, ProducerRow.service, ProducerRow.id)
-            if topic is not None:
-                query = query.where(TopicRow.id == lookups.topic_row(session, topic).id)
-            if team is not None:
-                query = query.where(ProducerRow.team == team)
-            return [_producer(row) for row in session.scalars(query)]
-
-        return self._database.read_session(transaction)
+        return self._views(ProducerRow, _producer, topic, team)
 
     def consumers(self, topic: str | None = None, team: str | None = None) -> list[Consumer]:
-        def transaction(session: Session) -> list[Consumer]:
-            query = select(ConsumerRow).join(TopicRow).order_by(TopicRow.name, ConsumerRow.service, ConsumerRow.id)
-            if topic is not None:
-                query = query.where(TopicRow.id == lookups.topic_row(session, topic).id)
-            if team is not None:
-                query = query.where(ConsumerRow.team == team)
-            return [_consumer(row) for row in session.scalars(query)]
-
-        return self._database.read_session(transaction)
+        return self._views(ConsumerRow, _consumer, topic, team)
 
     def register_producer(self, wanted: ProducerRegistration, *, by: str) -> Producer:
         """Idempotent; each call counts as being seen. The registration also goes to Kafka, by the outbox."""
-        _check(wanted)
 
         def transaction(session: Session) -> Producer:
             [used, *_] = lookups.topic_schema_rows(session, wanted.topic, wanted.schema_id)
-            query = select(ProducerRow).where(
-                ProducerRow.service == wanted.service,
-                ProducerRow.topic_id == used.topic_id,
-                ProducerRow.schema_id == wanted.schema_id,
-            )
-            seen_at = now()
-            row = session.scalar(query)
-            if row is None:
-                row = ProducerRow(
-                    service=wanted.service, topic=used.topic, schema_id=wanted.schema_id, first_seen_at=seen_at
-                )
-                namespace = used.topic.source.namespace.name
-                lookups.record(
-                    session, by, lookups.Deed("add producer", namespace, f"{wanted.service} of {wanted.topic}")
-                )
-            row.team, row.expected_frequency_seconds = wanted.team, wanted.expected_frequency_seconds
-            row.last_seen_at = used.last_used_at = used.topic.last_used_at = seen_at
+            row = _row(session, ProducerRow, wanted, used.topic, ProducerRow.schema_id == wanted.schema_id)
+            row.schema_id, used.last_used_at = wanted.schema_id, self._seen(session, row, wanted, by)
             lookups.added(session, row)
-            self._announce(session, "producer", wanted, seen_at)
             return _producer(row)
 
-        return self._database.write_session(transaction)
+        return self._written(wanted, transaction)
 
     def register_consumer(self, wanted: ConsumerRegistration, *, by: str) -> Consumer:
         """Idempotent; each call counts as being seen. The registration also goes to Kafka, by the outbox."""
-        _check(wanted)
 
         def transaction(session: Session) -> Consumer:
-            topic = lookups.topic_row(session, wanted.topic)
-            query = select(ConsumerRow).where(
-                ConsumerRow.service == wanted.service,
-                ConsumerRow.topic_id == topic.id,
-                ConsumerRow.consumer_group == wanted.consumer_group,
-            )
-            seen_at = now()
-            row = session.scalar(query)
-            if row is None:
-                row = ConsumerRow(
-                    service=wanted.service, topic=topic, consumer_group=wanted.consumer_group, first_seen_at=seen_at
-                )
-                lookups.record(
-                    session,
-                    by,
-                    lookups.Deed("add consumer", topic.source.namespace.name, f"{wanted.service} of {wanted.topic}"),
-                )
-            row.team, row.expected_frequency_seconds = wanted.team, wanted.expected_frequency_seconds
-            row.last_seen_at = topic.last_used_at = seen_at
+            topic, group = lookups.topic_row(session, wanted.topic), wanted.consumer_group
+            row = _row(session, ConsumerRow, wanted, topic, ConsumerRow.consumer_group == group)
+            row.consumer_group = group
+            self._seen(session, row, wanted, by)
             lookups.added(session, row)
-            self._announce(session, "consumer", wanted, seen_at)
             return _consumer(row)
 
+        return self._written(wanted, transaction)
+
+    def _views(
+        self, table: type[RowT], view: Callable[[RowT], ViewT], topic: str | None, team: str | None
+    ) -> list[ViewT]:
+        """Of a topic, of a team, or all."""
+
+        def transaction(session: Session) -> list[ViewT]:
+            query = select(table).join(TopicRow).order_by(TopicRow.name, table.service, table.id)
+            if topic is not None:
+                query = query.where(TopicRow.id == lookups.topic_row(session, topic).id)
+            if team is not None:
+                query = query.where(table.team == team)
+            return [view(row) for row in session.scalars(query)]
+
+        return self._database.read_session(transaction)
+
+    def _written(
+        self, wanted: ProducerRegistration | ConsumerRegistration, transaction: Callable[[Session], ViewT]
+    ) -> ViewT:
+        _check(wanted)
         return self._database.write_session(transaction)
 
-    def _announce(
-        self, session: Session, kind: str, wanted: ProducerRegistration | ConsumerRegistration, seen_at: datetime
-    ) -> None:
+    def _seen(
+        self,
+        session: Session,
+        row: ProducerRow | ConsumerRow,
+        wanted: ProducerRegistration | ConsumerRegistration,
+        by: str,
+    ) -> datetime:
+        """When: now. The row has what was registered; one that is new is recorded."""
+        moment = now()
+        if row.id is None:
+            row.first_seen_at = moment
+            about = f"{wanted.service} of {wanted.topic}"
+            namespace = row.topic.source.namespace.name
+            lookups.record(session, by, lookups.Deed(f"add {wanted.kind}", namespace, about))
+        row.team, row.expected_frequency_seconds = wanted.team, wanted.expected_frequency_seconds
+        row.last_seen_at = row.topic.last_used_at = moment
         if self._is_announced:
-            value = {"kind": kind, **asdict(wanted), "seen_at": seen_at.isoformat()}
-            session.add(OutboxRow(key=f"{kind} {wanted.service} {wanted.topic}", value=json.dumps(value)))
+            value = {"kind": wanted.kind, **asdict(wanted), "seen_at": moment.isoformat()}
+            session.add(OutboxRow(key=f"{wanted.kind} {wanted.service} {wanted.topic}", value=json.dumps(value)))
+        return moment
+
+
+def _row(
+    session: Session,
+    table: type[RowT],
+    wanted: ProducerRegistration | ConsumerRegistration,
+    topic: TopicRow,
+    reads_or_writes: ColumnElement[bool],
+) -> RowT:
+    """That of the service and the topic, or a new one that is not yet added."""
+    query = select(table).where(table.service == wanted.service, table.topic_id == topic.id, reads_or_writes)
+    return session.scalar(query) or table(service=wanted.service, topic=topic)
 
 
 def _check(wanted: ProducerRegistration | ConsumerRegistration) -> None:
@@ -152,7 +156,7 @@ def _check(wanted: ProducerRegistration | ConsumerRegistration) -> None:
 
 
 def _is_late(row: ProducerRow | ConsumerRow) -> bool:
-    return now() - row.last_seen_at > timedelta(seconds=_LATE * row.expected_frequency_seconds)
+    return now() - row.last_seen_at > timedelta(seconds=LATE * row.expected_frequency_seconds)
 
 
 def _producer(row: ProducerRow) -> Producer:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, case, func, or_, select
+from sqlalchemy import and_, func, or_, select
 
 from schematizer.catalogue import lookups
+from schematizer.catalogue.census import how_many
 from schematizer.catalogue.schemas import elements_of, primary_key
 from schematizer.catalogue.targets import group_view
 from schematizer.catalogue.topics import topic_schema_view
@@ -27,7 +28,7 @@ from schematizer.model.source_tables import (
 from schematizer.views import ConsumerGroup, Coverage, Place, Version
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, Select, SQLColumnExpression
+    from sqlalchemy import Select
     from sqlalchemy.orm import Session
 
     from schematizer.model.base import Base
@@ -136,8 +137,8 @@ def _coverage() -> Select[int, int, int, int]:
         select(
             newest.c.source_id,
             func.count(ElementRow.id).label("fields"),
-            _how_many(has_doc).label("documented"),
-            _how_many(FieldRow.is_pii).label("pii"),
+            how_many(has_doc).label("documented"),
+            how_many(FieldRow.is_pii).label("pii"),
         )
         .join(SourceRow, SourceRow.id == newest.c.source_id)
         .join(ElementRow, ElementRow.schema_id == newest.c.schema_id)
@@ -145,10 +146,6 @@ def _coverage() -> Select[int, int, int, int]:
         .where(newest.c.place == 1, ElementRow.path != "")
         .group_by(newest.c.source_id)
     )
-
-
-def _how_many(condition: SQLColumnExpression[bool]) -> ColumnElement[int]:
-    return func.sum(case((condition, 1), else_=0))
 
 
 def _version(session: Session, used: TopicSchemaRow, version: int) -> Version:

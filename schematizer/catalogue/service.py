@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from schematizer.catalogue.census import Census
 from schematizer.catalogue.clients import Clients
 from schematizer.catalogue.documenting import Documenting
 from schematizer.catalogue.namespaces import Namespaces, Sources
@@ -42,6 +43,7 @@ class Catalogue:
         self.documentation = Documenting(database)
         self.registering = Registering(database, rules)
         self.plans = Plans(database)
+        self.census = Census(database)
         self.overview = Overview(database)
         self.search = Search(database)
         self.notes = Notes(database)

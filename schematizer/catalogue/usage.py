@@ -6,7 +6,7 @@ from datetime import timedelta
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select, update
+from sqlalchemy import and_, select, update
 
 from schematizer.model.base import now
 from schematizer.model.source_tables import Status, TopicKind, TopicRow, TopicSchemaRow
@@ -14,12 +14,20 @@ from schematizer.topic_names import parse_subject
 from schematizer.views import Unused
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from sqlalchemy import ColumnElement
     from sqlalchemy.orm import Session
 
     from schematizer.model.database import Database
 
 EXACT_TO = timedelta(hours=1)
 """A use is noted at most this often: reading a schema should not be a write."""
+UNUSED_DAYS = 90
+"""What was not used for so long counts as unused, unless somebody asks for another time."""
+_AT_ONCE = 500
+_OF_READERS = TopicRow.kind.in_((TopicKind.CHANGE, TopicKind.OTHER))
 
 
 class Usage:
@@ -41,8 +49,12 @@ class Usage:
             seen, self._seen = self._seen, set()
         if not seen:
             return
+        moment = now()
         try:
-            self._database.write_session(lambda session: _note(session, seen))
+            # Mostly there is nothing to write: what is read often is looked up without the lock of the writers.
+            stale = self._database.read_session(lambda session: _stale(session, seen, moment))
+            if stale:
+                self._database.write_session(lambda session: _note(session, stale, moment))
         except Exception:
             with self._lock:
                 self._seen |= seen
@@ -55,23 +67,8 @@ class Usage:
         before = now() - timedelta(days=days)
 
         def transaction(session: Session) -> list[Unused]:
-            topics = session.scalars(
-                select(TopicRow).where(
-                    TopicRow.last_used_at < before,
-                    TopicRow.status != Status.DISABLED,
-                    TopicRow.kind.in_((TopicKind.CHANGE, TopicKind.OTHER)),
-                )
-            ).all()
-            query = (
-                select(TopicSchemaRow)
-                .join(TopicRow)
-                .where(
-                    TopicSchemaRow.last_used_at < before,
-                    TopicSchemaRow.status != Status.DISABLED,
-                    TopicRow.last_used_at >= before,
-                    TopicRow.kind.in_((TopicKind.CHANGE, TopicKind.OTHER)),
-                )
-            )
+            topics = session.scalars(select(TopicRow).where(is_unused_topic(before))).all()
+            query = select(TopicSchemaRow).join(TopicRow).where(is_unused_schema(before))
             found = [
                 Unused(topic=row.name, schema_id=None, last_used_at=row.last_used_at, status=row.status)
                 for row in topics
@@ -85,17 +82,49 @@ class Usage:
         return self._database.read_session(transaction)
 
 
-def _note(session: Session, seen: set[tuple[str | None, int]]) -> None:
-    moment = now()
-    stale = moment - EXACT_TO
-    for subject, schema_id in seen:
-        query = select(TopicSchemaRow.id, TopicSchemaRow.topic_id).where(
-            TopicSchemaRow.schema_id == schema_id, TopicSchemaRow.last_used_at < stale
-        )
-        found = parse_subject(subject) if subject is not None else None
-        if found is not None:
-            topic, part = found
-            query = query.join(TopicRow).where(TopicRow.name == topic, TopicSchemaRow.part == part)
-        for used, topic_id in session.execute(query).all():
-            session.execute(update(TopicSchemaRow).where(TopicSchemaRow.id == used).values(last_used_at=moment))
-            session.execute(update(TopicRow).where(TopicRow.id == topic_id).values(last_used_at=moment))
+def is_unused_topic(before: datetime) -> ColumnElement[bool]:
+    """Of a TopicRow."""
+    return and_(TopicRow.last_used_at < before, TopicRow.status != Status.DISABLED, _OF_READERS)
+
+
+def is_unused_schema(before: datetime) -> ColumnElement[bool]:
+    """Of a TopicSchemaRow with its TopicRow: the topic is used, the schema is not."""
+    return and_(
+        TopicSchemaRow.last_used_at < before,
+        TopicSchemaRow.status != Status.DISABLED,
+        TopicRow.last_used_at >= before,
+        _OF_READERS,
+    )
+
+
+def _stale(session: Session, seen: set[tuple[str | None, int]], moment: datetime) -> list[tuple[int, int]]:
+    """(id, topic id)s of the rows of topic_schemas that were used and say so of a time that is too long ago."""
+    topics = {(subject, schema_id): parse_subject(subject) if subject else None for subject, schema_id in seen}
+    everywhere = {schema_id for (_, schema_id), topic in topics.items() if topic is None}
+    in_topics = {(*topic, schema_id) for (_, schema_id), topic in topics.items() if topic is not None}
+    query = (
+        select(TopicSchemaRow.id, TopicSchemaRow.topic_id, TopicSchemaRow.part, TopicSchemaRow.schema_id, TopicRow.name)
+        .join(TopicRow)
+        .where(TopicSchemaRow.last_used_at < moment - EXACT_TO)
+    )
+    found: list[tuple[int, int]] = []
+    for schema_ids in _batched({schema_id for _, schema_id in seen}):
+        found += [
+            (row.id, row.topic_id)
+            for row in session.execute(query.where(TopicSchemaRow.schema_id.in_(schema_ids)))
+            if row.schema_id in everywhere or (row.name, row.part, row.schema_id) in in_topics
+        ]
+    return found
+
+
+def _note(session: Session, stale: list[tuple[int, int]], moment: datetime) -> None:
+    for ids in _batched({used for used, _ in stale}):
+        session.execute(update(TopicSchemaRow).where(TopicSchemaRow.id.in_(ids)).values(last_used_at=moment))
+    for ids in _batched({topic for _, topic in stale}):
+        session.execute(update(TopicRow).where(TopicRow.id.in_(ids)).values(last_used_at=moment))
+
+
+def _batched(ids: set[int]) -> Iterator[list[int]]:
+    """In order, as many as one statement takes at once."""
+    every = sorted(ids)
+    return (every[start : start + _AT_ONCE] for start in range(0, len(every), _AT_ONCE))

@@ -42,6 +42,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/"): Rule(Role.READER, Scope.ANY),
     ("GET", "/contexts"): Rule(Role.READER, Scope.ANY),
     ("GET", "/schemas/types"): Rule(Role.READER, Scope.ANY),
+    ("GET", "/schemas"): Rule(Role.READER, Scope.ANY),
     ("GET", _ID): Rule(Role.READER, Scope.SCHEMA),
     ("GET", f"{_ID}/schema"): Rule(Role.READER, Scope.SCHEMA),
     ("GET", f"{_ID}/versions"): Rule(Role.READER, Scope.SCHEMA),

@@ -15,6 +15,8 @@ from schematizer.confluent.store import MODES
 from schematizer.model.registry_tables import SUBJECT_LENGTH
 
 _IMPORTED = (None, -1, 0)
+SEARCH_LIMIT = 1000
+"""Versions in one answer with all their schemas, as in Confluent's registry."""
 """What a request for a new schema may say for its id and version."""
 
 T = TypeVar("T")
@@ -88,7 +90,19 @@ class Deleted:
         return self.only or self.only_by_client
 
 
+@dataclass(frozen=True, slots=True)
+class SearchPage(Page):
+    """As Page, of a list that is never whole: its items are large."""
+
+    limit: int = SEARCH_LIMIT
+
+    def select(self, items: list[T]) -> list[T]:
+        limit = self.limit if 0 < self.limit < SEARCH_LIMIT else SEARCH_LIMIT
+        return Page(self.offset, limit).select(items)
+
+
 PageQuery = Annotated[Page, Depends()]
+SearchQuery = Annotated[SearchPage, Depends()]
 DeletedQuery = Annotated[Deleted, Depends()]
 Body = Annotated[Any, Depends(_body)]
 Subject = Annotated[str, Depends(_subject)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from schematizer.confluent import requests
-from schematizer.confluent.requests import Body, DeletedQuery, PageQuery, Subject  # noqa: TC001 - FastAPI reads annotations
+from schematizer.confluent.requests import Body, DeletedQuery, PageQuery, SearchQuery, Subject  # noqa: TC001 - FastAPI reads annotations
 from schematizer.confluent.responses import SchemaResponse
 from schematizer.model.registry_tables import GLOBAL
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Flag = Annotated[bool, Query()]
 MaxIdFlag = Annotated[bool, Query(alias="fetchMaxId")]
 PrefixText = Annotated[str, Query(alias="subjectPrefix")]
+LatestFlag = Annotated[bool, Query(alias="latestOnly")]
 GlobalFlag = Annotated[bool, Query(alias="defaultToGlobal")]
 
 
@@ -53,6 +54,24 @@ def _root() -> APIRouter:
 
 def _schemas(store: Store, guard: Guard) -> APIRouter:
     router = APIRouter(prefix="/schemas")
+
+    @router.get("")
+    def every(
+        request: Request,
+        page: SearchQuery,
+        prefix: PrefixText = "",
+        *,
+        deleted: Flag = False,
+        latest: LatestFlag = False,
+    ) -> list[dict[str, Any]]:
+        """Of subjects that the actor may read."""
+        sees = guard.sees(request)
+
+        def choose(found: list[tuple[str, int]]) -> list[tuple[str, int]]:
+            seen = [each for each in found if sees(each[0])]
+            return page.select(list(dict(seen).items()) if latest else seen)  # of a subject the last one stays
+
+        return [_as_json(each) for each in store.every_version(choose, prefix, deleted=deleted)]
 
     @router.get("/ids/{schema_id}")
     def schema(schema_id: int, *, max_id: MaxIdFlag = False) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from schematizer.model import registry_queries
 from schematizer.model.registry_tables import GLOBAL, schemas, subject_settings, versions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from schematizer.model.database import Database
 
@@ -133,6 +133,24 @@ class Store:
         """`version`: as in the URL, a number, -1 or latest."""
         number = version_number(version)
         return self._database.read(lambda connection: _version(connection, subject, number, deleted=deleted))
+
+    def every_version(
+        self, choose: Callable[[list[tuple[str, int]]], list[tuple[str, int]]], prefix: str, *, deleted: bool
+    ) -> list[Registered]:
+        """Of the (subject, version)s of subjects that begin with the prefix, those that `choose` answers; in order."""
+
+        def transaction(connection: Connection) -> list[Registered]:
+            query = select(versions.c.subject, versions.c.version).where(_alive(deleted=deleted))
+            there = connection.execute(query.order_by(versions.c.subject, versions.c.version))
+            wanted = choose([(row.subject, row.version) for row in there if row.subject.startswith(prefix)])
+            numbers = set(wanted)
+            found: list[Registered] = []
+            for subject in dict.fromkeys(subject for subject, _ in wanted):
+                every = _found(connection, subject, deleted=deleted)
+                found += [each for each in every if (subject, each.version) in numbers]
+            return found
+
+        return self._database.read(transaction)
 
     def schema(self, schema_id: int) -> tuple[str, str]:
         """(text, guid) of an id, even if its versions are deleted."""

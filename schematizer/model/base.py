@@ -26,7 +26,7 @@ class Time(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Any) -> int | None:  # noqa: ANN401, ARG002 - SQLAlchemy's
-        return None if value is None else (value - _EPOCH) // _MICROSECOND
+        return None if value is None else microseconds(value)
 
     def process_result_value(self, value: int | None, dialect: Any) -> datetime | None:  # noqa: ANN401, ARG002 - as above
         return None if value is None else _EPOCH + value * _MICROSECOND
@@ -42,6 +42,11 @@ class Base(DeclarativeBase):
 
     metadata = MetaData()
     type_annotation_map = {datetime: Time}  # noqa: RUF012 - SQLAlchemy reads it from the class
+
+
+def microseconds(moment: datetime) -> int:
+    """Since 1970, as times are stored."""
+    return (moment - _EPOCH) // _MICROSECOND
 
 
 def now() -> datetime:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import HTMLResponse  # noqa: TC002 - FastAPI reads annotations
 
 from schematizer.access import Role
+from schematizer.catalogue.usage import UNUSED_DAYS
 from schematizer.model.record_tables import About
 from schematizer.model.source_tables import TopicKind  # noqa: TC001 - FastAPI reads annotations
 from schematizer.topic_names import parse_topic
@@ -105,7 +106,7 @@ def _namespace_of(site: Site, request: Request, schema: Schema) -> str | None:
 
 def _unused(routes: APIRouter, site: Site) -> None:
     @routes.get("/unused")
-    def unused_page(request: Request, days: Days = 90, part: int = 1) -> HTMLResponse:
+    def unused_page(request: Request, days: Days = UNUSED_DAYS, part: int = 1) -> HTMLResponse:
         readable = {each.name for each in site.readable(request)}
         prefix = site.catalogue.rules.pii_prefix
         found = [

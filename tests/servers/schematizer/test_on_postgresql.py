@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from local_stack.process.processes import wait_until
+from schematizer.catalogue.clients import ProducerRegistration
 from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.registering import Description
 from schematizer.catalogue.rules import Rules
@@ -32,6 +33,7 @@ pytestmark = pytest.mark.servers
 CLIENTS = 20
 SOURCES = 4
 VERSIONS = 5
+LONGEST_SECONDS = 2**31 - 1
 
 
 @pytest.fixture
@@ -95,6 +97,12 @@ def test_two_instances_and_twenty_clients(services: list[Registry], url: str) ->
     database = Database(url)
     assert database.read(problems) == []
     catalogue = Catalogue(database, Rules())
+    producer = ProducerRegistration("team", "service", "cdc.shop.s0", next(iter(ids[jobs[0][1]])), LONGEST_SECONDS)
+    catalogue.clients.register_producer(producer, by="test")
+    census = {(each.what, each.namespace, each.state): each.number for each in catalogue.census.take()}
+    assert census["topics", "cdc.shop", "read-write"] == SOURCES
+    assert census["topic_schemas", "plain", "read-write"] == SOURCES * VERSIONS
+    assert (census["producers", "cdc.shop", "seen"], census["producers", "cdc.shop", "late"]) == (1, 0)
     assert all(len(catalogue.history.decisions("cdc.shop", f"s{source}")) == VERSIONS for source in range(SOURCES))
     database.close()
 

@@ -23,6 +23,7 @@ from materializer.records import RawPartition
 from materializer.store.unused import DiskUse
 from publisher.snapshot.shown import Shown
 from publisher.status import Status, metrics
+from schematizer.catalogue.census import Census, Counted
 from schematizer.confluent.store import Counts, Store
 from schematizer.metrics import RegistryMetrics
 from tests.support.deploy.promql import Sample
@@ -100,10 +101,18 @@ class _FilledStore:
         return Counts(1, 2, 2)
 
 
+class _Census:
+    def take(self) -> list[Counted]:
+        """Of each metric one number."""
+        states = {"topics": "read-write", "topic_schemas": "read-write", "producers": "late", "consumers": "late"}
+        kinds = (*states, "unused_topics", "unused_schemas")
+        return [Counted(what, "cdc.shop", states.get(what, ""), 1) for what in kinds]
+
+
 def _busy_schematizer() -> CollectorRegistry:
     no_status: dict[str, Any] = {}
     registry = Operations("127.0.0.1", 0, lambda: no_status, has_core=False).registry
-    own = RegistryMetrics(registry, cast("Store", _FilledStore()))
+    own = RegistryMetrics(registry, cast("Store", _FilledStore()), cast("Census", _Census()))
     own.count_request("POST", "/subjects", 200, 0.01)
     own.count_request("POST", "/subjects", 500, 0.01)
     own.count_database_error()

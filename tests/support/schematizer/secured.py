@@ -51,7 +51,7 @@ class Secured:
         self.app: FastAPI = application(
             store,
             self.catalogue,
-            RegistryMetrics(self.metrics, store),
+            RegistryMetrics(self.metrics, store, self.catalogue.census),
             self.security.access,
             NoMeasures(),
             self.security,

@@ -92,6 +92,6 @@ class Watson:
 def watson_over(database: Database, measures: Measures | None = None) -> Watson:
     rules = Rules("pii-")
     store, catalogue, access = Store(database, Mirror(rules.pii_prefix)), Catalogue(database, rules), LimitedAccess()
-    metrics = RegistryMetrics(CollectorRegistry(), store)
+    metrics = RegistryMetrics(CollectorRegistry(), store, catalogue.census)
     app = application(store, catalogue, metrics, access, measures or NoMeasures())
     return Watson(store, catalogue, access, TestClient(app, base_url="http://watson.test"))

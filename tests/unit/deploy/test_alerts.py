@@ -214,6 +214,20 @@ CASES = {
         {bucket("1.0"): Grows(99.5), bucket("5.0"): Grows(100), bucket("+Inf"): Grows(100)},
         "One of a hundred requests to the schema registry on sick takes 3s.",
     ),
+    "CdcProducersLate": Case(
+        REGISTRY,
+        {'cdc_schematizer_producers{namespace="cdc.shop", state="late"}': 2},
+        {'cdc_schematizer_producers{namespace="cdc.shop", state="late"}': 0},
+        "2 producers of the namespace cdc.shop are late.",
+        labels=(("namespace", "cdc.shop"), ("state", "late")),
+    ),
+    "CdcConsumersLate": Case(
+        REGISTRY,
+        {'cdc_schematizer_consumers{namespace="cdc.shop", state="late"}': 1},
+        {'cdc_schematizer_consumers{namespace="cdc.shop", state="late"}': 0},
+        "1 consumers of the namespace cdc.shop are late.",
+        labels=(("namespace", "cdc.shop"), ("state", "late")),
+    ),
 }
 
 

@@ -22,4 +22,6 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
 
 @pytest.fixture
 def subject(request: pytest.FixtureRequest) -> str:
-    return f"{request.node.name}-value".replace("[", "-").replace("]", "")
+    """Of this test alone: files of tests share the registry."""
+    name = f"{request.node.path.stem}-{request.node.name}-value"
+    return name.replace("[", "-").replace("]", "")

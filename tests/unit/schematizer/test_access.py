@@ -63,7 +63,7 @@ class World:
     def __init__(self, store: Store, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
         self.access = Recording()
-        metrics = RegistryMetrics(CollectorRegistry(), store)
+        metrics = RegistryMetrics(CollectorRegistry(), store, catalogue.census)
         app = application(store, catalogue, metrics, self.access, NoMeasures())
         self.client = TestClient(app)
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from schematizer.confluent import requests
+
 if TYPE_CHECKING:
     from tests.support.schematizer.registry_process import Registry
 
@@ -48,6 +50,31 @@ def test_versions_of_a_subject(registry: Registry, subject: str) -> None:
     assert registry.call("GET", f"/subjects/{subject}/versions/2/referencedby").body == []
     assert subject in registry.call("GET", "/subjects").body
     assert registry.call("GET", f"/subjects?subjectPrefix={subject}").body == [subject]
+
+
+def test_all_versions_with_their_schemas(registry: Registry, subject: str) -> None:
+    made = [registry.register(f"{subject}-{name}", schema).body for name in "ab" for schema in (A, AB)]
+    there = [(f"{subject}-{name}", version) for name in "ab" for version in (1, 2)]
+
+    def versions(more: str = "") -> list[tuple[str, int]]:
+        found = registry.call("GET", f"/schemas?subjectPrefix={subject}{more}").body
+        return [(each["subject"], each["version"]) for each in found]
+
+    assert versions() == there
+    assert versions("&latestOnly=true") == there[1::2]
+    assert versions("&offset=1&limit=2") == there[1:3]
+    assert versions("&offset=9") == []
+    registry.call("DELETE", f"/subjects/{subject}-a/versions/2")
+    assert versions("&latestOnly=true") == [there[0], there[3]]
+    assert versions("&deleted=true&latestOnly=true") == there[1::2]
+    [first, *_] = registry.call("GET", f"/schemas?subjectPrefix={subject}").body
+    assert (first["id"], first["guid"], json.loads(first["schema"])) == (made[0]["id"], made[0]["guid"], A)
+
+
+def test_the_list_of_schemas_is_never_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "SEARCH_LIMIT", 2)
+    for limit, count in ((-1, 2), (0, 2), (1, 1), (2, 2), (3, 2)):
+        assert len(requests.SearchPage(0, limit).select([1, 2, 3])) == count
 
 
 def test_schemas_by_id(registry: Registry, subject: str) -> None:

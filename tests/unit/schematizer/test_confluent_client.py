@@ -12,24 +12,12 @@ from confluent_kafka.schema_registry.common.schema_registry_client import Config
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from tests.support.schematizer.orders import NARROWER, ORDER, WIDER
 from tests.support.schematizer.registry_process import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-ORDER = {
-    "type": "record",
-    "name": "Order",
-    "namespace": "shop",
-    "fields": [
-        {"name": "id", "type": "long"},
-        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}},
-        {"name": "note", "type": ["null", "string"], "default": None},
-    ],
-}
-WIDER = {**ORDER, "fields": [*ORDER["fields"], {"name": "amount", "type": "int", "default": 1}]}
-NARROWER = {**ORDER, "fields": [*ORDER["fields"], {"name": "amount", "type": "int"}]}
 
 
 def avro(tree: object) -> Schema:

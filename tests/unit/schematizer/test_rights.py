@@ -200,6 +200,7 @@ def test_lists_hold_what_the_actor_may_read(secured: Secured) -> None:
     other = secured.store.register("cdc.other.t-value", RECORD.replace('"R"', '"Other"')).schema_id
     client = secured.client(secured.key("reader:cdc.shop"))
     assert client.get("/subjects").json() == [SUBJECT]
+    assert {each["subject"] for each in client.get("/schemas").json()} == {SUBJECT}
     assert client.get("/schemas/ids/1").status_code == 200
     assert client.get(f"/schemas/ids/{other}").status_code == 403
     assert client.get("/schemas/ids/999999").status_code == 403, "what is missing looks like what is forbidden"

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import event, update
 
 from schematizer.catalogue.clients import ConsumerRegistration, ProducerRegistration
 from schematizer.catalogue.mirror import Mirror
@@ -40,8 +40,14 @@ class World:
         self.catalogue = Catalogue(database, Rules(), self.usage)
         for subject, number in (("a.b.c-value", 1), ("a.b.c-value", 2), ("a.b.d-value", 3), ("a.raw.b.c-value", 4)):
             self.store.register(subject, schema(number))
+        self._database, self.engine = database, database._engine
+        self.age()
+
+    def age(self) -> None:
         then = now() - timedelta(days=DAYS)
-        database.write_session(lambda session: [session.execute(update(t).values(last_used_at=then)) for t in ROWS])
+        self._database.write_session(
+            lambda session: [session.execute(update(t).values(last_used_at=then)) for t in ROWS]
+        )
 
     def unused(self, days: int = DAYS - 1) -> list[tuple[str, int | None]]:
         self.usage.flush()
@@ -109,3 +115,33 @@ def test_reading_again_writes_nothing(world: World) -> None:
     world.store.schema(3)
     world.usage.flush()
     assert world.catalogue.topics.get("a.b.d").last_used_at == before
+
+
+def test_many_uses_are_a_few_reads(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registry whose schemas are all read within a minute: nothing is written, and no writer waits."""
+    for schema_id in (1, 2, 3, 4):
+        world.store.schema(schema_id)
+    world.usage.flush()
+    statements: list[str] = []
+    event.listen(world.engine, "before_cursor_execute", lambda *arguments: statements.append(arguments[2]))
+
+    def fail(_transaction: object) -> None:
+        raise AssertionError("it takes the lock of the writers")
+
+    monkeypatch.setattr(world.usage._database, "write_session", fail)
+    for schema_id in range(1, 2001):
+        world.usage.note(None, schema_id)
+        world.usage.note("a.b.c-value", schema_id)
+    world.usage.flush()
+    assert len(statements) <= 5
+
+
+def test_a_use_of_one_topic_is_no_use_of_another(world: World) -> None:
+    """The same schema in two topics, registered again in one; and in a subject that names no topic: in both."""
+    world.store.register("a.b.d-value", schema(1))
+    world.age()
+    world.store.register("a.b.d-value", schema(1))
+    assert world.unused() == [("a.b.c", 0), ("a.b.d", 3)]
+    world.age()
+    world.usage.note("plain", 1)
+    assert world.unused() == [("a.b.c", 2), ("a.b.d", 3)]

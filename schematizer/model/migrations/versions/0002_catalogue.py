@@ -15,7 +15,39 @@ branch_labels = None
 depends_on = None
 
 _TEXT = sa.Text().with_variant(LONGTEXT, "mysql", "mariadb")
-_TIME = sa.BigInteger()  # microseconds since 1970
+
+
+def _table(name: str, *parts: sa.schema.SchemaItem, **options: bool) -> None:
+    op.create_table(
+        name, sa.Column("id", sa.Integer(), nullable=False), *parts, sa.PrimaryKeyConstraint("id"), **options
+    )
+
+
+def _to(table: str, *, is_nullable: bool = False) -> sa.Column[int]:
+    """The id of a row of that table: `topic_id` for `topics`."""
+    name = f"{table.removesuffix('s')}_id"
+    return sa.Column(name, sa.Integer(), sa.ForeignKey(f"{table}.id"), nullable=is_nullable)
+
+
+def _name(name: str, length: int = 249, *, is_nullable: bool = False) -> sa.Column[str]:
+    return sa.Column(name, sa.String(length), nullable=is_nullable)
+
+
+def _text(name: str, *, is_nullable: bool = False) -> sa.Column[str]:
+    return sa.Column(name, _TEXT, nullable=is_nullable)
+
+
+def _time(name: str) -> sa.Column[int]:
+    """Microseconds since 1970."""
+    return sa.Column(name, sa.BigInteger(), nullable=False)
+
+
+def _number(name: str) -> sa.Column[int]:
+    return sa.Column(name, sa.Integer(), nullable=False)
+
+
+def _flag(name: str) -> sa.Column[bool]:
+    return sa.Column(name, sa.Boolean(), nullable=False)
 
 
 def upgrade() -> None:
@@ -29,157 +61,122 @@ def downgrade() -> None:
 
 
 def _main_line() -> None:
-    op.create_table(
+    _table(
         "namespaces",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("name", sa.String(249), nullable=False),
-        sa.Column("owner", sa.String(249)),
-        sa.Column("doc", _TEXT),
-        sa.Column("created_at", _TIME, nullable=False),
-        sa.PrimaryKeyConstraint("id"),
+        _name("name"),
+        _name("owner", is_nullable=True),
+        _text("doc", is_nullable=True),
+        _time("created_at"),
         sa.UniqueConstraint("name"),
     )
-    op.create_table(
+    _table(
         "sources",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("namespace_id", sa.Integer(), nullable=False),
-        sa.Column("name", sa.String(249), nullable=False),
-        sa.Column("owner", sa.String(249)),
-        sa.Column("doc", _TEXT),
-        sa.Column("created_at", _TIME, nullable=False),
-        sa.ForeignKeyConstraint(["namespace_id"], ["namespaces.id"]),
-        sa.PrimaryKeyConstraint("id"),
+        _to("namespaces"),
+        _name("name"),
+        _name("owner", is_nullable=True),
+        _text("doc", is_nullable=True),
+        _time("created_at"),
         sa.UniqueConstraint("namespace_id", "name"),
     )
     op.create_index("ix_sources_name", "sources", ["name"])
     op.create_index("ix_sources_owner", "sources", ["owner"])
-    op.create_table(
+    _table(
         "source_fields",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("source_id", sa.Integer(), nullable=False),
-        sa.Column("path", sa.String(512), nullable=False),
-        sa.Column("doc", _TEXT),
-        sa.Column("owner", sa.String(249)),
-        sa.Column("is_pii", sa.Boolean(), nullable=False),
-        sa.ForeignKeyConstraint(["source_id"], ["sources.id"]),
-        sa.PrimaryKeyConstraint("id"),
+        _to("sources"),
+        _name("path", 512),
+        _text("doc", is_nullable=True),
+        _name("owner", is_nullable=True),
+        _flag("is_pii"),
         sa.UniqueConstraint("source_id", "path"),
     )
-    op.create_table(
+    _table(
         "topics",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("name", sa.String(249), nullable=False),
-        sa.Column("source_id", sa.Integer(), nullable=False),
-        sa.Column("kind", sa.String(16), nullable=False),
-        sa.Column("status", sa.String(16), nullable=False),
-        sa.Column("pii", _TEXT, nullable=False),
-        sa.Column("created_at", _TIME, nullable=False),
-        sa.Column("last_used_at", _TIME, nullable=False),
-        sa.ForeignKeyConstraint(["source_id"], ["sources.id"]),
-        sa.PrimaryKeyConstraint("id"),
+        _name("name"),
+        _to("sources"),
+        _name("kind", 16),
+        _name("status", 16),
+        _text("pii"),
+        _time("created_at"),
+        _time("last_used_at"),
         sa.UniqueConstraint("name"),
     )
     op.create_index("ix_topics_created_at", "topics", ["created_at"])
     op.create_index("ix_topics_source_id", "topics", ["source_id"])
-    op.create_table(
+    _table(
         "topic_schemas",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("topic_id", sa.Integer(), nullable=False),
-        sa.Column("part", sa.String(8), nullable=False),
-        sa.Column("schema_id", sa.Integer(), nullable=False),
-        sa.Column("status", sa.String(16), nullable=False),
-        sa.Column("format", sa.String(64), nullable=False),
-        sa.Column("primary_key", _TEXT, nullable=False),
-        sa.Column("created_at", _TIME, nullable=False),
-        sa.Column("last_used_at", _TIME, nullable=False),
-        sa.ForeignKeyConstraint(["schema_id"], ["schemas.id"]),
-        sa.ForeignKeyConstraint(["topic_id"], ["topics.id"]),
-        sa.PrimaryKeyConstraint("id"),
+        _to("topics"),
+        _name("part", 8),
+        _to("schemas"),
+        _name("status", 16),
+        _name("format", 64),
+        _text("primary_key"),
+        _time("created_at"),
+        _time("last_used_at"),
         sa.UniqueConstraint("topic_id", "part", "schema_id"),
     )
     op.create_index("ix_topic_schemas_schema_id", "topic_schemas", ["schema_id"])
-    op.create_table(
+    _table(
         "elements",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("schema_id", sa.Integer(), nullable=False),
-        sa.Column("position", sa.Integer(), nullable=False),
-        sa.Column("path", sa.String(512), nullable=False),
-        sa.Column("type", _TEXT, nullable=False),
-        sa.Column("source_type", _TEXT),
-        sa.Column("is_nullable", sa.Boolean(), nullable=False),
-        sa.Column("doc", _TEXT),
-        sa.ForeignKeyConstraint(["schema_id"], ["schemas.id"]),
-        sa.PrimaryKeyConstraint("id"),
+        _to("schemas"),
+        _number("position"),
+        _name("path", 512),
+        _text("type"),
+        _text("source_type", is_nullable=True),
+        _flag("is_nullable"),
+        _text("doc", is_nullable=True),
         sa.UniqueConstraint("schema_id", "position"),
     )
     op.create_index("ix_elements_path", "elements", ["path"])
 
 
 def _clients() -> None:
-    op.create_table(
+    _table(
         "data_targets",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("name", sa.String(249), nullable=False),
-        sa.Column("kind", sa.String(64), nullable=False),
-        sa.Column("destination", sa.String(512), nullable=False),
-        sa.Column("owner", sa.String(249)),
-        sa.Column("doc", _TEXT),
-        sa.Column("created_at", _TIME, nullable=False),
-        sa.PrimaryKeyConstraint("id"),
+        _name("name"),
+        _name("kind", 64),
+        _name("destination", 512),
+        _name("owner", is_nullable=True),
+        _text("doc", is_nullable=True),
+        _time("created_at"),
         sa.UniqueConstraint("name"),
     )
-    op.create_table(
+    _table(
         "consumer_groups",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("name", sa.String(249), nullable=False),
-        sa.Column("data_target_id", sa.Integer(), nullable=False),
-        sa.Column("created_at", _TIME, nullable=False),
-        sa.ForeignKeyConstraint(["data_target_id"], ["data_targets.id"]),
-        sa.PrimaryKeyConstraint("id"),
+        _name("name"),
+        _to("data_targets"),
+        _time("created_at"),
         sa.UniqueConstraint("name"),
     )
     op.create_index("ix_consumer_groups_data_target_id", "consumer_groups", ["data_target_id"])
-    op.create_table(
+    _table(
         "data_sources",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("consumer_group_id", sa.Integer(), nullable=False),
-        sa.Column("namespace_id", sa.Integer(), nullable=False),
-        sa.Column("source_id", sa.Integer()),
-        sa.ForeignKeyConstraint(["consumer_group_id"], ["consumer_groups.id"]),
-        sa.ForeignKeyConstraint(["namespace_id"], ["namespaces.id"]),
-        sa.ForeignKeyConstraint(["source_id"], ["sources.id"]),
-        sa.PrimaryKeyConstraint("id"),
+        _to("consumer_groups"),
+        _to("namespaces"),
+        _to("sources", is_nullable=True),
         sa.UniqueConstraint("consumer_group_id", "namespace_id", "source_id"),
     )
-    op.create_table(
+    _table(
         "producers",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("team", sa.String(249), nullable=False),
-        sa.Column("service", sa.String(249), nullable=False),
-        sa.Column("topic_id", sa.Integer(), nullable=False),
-        sa.Column("schema_id", sa.Integer(), nullable=False),
-        sa.Column("expected_frequency_seconds", sa.Integer(), nullable=False),
-        sa.Column("first_seen_at", _TIME, nullable=False),
-        sa.Column("last_seen_at", _TIME, nullable=False),
-        sa.ForeignKeyConstraint(["schema_id"], ["schemas.id"]),
-        sa.ForeignKeyConstraint(["topic_id"], ["topics.id"]),
-        sa.PrimaryKeyConstraint("id"),
+        _name("team"),
+        _name("service"),
+        _to("topics"),
+        _to("schemas"),
+        _number("expected_frequency_seconds"),
+        _time("first_seen_at"),
+        _time("last_seen_at"),
         sa.UniqueConstraint("service", "topic_id", "schema_id"),
     )
     op.create_index("ix_producers_team", "producers", ["team"])
     op.create_index("ix_producers_topic_id", "producers", ["topic_id"])
-    op.create_table(
+    _table(
         "consumers",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("team", sa.String(249), nullable=False),
-        sa.Column("service", sa.String(249), nullable=False),
-        sa.Column("topic_id", sa.Integer(), nullable=False),
-        sa.Column("consumer_group", sa.String(249), nullable=False),
-        sa.Column("expected_frequency_seconds", sa.Integer(), nullable=False),
-        sa.Column("first_seen_at", _TIME, nullable=False),
-        sa.Column("last_seen_at", _TIME, nullable=False),
-        sa.ForeignKeyConstraint(["topic_id"], ["topics.id"]),
-        sa.PrimaryKeyConstraint("id"),
+        _name("team"),
+        _name("service"),
+        _to("topics"),
+        _name("consumer_group"),
+        _number("expected_frequency_seconds"),
+        _time("first_seen_at"),
+        _time("last_seen_at"),
         sa.UniqueConstraint("service", "topic_id", "consumer_group"),
     )
     op.create_index("ix_consumers_team", "consumers", ["team"])
@@ -187,79 +184,63 @@ def _clients() -> None:
 
 
 def _records() -> None:
-    op.create_table(
+    _table(
         "notes",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("about", sa.String(16), nullable=False),
-        sa.Column("about_id", sa.Integer(), nullable=False),
-        sa.Column("text", _TEXT, nullable=False),
-        sa.Column("author", sa.String(249), nullable=False),
-        sa.Column("created_at", _TIME, nullable=False),
-        sa.Column("updated_at", _TIME, nullable=False),
-        sa.PrimaryKeyConstraint("id"),
+        _name("about", 16),
+        _number("about_id"),
+        _text("text"),
+        _name("author"),
+        _time("created_at"),
+        _time("updated_at"),
     )
     op.create_index("ix_notes_about", "notes", ["about", "about_id"])
-    op.create_table(
+    _table(
         "tags",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("name", sa.String(64), nullable=False),
-        sa.Column("about", sa.String(16), nullable=False),
-        sa.Column("about_id", sa.Integer(), nullable=False),
-        sa.PrimaryKeyConstraint("id"),
+        _name("name", 64),
+        _name("about", 16),
+        _number("about_id"),
         sa.UniqueConstraint("name", "about", "about_id"),
     )
     op.create_index("ix_tags_about", "tags", ["about", "about_id"])
-    op.create_table(
+    _table(
         "refreshes",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("source_id", sa.Integer(), nullable=False),
-        sa.Column("status", sa.String(16), nullable=False),
-        sa.Column("reason", _TEXT, nullable=False),
-        sa.Column("requested_by", sa.String(249), nullable=False),
-        sa.Column("rows_sent", sa.Integer(), nullable=False),
-        sa.Column("created_at", _TIME, nullable=False),
-        sa.Column("updated_at", _TIME, nullable=False),
-        sa.ForeignKeyConstraint(["source_id"], ["sources.id"]),
-        sa.PrimaryKeyConstraint("id"),
+        _to("sources"),
+        _name("status", 16),
+        _text("reason"),
+        _name("requested_by"),
+        _number("rows_sent"),
+        _time("created_at"),
+        _time("updated_at"),
     )
     op.create_index("ix_refreshes_source_id", "refreshes", ["source_id"])
-    op.create_table(
+    _table(
         "decisions",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("source_id", sa.Integer(), nullable=False),
-        sa.Column("topic_id", sa.Integer(), nullable=False),
-        sa.Column("schema_id", sa.Integer(), nullable=False),
-        sa.Column("is_new_topic", sa.Boolean(), nullable=False),
-        sa.Column("rule", sa.String(64), nullable=False),
-        sa.Column("reason", _TEXT, nullable=False),
-        sa.Column("decided_at", _TIME, nullable=False),
-        sa.ForeignKeyConstraint(["schema_id"], ["schemas.id"]),
-        sa.ForeignKeyConstraint(["source_id"], ["sources.id"]),
-        sa.ForeignKeyConstraint(["topic_id"], ["topics.id"]),
-        sa.PrimaryKeyConstraint("id"),
+        _to("sources"),
+        _to("topics"),
+        _to("schemas"),
+        _flag("is_new_topic"),
+        _name("rule", 64),
+        _text("reason"),
+        _time("decided_at"),
     )
     op.create_index("ix_decisions_source_id", "decisions", ["source_id"])
     op.create_index("ix_decisions_topic_id", "decisions", ["topic_id"])
-    op.create_table(
+    _table(
         "changes",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("changed_at", _TIME, nullable=False),
-        sa.Column("changed_by", sa.String(249), nullable=False),
-        sa.Column("action", sa.String(64), nullable=False),
-        sa.Column("namespace", sa.String(249)),
-        sa.Column("about", sa.String(1024), nullable=False),
-        sa.Column("detail", _TEXT, nullable=False),
-        sa.PrimaryKeyConstraint("id"),
+        _time("changed_at"),
+        _name("changed_by"),
+        _name("action", 64),
+        _name("namespace", is_nullable=True),
+        _name("about", 1024),
+        _text("detail"),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_changes_changed_at", "changes", ["changed_at"])
     op.create_index("ix_changes_namespace", "changes", ["namespace"])
-    op.create_table(
+    _table(
         "outbox",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("key", sa.String(1024), nullable=False),
-        sa.Column("value", _TEXT, nullable=False),
-        sa.Column("created_at", _TIME, nullable=False),
-        sa.PrimaryKeyConstraint("id"),
+        _name("key", 1024),
+        _text("value"),
+        _time("created_at"),
         sqlite_autoincrement=True,
     )
