@@ -28,6 +28,7 @@ from schematizer.views import (
 )
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Mapping
     from datetime import datetime
     from types import TracebackType
@@ -64,7 +65,7 @@ class SchematizerClient:
     `cache_seconds`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - by keyword
         self,
         url: str,
         *,
@@ -72,11 +73,12 @@ class SchematizerClient:
         timeout: float = 10.0,
         attempts: int = 5,
         cache_seconds: float = 30.0,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """`url`: the root of the service. `headers`: sent with each request, such as an authorisation. `timeout`: of
-        one attempt (s).
+        one attempt (s). `tls`: for an authority or a certificate of your own.
         """
-        client = httpx.Client(base_url=url, headers=dict(headers or {}), timeout=timeout)
+        client = httpx.Client(base_url=url, headers=dict(headers or {}), timeout=timeout, verify=tls or True)
         self._transport = Transport(client, attempts)
         self._texts: LRUCache[int, str] = LRUCache(_MOST_CACHED)
         self._recent: TTLCache[Any, Any] = TTLCache(_MOST_CACHED, cache_seconds)
