@@ -68,16 +68,20 @@ class _Skippers:
     def _record(self, record: dict[str, Any]) -> Skip:
         name = record["name"]
         if name in self._records:
-            known = self._records[name]
-            return known or (self._made(name))
+            return self._records[name] or self._later(name)
         self._records[name] = None
         made = self._records[name] = _skip_all([self.of(each["type"]) for each in record["fields"]])
         return made
 
-    def _made(self, name: str) -> Skip:
-        made = self._records[name]
-        assert made is not None
-        return made
+    def _later(self, name: str) -> Skip:
+        """Of a record that is being made: it is inside itself."""
+
+        def skip(data: bytes, position: int) -> int:
+            made = self._records[name]
+            assert made is not None
+            return made(data, position)
+
+        return skip
 
     def _is_empty(self, tree: Tree, inside: frozenset[str] = frozenset()) -> bool:
         """Whether values take no bytes."""

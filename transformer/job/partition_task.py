@@ -75,6 +75,7 @@ class PartitionTask:
         self._shape = shape
         self._settings = settings
         self._wall_clock = wall_clock
+        self._following = 0
         self.offset = None if committed is None else committed.offset
         self._committed_at = 0.0 if committed is None else committed.at
 
@@ -110,11 +111,12 @@ class PartitionTask:
 
     def rest(self, following: int | None) -> None:
         """There is nothing to transform. Commits the offset at the partition's end if markers have moved it, and an
-        offset that would expire.
+        offset that would expire. following: if there is news of it.
         """
+        self._following = following or self._following
         age = self._wall_clock() - self._committed_at
-        if following is not None and following > (self.offset or 0) and age > _IDLE_COMMIT_SECONDS:
-            self._commit([], following)
+        if self._following > (self.offset or 0) and age > _IDLE_COMMIT_SECONDS:
+            self._commit([], self._following)
         elif self.offset is not None and age > self._settings.refresh_seconds:
             self._commit([], self.offset)
 
