@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr, ValidationError
@@ -51,7 +52,7 @@ def _invalid(file: Path, content: dict[str, Any], error: ErrorDetails) -> CdcErr
 def _place(content: Any, location: tuple[int | str, ...]) -> str:  # noqa: ANN401 - TOML
     """The names of transformers instead of their numbers, and steps from 1."""
     parts: list[str] = []
-    for part, following in zip(location, [*location[1:], ""], strict=True):
+    for part, following in zip_longest(location, location[1:], fillvalue=""):
         if isinstance(part, str) and isinstance(following, int):
             content = content.get(part, [])
             continue

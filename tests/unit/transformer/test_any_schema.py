@@ -134,7 +134,8 @@ def steps_for(draw: st.DrawFn, columns: list[Any]) -> list[Any]:
             case "enum":
                 unknown = draw(st.sampled_from(["null", "keep"]))
                 names = draw(st.dictionaries(INT.map(str), st.sampled_from("abc"), min_size=1, max_size=1))
-                steps.append(EnumStep(kind="enum", column=name, names={"0": "zero", **names}, unknown=unknown))
+                enum = {"kind": "enum", "column": name, "names": {"0": "zero", **names}, "unknown": unknown}
+                steps.append(EnumStep.model_validate(enum))
             case "flags":
                 bits = draw(st.lists(st.integers(0, 31), min_size=1, max_size=4, unique=True))
                 keep = draw(st.booleans())
