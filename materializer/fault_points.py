@@ -125,10 +125,14 @@ def parse(text: str) -> Fault:
     """A fault from the value of CDC_FAULT."""
     name, _, rest = text.partition(":")
     count, _, action = rest.partition(":")
-    points = next(
-        each for each in (FaultPoint, ReshardPoint, RebuildPoint, TransformPoint) if name.upper() in each.__members__
-    )
-    return Fault(points[name.upper()], int(count or "1"), action or "kill")
+    return Fault(point_named(name.upper()), int(count or "1"), action or "kill")
+
+
+def point_named(name: str) -> AnyPoint:
+    """No two kinds of points share a name."""
+    kinds = FaultPoint, ReshardPoint, RebuildPoint, TransformPoint
+    kind = next(each for each in kinds if name in each.__members__)
+    return kind[name]
 
 
 armed = parse(os.environ["CDC_FAULT"]) if "CDC_FAULT" in os.environ else None

@@ -44,7 +44,7 @@ class Catalogue(Protocol):
         ...
 
     def personal(self, place: Place) -> frozenset[str]:
-        """The columns of a source that are marked as personal."""
+        """The columns of a source that are marked as personal, those of older schemas included."""
         ...
 
     def register(self, transformer: Transformer, derived: Derived) -> Registered:
@@ -112,9 +112,9 @@ class SchematizerCatalogue:
             return json.loads(self._client.schema_text(schema_id))
 
     def personal(self, place: Place) -> frozenset[str]:
-        with self._errors(f"read the fields of {place}"):
-            elements = self._client.source_elements(place.namespace, place.source)
-        return frozenset(_column(each.path) for each in elements if each.is_pii)
+        with self._errors(f"read the documentation of {place}"):
+            said = self._client.documentation(place.namespace, place.source)
+        return frozenset(_column(path) for path, field in said.fields.items() if field.pii)
 
     def register(self, transformer: Transformer, derived: Derived) -> Registered:
         target = transformer.target

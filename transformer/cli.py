@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cdc_program.cli import Program
+from cdc_program.cli import Program, reported_errors
 
 if TYPE_CHECKING:
     from cdc_program.settings import Settings
@@ -25,7 +25,7 @@ _OPERATIONS = {
 
 
 def _file() -> click.Argument:
-    return click.Argument(["file"], metavar="FILE", type=click.Path(path_type=Path))
+    return click.Argument(["file"], metavar="[FILE]", type=click.Path(path_type=Path), required=False)
 
 
 @main.program_command(
@@ -38,7 +38,7 @@ def _file() -> click.Argument:
     },
     params=[_file()],
 )
-def run(settings: Settings, file: Path) -> None:
+def run(settings: Settings, file: Path | None) -> None:
     """Runs the transformers of FILE until it is stopped.
 
     Each reads the topics of its source and writes those of its target, exactly once. Its position is the committed
@@ -46,19 +46,35 @@ def run(settings: Settings, file: Path) -> None:
     """
     from transformer.job.run import run_transformers  # noqa: PLC0415 - --help and config need no PySpark
 
-    run_transformers(settings, file)
+    run_transformers(settings, file or settings.transformer.file)
 
 
 @main.program_command("check", params=[_file()])
-def check(settings: Settings, file: Path) -> None:
+def check(settings: Settings, file: Path | None) -> None:
     """Checks FILE.
 
     Asks the registry whether each step fits the newest schema of its source. Reads and writes no message.
     """
     from transformer.job.run import check_transformers  # noqa: PLC0415 - as above
 
-    check_transformers(settings, file)
+    check_transformers(settings, file or settings.transformer.file)
     click.echo("ok")
+
+
+@main.command(
+    "archive",
+    params=[click.Argument(["target"], metavar="FILE.tar.gz", type=click.Path(path_type=Path, dir_okay=False))],
+)
+def archive(target: Path) -> None:
+    """Packs this program for Spark's executors.
+
+    As `cassandra-materializer archive`; docs/spark.md shows how to use it.
+    """
+    from materializer.job.spark_archive import write_archive  # noqa: PLC0415 - as above
+
+    with reported_errors():
+        size = write_archive(target, "transformer")
+        click.echo(f"{target}: {size / 2**20:,.0f} MiB; spark-submit --archives {target}#environment", err=True)
 
 
 @main.program_command(

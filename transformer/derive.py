@@ -189,11 +189,10 @@ def _rows(tree: dict[str, Any], named: Named) -> tuple[list[str], list[str]]:
     fields = {field["name"]: field["type"] for field in tree["fields"]}
     if not fields.keys() >= _ENVELOPE:
         return [tree["name"]], []
-    rows = {name: _image(fields[name], named) for name in _IMAGES}
-    if None in rows.values():
-        return [tree["name"]], []
-    found = [row for row in rows.values() if row is not None]
-    return list(dict.fromkeys(found)), list(_IMAGES)
+    rows = [_image(fields[name], named) for name in _IMAGES]
+    if None in rows:
+        raise StepError(0, "it looks like a change envelope, but before and after are not a record or null")
+    return list(dict.fromkeys(row for row in rows if row is not None)), list(_IMAGES)
 
 
 def _image(tree: Tree, named: Named) -> str | None:

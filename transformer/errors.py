@@ -15,6 +15,6 @@ class StepError(Exception):
     """A step that does not fit the schema of its source. `step`: its number, from 1; 0 for the source itself."""
 
     def __init__(self, step: int, reason: str) -> None:
-        super().__init__(reason)
+        super().__init__(step, reason)
         self.step = step
         self.reason = reason

@@ -124,6 +124,8 @@ class SourceReader:
             error = message.error()
             partition = RawPartition(message.topic() or "", message.partition() or 0)
             offset = message.offset()
+            if message.topic() and partition not in self._assigned:  # it has just been removed
+                continue
             if error is None:
                 assert offset is not None
                 key, value = message.key(), message.value()

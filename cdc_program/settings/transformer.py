@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
@@ -10,7 +11,7 @@ from cdc_program.settings.job import JobSettings
 
 
 class TransformerSettings(JobSettings):
-    """The Spark job of `cassandra-transformer`. What it transforms is in a file of its own."""
+    """The Spark job of `cassandra-transformer`. What it transforms is in `file` (docs/transformers.md)."""
 
     group_id: Annotated[
         str,
@@ -19,4 +20,7 @@ class TransformerSettings(JobSettings):
             "`<group_id>.<transformer>`."
         ),
     ] = "cassandra-transformer"
+    file: Annotated[Path, Field(description="The transformers file, unless the command names one (TOML).")] = Path(
+        "/etc/transformers.toml"
+    )
     operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9474

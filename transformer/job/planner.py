@@ -46,6 +46,7 @@ class StreamPlanner:
         self._streams: dict[str, Stream] = {}
         self._shapes: dict[str, TopicShape] = {}
         self._next_look = -1.0
+        self._stale: set[str] = set()  # streams whose topics may have another shape by now
         self._waits: set[str] = set()
 
     @property
@@ -73,7 +74,7 @@ class StreamPlanner:
         """The next batch plans these streams again."""
         for name in topics:
             self.errors.pop(name, None)
-            self._streams.pop(name, None)
+            self._stale.add(name)
             self._next_look = -1.0
 
     def check_settings(self) -> None:
@@ -151,13 +152,15 @@ class StreamPlanner:
     def _plan(self, name: str, shape: TopicShape) -> None:
         number, topic = self._sources[name]
         known = self._streams.get(name)
-        if known is not None and known.shape != shape:
+        if known is not None and known.shape != shape and name not in self._stale:
             raise source_changed(topic, "was recreated, or has another number of partitions, while the job ran")
         transformer = self._definitions.transformers[number]
         newest = self._catalogue.newest(topic)
         if newest is None:
             return  # its first message comes after its schema
         personal = self._personal(transformer)
-        if known is None or (known.newest_id, known.pii) != (newest.value_id, personal):
+        made = Stream(number, topic, shape, newest.value_id, personal)
+        if made != known:
             self._check(transformer, Source(topic, newest.key, newest.value, personal))
-            self._streams[name] = Stream(number, topic, shape, newest.value_id, personal)
+            self._streams[name] = made
+        self._stale.discard(name)

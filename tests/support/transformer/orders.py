@@ -10,7 +10,7 @@ import fastavro
 TOPIC = "cdc.shop.orders"
 KEY = {"type": "record", "name": "Key", "namespace": TOPIC, "fields": [{"name": "id", "type": "long"}]}
 ADDRESS = {"type": "record", "name": "address", "fields": [{"name": "city", "type": "string"}]}
-ROW = {
+ROW: dict[str, Any] = {
     "type": "record",
     "name": "Value",
     "doc": "An order.",
@@ -24,7 +24,7 @@ ROW = {
         {"name": "total", "type": "double", "doc": "In euros."},
     ],
 }
-ENVELOPE = {
+ENVELOPE: dict[str, Any] = {
     "type": "record",
     "name": "Envelope",
     "namespace": TOPIC,

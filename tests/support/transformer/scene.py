@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -17,7 +17,7 @@ from tests.support.materializer.protocol_run import read_topic
 from tests.support.transformer.orders import ENVELOPE, KEY, ORDER, decode, encode, envelope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 PARTITIONS = 2
 KEYS = 11
@@ -42,6 +42,9 @@ columns = ["total"]
 how = "drop"
 """
 BAD_STATUS = 9
+
+
+Keyed: TypeAlias = "tuple[int, dict[str, Any] | None]"  # a key, and its row; None for a tombstone
 
 
 class Scene(NamedTuple):
@@ -84,10 +87,12 @@ class Scene(NamedTuple):
             future.result()
         self.register(schema)
 
-    def register(self, schema: Any = ENVELOPE) -> tuple[int, int]:  # noqa: ANN401 - JSON
+    def register(self, schema: Any = ENVELOPE, topic: str = "") -> tuple[int, int]:  # noqa: ANN401 - JSON
+        """The ids of the schemas of key and value, now of this topic."""
+        topic = topic or self.topic
         with RegistryClient(RegistrySettings(url=self.registry)) as registry:
             key, value = _renamed(KEY, self.topic), _renamed(schema, self.topic)
-            return registry.register(f"{self.topic}-key", key), registry.register(f"{self.topic}-value", value)
+            return registry.register(f"{topic}-key", key), registry.register(f"{topic}-value", value)
 
     def send(
         self,
@@ -95,30 +100,31 @@ class Scene(NamedTuple):
         *,
         status: int = 1,
         schema: Any = ENVELOPE,  # noqa: ANN401 - JSON
-        in_transaction: bool = True,
+        topic: str = "",
+        names: Mapping[str, str] | None = None,
     ) -> None:
-        """Message `number` is of the key `number % KEYS`, whose partition it gives; every fifth is a tombstone."""
-        key_id, value_id = self.register(schema)
-        own = {"transactional.id": f"{self.prefix}-source"} if in_transaction else {}
-        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5, **own})
-        if in_transaction:
-            producer.init_transactions()
-            producer.begin_transaction()
+        """In one transaction. Message `number` is of the key `number % KEYS`, which gives its partition; every fifth is
+        a tombstone. names: new names of columns.
+        """
+        key_id, value_id = self.register(schema, topic)
+        producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": f"{self.prefix}-source"})
+        producer.init_transactions()
+        producer.begin_transaction()
         for number in numbers:
             key = number % KEYS
             row = {**ORDER, "id": key, "total": float(number), "status": status, "bits": number % 4}
+            row = {(names or {}).get(name, name): value for name, value in row.items()}
             value = None if number % 5 == 4 else wire.header(value_id) + encode(schema, envelope(None, row, "c"))
-            producer.produce(self.topic, value, wire.header(key_id) + encode(KEY, {"id": key}), key % PARTITIONS)
-        if in_transaction:
-            producer.commit_transaction()
-        producer.flush()
+            where = topic or self.topic
+            producer.produce(where, value, wire.header(key_id) + encode(KEY, {"id": key}), key % PARTITIONS)
+        producer.commit_transaction()
 
-    def expected(self, numbers: Iterable[int], *, is_second: bool = False) -> dict[int, list[object]]:
+    def expected(self, numbers: Iterable[int], *, is_second: bool = False) -> dict[int, list[Keyed]]:
         """What comes out of each partition, without a look at the code: rows, and None for tombstones."""
-        found: dict[int, list[object]] = defaultdict(list)
+        found: dict[int, list[Keyed]] = defaultdict(list)
         for number in numbers:
             key = number % KEYS
-            row: dict[str, object] = {**ORDER, "id": key, "email": "***", "status": "paid", "total": float(number)}
+            row: dict[str, Any] = {**ORDER, "id": key, "email": "***", "status": "paid", "total": float(number)}
             del row["bits"]
             row |= {"is_gift": bool(number & 1), "is_late": bool(number & 2)}
             if is_second:
@@ -126,9 +132,9 @@ class Scene(NamedTuple):
             found[key % PARTITIONS].append((key, None if number % 5 == 4 else row))
         return dict(found)
 
-    def received(self, topic: str) -> dict[int, list[object]]:
+    def received(self, topic: str) -> dict[int, list[Keyed]]:
         """The committed messages of each partition: keys and rows."""
-        found: dict[int, list[object]] = defaultdict(list)
+        found: dict[int, list[Keyed]] = defaultdict(list)
         schemas: dict[int, Any] = {}
         with RegistryClient(RegistrySettings(url=self.registry)) as registry:
 

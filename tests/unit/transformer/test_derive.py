@@ -10,7 +10,7 @@ import pytest
 
 from cdc_messages.avro_binary import encode_bytes
 from tests.support.transformer.definitions import transformer
-from tests.support.transformer.orders import ENVELOPE, KEY, ORDER, TOPIC, decode, encode, envelope
+from tests.support.transformer.orders import ENVELOPE, KEY, ORDER, ROW, TOPIC, decode, encode, envelope
 from transformer.derive import Derived, Source, derive
 from transformer.errors import StepError, TransformError
 
@@ -163,6 +163,20 @@ def test_an_unknown_number_is_refused_without_its_value(steps: str, changed: dic
     with pytest.raises(TransformError) as caught:
         transformed(made, envelope(None, {**ORDER, **changed}, "c"))
     assert "has no name" in caught.value.reason
+
+
+def test_an_envelope_whose_images_are_no_rows_is_refused() -> None:
+    """Its columns would not be found, and a mask would find nothing to mask."""
+    fields = [{**each, "type": "string"} if each["name"] == "after" else each for each in ENVELOPE["fields"]]
+    with pytest.raises(StepError, match="looks like a change envelope"):
+        derive(transformer(STEPS), source({**ENVELOPE, "fields": fields}))
+
+
+def test_a_row_that_holds_itself_is_refused() -> None:
+    fields = [*ROW["fields"], {"name": "old", "type": ["null", "Value"], "default": None}]
+    images = [{"name": "before", "type": ["null", {**ROW, "fields": fields}]}, *ENVELOPE["fields"][1:]]
+    with pytest.raises(StepError, match="in places other than before and after"):
+        derive(transformer(STEPS), source({**ENVELOPE, "fields": images}))
 
 
 @pytest.mark.parametrize(("unknown", "expected"), [("null", None), ("keep", "1")])
