@@ -10,6 +10,7 @@ import pytest
 from materializer.fault_points import TransformPoint
 from tests.support.schematizer.registry_process import Registry
 from verify.chaos.matrix import Action, Cell
+from verify.chaos.mutants import TRANSFORM_MUTANTS, Mutant
 from verify.chaos.transform_matrix import make_setup_of, run_transform_cell
 
 if TYPE_CHECKING:
@@ -57,3 +58,10 @@ def make(kafka: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def test_each_message_comes_out_once(make: Callable[[], TransformSetup], point: TransformPoint, action: Action) -> None:
     cell = Cell(point, action, 1 if point in FIRST_TIME else 3, "fresh")
     assert run_transform_cell(make(), cell).problem == ""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("mutant", TRANSFORM_MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_defect_turns_its_cell_red(make: Callable[[], TransformSetup], mutant: Mutant) -> None:
+    cell = Cell(mutant.point, mutant.action, 3, mutant.scenario)
+    assert run_transform_cell(make(), cell, mutant.seed).problem != ""
