@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,47 +10,14 @@ from cdc_messages import wire
 from cdc_program.errors import CdcError, Code
 from materializer.records import RawPartition, TopicShape
 from tests.support.transformer.definitions import transformer
+from tests.support.transformer.memory_catalogue import KEY_ID, VALUE_ID, MemoryCatalogue
 from tests.support.transformer.orders import ENVELOPE, KEY, ORDER, TOPIC, encode, envelope
 from transformer.job.routes import Routes
 from transformer.records import SourceRecord, Stream
-from transformer.registered import Newest, Registered
 
-if TYPE_CHECKING:
-    from transformer.definition import Place, Transformer
-    from transformer.derive import Derived
-
-KEY_ID, VALUE_ID = 1, 2
 STEPS = '[[transformer.step]]\nkind = "mask"\ncolumns = ["email"]\nhow = "drop"'
 VALUE = wire.header(VALUE_ID) + encode(ENVELOPE, envelope(None, ORDER, "c"))
 ID = wire.header(KEY_ID) + encode(KEY, {"id": 7})
-
-
-class MemoryCatalogue:
-    """Gives each registered pair the next ids. asked: how often each question was asked."""
-
-    def __init__(self) -> None:
-        self.schemas: dict[int, Any] = {KEY_ID: KEY, VALUE_ID: ENVELOPE}
-        self.registered: list[Derived] = []
-        self.newest_asked = 0
-
-    def topics(self, _place: Place) -> list[str]:
-        return [TOPIC]
-
-    def newest(self, _topic: str) -> Newest:
-        self.newest_asked += 1
-        return Newest(VALUE_ID, KEY, ENVELOPE)
-
-    def schema(self, schema_id: int) -> Any:  # noqa: ANN401 - JSON
-        return json.loads(json.dumps(self.schemas[schema_id]))
-
-    def personal(self, _place: Place) -> frozenset[str]:
-        return frozenset()
-
-    def register(self, _transformer: Transformer, derived: Derived) -> Registered:
-        self.registered.append(derived)
-        return Registered("public.shop.orders", 100, 100 + len(self.registered))
-
-    def close(self) -> None: ...
 
 
 class Scene:
