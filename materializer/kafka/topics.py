@@ -121,8 +121,13 @@ class Topics:
                 "--add-config message.timestamp.type=LogAppendTime",
             )
 
-    def make_change_topic(self, topic: str, partitions: int | None = None) -> int:
-        """Create the topic unless it exists: its partition count. partitions: by default the settings' number."""
+    def make_change_topic(self, topic: str, partitions: int | None = None, *, is_keyed: bool = True) -> int:
+        """Create the topic unless it exists: its partition count.
+
+        partitions: by default the settings' number. is_keyed: brokers refuse messages without keys in a compacted topic.
+        """
+        if not is_keyed:
+            return self._make(topic, partitions or self._settings.change_partitions, {"cleanup.policy": "delete"})
         lag_ms = str(self._settings.min_compaction_lag_hours * 3_600_000)
         config = {"cleanup.policy": "compact", "min.compaction.lag.ms": lag_ms}
         return self._make(topic, partitions or self._settings.change_partitions, config)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cdc_messages import wire
@@ -18,8 +17,11 @@ if TYPE_CHECKING:
     from transformer.definition import Transformer
     from transformer.records import SourceRecord, Stream
 
-MakeTopic = Callable[[str, int], int]
-"""Creates a topic with so many partitions unless it exists: its partition count."""
+
+class MakeTopic(Protocol):
+    """materializer.kafka.Topics.make_change_topic."""
+
+    def __call__(self, topic: str, partitions: int, /, *, is_keyed: bool) -> int: ...
 
 
 class CheckTarget(Protocol):
@@ -106,7 +108,7 @@ class Routes:
         registered = self._catalogue.register(self._transformer, derived)
         reach(TransformPoint.SCHEMAS_REGISTERED)
         wanted = self._stream.shape.partitions
-        if (found := self._make_topic(registered.topic, wanted)) != wanted:
+        if (found := self._make_topic(registered.topic, wanted, is_keyed=key_id is not None)) != wanted:
             raise target_partitions(registered.topic, found, wanted, self._stream.topic)
         key_header = b"" if registered.key_id is None else wire.header(registered.key_id)
         return _Route(

@@ -24,8 +24,14 @@ class Scene:
     def __init__(self, partitions: int = 3) -> None:
         self.catalogue = MemoryCatalogue()
         self.checked: list[RawPartition] = []
+        self.partitions = partitions
+        self.is_keyed = True
         stream = Stream(0, TOPIC, TopicShape(3, "id"), newest_id=VALUE_ID)
-        self.routes = Routes(transformer(STEPS), stream, self.catalogue, lambda _topic, _wanted: partitions)
+        self.routes = Routes(transformer(STEPS), stream, self.catalogue, self._make)
+
+    def _make(self, _topic: str, _partitions: int, *, is_keyed: bool) -> int:
+        self.is_keyed = is_keyed
+        return self.partitions
 
     def transform(self, key: bytes | None, value: bytes | None) -> tuple[bytes | None, bytes | None]:
         made = self.routes.transform(SourceRecord(key, value, 12), 2, self.checked.append)
@@ -59,7 +65,9 @@ def test_a_tombstone_alone_goes_where_the_newest_schema_says() -> None:
 
 
 def test_a_key_may_be_null() -> None:
-    assert Scene().transform(None, VALUE)[0] is None
+    scene = Scene()
+    assert scene.transform(None, VALUE)[0] is None
+    assert not scene.is_keyed
 
 
 @pytest.mark.parametrize(("key", "value"), [(b"7", VALUE), (ID, b"\x01" + VALUE[1:]), (ID, b"")])
