@@ -29,7 +29,13 @@ _READ_KINDS = ("change", "other")
 
 
 class Catalogue(Protocol):
-    """CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED. Used by one thread."""
+    """CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED. Used by one thread.
+
+    knows_personal: whether it can say which columns are personal.
+    """
+
+    @property
+    def knows_personal(self) -> bool: ...
 
     def topics(self, place: Place) -> list[str]:
         """The topics of a source, the oldest first; none if it is not known."""
@@ -77,6 +83,8 @@ def open_catalogue(settings: RegistrySettings) -> Catalogue:
 
 class SchematizerCatalogue:
     """The Schematizer assigns the target's topic."""
+
+    knows_personal = True
 
     def __init__(self, client: SchematizerClient, settings: RegistrySettings) -> None:
         self._client = client

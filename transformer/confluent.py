@@ -23,6 +23,8 @@ class ConfluentCatalogue:
     that was made from the same topic.
     """
 
+    knows_personal = False
+
     def __init__(self, registry: RegistryClient) -> None:
         self._registry = registry
 

@@ -124,7 +124,7 @@ class Topics:
     def make_change_topic(self, topic: str, partitions: int | None = None, *, is_keyed: bool = True) -> int:
         """Create the topic unless it exists: its partition count.
 
-        partitions: by default the settings' number. is_keyed: brokers refuse messages without keys in a compacted topic.
+        partitions: by default the settings' number. is_keyed: brokers refuse messages without keys in compacted topics.
         """
         if not is_keyed:
             return self._make(topic, partitions or self._settings.change_partitions, {"cleanup.policy": "delete"})

@@ -100,7 +100,10 @@ class StreamPlanner:
             )
 
     def _personal(self, transformer: Transformer) -> frozenset[str]:
-        return self._catalogue.personal(transformer.source) if transformer.masks_pii else frozenset()
+        """Also where nothing masks them: they stay personal in the target."""
+        if not (transformer.masks_pii or self._catalogue.knows_personal):
+            return frozenset()
+        return self._catalogue.personal(transformer.source)
 
     def _check(self, transformer: Transformer, source: Source) -> None:
         try:
