@@ -171,18 +171,19 @@ def _committed_at(text: str | None, partition: RawPartition, shape: TopicShape) 
     return at
 
 
-def offsets_consumer(settings: KafkaSettings, group: str) -> Consumer:
-    """For committed_offsets."""
-    own = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_uncommitted"}
-    return Consumer({**client_config(settings), **QUICK, **own})
+class GroupOffsets:
+    """The committed offsets of a group, which an open transaction may still move. KafkaException."""
 
+    def __init__(self, settings: KafkaSettings, group: str) -> None:
+        own = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_uncommitted"}
+        self._consumer = Consumer({**client_config(settings), **QUICK, **own})
 
-def committed_offsets(consumer: Consumer, partitions: Iterable[RawPartition]) -> dict[RawPartition, Committed | None]:
-    """The committed offsets, which an open transaction may still move. KafkaException."""
-    found: dict[RawPartition, Committed | None] = {}
-    for committed in consumer.committed([TopicPartition(*each) for each in partitions], TIMEOUT):
-        if committed.error is not None:
-            raise KafkaException(committed.error)
-        offset = committed.offset
-        found[RawPartition(committed.topic, committed.partition)] = Committed(offset, 0.0) if offset >= 0 else None
-    return found
+    def read(self, partitions: Iterable[RawPartition]) -> dict[RawPartition, Committed | None]:
+        """None where there is none."""
+        found: dict[RawPartition, Committed | None] = {}
+        for committed in self._consumer.committed([TopicPartition(*each) for each in partitions], TIMEOUT):
+            if committed.error is not None:
+                raise KafkaException(committed.error)
+            offset = committed.offset
+            found[RawPartition(committed.topic, committed.partition)] = Committed(offset, 0.0) if offset >= 0 else None
+        return found

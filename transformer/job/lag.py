@@ -6,14 +6,12 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from materializer.kafka import Retention, Topics, driver_errors, read_timestamps
-from transformer.kafka import committed_offsets, offsets_consumer
+from transformer.kafka import GroupOffsets
 from transformer.records import kafka_partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeVar
-
-    from confluent_kafka import Consumer
 
     from materializer.records import RawPartition
     from transformer.kafka import Committed
@@ -31,7 +29,7 @@ class UnreadStreams:
         self._definitions = definitions
         self._topics = Topics(definitions.kafka)
         self._groups = {each.name: definitions.group(each) for each in definitions.transformers}
-        self._consumers: dict[str, Consumer] = {}
+        self._offsets: dict[str, GroupOffsets] = {}
 
     def positions(self, partitions: Sequence[RawPartition]) -> dict[RawPartition, Committed | None]:
         found: dict[RawPartition, Committed | None] = {}
@@ -40,9 +38,9 @@ class UnreadStreams:
             of_group[self._groups[partition.topic.partition("/")[0]]].append(partition)
         for group, wanted in of_group.items():
             with driver_errors(f"read the offsets of the group {group}"):
-                consumer = self._consumers.get(group) or offsets_consumer(self._definitions.kafka, group)
-                self._consumers[group] = consumer
-                committed = committed_offsets(consumer, [kafka_partition(each) for each in wanted])
+                offsets = self._offsets.get(group) or GroupOffsets(self._definitions.kafka, group)
+                self._offsets[group] = offsets
+                committed = offsets.read([kafka_partition(each) for each in wanted])
             found |= {each: committed[kafka_partition(each)] for each in wanted}
         return found
 

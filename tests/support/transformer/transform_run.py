@@ -18,7 +18,7 @@ from transformer.catalogue import open_catalogue
 from transformer.job.planner import StreamPlanner
 from transformer.job.run import definitions_of
 from transformer.job.worker_loop import TransformLoop
-from transformer.kafka import committed_offsets, offsets_consumer
+from transformer.kafka import GroupOffsets
 
 if TYPE_CHECKING:
     from materializer.job.worker_loop import Standing, TaskResult
@@ -65,14 +65,14 @@ class _Progress:
 
     def __init__(self, definitions: Definitions, source: RawPartition, until: int | None) -> None:
         group = definitions.group(definitions.transformers[0])
-        self._consumer = offsets_consumer(definitions.kafka, group)
+        self._offsets = GroupOffsets(definitions.kafka, group)
         self._source = source
 
         messages = read_topic(definitions.kafka.bootstrap_servers, source.topic, PARTITIONS)
         self._end = until or 1 + max(each.offset() or 0 for each in messages if each.partition() == PARTITION)
 
     def is_done(self) -> bool:
-        committed = committed_offsets(self._consumer, [self._source])[self._source]
+        committed = self._offsets.read([self._source])[self._source]
         return committed is not None and committed.offset >= self._end
 
 

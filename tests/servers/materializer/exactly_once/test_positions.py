@@ -13,7 +13,6 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_program.errors import CdcError, Code
-from cdc_program.settings import KafkaSettings, MaterializerSettings
 from local_stack.java.jars import KAFKA_TOOLS, class_path, install
 from local_stack.java.runtime import find_java
 from local_stack.servers.kafka import JAVA, KafkaBroker
@@ -29,6 +28,7 @@ from verify.chaos.matrix import MESSAGES, make_setup
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from cdc_program.settings import KafkaSettings, MaterializerSettings
     from materializer.exactly_once.position import Position
     from tests.support.materializer.protocol_run import Setup
 
