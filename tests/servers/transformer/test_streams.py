@@ -12,10 +12,11 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from cdc_program.errors import Code
 from cdc_program.registry import RegistryClient
 from schematizer.client import SchematizerClient
+from schematizer.views import FieldText, SourceDocumentation
 from tests.support.schematizer.registry_process import Registry
 from tests.support.transformer.local_job import LocalJob
 from tests.support.transformer.orders import ENVELOPE
-from tests.support.transformer.scene import PARTITIONS, SECOND_STEPS, Keyed, Scene
+from tests.support.transformer.scene import BAD_STATUS, PARTITIONS, SECOND_STEPS, STEPS, Keyed, Scene
 from transformer.confluent import ConfluentCatalogue
 from transformer.job import open_streams
 
@@ -66,6 +67,13 @@ def count_of(scene: Scene) -> int:
     return sum(map(len, received(scene).values()))
 
 
+def target_rows(scene: Scene) -> list[dict[str, Any]]:
+    """Of all topics that the target has."""
+    topics = [topic.name for topic in client(scene).topics(namespace=f"{scene.prefix}-1.shop", source="orders")]
+    parts = [part for topic in topics if _exists(scene, topic) for part in scene.received(topic).values()]
+    return [row for part in parts for _, row in part if row is not None]
+
+
 def _exists(scene: Scene, topic: str) -> bool:
     return topic in AdminClient({"bootstrap.servers": scene.bootstrap}).list_topics(timeout=10).topics
 
@@ -83,6 +91,29 @@ def with_column(name: str, *, instead: str = "") -> Any:  # noqa: ANN401 - JSON
 
 def client(scene: Scene) -> SchematizerClient:
     return SchematizerClient(scene.registry, cache_seconds=0)
+
+
+@pytest.mark.exhaustive
+def test_a_message_that_is_refused_stops_its_partition_alone(scene: Scene) -> None:
+    scene.send(range(10))
+    scene.send([20], status=BAD_STATUS)  # key 9, partition 1
+    scene.send(range(30, 40))
+    with LocalJob(scene) as job:
+        job.run_until(lambda: bool(job.errors) and len(received(scene).get(0, [])) == 11)
+    (error,) = job.errors.values()
+    assert error.code is Code.TRANSFORM_FAILED
+    assert f"{scene.topic}-1" in error.problem
+    assert "the number in column status has no name" in error.problem
+    assert str(BAD_STATUS) not in error.problem.partition(": ")[2]
+    good = scene.expected(range(10))
+    assert received(scene)[1] == good[1]
+    scene.write_file(STEPS.replace('names = { 0 = "new", 1 = "paid" }', 'names = { 0 = "new", 1 = "paid", 9 = "bad" }'))
+    with LocalJob(scene) as job:
+        job.run_until(lambda: len(received(scene)[1]) == 10)
+        assert not job.errors
+    _, repaired = received(scene)[1][len(good[1])]
+    assert repaired is not None
+    assert repaired["status"] == "bad"
 
 
 def test_a_restart_goes_on_and_a_chain_follows(scene: Scene) -> None:
@@ -128,6 +159,39 @@ def test_a_masked_column_that_is_renamed_stops_before_its_first_message(scene: S
     assert {error.code for error in job.errors.values()} == {Code.TRANSFORM_STEP}
     assert 'transformer "first", step 1 (mask) does not fit' in next(iter(job.errors.values())).problem
     assert received(scene) == scene.expected(range(20))
+
+
+@pytest.mark.exhaustive
+def test_personal_columns_are_masked_as_the_catalogue_marks_them(scene: Scene) -> None:
+    scene.write_file(MASK_PII)
+    said = {"email": FieldText(pii=True), "home": FieldText(pii=True)}
+    client(scene).document(f"{scene.prefix}.shop", "orders", SourceDocumentation(fields=said))
+    scene.send(range(4))
+    with LocalJob(scene) as job:
+        job.run_until(lambda: len(target_rows(scene)) == 4)
+        assert {(row["email"], row["home"]) for row in target_rows(scene)} == {("***", "***")}
+        said["work"] = FieldText(pii=True)
+        client(scene).document(f"{scene.prefix}.shop", "orders", SourceDocumentation(fields=said))
+        job.planner._next_look = -1.0
+        job.run_batch()
+        scene.send(range(5, 9))
+        job.run_until(lambda: len(target_rows(scene)) == 8)  # in another topic: the type of `work` is another one
+    assert sum(row["work"] == "***" for row in target_rows(scene)) == 4
+    marked = client(scene).source_elements(f"{scene.prefix}-1.shop", "orders")
+    assert not [each.path for each in marked if each.is_pii]
+
+
+@pytest.mark.exhaustive
+def test_personal_columns_that_stay_are_marked_in_the_target(scene: Scene) -> None:
+    said = SourceDocumentation(fields={"email": FieldText(pii=True), "work": FieldText(pii=True)})
+    client(scene).document(f"{scene.prefix}.shop", "orders", said)
+    scene.write_file()  # which masks email, and not work
+    scene.send(range(4))
+    with LocalJob(scene) as job:
+        job.run_until(lambda: len(target_rows(scene)) == 4)
+    marked = client(scene).source_elements(f"{scene.prefix}-1.shop", "orders")
+    assert [each.path for each in marked if each.is_pii] == ["work"]
+    assert _exists(scene, f"pii-{scene.targets[0]}")
 
 
 def test_another_name_with_the_same_target_sends_nothing(scene: Scene) -> None:
