@@ -81,6 +81,18 @@ class RegistryClient:
                     return None
                 raise
 
+    def latest(self, subject: str) -> tuple[int, dict[str, Any]] | None:
+        """The id and the schema of the subject's newest version; None if it has none."""
+        with self._errors(f"read the newest schema of {subject}"):
+            try:
+                newest = max(self._client.get_versions(subject))  # the client keeps what it calls the latest for ever
+                found = self._client.get_version(subject, newest)
+            except SchemaRegistryError as error:
+                if error.error_code == _SUBJECT_NOT_FOUND:
+                    return None
+                raise
+            return _id(found.schema_id), json.loads(found.schema.schema_str or "")
+
     def get(self, schema_id: int) -> dict[str, Any]:
         """The schema with this id."""
         with self._errors(f"get schema {schema_id}"):

@@ -13,7 +13,7 @@ from cdc_program.operations import JSON_TYPE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cdc_program.settings import FillerSettings, MaterializerSettings, PublisherSettings
+    from cdc_program.settings import FillerSettings, JobSettings, PublisherSettings
 
 _SECONDS = 5.0
 
@@ -35,7 +35,7 @@ def fetch_status(
 
 def ask(
     program: str,
-    settings: PublisherSettings | FillerSettings | MaterializerSettings,
+    settings: PublisherSettings | FillerSettings | JobSettings,
     path: str,
     read: Callable[[bytes], T],
     names: Sequence[str] | None = None,

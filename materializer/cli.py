@@ -23,6 +23,7 @@ _OPERATIONS = {
     "--operations-address": "materializer.operations_address",
     "--operations-port": "materializer.operations_port",
 }
+_WITHOUT_JOB = "Offsets and lag without it: `cassandra-materializer state ls`."
 
 
 @main.program_command(
@@ -61,8 +62,9 @@ def status(settings: Settings, *, as_json: bool) -> None:
     fix. The exit status is 4 if a raw partition is stopped.
     """
     from materializer.commands.job_status import print_status  # noqa: PLC0415
+    from materializer.job.status import text  # noqa: PLC0415
 
-    print_status(settings.materializer, as_json=as_json)
+    print_status("materializer", settings.materializer, text, as_json=as_json, advice=_WITHOUT_JOB)
 
 
 @main.program_command(
@@ -78,7 +80,7 @@ def retry(settings: Settings, raw_partitions: tuple[str, ...]) -> None:
     """
     from materializer.commands.job_status import retry as retry_now  # noqa: PLC0415
 
-    retry_now(settings.materializer, raw_partitions)
+    retry_now("materializer", settings.materializer, raw_partitions, _WITHOUT_JOB)
 
 
 @main.program_command(

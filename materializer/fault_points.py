@@ -89,7 +89,24 @@ class RebuildPoint(Enum):
     REBUILD_DONE = "Everything is done. Another run rebuilds the table once more."
 
 
-AnyPoint: TypeAlias = FaultPoint | ReshardPoint | RebuildPoint
+class TransformPoint(Enum):
+    """As FaultPoint, for a transformer's task of one source partition."""
+
+    TASK_OPENING = "Nothing has happened."
+    TASK_FENCED = "The producer is initialised, which fenced the partition's former task. Nothing more has happened."
+    OFFSET_READ = "The committed offset has been read. Nothing has been done."
+    POLLED = "Messages are read, and nothing else has happened. The next task reads them again."
+    SCHEMAS_REGISTERED = (
+        "The target's schemas are registered. Its topic may not exist yet. The next task gets the same ids."
+    )
+    TRANSFORMED = "A chunk's messages are transformed in memory only."
+    SOME_SENT = "Some of a chunk's messages are in an open transaction, which the next task aborts."
+    ALL_SENT = "All of a chunk's messages are in an open transaction, which the next task aborts."
+    OFFSET_SENT = "The offset is part of the open transaction, which the next task aborts."
+    CHUNK_COMMITTED = "Messages and offset are committed. The next task continues after them."
+
+
+AnyPoint: TypeAlias = FaultPoint | ReshardPoint | RebuildPoint | TransformPoint
 
 
 class InjectedFaultError(Exception):
@@ -108,8 +125,14 @@ def parse(text: str) -> Fault:
     """A fault from the value of CDC_FAULT."""
     name, _, rest = text.partition(":")
     count, _, action = rest.partition(":")
-    points = next(each for each in (FaultPoint, ReshardPoint, RebuildPoint) if name.upper() in each.__members__)
-    return Fault(points[name.upper()], int(count or "1"), action or "kill")
+    return Fault(point_named(name.upper()), int(count or "1"), action or "kill")
+
+
+def point_named(name: str) -> AnyPoint:
+    """No two kinds of points share a name."""
+    kinds = FaultPoint, ReshardPoint, RebuildPoint, TransformPoint
+    kind = next(each for each in kinds if name in each.__members__)
+    return kind[name]
 
 
 armed = parse(os.environ["CDC_FAULT"]) if "CDC_FAULT" in os.environ else None

@@ -21,6 +21,7 @@ PACKAGES = (
     "filler",
     "materializer",
     "schematizer",
+    "transformer",
     "cassandra_commitlog",
     "cassandra_sstable",
     "local_stack",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from cdc_program.settings.base import Table
 from cdc_program.settings.filler import FillerSettings
+from cdc_program.settings.job import JobSettings
 from cdc_program.settings.materializer import MaterializerSettings
 from cdc_program.settings.publisher import PublisherSettings
 from cdc_program.settings.schematizer import SchematizerSettings
@@ -18,6 +19,7 @@ from cdc_program.settings.shared import (
     NodeSettings,
     RegistrySettings,
 )
+from cdc_program.settings.transformer import TransformerSettings
 
 
 class Settings(Table):
@@ -30,6 +32,7 @@ class Settings(Table):
     publisher: PublisherSettings = PublisherSettings()
     filler: FillerSettings = FillerSettings()
     materializer: MaterializerSettings = MaterializerSettings()
+    transformer: TransformerSettings = TransformerSettings()
     schematizer: SchematizerSettings = SchematizerSettings()
     log: LogSettings = LogSettings()
 
@@ -37,6 +40,7 @@ class Settings(Table):
 __all__ = [
     "CassandraSettings",
     "FillerSettings",
+    "JobSettings",
     "KafkaSettings",
     "LogSettings",
     "MaterializerSettings",
@@ -45,4 +49,5 @@ __all__ = [
     "RegistrySettings",
     "SchematizerSettings",
     "Settings",
+    "TransformerSettings",
 ]

@@ -8,10 +8,10 @@ from uuid import UUID  # noqa: TC003 - pydantic needs it
 
 from pydantic import Field
 
-from cdc_program.settings.base import Table
+from cdc_program.settings.job import JobSettings
 
 
-class MaterializerSettings(Table):
+class MaterializerSettings(JobSettings):
     """The Spark job, `cassandra-materializer`."""
 
     group_id: Annotated[str, Field(description="Consumer group whose committed offsets are the job's position.")] = (
@@ -27,24 +27,6 @@ class MaterializerSettings(Table):
     state_directory: Annotated[Path, Field(description="Local directory of a worker's RocksDB databases.")] = Path(
         "/var/lib/cassandra-materializer/state"
     )
-    spark_master: Annotated[str, Field(description="Spark's master, unless spark-submit sets it.")] = (
-        "local-cluster[2,1,1024]"
-    )
-    trigger_interval_ms: Annotated[
-        int, Field(description="How long a worker collects raw messages before it folds them (ms).", ge=0)
-    ] = 100
-    task_seconds: Annotated[
-        float,
-        Field(
-            description="How long a Spark task folds, and so how long a micro-batch lasts (s). It ends between two "
-            "transactions, and earlier if the job stops, a raw partition fails or a table changes. A task folds on "
-            "while another one needs longer.",
-            gt=0,
-        ),
-    ] = 5.0
-    max_offsets_per_trigger: Annotated[
-        int, Field(description="Maximum number of raw messages that all workers have read and not yet folded.", ge=1)
-    ] = 100_000
     max_open_raw_partitions: Annotated[
         int,
         Field(
@@ -61,12 +43,6 @@ class MaterializerSettings(Table):
             ge=0,
         ),
     ] = 60.0
-    chunk_max_bytes: Annotated[
-        int, Field(description="Maximum size of the raw messages of one transaction (bytes).", ge=1)
-    ] = 16 * 1024 * 1024
-    chunk_max_messages: Annotated[
-        int, Field(description="Maximum number of raw messages of one transaction.", ge=1)
-    ] = 10_000
     chunk_max_changes: Annotated[
         int,
         Field(
@@ -163,23 +139,6 @@ class MaterializerSettings(Table):
             "they stay as they are until a table of that name is created."
         ),
     ] = "delete"
-    transaction_timeout_seconds: Annotated[
-        float,
-        Field(
-            description="Time after which the brokers abort a transaction, which then runs again (s). The worker gives "
-            "up storing its changelog, and waiting for the checkpoint location, after three quarters of it. At most "
-            "the brokers' transaction.max.timeout.ms.",
-            ge=2,
-        ),
-    ] = 120.0
-    offset_refresh_hours: Annotated[
-        float,
-        Field(
-            description="A position that has not moved for this long is committed again (hours). It must be well below "
-            "the brokers' offsets.retention.minutes, after which they delete it.",
-            gt=0,
-        ),
-    ] = 12.0
     on_large_message: Annotated[
         Literal["stop", "without_before", "dead_letter"],
         Field(
@@ -214,7 +173,4 @@ class MaterializerSettings(Table):
     tombstones: Annotated[
         bool, Field(description="Send a message without a value after each delete, for log compaction.")
     ] = True
-    operations_address: Annotated[
-        str, Field(description="Address at which the driver serves /metrics, /health, /status and /retry.")
-    ] = "127.0.0.1"
     operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9472

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from materializer.job.rounds import ServiceAddress
-    from materializer.job.worker_loop import BatchTask, Standing, TaskResult
+    from materializer.job.worker_loop import Standing, Task, TaskResult
 
 FORMAT = "cassandra_cdc"
 SCHEMA = "report binary"
@@ -121,10 +121,10 @@ def _rows(result: TaskResult) -> pa.RecordBatch:
 
 # Of this process: Spark makes a reader for each task.
 _connections: dict[ServiceAddress, Connection[Any, Any]] = {}
-_tasks: dict[ServiceAddress, tuple[int, BatchTask | None]] = {}
+_tasks: dict[ServiceAddress, tuple[int, Task | None]] = {}
 
 
-def _claim(address: ServiceAddress, number: int, known_objects: Sequence[object]) -> tuple[BatchTask, Any] | None:
+def _claim(address: ServiceAddress, number: int, known_objects: Sequence[object]) -> tuple[Task, Any] | None:
     known_version, task = _tasks.get(address, (0, None))
     assignment, version, pickled = _ask(address, "claim", number, known_version)
     if assignment is None:

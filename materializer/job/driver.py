@@ -3,37 +3,74 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
 from cdc_program.errors import CdcError, Code
 from materializer.job.batch_log import BatchLog
-from materializer.job.offset_refresh import OffsetRefresh
 from materializer.job.placement import Placement
 from materializer.job.plan import Assignment, list_raw_partitions
 from materializer.job.scope import OF_THE_JOB, TEMPORARY
-from materializer.job.snapshot_requests import SnapshotRequests
 from materializer.job.stop_log import StopLog
 from materializer.job.stopped import Failure
-from materializer.job.worker_loop import BatchTask
 from materializer.records import RawPartition
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from cdc_program.settings import Settings
-    from materializer.job.plan import BatchPlan
-    from materializer.job.planner import Planner
+    from cdc_program.settings import JobSettings
+    from materializer.job.offset_refresh import OffsetRefresh
     from materializer.job.progress import Progress
-    from materializer.job.status import JobStatus
-    from materializer.job.stopped import Stop
-    from materializer.job.worker_loop import TaskResult
+    from materializer.job.stopped import Stop, StoppedPartitions
+    from materializer.job.worker_loop import Task, TaskResult
+    from materializer.records import TopicShape
 
 _logger = structlog.get_logger(__name__)
 _BATCH_SECONDS = 1.0  # after which a batch may end, and new tables and schemas are looked for
 _RETRY_SECONDS = 2.0
+
+
+class Plan(Protocol):
+    """materializer.job.plan.Plan. Plans are equal if the same is to be done."""
+
+    @property
+    def shapes(self) -> Mapping[str, TopicShape]:
+        """The shape of each topic."""
+        ...
+
+
+class Plans(Protocol):
+    """materializer.job.planner.Planner.
+
+    errors: of the topics that cannot be planned. pending: topics that are not planned yet.
+    """
+
+    errors: dict[str, CdcError]
+
+    @property
+    def pending(self) -> set[str]: ...
+
+    def plan_batch(self) -> Plan: ...
+
+    def retry(self, topics: Collection[str], /) -> None: ...
+
+    def make_task(self, plan: Any, /) -> Task:  # noqa: ANN401 - a plan of its own
+        """What the workers run by the plan."""
+        ...
+
+
+class Status(Protocol):
+    """materializer.job.status.JobStatus."""
+
+    stopped: StoppedPartitions
+
+    def follow(self, raw_partitions: Sequence[RawPartition], /) -> None: ...
+
+    def wait_because(self, problem: str, /) -> None: ...
+
+    def count_batch(self, results: Sequence[TaskResult], progress: Progress | None, /) -> None: ...
 
 
 class Workers(Protocol):
@@ -44,7 +81,7 @@ class Workers(Protocol):
         ...
 
     def run_task(
-        self, task: BatchTask, assignments: Mapping[str, Assignment], is_cut: Callable[[], bool]
+        self, task: Task, assignments: Mapping[str, Assignment], is_cut: Callable[[], bool]
     ) -> list[TaskResult]:
         """Have each worker run its assignment, or another worker if it cannot. Any exception ends the job.
 
@@ -60,23 +97,31 @@ class Workers(Protocol):
 class BatchDriver:
     """Runs batch after batch. A raw partition that fails is stopped, and tried again after a pause.
 
-    CdcError for what concerns the whole job (materializer.job.scope).
+    CdcError for what concerns the whole job (materializer.job.scope). offset_refresh: None if the workers do that.
+    after_batch: gets what the tasks of each batch report, and its plan.
     """
 
-    def __init__(
-        self, settings: Settings, planner: Planner, stop: threading.Event, workers: Workers, status: JobStatus
+    def __init__(  # noqa: PLR0913, PLR0917 - what a job is made of
+        self,
+        settings: JobSettings,
+        planner: Plans,
+        stop: threading.Event,
+        workers: Workers,
+        status: Status,
+        offset_refresh: OffsetRefresh | None = None,
+        after_batch: Callable[[Sequence[TaskResult], Any], None] = lambda *_: None,
     ) -> None:
         self._planner = planner
         self._stop = stop
         self._workers = workers
-        self._settings = settings.materializer
+        self._settings = settings
         self._status = status
         self._stopped = status.stopped
         self._placement = Placement()
         self._log = BatchLog()
         self._stop_log = StopLog()
-        self._offset_refresh = OffsetRefresh(settings)
-        self._requests = SnapshotRequests(settings.kafka)
+        self._offset_refresh = offset_refresh
+        self._after_batch = after_batch
 
     def run_until_stopped(self, beat: Callable[[], None]) -> None:
         """`beat` is called after each batch."""
@@ -94,15 +139,15 @@ class BatchDriver:
         self._stopped.forget_all_but(raw_partitions)
         self._status.follow(raw_partitions)
         self.stop_raw_partitions(self._topic_failures(raw_partitions))
-        if self._offset_refresh.is_due:
-            self._refresh_offsets(plan)
+        if self._offset_refresh is not None and self._offset_refresh.is_due:
+            self._refresh_offsets(self._offset_refresh, plan)
         started = time.monotonic()
         results = self._run_tasks(plan)
         seconds = time.monotonic() - started
         self._placement.count_batch(results, seconds)
         self._log.log_batch(results, seconds)
         self._status.count_batch(results, self._workers.progress())
-        self._requests.follow(results, plan, self._planner.requests)
+        self._after_batch(results, plan)
         self._take_results(results)
         self._stop_log.remind(self._stopped.all())
 
@@ -115,7 +160,7 @@ class BatchDriver:
             stops[raw_partition] = self._stopped.stop(raw_partition, failure)
         self._stop_log.log_stops(stops)
 
-    def _known_raw_partitions(self, plan: BatchPlan) -> list[RawPartition]:
+    def _known_raw_partitions(self, plan: Plan) -> list[RawPartition]:
         """Those of the plan. A topic that cannot be described is known by its partition 0."""
         unknown = sorted(self._planner.errors.keys() - plan.shapes.keys())
         return [*list_raw_partitions(plan.shapes), *(RawPartition(topic, 0) for topic in unknown)]
@@ -138,7 +183,7 @@ class BatchDriver:
                 self._stop_log.log_resumed(raw_partition, ended)
         self.stop_raw_partitions(failures)
 
-    def _make_plan(self) -> BatchPlan | None:
+    def _make_plan(self) -> Plan | None:
         """Plan the batch; wait while Kafka is unreachable. None if the job is stopped."""
         while not self._stop.is_set():
             try:
@@ -154,7 +199,7 @@ class BatchDriver:
             self._stop.wait(_RETRY_SECONDS)
         return None
 
-    def _run_tasks(self, plan: BatchPlan) -> list[TaskResult]:
+    def _run_tasks(self, plan: Plan) -> list[TaskResult]:
         """Stopped raw partitions keep their places, so that no other one moves."""
         workers = self._workers.list_workers(sum(shape.partitions for shape in plan.shapes.values()))
         max_messages = max(1, self._settings.max_offsets_per_trigger // len(workers))
@@ -168,9 +213,9 @@ class BatchDriver:
         if not assignments:
             self._stop.wait(_BATCH_SECONDS)
             return []
-        return self._workers.run_task(BatchTask(plan), assignments, self._make_cut(plan))
+        return self._workers.run_task(self._planner.make_task(plan), assignments, self._make_cut(plan))
 
-    def _make_cut(self, plan: BatchPlan) -> Callable[[], bool]:
+    def _make_cut(self, plan: Plan) -> Callable[[], bool]:
         """Whether the batch is to end: the job is to stop, a try is due, or the plan is another one by now."""
         errors, pending = set(self._planner.errors), set(self._planner.pending)
         next_look = time.monotonic() + _BATCH_SECONDS
@@ -190,10 +235,10 @@ class BatchDriver:
 
         return is_cut
 
-    def _refresh_offsets(self, plan: BatchPlan) -> None:
+    def _refresh_offsets(self, offset_refresh: OffsetRefresh, plan: Plan) -> None:
         """Refresh the offsets of idle raw partitions while no task commits any."""
         try:
-            errors = self._offset_refresh.refresh(list_raw_partitions(plan.shapes))
+            errors = offset_refresh.refresh(list_raw_partitions(plan.shapes))
         except CdcError as error:
             if error.code not in {Code.KAFKA_UNREACHABLE, Code.KAFKA_REFUSED}:
                 raise

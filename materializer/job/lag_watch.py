@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import structlog
 
@@ -52,6 +52,31 @@ class Lag(NamedTuple):
         return None if self.kept_until is None else max(0.0, self.kept_until - now)
 
 
+class Committed(Protocol):
+    """materializer.exactly_once.position.Position, as far as it is needed here."""
+
+    @property
+    def offset(self) -> int: ...
+
+
+class Unread(Protocol):
+    """UnreadKafka."""
+
+    def positions(
+        self, raw_partitions: Sequence[RawPartition], /
+    ) -> Mapping[RawPartition, Committed | CdcError | None]:
+        """The committed positions: None if there is none, an error where it cannot be read."""
+        ...
+
+    def bounds(self, partitions: Sequence[RawPartition], /) -> dict[RawPartition, tuple[int, int]]: ...
+
+    def offsets_at(self, partitions: Sequence[RawPartition], timestamp_ms: int, /) -> dict[RawPartition, int]: ...
+
+    def retention(self, topic: str, /) -> Retention: ...
+
+    def timestamps(self, offsets: Mapping[RawPartition, int], /) -> dict[RawPartition, int]: ...
+
+
 class UnreadKafka:
     """What LagWatch asks Kafka. CdcError KAFKA_UNREACHABLE or KAFKA_REFUSED."""
 
@@ -60,13 +85,19 @@ class UnreadKafka:
         self._group = group
         self._topics = Topics(settings)
         self._positions = GroupPositions(settings, group, stable=False)
-        self.bounds = self._topics.bounds
-        self.offsets_at = self._topics.offsets_at
-        self.retention = self._topics.retention
 
     def positions(self, raw_partitions: Sequence[RawPartition]) -> dict[RawPartition, Position | CdcError | None]:
         with driver_errors(f"read the offsets of the group {self._group}"):
             return self._positions.read_each(raw_partitions)
+
+    def bounds(self, partitions: Sequence[RawPartition]) -> dict[RawPartition, tuple[int, int]]:
+        return self._topics.bounds(partitions)
+
+    def offsets_at(self, partitions: Sequence[RawPartition], timestamp_ms: int) -> dict[RawPartition, int]:
+        return self._topics.offsets_at(partitions, timestamp_ms)
+
+    def retention(self, topic: str) -> Retention:
+        return self._topics.retention(topic)
 
     def timestamps(self, offsets: Mapping[RawPartition, int]) -> dict[RawPartition, int]:
         return read_timestamps(self._settings, offsets, _FETCH_SECONDS)
@@ -78,11 +109,11 @@ class LagWatch:
     latest: the figures, which another thread may read. measured_at: when they were measured (s since 1970), or None.
     """
 
-    def __init__(self, kafka: Callable[[], UnreadKafka], stopped: Callable[[], Collection[RawPartition]]) -> None:
+    def __init__(self, kafka: Callable[[], Unread], stopped: Callable[[], Collection[RawPartition]]) -> None:
         self.latest: dict[RawPartition, Lag] = {}
         self.measured_at: float | None = None
         self._connect = kafka
-        self._kafka: UnreadKafka | None = None
+        self._kafka: Unread | None = None
         self._stopped = stopped
         self._raw_partitions: Sequence[RawPartition] = ()
         self._end = threading.Event()
@@ -127,7 +158,7 @@ class LagWatch:
 
 
 def _measure(
-    kafka: UnreadKafka, raw_partitions: Sequence[RawPartition], stopped: Collection[RawPartition]
+    kafka: Unread, raw_partitions: Sequence[RawPartition], stopped: Collection[RawPartition]
 ) -> dict[RawPartition, Lag]:
     if not raw_partitions:
         return {}
@@ -150,7 +181,7 @@ def _measure(
     return found
 
 
-def _lag(position: Position | CdcError | None, first: int, following: int) -> Lag:
+def _lag(position: Committed | CdcError | None, first: int, following: int) -> Lag:
     if isinstance(position, CdcError):
         return Lag(None, following - first)
     offset = 0 if position is None else position.offset

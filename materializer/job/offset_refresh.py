@@ -18,7 +18,7 @@ from materializer.kafka import PRODUCER_DEFAULTS, GroupPositions, PartitionProdu
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from cdc_program.settings import Settings
+    from cdc_program.settings import JobSettings, KafkaSettings
     from materializer.records import RawPartition
 
 _CHECK_SECONDS = 60.0
@@ -34,10 +34,12 @@ class _Seen(NamedTuple):
 class OffsetRefresh:
     """Remembers since when each raw partition has had its position. Used while no batch is running."""
 
-    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
-        self._kafka, self._group = settings.kafka, settings.materializer.group_id
-        self._period = settings.materializer.offset_refresh_hours * 3600
-        self._limits = PRODUCER_DEFAULTS._replace(transaction_seconds=settings.materializer.transaction_timeout_seconds)
+    def __init__(
+        self, kafka: KafkaSettings, settings: JobSettings, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._kafka, self._group = kafka, settings.group_id
+        self._period = settings.offset_refresh_hours * 3600
+        self._limits = PRODUCER_DEFAULTS._replace(transaction_seconds=settings.transaction_timeout_seconds)
         self._clock = clock
         self._next = clock()
         self._seen: dict[RawPartition, _Seen] = {}

@@ -21,6 +21,7 @@ from materializer.job.in_background import InBackground
 from materializer.job.plan import BatchPlan, TopicPlan, list_raw_partitions
 from materializer.job.table_schemas import TableSchemas
 from materializer.job.topic_finder import topic_finder
+from materializer.job.worker_loop import BatchTask
 from materializer.kafka import GroupPositions, TopicReader, Topics, driver_errors
 
 if TYPE_CHECKING:
@@ -86,6 +87,9 @@ class Planner:
         for topic, made in self._plan_making.finished().items():
             self._guard(topic, partial(self._take_plan, topic, made))
         return BatchPlan(dict(self._plans), self._kafka, self._materializer, shapes)
+
+    def make_task(self, plan: BatchPlan) -> BatchTask:
+        return BatchTask(plan)
 
     def retry(self, topics: Collection[str]) -> None:
         """The next batch plans these raw topics again, with the settings, shapes and positions that they have by then:

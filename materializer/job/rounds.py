@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from materializer.job.plan import Assignment
-    from materializer.job.worker_loop import BatchTask, Standing, TaskResult
+    from materializer.job.worker_loop import Standing, Task, TaskResult
 
 _BACKLOG = 256
 _KEY_BYTES = 32
@@ -102,7 +102,7 @@ class Rounds:
 
     def run(
         self,
-        task: BatchTask,
+        task: Task,
         assignments: Mapping[str, Assignment],
         check: Callable[[], None],
         seconds: float = 0.0,

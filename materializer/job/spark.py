@@ -6,40 +6,33 @@ ones. It keeps no state: positions are the consumer group's (docs/decisions/0004
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-
-import structlog
+from typing import TYPE_CHECKING
 
 from cdc_program.errors import CdcError, Code
-from cdc_program.metrics import Collected
-from cdc_program.operations import Operations
 from cdc_program.registry import RegistryClient
 from materializer.job.driver import BatchDriver
 from materializer.job.lag_watch import LagWatch, UnreadKafka
+from materializer.job.offset_refresh import OffsetRefresh
+from materializer.job.operations import job_operations
 from materializer.job.planner import Planner
-from materializer.job.spark_session import END_SECONDS, jvm_is_shutting_down, open_session
+from materializer.job.snapshot_requests import SnapshotRequests
 from materializer.job.status import JobStatus
 from materializer.job.stopped import Failure, StoppedPartitions
-from materializer.job.streaming import StreamingWorkers
+from materializer.job.stopping import run_in_spark, stop_signals
 from materializer.job.wiring import object_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
+    from collections.abc import Sequence
 
-    from pyspark import SparkContext
-
-    from cdc_program.settings import MaterializerSettings, Settings
+    from cdc_program.settings import Settings
+    from materializer.job.plan import BatchPlan
+    from materializer.job.streaming import StreamingWorkers
+    from materializer.job.worker_loop import TaskResult
     from materializer.records import RawPartition
 
-_logger = structlog.get_logger(__name__)
 _RETRY_SECONDS = 0.5
-_HEALTH_SECONDS = 600.0  # a batch may restore a large state
-_LAST_BATCH_SECONDS = END_SECONDS - 30.0
 
 
 def run_job(settings: Settings) -> None:
@@ -50,35 +43,28 @@ def run_job(settings: Settings) -> None:
     lags = LagWatch(lambda: UnreadKafka(settings.kafka, own.group_id), stopped.all)
     status = JobStatus(own.group_id, stopped, lags)
     with (
-        _stop_signals(stop),
+        stop_signals(stop),
         RegistryClient(settings.registry) as registry,
-        _operations(own, status) as operations,
+        job_operations(own, status) as operations,
     ):
         planner = Planner(settings, registry)
         planner.check_settings()
         object_store(own).check()
         failures = _check_positions(planner, settings)  # so that errors of the whole job show before Spark starts
         planner.check_registry()
-        with open_session(own) as opened, StreamingWorkers(opened, settings) as workers, lags:
-            driver = BatchDriver(settings, planner, stop, workers, status)
+        requests = SnapshotRequests(settings.kafka)
+
+        def send_requests(results: Sequence[TaskResult], plan: BatchPlan) -> None:
+            requests.follow(results, plan, planner.requests)
+
+        def make_driver(workers: StreamingWorkers) -> BatchDriver:
+            refresh = OffsetRefresh(settings.kafka, own)
+            driver = BatchDriver(own, planner, stop, workers, status, refresh, send_requests)
             driver.stop_raw_partitions({each: Failure(error) for each, error in failures.items()})
-            workers.start(own.group_id)
-            _logger.info("ready")
-            with _stop_in_time(opened.session.sparkContext, workers, stop):
-                driver.run_until_stopped(operations.beat)
+            return driver
 
-
-def _operations(settings: MaterializerSettings, status: JobStatus) -> Operations:
-    def retry(names: list[str]) -> dict[str, Any]:
-        known = {str(each): each for each in status.stopped.all()}
-        named = [known[name] for name in names if name in known] if names else None
-        return {"retried": [str(each) for each in status.stopped.retry(named)]}
-
-    address, port = settings.operations_address, settings.operations_port
-    commands = {"/retry": retry}
-    operations = Operations(address, port, status.as_json, commands=commands, health_seconds=_HEALTH_SECONDS)
-    operations.registry.register(Collected(status.metrics))
-    return operations
+        with lags:
+            run_in_spark(own, (settings.kafka, own), make_driver, stop, operations.beat)
 
 
 def _check_positions(planner: Planner, settings: Settings) -> dict[RawPartition, CdcError]:
@@ -91,56 +77,3 @@ def _check_positions(planner: Planner, settings: Settings) -> dict[RawPartition,
             if error.code is not Code.KAFKA_UNREACHABLE or time.monotonic() > deadline:
                 raise
         time.sleep(_RETRY_SECONDS)
-
-
-@contextmanager
-def _stop_in_time(context: SparkContext, workers: StreamingWorkers, stop: threading.Event) -> Iterator[None]:
-    """Cancels the last batch if it takes too long after a stop. Its transactions are aborted.
-
-    A shutdown of spark-submit's JVM by YARN, Kubernetes or Ctrl-C stops the job too.
-    """
-    ended = threading.Event()
-
-    def watch() -> None:
-        while not stop.wait(_RETRY_SECONDS):
-            if jvm_is_shutting_down(context):
-                _logger.info("spark jvm is shutting down")
-                stop.set()
-        if not ended.wait(_LAST_BATCH_SECONDS):
-            workers.cancel()
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    except CdcError as error:
-        if not stop.is_set() or error.code is not Code.SPARK_FAILED:
-            raise
-        _logger.warning("batch canceled", problem=error.problem)
-    finally:
-        ended.set()
-        stop.set()
-        watcher.join()
-
-
-@contextmanager
-def _stop_signals(stop: threading.Event) -> Iterator[None]:
-    """SIGTERM and SIGINT only set the event. An exception would break a call to the JVM that is under way.
-
-    Only the main thread has signals. Another one is stopped by its Spark session's end.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def request(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        for number in before:
-            signal.signal(number, request)
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -1,9 +1,9 @@
 """Packs this program and its Python environment into one archive for executors: `spark.archives=FILE#environment`.
 
-The archive holds the packages that `cassandra-cdc-materializer[materializer]` needs, in the versions installed here.
-It leaves out PySpark, which Spark gives to its executors. Its interpreter is a link to this one, so the executors'
-machines need the same operating system, the same processor type, and Python at the same path. (venv-pack would pack
-development tools and Spark's jars too, refuses editable installations, and had its last release in 2018.)
+The archive holds the packages that `cassandra-cdc-materializer[materializer]` or `[transformer]` needs, in the versions
+installed here. It leaves out PySpark, which Spark gives to its executors. Its interpreter is a link to this one, so the
+executors' machines need the same operating system, the same processor type, and Python at the same path. (venv-pack
+would pack development tools and Spark's jars too, refuses editable installations, and had its last release in 2018.)
 """
 
 from __future__ import annotations
@@ -23,29 +23,41 @@ from packaging.utils import canonicalize_name
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 OWN = "cassandra-cdc-materializer"
-OWN_PACKAGES = ("cassandra_storage", "cdc_messages", "cdc_native", "cdc_program", "materializer")
+OWN_PACKAGES = {
+    "materializer": ("cassandra_storage", "cdc_messages", "cdc_native", "cdc_program", "materializer"),
+    "transformer": (
+        "cassandra_storage",
+        "cdc_messages",
+        "cdc_native",
+        "cdc_program",
+        "materializer",
+        "schematizer",
+        "transformer",
+    ),
+}
+"""Our packages that a program's workers import, by the program's extra."""
 _THIS = "materializer/job/spark_archive.py"
 _OF_SPARK = frozenset({"pyspark"})
 _COMPRESSION = 4  # 9, the default, takes five times the CPU for 4 % less
 _UNUSED = ("pyarrow/tests/", "pyarrow/include/")
 
 
-def write_archive(target: Path) -> int:
-    """Write the archive completely or not at all. Its size in bytes.
+def write_archive(target: Path, program: str = "materializer") -> int:
+    """Write the archive of a program completely or not at all. Its size in bytes.
 
     CdcError(CONFIG_INVALID) if a needed package is missing or the file cannot be written.
     """
-    needed = needed_distributions()
+    needed = needed_distributions(program)
     part = target.with_name(f"{target.name}.part")
     try:
         with (
             tarfile.open(part, "w:gz", compresslevel=_COMPRESSION) as archive,
             tempfile.TemporaryDirectory(prefix="cassandra-materializer-") as folder,
         ):
-            _build_environment(Path(folder), needed)
+            _build_environment(Path(folder), needed, OWN_PACKAGES[program])
             archive.add(folder, ".")
         part.replace(target)
     except OSError as error:
@@ -56,17 +68,17 @@ def write_archive(target: Path) -> int:
     return target.stat().st_size
 
 
-def needed_distributions() -> dict[str, Distribution]:
+def needed_distributions(program: str = "materializer") -> dict[str, Distribution]:
     """The installed distributions that the program needs, by name, without Spark and the program itself."""
     found: dict[str, Distribution] = {}
     seen: set[tuple[str, frozenset[str]]] = set()
-    todo = [(OWN, frozenset({"materializer"}))]
+    todo = [(OWN, frozenset({program}))]
     while todo:
         name, extras = todo.pop()
         if (name, extras) in seen or name in _OF_SPARK:
             continue
         seen.add((name, extras))
-        found[name] = _installed(name)
+        found[name] = _installed(name, program)
         todo += _requirements(found[name], extras)
     del found[OWN]
     return found
@@ -80,25 +92,25 @@ def _requirements(of: Distribution, extras: frozenset[str]) -> Iterator[tuple[st
             yield canonicalize_name(requirement.name), frozenset(requirement.extras)
 
 
-def _installed(name: str) -> Distribution:
+def _installed(name: str, program: str) -> Distribution:
     try:
         return distribution(name)
     except PackageNotFoundError as error:
         raise CdcError(
             Code.CONFIG_INVALID,
-            f"The package {name}, which the materializer needs, is not installed here.",
-            f"Run `pip install '{OWN}[materializer]'`, or run this command where that is installed.",
+            f"The package {name}, which the {program} needs, is not installed here.",
+            f"Run `pip install '{OWN}[{program}]'`, or run this command where that is installed.",
         ) from error
 
 
-def _build_environment(folder: Path, needed: dict[str, Distribution]) -> None:
+def _build_environment(folder: Path, needed: dict[str, Distribution], own: Iterable[str]) -> None:
     """A virtual environment. It finds its packages relative to its `bin/python`, so it can be moved."""
     venv.EnvBuilder(symlinks=True).create(folder)
     base = str(folder)
     packages = Path(sysconfig.get_path("purelib", "venv", vars={"base": base, "platbase": base}))
     for one in needed.values():
         _copy_distribution(one, packages)
-    _copy_own(packages)
+    _copy_own(packages, own)
 
 
 def _copy_distribution(of: Distribution, packages: Path) -> None:
@@ -109,13 +121,13 @@ def _copy_distribution(of: Distribution, packages: Path) -> None:
             _copy(Path(str(file.locate())), packages / path)
 
 
-def _copy_own(packages: Path) -> None:
+def _copy_own(packages: Path, names: Iterable[str]) -> None:
     """Copy our packages from the place that they are imported from, with the metadata that have their version."""
     own = distribution(OWN)
     if own.read_text("RECORD") is not None and Path(str(own.locate_file(_THIS))) == Path(__file__):
         _copy_distribution(own, packages)
         return
-    for name in OWN_PACKAGES:  # of an editable installation
+    for name in names:  # of an editable installation
         spec = importlib.util.find_spec(name)
         assert spec is not None
         assert spec.origin is not None

@@ -1,4 +1,4 @@
-"""The options of the Spark session that the materializer sets."""
+"""The options of the Spark session that a job sets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cdc_program.errors import CdcError, Code
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cdc_program.settings import MaterializerSettings
+    from cdc_program.settings import JobSettings
 
 _JAVA = 17
 # Spark does little here: one core, the fast compiler alone, a small young generation, which is used up before it is
@@ -46,7 +46,7 @@ _KEPT = {
 }
 
 
-def session_options(settings: MaterializerSettings) -> dict[str, str]:
+def session_options(settings: JobSettings) -> dict[str, str]:
     """CdcError if Java is missing. Under spark-submit, only what needs no JVM of its own is set."""
     options = {
         "spark.app.name": settings.group_id,

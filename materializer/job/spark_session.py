@@ -26,7 +26,7 @@ from materializer.job.spark_errors import spark_errors, spark_failed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdc_program.settings import MaterializerSettings
+    from cdc_program.settings import JobSettings
 
 END_SECONDS = 90.0  # for which spark-submit's JVM waits for the driver at the end
 _EXECUTOR_END_SECONDS = 5.0
@@ -42,7 +42,7 @@ class OpenedSession(NamedTuple):
 
 
 @contextmanager
-def open_session(settings: MaterializerSettings) -> Iterator[OpenedSession]:
+def open_session(settings: JobSettings) -> Iterator[OpenedSession]:
     """CdcError(SPARK_SETTING) for a Spark in which the job cannot run, CdcError(SPARK_FAILED) for one that fails."""
     _refuse_connect()
     active = SparkContext._active_spark_context  # noqa: SLF001 - getOrCreate does not tell whether it was there
@@ -106,7 +106,7 @@ def _refuse_connect() -> None:
         )
 
 
-def _start_session(settings: MaterializerSettings) -> SparkSession:
+def _start_session(settings: JobSettings) -> SparkSession:
     """A session whose own SIGINT handler is removed."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault(ARENAS, ARENAS_AT_MOST)  # of the JVM that this process starts

@@ -86,7 +86,7 @@ class JobStatus:
         """Times are in seconds and offsets in messages. `stopped` has one object for each stopped raw partition;
         `snapshots` the number of raw partitions in which each snapshot is running; `untruncated`: see _untruncated.
         """
-        now, lags, stops = time.time(), self._lags.latest, self.stopped.all()
+        now, lags = time.time(), self._lags.latest
         measured = self._lags.measured_at
         return {
             "group": self._group,
@@ -98,10 +98,10 @@ class JobStatus:
             "untruncated": self._untruncated(),
             "lag": sum(lag.messages for lag in lags.values()),
             "lag_measured_seconds_ago": None if measured is None else round(max(0.0, now - measured), 1),
-            "least_hours_left": _least_hours_left(lags, now),
+            "least_hours_left": least_hours_left(lags, now),
             "spark": None if self._progress is None else self._progress.as_json(),
             "local_states": self._sizes.as_json(),
-            "stopped": [self._stop_json(each, stop, lags.get(each), now) for each, stop in stops.items()],
+            "stopped": stops_json(self.stopped, lags, now),
         }
 
     def metrics(self) -> Iterator[Metric]:
@@ -143,25 +143,10 @@ class JobStatus:
         )
         if (progress := self._progress) is not None:
             yield from progress.metrics()
-        yield from self._stop_metrics(now, stops)
-        yield from _lag_metrics(now, lags)
+        yield from stop_metrics(_PREFIX, "raw_partitions", now, stops)
+        yield from lag_metrics(_PREFIX, "Raw messages that are not folded yet, heartbeats included.", now, lags)
         yield from self._sizes.metrics()
         yield from self._tables.metrics()
-
-    def _stop_metrics(self, now: float, stops: dict[RawPartition, Stop]) -> Iterator[Metric]:
-        codes = GaugeMetricFamily(
-            f"{_PREFIX}_stopped_raw_partitions", "Stopped raw partitions by code.", labels=("code",)
-        )
-        for code, count in Counter(stop.failure.error.code.text for stop in stops.values()).items():
-            codes.add_metric((code,), count)
-        yield codes
-        seconds = GaugeMetricFamily(
-            f"{_PREFIX}_stopped_seconds", "Time since a raw partition stopped.", labels=(*_LABELS, "code")
-        )
-        for (topic, partition), stop in stops.items():
-            labels = (topic, str(partition), stop.failure.error.code.text)
-            seconds.add_metric(labels, max(0.0, now - stop.since))
-        yield seconds
 
     def _snapshot_counts(self) -> dict[str, int]:
         return dict(Counter(each for running in self._snapshots.values() for each in running))
@@ -178,47 +163,70 @@ class JobStatus:
         latest = time.monotonic() - _STALLED_SECONDS
         return sum(seen >= latest for seen in list(self._stalled.values()))
 
-    def _stop_json(self, raw_partition: RawPartition, stop: Stop, lag: Lag | None, now: float) -> dict[str, Any]:
-        error = stop.failure.error
-        left = None if lag is None else lag.seconds_left(now)
-        return {
-            "raw_partition": str(raw_partition),
-            "code": error.code.text,
-            "problem": error.problem,
-            "fix": error.fix,
-            "since": datetime.fromtimestamp(stop.since, UTC).isoformat(timespec="seconds"),
-            "seconds": round(max(0.0, now - stop.since), 1),
-            "attempts": stop.attempts,
-            "next_try_seconds": round(self.stopped.seconds_to_next_try(stop), 1),
-            "offset": None if lag is None else lag.offset,
-            "lag": None if lag is None else lag.messages,
-            "hours_left": _hours(left),
-            "is_kept": left == math.inf,
-            "is_lost": lag is not None and lag.is_lost,
-            "has_max_bytes": lag is not None and lag.has_max_bytes,
-        }
-
 
 def _hours(seconds: float | None) -> float | None:
     return None if seconds is None or seconds == math.inf else round(seconds / 3600, 1)
 
 
-def _least_hours_left(lags: dict[RawPartition, Lag], now: float) -> float | None:
+def least_hours_left(lags: dict[RawPartition, Lag], now: float) -> float | None:
     """Of all raw partitions whose messages have waited for minutes."""
     return min((hours for lag in lags.values() if (hours := _hours(lag.seconds_left(now))) is not None), default=None)
 
 
-def _lag_metrics(now: float, lags: dict[RawPartition, Lag]) -> Iterator[Metric]:
-    messages = GaugeMetricFamily(
-        f"{_PREFIX}_lag_messages", "Raw messages that are not folded yet, heartbeats included.", labels=_LABELS
+def stop_metrics(prefix: str, partitions: str, now: float, stops: dict[RawPartition, Stop]) -> Iterator[Metric]:
+    """`partitions`: what they are called in the metric's name."""
+    codes = GaugeMetricFamily(
+        f"{prefix}_stopped_{partitions}", f"Stopped {partitions.replace('_', ' ')} by code.", labels=("code",)
     )
+    for code, count in Counter(stop.failure.error.code.text for stop in stops.values()).items():
+        codes.add_metric((code,), count)
+    yield codes
+    one = partitions.replace("_", " ").removesuffix("s")
+    seconds = GaugeMetricFamily(f"{prefix}_stopped_seconds", f"Time since a {one} stopped.", labels=(*_LABELS, "code"))
+    for (topic, partition), stop in stops.items():
+        labels = (topic, str(partition), stop.failure.error.code.text)
+        seconds.add_metric(labels, max(0.0, now - stop.since))
+    yield seconds
+
+
+def stops_json(stopped: StoppedPartitions, lags: dict[RawPartition, Lag], now: float) -> list[dict[str, Any]]:
+    """One object for each stopped partition."""
+    return [_stop_json(stopped, each, stop, lags.get(each), now) for each, stop in stopped.all().items()]
+
+
+def _stop_json(
+    stopped: StoppedPartitions, raw_partition: RawPartition, stop: Stop, lag: Lag | None, now: float
+) -> dict[str, Any]:
+    error = stop.failure.error
+    left = None if lag is None else lag.seconds_left(now)
+    return {
+        "raw_partition": str(raw_partition),
+        "code": error.code.text,
+        "problem": error.problem,
+        "fix": error.fix,
+        "since": datetime.fromtimestamp(stop.since, UTC).isoformat(timespec="seconds"),
+        "seconds": round(max(0.0, now - stop.since), 1),
+        "attempts": stop.attempts,
+        "next_try_seconds": round(stopped.seconds_to_next_try(stop), 1),
+        "offset": None if lag is None else lag.offset,
+        "lag": None if lag is None else lag.messages,
+        "hours_left": _hours(left),
+        "is_kept": left == math.inf,
+        "is_lost": lag is not None and lag.is_lost,
+        "has_max_bytes": lag is not None and lag.has_max_bytes,
+    }
+
+
+def lag_metrics(prefix: str, meaning: str, now: float, lags: dict[RawPartition, Lag]) -> Iterator[Metric]:
+    """`meaning`: of the number of messages."""
+    messages = GaugeMetricFamily(f"{prefix}_lag_messages", meaning, labels=_LABELS)
     left = GaugeMetricFamily(
-        f"{_PREFIX}_retention_seconds_left",
+        f"{prefix}_retention_seconds_left",
         "Time until Kafka may delete the first unread message, 0 if it has; only where messages wait for minutes.",
         labels=_LABELS,
     )
     age = GaugeMetricFamily(
-        f"{_PREFIX}_lag_seconds", "Age of the first unread message; 0 until messages wait for minutes.", labels=_LABELS
+        f"{prefix}_lag_seconds", "Age of the first unread message; 0 until messages wait for minutes.", labels=_LABELS
     )
     for (topic, partition), lag in lags.items():
         messages.add_metric((topic, str(partition)), lag.messages)
@@ -236,7 +244,7 @@ def text(status: dict[str, Any]) -> str:
 
     KeyError for the answer of another version.
     """
-    stopped = [_stop_text(each) for each in status["stopped"]]
+    stopped = [stop_text(each) for each in status["stopped"]]
     working = status["raw_partitions"] - len(stopped)
     measured = status["lag_measured_seconds_ago"]
     age = "not measured yet" if measured is None else f"measured {as_time(measured)} ago"
@@ -269,7 +277,7 @@ def text(status: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _stop_text(stop: dict[str, Any]) -> str:
+def stop_text(stop: dict[str, Any]) -> str:
     offset, lag = stop["offset"], stop["lag"]
     at = "offset unknown" if offset is None else f"offset {offset:,}"
     behind = "lag unknown" if lag is None else f"lag {lag:,}"

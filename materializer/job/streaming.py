@@ -17,16 +17,16 @@ from materializer.job.spark_errors import spark_errors, spark_failed
 from materializer.job.spark_session import end_planners
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from cdc_program.settings import Settings
+    from cdc_program.settings import JobSettings
     from materializer.job.plan import Assignment
     from materializer.job.spark_session import OpenedSession
-    from materializer.job.worker_loop import BatchTask, TaskResult
+    from materializer.job.worker_loop import Task, TaskResult
 
 _IDLE_SECONDS = 30.0  # in which Spark ends a micro-batch whose round is over
 _STARTS = threading.Lock()  # another job of this process registers a source of the same name in the same session
@@ -46,19 +46,20 @@ class StreamingWorkers:
     """The processes of Spark's executors as the job's workers (driver.Workers).
 
     CdcError(SPARK_FAILED) if the query has ended, for instance because a task has failed too often.
+    known: as task_pickle's: what the tasks have that is secret.
     """
 
-    def __init__(self, opened: OpenedSession, settings: Settings) -> None:
+    def __init__(self, opened: OpenedSession, settings: JobSettings, known: Sequence[object]) -> None:
         session = opened.session
         self._has_planners = opened.is_own
-        self._known = (settings.kafka, settings.materializer)
+        self._known = known
         self._context = session.sparkContext
         self._session = session
         conf = self._context.getConf()
         host = conf.get("spark.driver.host", "127.0.0.1")
         assert host is not None
         self._rounds = Rounds(host, conf.get("spark.driver.bindAddress", host) or host, self._known)
-        seconds = settings.materializer.task_seconds
+        seconds = settings.task_seconds
         self._slots = Slots(dict(conf.getAll()), lambda: self._context.defaultParallelism, seconds)
         self._query: StreamingQuery | None = None
         self._description = ""
@@ -93,7 +94,7 @@ class StreamingWorkers:
             return rounds.list_workers(planned.slots, exactly=planned.is_exact)
 
     def run_task(
-        self, task: BatchTask, assignments: Mapping[str, Assignment], is_cut: Callable[[], bool]
+        self, task: Task, assignments: Mapping[str, Assignment], is_cut: Callable[[], bool]
     ) -> list[TaskResult]:
         _, seconds, is_exact = self._slots.planned
         count = sum(len(assignment.raw_partitions) for assignment in assignments.values())

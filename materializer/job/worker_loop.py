@@ -14,7 +14,7 @@ import os
 import time
 import zipimport
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import structlog
 
@@ -86,6 +86,17 @@ class TaskResult(NamedTuple):
     error: CdcError | None
     offsets: tuple[int, int] | None = None
     trace: str = ""
+
+
+class Task(Protocol):
+    """What a worker does in a batch. It is pickled."""
+
+    def __call__(self, assignment: Assignment, may_go_on: MayGoOn, /) -> list[TaskResult]:
+        """The results of the partitions that were worked on or failed.
+
+        Spark handles an exception of the task itself: it runs the task again, here or in another process.
+        """
+        ...
 
 
 class BatchTask:

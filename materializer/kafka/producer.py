@@ -107,9 +107,15 @@ class PartitionProducer:
 
     def send_positions(self, positions: Mapping[RawPartition, Position]) -> None:
         """Add positions of several raw partitions to the transaction. The others' producers are not fenced."""
-        offsets = [
-            TopicPartition(*each, position.offset, metadata=encode(position)) for each, position in positions.items()
-        ]
+        self._send_offsets(
+            [TopicPartition(*each, position.offset, metadata=encode(position)) for each, position in positions.items()]
+        )
+
+    def send_offset(self, offset: int, metadata: str) -> None:
+        """Add an offset of the partition to the transaction, with metadata that is no Position."""
+        self._send_offsets([TopicPartition(*self._raw_partition, offset, metadata=metadata)])
+
+    def _send_offsets(self, offsets: list[TopicPartition]) -> None:
         with self._explained(), _watched():
             self._producer.send_offsets_to_transaction(offsets, self._consumer.consumer_group_metadata(), TIMEOUT)
 

@@ -121,11 +121,16 @@ class Topics:
                 "--add-config message.timestamp.type=LogAppendTime",
             )
 
-    def make_change_topic(self, topic: str) -> int:
-        """Create the topic unless it exists: its partition count."""
+    def make_change_topic(self, topic: str, partitions: int | None = None, *, is_keyed: bool = True) -> int:
+        """Create the topic unless it exists: its partition count.
+
+        partitions: by default the settings' number. is_keyed: brokers refuse messages without keys in compacted topics.
+        """
+        if not is_keyed:
+            return self._make(topic, partitions or self._settings.change_partitions, {"cleanup.policy": "delete"})
         lag_ms = str(self._settings.min_compaction_lag_hours * 3_600_000)
         config = {"cleanup.policy": "compact", "min.compaction.lag.ms": lag_ms}
-        return self._make(topic, self._settings.change_partitions, config)
+        return self._make(topic, partitions or self._settings.change_partitions, config)
 
     def make_dead_letter_topic(self, topic: str) -> None:
         """Create the topic unless it exists. It has no time-based retention."""

@@ -25,6 +25,7 @@ PROGRAMS = (
     "filler",
     "materializer",
     "schematizer",
+    "transformer",
 )
 CHECKOUT = ("local_stack", "tests", "tools", "verify", "bench")
 RUN_OTHER_TESTS = {

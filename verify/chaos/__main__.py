@@ -6,6 +6,7 @@ import itertools
 import sys
 import tempfile
 import uuid
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +16,15 @@ from rich.console import Console
 
 from cdc_program.cli import reported_errors
 from local_stack.clients import cql
+from local_stack.process.network import LOCALHOST, free_ports
 from local_stack.servers.choice import kafka_broker
+from local_stack.servers.programs import schematizer
 from local_stack.servers.stack import Stack
-from materializer.fault_points import FaultPoint
+from materializer.fault_points import FaultPoint, TransformPoint, point_named
 from verify.chaos.masters import MASTERS, Master, running_spark
 from verify.chaos.matrix import Outcome, cells, make_setup, reached, run_cell
 from verify.chaos.report import show_cell, show_matrix, show_run, show_runs, show_strike
+from verify.chaos.transform_matrix import make_setup_of, run_transform_cell, transform_cells
 from verify.chaos.whole_path import ChaosResult, chaos_run
 from verify.model.check import SINGLE, Run
 
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
 
     from local_stack.servers.programs import Setting
 
-NAMES = [point.name.lower() for point in FaultPoint]
+NAMES = [point.name.lower() for kind in (FaultPoint, TransformPoint) for point in kind]
 # Small chunks and many snapshots: more moments to be hurt at.
 SETTINGS: Mapping[str, Setting] = {
     "publisher.heartbeat_seconds": 1.0,
@@ -50,7 +54,25 @@ def matrix(console: Console, seed: int, point: FaultPoint | None) -> bool:
             if point in (None, cell.point):
                 outcomes.append(run_cell(next(setups), cell))
                 show_cell(console, outcomes[-1])
-    return show_matrix(console, outcomes, seed)
+    return show_matrix(console, outcomes, seed, FaultPoint, "the protocol")
+
+
+def transform_matrix(console: Console, seed: int, point: TransformPoint | None) -> bool:
+    """As matrix, of the transformers' protocol."""
+    outcomes: list[Outcome] = []
+    with kafka_broker(report=console.print) as kafka, tempfile.TemporaryDirectory(prefix="chaos-") as folder:
+        port = free_ports(1)[0]
+        program = schematizer(Path(folder), port).start()
+        with ExitStack() as end:
+            end.callback(program.stop)
+            names = (f"chaos-{uuid.uuid4().hex[:8]}-{number}" for number in itertools.count())
+            registry = f"http://{LOCALHOST}:{port}"
+            setups = (make_setup_of(kafka.bootstrap_servers, registry, name, Path(folder) / name) for name in names)
+            for cell in transform_cells(next(setups), seed):
+                if point in (None, cell.point):
+                    outcomes.append(run_transform_cell(next(setups), cell))
+                    show_cell(console, outcomes[-1])
+    return show_matrix(console, outcomes, seed, TransformPoint, "a transformer's protocol")
 
 
 def runs(console: Console, seeds: range, point: FaultPoint | None, master: Master) -> bool:
@@ -79,10 +101,15 @@ def runs(console: Console, seeds: range, point: FaultPoint | None, master: Maste
 def main(seed: int, count: int, name: str | None, spark: str, *, with_matrix: bool) -> None:
     """Exit status 1 if anything is missing, comes twice or differs."""
     console = Console(soft_wrap=True)
-    point = FaultPoint[name.upper()] if name else None
+    point = point_named(name.upper()) if name else None
     with reported_errors():
-        verdicts = [matrix(console, seed, point)] if with_matrix else []
-        verdicts += [runs(console, range(seed, seed + count), point, MASTERS[spark])] if count else []
+        verdicts = []
+        if not isinstance(point, TransformPoint):
+            chosen = None if point is None else FaultPoint(point)
+            verdicts += [matrix(console, seed, chosen)] if with_matrix else []
+            verdicts += [runs(console, range(seed, seed + count), chosen, MASTERS[spark])] if count else []
+        if with_matrix and (point is None or isinstance(point, TransformPoint)):
+            verdicts.append(transform_matrix(console, seed, point))
     sys.exit(0 if all(verdicts) else 1)
 
 

@@ -15,21 +15,36 @@ import traceback
 import uuid
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from materializer import fault_points
-from materializer.fault_points import Fault, FaultPoint, InjectedFaultError
+from materializer.fault_points import Fault, FaultPoint, InjectedFaultError, point_named
 from materializer.kafka import producer
 from verify.chaos.processes import process_state, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tests.support.materializer.protocol_run import Setup
+    from materializer.fault_points import AnyPoint
 
 END_SECONDS = 90.0
 _servers = multiprocessing.get_context("forkserver")
-_servers.set_forkserver_preload([__name__, "tests.support.materializer.protocol_run"])
+_servers.set_forkserver_preload(
+    [__name__, "tests.support.materializer.protocol_run", "tests.support.transformer.transform_run"]
+)
+
+
+class Runs(Protocol):
+    """A run of a protocol over one partition: tests.support.materializer.protocol_run.Setup, or that of a transformer.
+    It is pickled.
+    """
+
+    @property
+    def folder(self) -> str: ...
+
+    def run(self, until: int | None = None, **settings: object) -> None:
+        """In this process, up to an offset, or to the end. `settings` are the program's."""
+        ...
 
 
 class Child(NamedTuple):
@@ -62,7 +77,7 @@ class Child(NamedTuple):
 
 
 def start(
-    setup: Setup,
+    setup: Runs,
     fault: Fault | None = None,
     *,
     until: int | None = None,
@@ -80,16 +95,16 @@ def start(
     return Child(process, log)
 
 
-def census(setup: Setup, until: int | None = None) -> dict[FaultPoint, int]:
+def census(setup: Runs, until: int | None = None) -> dict[AnyPoint, int]:
     """Run to the end, and tell how often each point was reached."""
     child = start(setup, Fault(next(iter(FaultPoint)), 0, "count"), until=until)
     assert child.wait() == 0, child.output()
     lines = (line.split() for line in child.output().splitlines() if line.startswith("reached "))
-    return {FaultPoint[name]: int(count) for _, name, count in lines}
+    return {point_named(name): int(count) for _, name, count in lines}
 
 
 def _main(
-    setup: Setup,
+    setup: Runs,
     fault: Fault | None,
     log: Path,
     until: int | None,
@@ -118,7 +133,7 @@ def _main(
         sys.stdout.flush()
 
 
-def _run(setup: Setup, until: int | None, settings: Mapping[str, object]) -> None:
+def _run(setup: Runs, until: int | None, settings: Mapping[str, object]) -> None:
     """Again where the fault was raised, as Spark does with a task that failed."""
     while True:
         try:

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from local_stack.process.paths import project_root
-from materializer.fault_points import FaultPoint, RebuildPoint, ReshardPoint
+from materializer.fault_points import FaultPoint, RebuildPoint, ReshardPoint, TransformPoint
 from verify.chaos.faults import StackFault
 from verify.chaos.matrix import Action
 
@@ -63,6 +63,13 @@ def table() -> str:
         *_rows(RebuildPoint),
         "",
         "Until a run has come to its end, the topic's raw partitions stay stopped in the job (`CDC-051`).",
+        "",
+        "A worker of `cassandra-transformer` dies at each of these, in each of the ways above",
+        "(`verify/chaos/transform_matrix.py`):",
+        "",
+        "| the worker dies at | what is true then, and what the next task does |",
+        "| --- | --- |",
+        *_rows(TransformPoint),
     ]
     return "\n".join(lines) + "\n"
 

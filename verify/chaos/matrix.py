@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from materializer.fault_points import Fault, FaultPoint
+from materializer.fault_points import AnyPoint, Fault, FaultPoint
 from tests.support.materializer.counting import CHANGE_PARTITIONS
 from tests.support.materializer.protocol_run import Setup
-from verify.chaos.child import Child, census, start
+from verify.chaos.child import Child, Runs, census, start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
 MESSAGES = 240
@@ -49,7 +49,7 @@ class Action(Enum):
 class Cell(NamedTuple):
     """`nth`: which time the point is reached; `scenario`: the name of one of SCENARIOS."""
 
-    point: FaultPoint
+    point: AnyPoint
     action: Action
     nth: int
     scenario: str
@@ -98,13 +98,13 @@ def produce(setup: Setup, count: int) -> None:
     producer.flush()
 
 
-def finish(setup: Setup, until: int | None = None, defect: Defect = None) -> None:
+def finish(setup: Runs, until: int | None = None, defect: Defect = None) -> None:
     """Run to the end, which nothing keeps from it."""
     child = start(setup, until=until, prepare=defect)
     assert child.wait() == 0, child.output()
 
 
-def reached(make: Callable[[], Setup]) -> dict[str, dict[FaultPoint, int]]:
+def reached(make: Callable[[], Setup]) -> dict[str, dict[AnyPoint, int]]:
     """How often each point is reached in each scenario."""
     found = {}
     for name, prepare in SCENARIOS.items():
@@ -114,11 +114,14 @@ def reached(make: Callable[[], Setup]) -> dict[str, dict[FaultPoint, int]]:
     return found
 
 
-def cells(found: Mapping[str, Mapping[FaultPoint, int]], seed: int) -> Iterator[Cell]:
+def cells(
+    found: Mapping[str, Mapping[AnyPoint, int]], seed: int, points: Iterable[AnyPoint] = FaultPoint
+) -> Iterator[Cell]:
     """Every point with every action, at a time that the seed chooses; AssertionError for one that no run reaches."""
-    missed = [point.name for point in FaultPoint if not any(point in counts for counts in found.values())]
+    points = list(points)
+    missed = [point.name for point in points if not any(point in counts for counts in found.values())]
     assert not missed, f"no scenario reaches {missed}"
-    for point in FaultPoint:
+    for point in points:
         for action in Action:
             chance = random.Random(f"{seed}/{point.name}/{action.name}")
             scenario = next(name for name, counts in found.items() if point in counts)
@@ -130,13 +133,18 @@ def run_cell(setup: Setup, cell: Cell, defect: Defect = None) -> Outcome:
     began = time.monotonic()
     try:
         SCENARIOS[cell.scenario](setup)
-        HURT[cell.action](setup, cell, defect)
-        finish(setup, defect=defect)
+        hurt_and_finish(setup, cell, defect)
         setup.check()
         check_stored(setup, defect)
     except AssertionError as error:
         return Outcome(cell, str(error) or "what came out differs", time.monotonic() - began)
     return Outcome(cell, "", time.monotonic() - began)
+
+
+def hurt_and_finish(setup: Runs, cell: Cell, defect: Defect = None) -> None:
+    """Hurt the run at the cell's point, and finish it."""
+    _HURT[cell.action](setup, cell, defect)
+    finish(setup, defect=defect)
 
 
 def check_stored(setup: Setup, defect: Defect = None) -> None:
@@ -147,30 +155,30 @@ def check_stored(setup: Setup, defect: Defect = None) -> None:
     setup.check()
 
 
-def _kill(setup: Setup, cell: Cell, defect: Defect) -> None:
+def _kill(setup: Runs, cell: Cell, defect: Defect) -> None:
     child = start(setup, Fault(cell.point, cell.nth, "kill"), prepare=defect)
     assert child.wait() == -signal.SIGKILL, child.output()
 
 
-def _raise(setup: Setup, cell: Cell, defect: Defect) -> None:
+def _raise(setup: Runs, cell: Cell, defect: Defect) -> None:
     child = start(setup, Fault(cell.point, cell.nth, "raise"), prepare=defect)
     assert child.wait() == 0, child.output()
     assert f"raised {cell.point.name}" in child.output()
 
 
-def _zombie(setup: Setup, cell: Cell, defect: Defect) -> None:
+def _zombie(setup: Runs, cell: Cell, defect: Defect) -> None:
     child = _stopped(setup, cell, defect)
     finish(setup, defect=defect)  # its successor, in the next slot
     _resume(child)
 
 
-def _sleeper(setup: Setup, cell: Cell, defect: Defect) -> None:
+def _sleeper(setup: Runs, cell: Cell, defect: Defect) -> None:
     child = _stopped(setup, cell, defect, TRANSACTION_TIMEOUT_MS)
     time.sleep(TRANSACTION_TIMEOUT_MS / 1000 + 1)
     _resume(child)
 
 
-def _stopped(setup: Setup, cell: Cell, defect: Defect, timeout_ms: int = ZOMBIE_TIMEOUT_MS) -> Child:
+def _stopped(setup: Runs, cell: Cell, defect: Defect, timeout_ms: int = ZOMBIE_TIMEOUT_MS) -> Child:
     client = {"transaction.timeout.ms": timeout_ms}
     child = start(setup, Fault(cell.point, cell.nth, "stop"), client=client, prepare=defect)
     child.wait_until_stopped()
@@ -184,7 +192,7 @@ def _resume(child: Child) -> None:
         assert any(word in child.output() for word in OVER), child.output()
 
 
-HURT: Mapping[Action, Callable[[Setup, Cell, Defect], None]] = {
+_HURT: Mapping[Action, Callable[[Runs, Cell, Defect], None]] = {
     Action.KILL: _kill,
     Action.RAISE: _raise,
     Action.ZOMBIE: _zombie,

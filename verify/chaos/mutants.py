@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from materializer.fault_points import FaultPoint, reach
+from materializer.fault_points import AnyPoint, FaultPoint, TransformPoint, reach
 from materializer.kafka import GroupPositions, PartitionProducer, producer
 from materializer.store import checkpoints
 from materializer.store.checkpoints import CheckpointStore
@@ -28,42 +29,43 @@ if TYPE_CHECKING:
 class Mutant(NamedTuple):
     name: str
     seed: Callable[[], None]
-    point: FaultPoint
+    point: AnyPoint
     action: Action
     scenario: str = "fresh"
 
 
-def seed_position_first() -> None:
-    """The position is committed in a transaction of its own, before the messages."""
-    send, send_position = PartitionProducer.send, PartitionProducer.send_position
+def seed_position_first(method: str = "send_position", sent: AnyPoint = FaultPoint.AFTER_SEND_OFFSETS) -> None:
+    """The position is committed in a transaction of its own, before the messages. `method` sends it."""
+    send, send_position = PartitionProducer.send, getattr(PartitionProducer, method)
     commit, begin = PartitionProducer.commit, PartitionProducer.begin
     held: list[tuple[Any, ...]] = []
 
-    def position_first(self: PartitionProducer, position: Position) -> None:
-        send_position(self, position)
+    def position_first(self: PartitionProducer, *position: object) -> None:
+        send_position(self, *position)
         commit(self)
         begin(self)
-        reach(FaultPoint.AFTER_SEND_OFFSETS)
+        reach(sent)
         for message in held:
             send(self, *message)
         held.clear()
 
-    _patch(PartitionProducer, send=lambda _self, *message: held.append(message), send_position=position_first)
+    _patch(PartitionProducer, send=lambda _self, *message: held.append(message), **{method: position_first})
 
 
-def seed_position_last() -> None:
-    """The messages are committed in a transaction of their own, before the position."""
-    send_position, commit, begin = PartitionProducer.send_position, PartitionProducer.commit, PartitionProducer.begin
-    held: list[Position] = []
+def seed_position_last(method: str = "send_position", committed: AnyPoint = FaultPoint.AFTER_COMMIT) -> None:
+    """The messages are committed in a transaction of their own, before the position. `method` sends it."""
+    send_position = getattr(PartitionProducer, method)
+    commit, begin = PartitionProducer.commit, PartitionProducer.begin
+    held: list[tuple[object, ...]] = []
 
     def position_last(self: PartitionProducer) -> None:
         commit(self)
-        reach(FaultPoint.AFTER_COMMIT)
+        reach(committed)
         begin(self)
-        send_position(self, held.pop())
+        send_position(self, *held.pop())
         commit(self)
 
-    _patch(PartitionProducer, send_position=lambda _self, position: held.append(position), commit=position_last)
+    _patch(PartitionProducer, commit=position_last, **{method: lambda _self, *position: held.append(position)})
 
 
 def seed_no_fence() -> None:
@@ -123,6 +125,23 @@ MUTANTS = (
     Mutant("a changelog is ignored", seed_changelog_ignored, FaultPoint.AFTER_COMMIT, Action.KILL),
     Mutant("clean-up deletes too much", seed_clean_up_too_much, FaultPoint.AFTER_CLEANUP, Action.KILL),
     Mutant("offsets of the driver", seed_offsets_of_the_driver, FaultPoint.AFTER_COMMIT, Action.KILL),
+)
+
+
+TRANSFORM_MUTANTS = (
+    Mutant(
+        "the offset before the messages",
+        partial(seed_position_first, "send_offset", TransformPoint.OFFSET_SENT),
+        TransformPoint.OFFSET_SENT,
+        Action.KILL,
+    ),
+    Mutant(
+        "the offset after the messages",
+        partial(seed_position_last, "send_offset", TransformPoint.CHUNK_COMMITTED),
+        TransformPoint.CHUNK_COMMITTED,
+        Action.KILL,
+    ),
+    Mutant("no fence", seed_no_fence, TransformPoint.ALL_SENT, Action.ZOMBIE),
 )
 
 

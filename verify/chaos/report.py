@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table
 
-from materializer.fault_points import FaultPoint
 from verify.chaos.matrix import Action
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rich.console import Console
 
+    from materializer.fault_points import AnyPoint
     from verify.chaos.faults import Strike
     from verify.chaos.matrix import Outcome
     from verify.chaos.whole_path import ChaosResult
@@ -29,11 +29,13 @@ def show_cell(console: Console, outcome: Outcome) -> None:
         console.print(outcome.problem[-SHOWN_CHARACTERS:], style="red", highlight=False, markup=False, soft_wrap=True)
 
 
-def show_matrix(console: Console, outcomes: Sequence[Outcome], seed: int) -> bool:
+def show_matrix(
+    console: Console, outcomes: Sequence[Outcome], seed: int, points: Iterable[AnyPoint], title: str
+) -> bool:
     """The table of all cells; whether all is well."""
     verdicts = {(outcome.cell.point, outcome.cell.action): outcome for outcome in outcomes}
-    table = Table("point", *(action.name.lower() for action in Action), title="kill matrix of the protocol")
-    for point in FaultPoint:
+    table = Table("point", *(action.name.lower() for action in Action), title=f"kill matrix of {title}")
+    for point in points:
         row = [verdicts.get((point, action)) for action in Action]
         if any(row):
             table.add_row(point.name.lower(), *("" if one is None else _word(one) for one in row))

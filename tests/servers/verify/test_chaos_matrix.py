@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from local_stack.servers.kafka import KafkaBroker
+    from materializer.fault_points import AnyPoint
     from tests.support.materializer.protocol_run import Setup
 
 SEED = 1
@@ -44,14 +45,14 @@ def make(kafka: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) -> Callab
 
 
 @pytest.fixture(scope="module")
-def matrix(make: Callable[[], Setup]) -> dict[tuple[FaultPoint, Action], Cell]:
+def matrix(make: Callable[[], Setup]) -> dict[tuple[AnyPoint, Action], Cell]:
     return {(cell.point, cell.action): cell for cell in cells(reached(make), SEED)}
 
 
 @pytest.mark.servers
 @pytest.mark.parametrize(("point", "action"), ALL_CELLS, ids=lambda one: one.name.lower())
 def test_what_a_crash_leaves_is_the_old_truth_or_the_new_one(
-    make: Callable[[], Setup], matrix: dict[tuple[FaultPoint, Action], Cell], point: FaultPoint, action: Action
+    make: Callable[[], Setup], matrix: dict[tuple[AnyPoint, Action], Cell], point: FaultPoint, action: Action
 ) -> None:
     assert run_cell(make(), matrix[point, action]).problem == ""
 

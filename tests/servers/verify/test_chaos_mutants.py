@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from materializer.fault_points import FaultPoint
+from materializer.fault_points import AnyPoint, FaultPoint
 from verify.chaos.matrix import Cell, make_setup, run_cell
 from verify.chaos.mutants import MUTANTS, Mutant
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from local_stack.servers.kafka import KafkaBroker
 
 pytestmark = pytest.mark.servers
-NTH = {FaultPoint.AFTER_CLEANUP: 1}  # else in the midst of a run, and of a batch
+NTH: dict[AnyPoint, int] = {FaultPoint.AFTER_CLEANUP: 1}  # else in the midst of a run, and of a batch
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

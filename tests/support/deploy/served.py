@@ -27,6 +27,7 @@ from schematizer.catalogue.census import Census, Counted
 from schematizer.confluent.store import Counts, Store
 from schematizer.metrics import RegistryMetrics
 from tests.support.deploy.promql import Sample
+from transformer.job.status import TransformStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,6 +73,7 @@ def _registries() -> dict[str, CollectorRegistry]:
             Collected(lambda: filler_metrics(FillerStatus("host", "cluster", "5.0.8", 600.0, 1 << 25)))
         ),
         "cassandra-materializer": _registry(Collected(_busy_job().metrics)),
+        "cassandra-transformer": _registry(Collected(_busy_transformers().metrics)),
         "cassandra-schematizer": _busy_schematizer(),
     }
 
@@ -93,6 +95,17 @@ def _busy_job() -> JobStatus:
         0, 9, 9, 4, 1, 0.1, state_bytes=100, disk=DiskUse("here:/states", 30, 10, 900), ops={"c": 3, "d": 1}
     )
     status.count_batch([TaskResult(raw_partition, report, None)], Progress("group", 7, 9, 90.0, 0.1, 0.05, 2))
+    return status
+
+
+def _busy_transformers() -> TransformStatus:
+    """As _busy_job, of a transformer."""
+    partition, stopped = RawPartition("orders/cdc.shop.orders", 0), StoppedPartitions()
+    stopped.stop(partition, Failure(CdcError(Code.TRANSFORM_FAILED, "It has no name.", "Name it.")))
+    lags = LagWatch(lambda: pytest.fail("it asks Kafka"), stopped.all)
+    lags.latest, lags.measured_at = {partition: Lag(1, 9, is_lost=True)}, 0.0
+    status = TransformStatus("group", stopped, lags)
+    status.count_batch([TaskResult(partition, Report(0, 9, 9, 9, 1, 0.1), None)], None)
     return status
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from cdc_program.settings import Settings
+from cdc_program.settings import MaterializerSettings
 from materializer.job.placement import Placement
 from materializer.job.plan import Assignment
 from materializer.job.spark_session import OpenedSession
@@ -28,7 +28,7 @@ class Job:
 
     def __init__(self, session: SparkSession, folder: Path, name: str = "the-group") -> None:
         self.folder = folder
-        self.workers = StreamingWorkers(OpenedSession(session, is_own=False), Settings())
+        self.workers = StreamingWorkers(OpenedSession(session, is_own=False), MaterializerSettings(), ())
         self.workers.start(name)
         self._placement = Placement()
         self.rounds = 0

@@ -23,7 +23,7 @@ OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 ROW = re.compile(r"^\| `(Cdc\w+)` \| .{20,} \| .{20,} \| \[(CDC-\d{3})\]\(runbook\.md#([\w-]+)\) \|$", re.MULTILINE)
 
 PUBLISHER, FILLER, MATERIALIZER = "cassandra-publisher", "cassandra-filler", "cassandra-materializer"
-REGISTRY = "cassandra-schematizer"
+REGISTRY, TRANSFORMER = "cassandra-schematizer", "cassandra-transformer"
 PARTITION = (("topic", "cdc.raw.shop.orders"), ("partition", "3"))
 MIB = 1 << 20
 
@@ -168,6 +168,21 @@ CASES = {
         {"cdc_materializer_stopped_seconds": 240},
         "Partition 3 of cdc.raw.shop.orders has been stopped by CDC-082 for 10m 0s.",
         labels=(*PARTITION, ("code", "CDC-082")),
+    ),
+    "CdcTransformerDown": Case(TRANSFORMER, {"up": 0}, {"up": 1}, "The transformers on sick do not answer."),
+    "CdcTransformerStopped": Case(
+        TRANSFORMER,
+        {"cdc_transformer_stopped_seconds": 600},
+        {"cdc_transformer_stopped_seconds": 240},
+        "Partition 3 of cdc.raw.shop.orders has been stopped by CDC-095 for 10m 0s.",
+        labels=(*PARTITION, ("code", "CDC-095")),
+    ),
+    "CdcTransformerBehind": Case(
+        TRANSFORMER,
+        {"cdc_transformer_lag_seconds": 1200},
+        {"cdc_transformer_lag_seconds": 600},
+        "The first message of partition 3 of cdc.raw.shop.orders that is not transformed is 20m 0s old.",
+        labels=PARTITION,
     ),
     "CdcNodeNotTruncated": Case(
         MATERIALIZER,

@@ -31,6 +31,7 @@ IMPORT_NAMES = {
     "materializer",
     "publisher",
     "schematizer",
+    "transformer",
 }
 SOURCES = (*sorted(IMPORT_NAMES), "local_stack", "bench", "tools", "verify")
 ELF_MACHINES = {"x86_64": 62, "aarch64": 183}

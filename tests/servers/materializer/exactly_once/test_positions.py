@@ -13,7 +13,6 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from cassandra_storage.deletion import LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_program.errors import CdcError, Code
-from cdc_program.settings import Settings
 from local_stack.java.jars import KAFKA_TOOLS, class_path, install
 from local_stack.java.runtime import find_java
 from local_stack.servers.kafka import JAVA, KafkaBroker
@@ -29,6 +28,7 @@ from verify.chaos.matrix import MESSAGES, make_setup
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from cdc_program.settings import KafkaSettings, MaterializerSettings
     from materializer.exactly_once.position import Position
     from tests.support.materializer.protocol_run import Setup
 
@@ -55,9 +55,9 @@ def job(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> TableJob:
     return TableJob.start(job_settings(kafka.bootstrap_servers, topic_prefix, tmp_path))
 
 
-def settings_of(setup: Setup, **materializer: object) -> Settings:
+def settings_of(setup: Setup, **materializer: object) -> tuple[KafkaSettings, MaterializerSettings]:
     plan = setup.plan(**materializer)
-    return Settings(kafka=plan.kafka, materializer=plan.materializer)
+    return plan.kafka, plan.materializer
 
 
 def position_of(setup: Setup) -> Position | None:
@@ -71,7 +71,7 @@ def send_rows(job: TableJob, *numbers: int) -> None:
 
 def test_a_position_that_does_not_move_is_committed_again(setup: Setup) -> None:
     plan, records, clock = setup.plan(), setup.records(), Clock()
-    refresh = OffsetRefresh(settings_of(setup, offset_refresh_hours=12), clock)
+    refresh = OffsetRefresh(*settings_of(setup, offset_refresh_hours=12), clock)
     open_partitions = OpenPartitions()
     try:
         open_partitions.process(plan, setup.raw, records[:100])
@@ -96,7 +96,7 @@ def test_a_position_that_does_not_move_is_committed_again(setup: Setup) -> None:
 def test_an_offset_that_is_gone_is_noticed_without_messages(setup: Setup) -> None:
     setup.run(until=100)
     clock = Clock()
-    refresh = OffsetRefresh(settings_of(setup), clock)
+    refresh = OffsetRefresh(*settings_of(setup), clock)
     refresh.refresh([setup.raw])
     admin = AdminClient({"bootstrap.servers": setup.bootstrap})
     admin.delete_consumer_groups([setup.prefix])[setup.prefix].result()
@@ -196,7 +196,7 @@ def test_an_idle_groups_offset_outlives_its_retention(tmp_path: Path) -> None:
         kept, lost = (make_setup(broker.bootstrap_servers, name, tmp_path / name) for name in ("kept", "lost"))
         for each in (kept, lost):
             each.run(until=100)
-        refresh = OffsetRefresh(settings_of(kept, offset_refresh_hours=20 / HOUR))
+        refresh = OffsetRefresh(*settings_of(kept, offset_refresh_hours=20 / HOUR))
         deadline = time.monotonic() + 180
         while position_of(lost) is not None:
             assert time.monotonic() < deadline

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from cdc_program.errors import CdcError, Code
-from cdc_program.settings import MaterializerSettings, Settings
+from cdc_program.settings import MaterializerSettings
 from materializer.job.data_source import FORMAT, reports, source
 from materializer.job.plan import Assignment
 from materializer.job.rounds import Rounds
@@ -234,7 +234,7 @@ def test_a_session_that_exists_is_used_and_left_running(session: SparkSession) -
     with open_session(MaterializerSettings(spark_master="local[7]", group_id="another")) as opened:
         assert not opened.is_own
         assert opened.session.sparkContext is session.sparkContext
-        with StreamingWorkers(opened, Settings()) as workers:
+        with StreamingWorkers(opened, MaterializerSettings(), ()) as workers:
             workers.start("another")
             assert [query.name for query in session.streams.active] == ["another"]
     session.streams.removeListener(heard)

@@ -9,14 +9,14 @@ import pytest
 import structlog
 
 from cdc_program.errors import CdcError, Code
-from cdc_program.settings import Settings
+from cdc_program.settings import MaterializerSettings, Settings
 from materializer.exactly_once.partition_task import Report
 from materializer.job import driver
 from materializer.job.driver import BatchDriver
 from materializer.job.plan import BatchPlan
 from materializer.job.status import JobStatus
 from materializer.job.stopped import StoppedPartitions
-from materializer.job.worker_loop import TaskResult
+from materializer.job.worker_loop import BatchTask, TaskResult
 from materializer.records import RawPartition, TopicShape
 from tests.support.materializer.job_mutants import stop_all_on_one
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from materializer.job.plan import Assignment
-    from materializer.job.worker_loop import BatchTask
+    from materializer.job.worker_loop import Task
 
 TOPICS = ("cdc.raw.ks.a", "cdc.raw.ks.b", "cdc.raw.ks.c")
 A, B, C = (RawPartition(topic, 0) for topic in TOPICS)
@@ -56,6 +56,9 @@ class ScriptedPlanner:
         settings = Settings()
         return BatchPlan({}, settings.kafka, settings.materializer, dict.fromkeys(TOPICS, TopicShape(1, "id")))
 
+    def make_task(self, plan: BatchPlan) -> BatchTask:
+        return BatchTask(plan)
+
     def retry(self, topics: Collection[str]) -> None:
         for topic in topics:
             self.errors.pop(topic, None)
@@ -77,7 +80,7 @@ class ScriptedWorkers:
     def progress(self) -> None: ...
 
     def run_task(
-        self, _task: BatchTask, assignments: Mapping[str, Assignment], is_cut: Callable[[], bool]
+        self, _task: Task, assignments: Mapping[str, Assignment], is_cut: Callable[[], bool]
     ) -> list[TaskResult]:
         self.is_cut = is_cut
         self.assigned.append(sorted(each for one in assignments.values() for each in one.raw_partitions))
@@ -108,8 +111,7 @@ class Scene:
         lags: Any = NoLags()
         planner: Any = self.planner
         self.status = JobStatus("g", self.stopped, lags)
-        self.driver = BatchDriver(Settings(), planner, threading.Event(), self.workers, self.status)
-        self.driver._offset_refresh._next = float("inf")
+        self.driver = BatchDriver(MaterializerSettings(), planner, threading.Event(), self.workers, self.status)
 
     def run(self, seconds: float = 1.0) -> list[RawPartition]:
         """One batch: what was assigned in it."""

@@ -154,7 +154,7 @@ def test_a_query_that_has_ended_ends_the_round(rounds: Rounds) -> None:
 
     rounds.list_workers(1)
     with pytest.raises(CdcError, match="has ended"):
-        rounds.run(Fold(), ASSIGNMENTS, check)  # type: ignore[arg-type]
+        rounds.run(Fold(), ASSIGNMENTS, check)
 
 
 def test_who_does_not_know_the_key_learns_nothing(rounds: Rounds) -> None:

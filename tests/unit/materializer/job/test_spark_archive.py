@@ -32,6 +32,12 @@ def test_it_needs_what_a_worker_imports_and_nothing_of_spark_or_of_developers() 
     assert not needed & {"pyspark", "py4j", "pytest", "mypy", "ruff", spark_archive.OWN}
 
 
+def test_a_transformer_needs_its_client_of_the_registry_as_well() -> None:
+    more = spark_archive.needed_distributions("transformer").keys() - spark_archive.needed_distributions().keys()
+    assert more >= {"tenacity", "sqlalchemy"}
+    assert not more & {"fastapi", "alembic", "sqlglot"}
+
+
 def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_archive, "_requirements", lambda *_: [("no-such-package", frozenset())])
     with pytest.raises(CdcError, match="no-such-package") as caught:

@@ -16,7 +16,7 @@ from local_stack.process.network import free_ports
 from materializer.cli import main
 from materializer.exactly_once.partition_task import Report
 from materializer.job.lag_watch import Lag
-from materializer.job.spark import _operations
+from materializer.job.operations import job_operations
 from materializer.job.status import JobStatus, text
 from materializer.job.stopped import Failure, StoppedPartitions
 from materializer.job.worker_loop import TaskResult
@@ -227,7 +227,7 @@ def ask(port: int, *arguments: str) -> Result:
 def test_the_commands(status: JobStatus) -> None:
     [port] = free_ports(1)
     settings: Any = type("Settings", (), {"operations_address": "127.0.0.1", "operations_port": port})()
-    with _operations(settings, status):
+    with job_operations(settings, status):
         answer = ask(port, "status")
         assert (answer.exit_code, answer.output.splitlines()) == (4, text(status.as_json()).splitlines())
         answer = ask(port, "status", "--json")

@@ -1,0 +1,64 @@
+"""The job of a scene without Spark: the planner and one worker's loop in this process."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+from materializer.job.plan import Assignment, list_raw_partitions
+from transformer.catalogue import open_catalogue
+from transformer.job.planner import StreamPlanner
+from transformer.job.run import definitions_of
+from transformer.job.worker_loop import TransformLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from cdc_program.errors import CdcError
+    from materializer.job.worker_loop import Standing
+    from tests.support.transformer.scene import Scene
+
+WAIT_SECONDS = 60.0
+AT_ONCE = 10_000
+
+
+class LocalJob:
+    """errors: the newest of each partition or stream that has failed, by its name."""
+
+    def __init__(self, scene: Scene, **settings: Any) -> None:  # noqa: ANN401 - the transformer's settings
+        self.errors: dict[str, CdcError] = {}
+        definitions = definitions_of(scene.settings(**settings), scene.file)
+        self._catalogue = open_catalogue(definitions.registry)
+        self.planner = StreamPlanner(definitions, self._catalogue)
+        self._loop = TransformLoop(definitions)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._loop.close()
+        self._catalogue.close()
+
+    def run_batch(self) -> None:
+        """Of all partitions. Those that have failed are tried again, as if their pauses were over."""
+        self.planner.retry(set(self.planner.errors))
+        plan = self.planner.plan_batch()
+        self.errors |= self.planner.errors
+        streams = {name: shape for name, shape in plan.shapes.items() if name in plan.streams}
+        assignment = Assignment(tuple(list_raw_partitions(streams)), AT_ONCE, 0.0)
+        for result in self._loop.run_batch(plan, assignment, _return):
+            if result.error is not None:
+                self.errors[str(result.raw_partition)] = result.error
+
+    def run_until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not condition():
+            assert time.monotonic() < deadline, self.errors
+            self.run_batch()
+
+
+def _return(_standing: Standing) -> bool:
+    return False

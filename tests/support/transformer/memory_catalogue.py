@@ -1,0 +1,59 @@
+"""A registry in memory, as far as transformers ask one."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tests.support.transformer.orders import ENVELOPE, KEY, TOPIC
+from transformer.registered import Newest, Registered
+
+if TYPE_CHECKING:
+    from cdc_program.errors import CdcError
+    from transformer.definition import Place, Transformer
+    from transformer.derive import Derived
+
+KEY_ID, VALUE_ID = 1, 2
+
+
+class MemoryCatalogue:
+    """Gives each registered pair the next ids. error: what each question is answered with."""
+
+    knows_personal = True
+
+    def __init__(self) -> None:
+        self.schemas: dict[int, Any] = {KEY_ID: KEY, VALUE_ID: ENVELOPE}
+        self.topic_names = [TOPIC]
+        self.value_id = VALUE_ID
+        self.pii: frozenset[str] = frozenset()
+        self.registered: list[Derived] = []
+        self.newest_asked = 0
+        self.error: CdcError | None = None
+
+    def topics(self, _place: Place) -> list[str]:
+        self._answer()
+        return list(self.topic_names)
+
+    def newest(self, _topic: str) -> Newest | None:
+        self._answer()
+        self.newest_asked += 1
+        return Newest(self.value_id, KEY, self.schema(self.value_id))
+
+    def schema(self, schema_id: int) -> Any:  # noqa: ANN401 - JSON
+        self._answer()
+        return json.loads(json.dumps(self.schemas[schema_id]))
+
+    def personal(self, _place: Place) -> frozenset[str]:
+        self._answer()
+        return self.pii
+
+    def register(self, _transformer: Transformer, derived: Derived) -> Registered:
+        self._answer()
+        self.registered.append(derived)
+        return Registered("public.shop.orders", 100, 100 + len(self.registered))
+
+    def close(self) -> None: ...
+
+    def _answer(self) -> None:
+        if self.error is not None:
+            raise self.error

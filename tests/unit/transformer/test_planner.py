@@ -1,0 +1,124 @@
+"""The driver's plans, with a registry in memory and topics that are said to be there."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cdc_program.errors import CdcError, Code
+from cdc_program.settings import KafkaSettings, RegistrySettings, TransformerSettings
+from materializer.records import TopicShape
+from tests.support.transformer.definitions import transformer
+from tests.support.transformer.memory_catalogue import VALUE_ID, MemoryCatalogue
+from tests.support.transformer.orders import ENVELOPE, TOPIC
+from transformer.job import planner
+from transformer.job.planner import StreamPlanner
+from transformer.records import Definitions
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+STEPS = '[[transformer.step]]\nkind = "mask"\ncolumns = ["email"]\nhow = "drop"'
+PII = STEPS.replace('["email"]', '"pii"')
+NAME = f"one/{TOPIC}"
+AWAY = CdcError(Code.REGISTRY_UNREACHABLE, "It does not answer.", "Start it.")
+
+
+class Topics:
+    """The shapes of the topics that are there."""
+
+    shapes: dict[str, TopicShape] = {}  # noqa: RUF012 - of the test that runs
+
+    def __init__(self, _settings: KafkaSettings) -> None: ...
+
+    def each_shape(self, topics: Collection[str]) -> dict[str, TopicShape | CdcError]:
+        missing = CdcError(Code.KAFKA_UNREACHABLE, "It is not there.", "")
+        return {topic: self.shapes.get(topic, missing) for topic in topics}
+
+
+class Scene:
+    def __init__(self, steps: str = STEPS) -> None:
+        self.now = 0.0
+        self.catalogue = MemoryCatalogue()
+        definitions = Definitions(
+            (transformer(steps),), KafkaSettings(), RegistrySettings(), TransformerSettings(group_id="g")
+        )
+        self.planner = StreamPlanner(definitions, self.catalogue, lambda: self.now)
+        Topics.shapes = {TOPIC: TopicShape(2, "id")}
+
+    def streams(self, seconds: float = 10.0) -> dict[str, tuple[int, frozenset[str]]]:
+        """Of the next plan: the newest schema and what is personal."""
+        self.now += seconds
+        return {name: (each.newest_id, each.pii) for name, each in self.planner.plan_batch().streams.items()}
+
+
+@pytest.fixture(autouse=True)
+def _topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "Topics", Topics)
+
+
+def test_a_source_is_planned_once_its_topic_is_there() -> None:
+    scene = Scene()
+    scene.catalogue.topic_names = []
+    assert scene.streams() == {}
+    scene.catalogue.topic_names = [TOPIC]
+    Topics.shapes = {}
+    assert scene.streams() == {}
+    Topics.shapes = {TOPIC: TopicShape(2, "id")}
+    assert scene.streams() == {NAME: (VALUE_ID, frozenset())}
+    assert not scene.planner.errors
+
+
+def test_what_the_registry_has_said_goes_on_while_it_is_away() -> None:
+    scene = Scene()
+    before = scene.streams()
+    scene.catalogue.error = AWAY
+    scene.planner.retry([NAME])
+    assert scene.streams() == before
+    assert not scene.planner.errors
+    assert not scene.planner.pending
+
+
+def test_a_new_schema_and_new_flags_are_followed() -> None:
+    scene = Scene(PII)
+    scene.streams()
+    scene.catalogue.schemas[7] = ENVELOPE
+    scene.catalogue.value_id, scene.catalogue.pii = 7, frozenset({"email"})
+    assert scene.streams(seconds=1.0) == {NAME: (VALUE_ID, frozenset())}
+    assert scene.streams() == {NAME: (7, frozenset({"email"}))}
+
+
+def test_a_schema_that_does_not_fit_stops_the_stream_until_it_is_tried_again() -> None:
+    scene = Scene()
+    scene.streams()
+    scene.catalogue.schemas[7] = json.loads(json.dumps(ENVELOPE).replace('"email"', '"mail"'))
+    scene.catalogue.value_id = 7
+    scene.streams()
+    assert scene.planner.errors[NAME].code is Code.TRANSFORM_STEP
+    scene.catalogue.schemas[8] = ENVELOPE
+    scene.catalogue.value_id = 8
+    scene.streams()
+    assert NAME in scene.planner.errors
+    scene.planner.retry([NAME])
+    assert scene.streams() == {NAME: (8, frozenset())}
+    assert not scene.planner.errors
+
+
+def test_a_topic_that_changes_its_shape_stops_until_it_is_tried_again() -> None:
+    scene = Scene()
+    scene.streams()
+    Topics.shapes = {TOPIC: TopicShape(3, "id")}
+    scene.streams()
+    assert scene.planner.errors[NAME].code is Code.TRANSFORM_SOURCE
+    scene.planner.retry([NAME])  # the committed offsets say then whether it fits
+    assert scene.planner.plan_batch().streams[NAME].shape.partitions == 3
+
+
+def test_a_step_is_checked_at_the_start() -> None:
+    scene = Scene('[[transformer.step]]\nkind = "docs"\ncolumns = { nothing = "x" }')
+    with pytest.raises(
+        CdcError, match=r'transformer "one", step 1 \(docs\) does not fit the schema of cdc.shop.orders'
+    ):
+        scene.planner.check_steps()

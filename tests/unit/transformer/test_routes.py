@@ -1,0 +1,95 @@
+"""Where messages go, by the schemas that their headers name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cdc_messages import wire
+from cdc_program.errors import CdcError, Code
+from materializer.records import RawPartition, TopicShape
+from tests.support.transformer.definitions import transformer
+from tests.support.transformer.memory_catalogue import KEY_ID, VALUE_ID, MemoryCatalogue
+from tests.support.transformer.orders import ENVELOPE, KEY, ORDER, TOPIC, encode, envelope
+from transformer.job.routes import Routes
+from transformer.records import SourceRecord, Stream
+
+STEPS = '[[transformer.step]]\nkind = "mask"\ncolumns = ["email"]\nhow = "drop"'
+VALUE = wire.header(VALUE_ID) + encode(ENVELOPE, envelope(None, ORDER, "c"))
+ID = wire.header(KEY_ID) + encode(KEY, {"id": 7})
+
+
+class Scene:
+    def __init__(self, partitions: int = 3) -> None:
+        self.catalogue = MemoryCatalogue()
+        self.checked: list[RawPartition] = []
+        self.partitions = partitions
+        self.is_keyed = True
+        stream = Stream(0, TOPIC, TopicShape(3, "id"), newest_id=VALUE_ID)
+        self.routes = Routes(transformer(STEPS), stream, self.catalogue, self._make)
+
+    def _make(self, _topic: str, _partitions: int, *, is_keyed: bool) -> int:
+        self.is_keyed = is_keyed
+        return self.partitions
+
+    def transform(self, key: bytes | None, value: bytes | None) -> tuple[bytes | None, bytes | None]:
+        made = self.routes.transform(SourceRecord(key, value, 12), 2, self.checked.append)
+        assert (made.topic, made.partition) == ("public.shop.orders", 2)
+        return made.key, made.value
+
+
+def test_schemas_are_registered_once() -> None:
+    scene = Scene()
+    key, value = scene.transform(ID, VALUE)
+    assert key == wire.header(100) + ID[wire.HEADER_SIZE :]
+    assert value is not None
+    assert wire.schema_id(value) == 101
+    scene.transform(ID, VALUE)
+    assert len(scene.catalogue.registered) == 1
+    assert scene.checked == [RawPartition("public.shop.orders", 2)] * 2
+
+
+def test_a_tombstone_goes_where_the_message_before_it_went() -> None:
+    scene = Scene()
+    scene.transform(ID, VALUE)
+    assert scene.transform(ID, None) == (wire.header(100) + ID[wire.HEADER_SIZE :], None)
+    assert scene.catalogue.newest_asked == 0
+
+
+def test_a_tombstone_alone_goes_where_the_newest_schema_says() -> None:
+    scene = Scene()
+    scene.transform(ID, None)
+    scene.transform(ID, None)
+    assert scene.catalogue.newest_asked == 1
+
+
+def test_a_key_may_be_null() -> None:
+    scene = Scene()
+    assert scene.transform(None, VALUE)[0] is None
+    assert not scene.is_keyed
+
+
+@pytest.mark.parametrize(("key", "value"), [(b"7", VALUE), (ID, b"\x01" + VALUE[1:]), (ID, b"")])
+def test_what_is_not_in_the_wire_format_is_refused(key: bytes, value: bytes) -> None:
+    with pytest.raises(CdcError) as caught:
+        Scene().transform(key, value)
+    assert caught.value.code is Code.TRANSFORM_FAILED
+    assert f"offset 12 of {TOPIC}-2" in caught.value.problem
+
+
+def test_an_older_schema_need_not_have_the_column_and_a_newer_one_must() -> None:
+    without = json.loads(json.dumps(ENVELOPE).replace('"email"', '"mail"'))
+    value = encode(without, envelope(None, {**ORDER, "mail": None}, "c"))
+    scene = Scene()
+    scene.catalogue.schemas |= {0: without, 3: without}
+    assert scene.transform(ID, wire.header(0) + value)[1] is not None
+    with pytest.raises(CdcError) as caught:
+        scene.transform(ID, wire.header(3) + value)
+    assert caught.value.code is Code.TRANSFORM_STEP
+
+
+def test_a_target_with_other_partitions_is_refused() -> None:
+    with pytest.raises(CdcError) as caught:
+        Scene(partitions=4).transform(ID, VALUE)
+    assert caught.value.code is Code.TOPIC_SETTINGS

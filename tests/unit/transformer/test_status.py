@@ -1,0 +1,67 @@
+"""The job's status as JSON, as text and as metrics, which docs/transformers.md lists."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from cdc_program.errors import CdcError, Code
+from cdc_program.metrics import Collected
+from local_stack.process.paths import project_root
+from materializer.exactly_once.partition_task import Report
+from materializer.job.lag_watch import Lag
+from materializer.job.stopped import Failure, StoppedPartitions
+from materializer.job.worker_loop import TaskResult
+from materializer.records import RawPartition
+from transformer.job.status import TransformStatus, text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+GOOD, BAD = RawPartition("one/cdc.shop.orders", 0), RawPartition("one/cdc.shop.orders", 1)
+REFUSED = CdcError(Code.TRANSFORM_FAILED, "It has no name.", "Name it.")
+
+
+class FixedLags:
+    """What LagWatch has measured."""
+
+    measured_at: float | None = 100.0
+
+    def __init__(self) -> None:
+        self.latest = {GOOD: Lag(7, 0), BAD: Lag(3, 5, kept_until=1e12, since=50.0)}
+
+    def follow(self, _partitions: Sequence[RawPartition]) -> None: ...
+
+    def measure_soon(self) -> None: ...
+
+
+def status() -> TransformStatus:
+    lags: Any = FixedLags()
+    made = TransformStatus("the-group", StoppedPartitions(), lags)
+    made.follow([GOOD, BAD])
+    made.stopped.stop(BAD, Failure(REFUSED, (3, 4)))
+    made.count_batch([TaskResult(GOOD, Report(0, 7, 7, 7, 2, 0.5), None), TaskResult(BAD, None, REFUSED)], None)
+    return made
+
+
+def test_the_status_says_what_is_stopped_and_why() -> None:
+    shown = text(status().as_json())
+    assert "one/cdc.shop.orders-1  CDC-095" in shown
+    assert "fix: Name it." in shown
+    assert "1 of 2 partitions work; 1 are stopped; lag 5 messages" in shown
+    assert "one: 7 messages transformed" in shown
+
+
+def test_the_metrics_are_those_of_the_docs() -> None:
+    registry = CollectorRegistry()
+    registry.register(Collected(status().metrics))
+    found = generate_latest(registry).decode()
+    page = (project_root() / "docs" / "transformers.md").read_text()
+    named = set(re.findall(r"`(cdc_transformer_\w+)`", page))
+    assert set(re.findall(r"^(cdc_transformer_\w+)(?:{| )", found, re.MULTILINE)) == named
+    assert 'cdc_transformer_messages_total{transformer="one"} 7.0' in found
+    assert 'cdc_transformer_errors_total{transformer="one"} 1.0' in found
+    assert 'cdc_transformer_stopped_partitions{code="CDC-095"} 1.0' in found
+    assert 'cdc_transformer_lag_messages{partition="1",topic="one/cdc.shop.orders"} 5.0' in found

@@ -1,0 +1,1 @@
+"""Avro schemas as trees, and finding the end of a value without decoding it."""

@@ -1,0 +1,192 @@
+"""What the schema registry knows: the topics of a source, their schemas, what is personal; and where a target goes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cdc_program.describe import mask_url
+from cdc_program.errors import CdcError, Code
+from cdc_program.registry import RegistryClient
+from schematizer.client import SchematizerClient, SchematizerError
+from transformer.confluent import ConfluentCatalogue
+from transformer.registered import Newest, Registered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cdc_program.settings import RegistrySettings
+    from transformer.definition import Place, Transformer
+    from transformer.derive import Derived
+
+_ATTEMPTS = 2
+_CACHE_SECONDS = 5.0
+_NOT_OURS = (404, 405, 501)
+_READ_KINDS = ("change", "other")
+
+
+class Catalogue(Protocol):
+    """CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED. Used by one thread.
+
+    knows_personal: whether it can say which columns are personal.
+    """
+
+    @property
+    def knows_personal(self) -> bool: ...
+
+    def topics(self, place: Place) -> list[str]:
+        """The topics of a source, the oldest first; none if it is not known."""
+        ...
+
+    def newest(self, topic: str) -> Newest | None:
+        """None if the topic has no value schema."""
+        ...
+
+    def schema(self, schema_id: int) -> Any:  # noqa: ANN401 - JSON
+        """The schema of an id, as JSON."""
+        ...
+
+    def personal(self, place: Place) -> frozenset[str]:
+        """The columns of a source that are marked as personal, those of older schemas included."""
+        ...
+
+    def register(self, transformer: Transformer, derived: Derived) -> Registered:
+        """Idempotent."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def open_catalogue(settings: RegistrySettings) -> Catalogue:
+    """Of the Schematizer, or of another registry with Confluent's API."""
+    client = SchematizerClient(
+        settings.url,
+        headers=_headers(settings),
+        attempts=_ATTEMPTS,
+        cache_seconds=_CACHE_SECONDS,
+        tls=_tls(settings),
+    )
+    try:
+        with _errors(settings, "read its namespaces"):
+            client.namespaces()
+    except _NotOursError:
+        client.close()
+        return ConfluentCatalogue(RegistryClient(settings))
+    except CdcError:
+        client.close()
+        raise
+    return SchematizerCatalogue(client, settings)
+
+
+class SchematizerCatalogue:
+    """The Schematizer assigns the target's topic."""
+
+    knows_personal = True
+
+    def __init__(self, client: SchematizerClient, settings: RegistrySettings) -> None:
+        self._client = client
+        self._settings = settings
+
+    def close(self) -> None:
+        self._client.close()
+
+    def topics(self, place: Place) -> list[str]:
+        with self._errors(f"list the topics of {place}"):
+            try:
+                found = self._client.topics_of_source(place.namespace, place.source)
+            except SchematizerError as error:
+                if error.status == 404:
+                    return []
+                raise
+        return [topic.name for topic in found if topic.kind.value in _READ_KINDS and topic.status.value != "disabled"]
+
+    def newest(self, topic: str) -> Newest | None:
+        with self._errors(f"read the schemas of {topic}"):
+            try:
+                value = self._client.latest_schema(topic)
+            except SchematizerError as error:
+                if error.status == 404:
+                    return None
+                raise
+            keys = [each.schema_id for each in self._client.schemas(topic) if each.part.value == "key"]
+            key = self.schema(keys[-1]) if keys else None
+            return Newest(value.schema_id, key, self.schema(value.schema_id))
+
+    def schema(self, schema_id: int) -> Any:  # noqa: ANN401 - JSON
+        with self._errors(f"read the schema {schema_id}"):
+            return json.loads(self._client.schema_text(schema_id))
+
+    def personal(self, place: Place) -> frozenset[str]:
+        with self._errors(f"read the documentation of {place}"):
+            said = self._client.documentation(place.namespace, place.source)
+        return frozenset(_column(path) for path, field in said.fields.items() if field.pii)
+
+    def register(self, transformer: Transformer, derived: Derived) -> Registered:
+        target = transformer.target
+        with self._errors(f"register the schemas of {target}"):
+            made = self._client.register(
+                target.namespace,
+                "avro",
+                json.dumps(derived.value_schema, ensure_ascii=False),
+                source=target.source,
+                key=None if derived.key_schema is None else json.dumps(derived.key_schema, ensure_ascii=False),
+                owner=target.owner,
+                doc=target.doc,
+                fields={name: {"pii": True} for name in sorted(derived.pii)},
+            )
+        return Registered(made.topic, made.key_schema_id, made.schema_id)
+
+    @contextmanager
+    def _errors(self, doing: str) -> Iterator[None]:
+        with _errors(self._settings, doing):
+            yield
+
+
+class _NotOursError(Exception):
+    """The registry is not the Schematizer."""
+
+
+@contextmanager
+def _errors(settings: RegistrySettings, doing: str) -> Iterator[None]:
+    url = mask_url(settings.url)
+    try:
+        yield
+    except SchematizerError as error:
+        if doing == "read its namespaces" and (error.status in _NOT_OURS or error.error == "not-understood"):
+            raise _NotOursError from error
+        if error.is_retried:
+            raise CdcError(
+                Code.REGISTRY_UNREACHABLE,
+                f"The schema registry at {url} does not answer or has failed: cannot {doing}: {error}",
+                "Start it (cassandra-schematizer serve), or correct registry.url.",
+            ) from error
+        raise CdcError(
+            Code.REGISTRY_REFUSED,
+            f"The schema registry at {url} refuses to {doing}: {error}",
+            "Follow its message. For a login, see registry.username and registry.password.",
+        ) from error
+
+
+def _column(path: str) -> str:
+    """The column that a path is in: its names are joined by dots, and items of lists and maps add [] and {}."""
+    return path.partition(".")[0].partition("[")[0].partition("{")[0]
+
+
+def _headers(settings: RegistrySettings) -> dict[str, str]:
+    if not settings.username:
+        return {}
+    login = f"{settings.username}:{settings.password.get_secret_value()}"
+    return {"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
+
+
+def _tls(settings: RegistrySettings) -> ssl.SSLContext | None:
+    """None for the usual authorities, and no certificate of our own."""
+    if settings.ssl_ca_file is None and settings.ssl_identity_file is None:
+        return None
+    context = ssl.create_default_context(cafile=settings.ssl_ca_file)
+    if settings.ssl_identity_file is not None:
+        context.load_cert_chain(settings.ssl_identity_file)
+    return context

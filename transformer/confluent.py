@@ -1,0 +1,78 @@
+"""A registry with Confluent's API alone: topics are found and chosen by their names, `<namespace>.<source>[-vN]`."""
+
+from __future__ import annotations
+
+from itertools import count, takewhile
+from typing import TYPE_CHECKING, Any
+
+from cdc_program.errors import CdcError, Code
+from cdc_program.registry import IncompatibleSchemaError
+from transformer.derive import SOURCE_TOPIC
+from transformer.registered import Newest, Registered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cdc_program.registry import RegistryClient
+    from transformer.definition import Place, Transformer
+    from transformer.derive import Derived
+
+
+class ConfluentCatalogue:
+    """transformer.catalogue.Catalogue. A target's topic is the first version whose schemas the registry accepts, and
+    that was made from the same topic.
+    """
+
+    knows_personal = False
+
+    def __init__(self, registry: RegistryClient) -> None:
+        self._registry = registry
+
+    def close(self) -> None:
+        self._registry.close()
+
+    def topics(self, place: Place) -> list[str]:
+        return list(takewhile(lambda topic: self._registry.has(f"{topic}-value"), _versions(place)))
+
+    def newest(self, topic: str) -> Newest | None:
+        value = self._registry.latest(f"{topic}-value")
+        if value is None:
+            return None
+        key = self._registry.latest(f"{topic}-key")
+        return Newest(value[0], None if key is None else key[1], value[1])
+
+    def schema(self, schema_id: int) -> Any:  # noqa: ANN401 - JSON
+        return self._registry.get(schema_id)
+
+    def personal(self, place: Place) -> frozenset[str]:
+        raise CdcError(
+            Code.REGISTRY_REFUSED,
+            f"The schema registry does not know which columns of {place} are personal: it is no cassandra-schematizer.",
+            "Name the columns to mask, or use cassandra-schematizer.",
+        )
+
+    def register(self, transformer: Transformer, derived: Derived) -> Registered:
+        for topic in _versions(transformer.target):
+            latest = self._registry.latest(f"{topic}-value")
+            if latest is not None and latest[1].get(SOURCE_TOPIC) != derived.value_schema[SOURCE_TOPIC]:
+                continue
+            key_subject = f"{topic}-key"
+            if derived.key_schema is not None and not self._has_room(key_subject, derived.key_schema):
+                continue
+            try:
+                value_id = self._registry.register(f"{topic}-value", derived.value_schema)
+            except IncompatibleSchemaError:
+                continue
+            key = derived.key_schema
+            key_id = None if key is None else self._registry.register(key_subject, key)
+            return Registered(topic, key_id, value_id)
+        raise AssertionError("versions have no end")
+
+    def _has_room(self, subject: str, schema: dict[str, Any]) -> bool:
+        """Whether the subject has this schema, or none: a topic's key schema never changes."""
+        return not self._registry.has(subject) or self._registry.lookup(subject, schema) is not None
+
+
+def _versions(place: Place) -> Iterator[str]:
+    """The names of the topic's versions, without an end."""
+    return (f"{place}-v{version}" if version > 1 else str(place) for version in count(1))

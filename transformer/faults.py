@@ -1,0 +1,74 @@
+"""The errors of streams: a factory for each situation, with its fix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cdc_program.errors import CdcError, Code
+from transformer.definition_file import place
+
+if TYPE_CHECKING:
+    from materializer.records import RawPartition
+    from transformer.definition import Transformer
+    from transformer.errors import StepError
+
+
+def message_refused(transformer: Transformer, partition: RawPartition, offset: int, reason: str) -> CdcError:
+    """CdcError(TRANSFORM_FAILED). partition: of Kafka."""
+    return CdcError(
+        Code.TRANSFORM_FAILED,
+        f'transformer "{transformer.name}" cannot transform the message at offset {offset} of {partition}: {reason}.',
+        "Change the step in the transformers file and restart the job. If the message itself is wrong, find out who "
+        "sent it: a consumer of the source shows it (docs/transformers.md).",
+    )
+
+
+def step_does_not_fit(transformer: Transformer, topic: str, error: StepError) -> CdcError:
+    """CdcError(TRANSFORM_STEP)."""
+    return CdcError(
+        Code.TRANSFORM_STEP,
+        f"{place(transformer, error.step)} does not fit the schema of {topic}: {error.reason}.",
+        "Correct it in the transformers file and restart the job, or correct the schema.",
+    )
+
+
+def source_changed(topic: str, problem: str) -> CdcError:
+    """CdcError(TRANSFORM_SOURCE)."""
+    return CdcError(
+        Code.TRANSFORM_SOURCE,
+        f"The source topic {topic} {problem}.",
+        "Keys may have moved, or messages are lost. Give the transformer another name and another target: it reads the "
+        "topic from the beginning then.",
+    )
+
+
+def messages_deleted(partition: RawPartition, offset: int) -> CdcError:
+    """CdcError(TRANSFORM_SOURCE)."""
+    return CdcError(
+        Code.TRANSFORM_SOURCE,
+        f"The messages of {partition} from offset {offset} on were deleted before they were read, or the topic was "
+        "recreated.",
+        "Raise the topic's retention. To continue with what is there, reset the group's offset to the earliest "
+        "(kafka-consumer-groups --reset-offsets); to be complete, use another transformer name and another target.",
+    )
+
+
+def published_already(group: str, partition: RawPartition, target: str) -> CdcError:
+    """CdcError(TRANSFORM_REPEATED)."""
+    return CdcError(
+        Code.TRANSFORM_REPEATED,
+        f"The group {group} has no committed offset of {partition}, but {target}-{partition.partition} has messages: "
+        "another transformer writes there, or the group was deleted or has expired.",
+        "Give each transformer a target of its own. After a new name, use a new target too, or delete the old topic. "
+        "To continue a lost group, commit its offset again (kafka-consumer-groups --reset-offsets).",
+    )
+
+
+def target_partitions(topic: str, found: int, wanted: int, source: str) -> CdcError:
+    """CdcError(TOPIC_SETTINGS)."""
+    return CdcError(
+        Code.TOPIC_SETTINGS,
+        f"The target topic {topic} has {found} partitions, and its source {source} has {wanted}: messages of one key "
+        "would be in different order.",
+        "Delete the target topic, which the transformer creates, or choose another target.",
+    )

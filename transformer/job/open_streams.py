@@ -1,0 +1,163 @@
+"""The partitions that a worker has open: their producers, readers and routes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import structlog
+
+from cdc_program.errors import CdcError
+from materializer.errors import trace_of
+from materializer.fault_points import TransformPoint, reach
+from materializer.kafka import PRODUCER_DEFAULTS, PartitionProducer, Topics, read_partition
+from materializer.records import RawPartition
+from transformer.catalogue import open_catalogue
+from transformer.definition import Transformer
+from transformer.faults import published_already
+from transformer.job.partition_task import Done, PartitionTask, TaskSettings
+from transformer.job.routes import Routes
+from transformer.kafka import SourceReader
+from transformer.records import Stream, kafka_partition
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from materializer.records import Message
+    from transformer.catalogue import Catalogue
+    from transformer.kafka import Read
+    from transformer.records import Definitions, SourceRecord, TransformPlan
+
+_logger = structlog.get_logger(__name__)
+
+
+class _Open(NamedTuple):
+    """A partition that is open. source: the one of Kafka."""
+
+    stream: Stream
+    transformer: Transformer
+    source: RawPartition
+    task: PartitionTask
+    routes: Routes
+
+
+class OpenStreams:
+    """Opens and closes partitions of streams, and works on them. One consumer for each transformer."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+        self._topics = Topics(definitions.kafka)
+        self._catalogue: Catalogue | None = None
+        self._readers: dict[str, SourceReader] = {}
+        self._routes: dict[Stream, Routes] = {}
+        self._open: dict[RawPartition, _Open] = {}
+        self._checked: dict[RawPartition, set[RawPartition]] = {}
+        settings = definitions.settings
+        self._settings = TaskSettings(
+            settings.chunk_max_bytes, settings.chunk_max_messages, settings.offset_refresh_hours * 3600
+        )
+        self._limits = PRODUCER_DEFAULTS._replace(transaction_seconds=settings.transaction_timeout_seconds)
+
+    @property
+    def partitions(self) -> set[RawPartition]:
+        return set(self._open)
+
+    def source(self, partition: RawPartition) -> RawPartition:
+        """The partition of Kafka."""
+        return self._open[partition].source
+
+    def of_transformer(self, name: str) -> list[RawPartition]:
+        """Its open partitions."""
+        return [each for each, opened in self._open.items() if opened.transformer.name == name]
+
+    def keep(self, plan: TransformPlan, partitions: Collection[RawPartition]) -> None:
+        """Close all but these, and those whose streams have changed."""
+        for partition, opened in list(self._open.items()):
+            if partition not in partitions or plan.streams.get(partition.topic) != opened.stream:
+                self.close(partition)
+        current = set(plan.streams.values())
+        self._routes = {stream: routes for stream, routes in self._routes.items() if stream in current}
+
+    def open(self, plan: TransformPlan, partition: RawPartition) -> None:
+        """Step 1 of the protocol. CdcError, KafkaException."""
+        stream = plan.streams[partition.topic]
+        transformer = plan.transformer(stream)
+        source = kafka_partition(partition)
+        reader = self._reader(transformer)
+        reach(TransformPoint.TASK_OPENING)
+        group = self._definitions.group(transformer)
+        producer = PartitionProducer(self._definitions.kafka, group, source, reader.consumer, self._limits)
+        reach(TransformPoint.TASK_FENCED)
+        committed = reader.committed(source, stream.shape)
+        reach(TransformPoint.OFFSET_READ)
+        task = PartitionTask(producer, stream.shape, self._settings, committed)
+        reader.add(source, task.offset)
+        self._open[partition] = _Open(stream, transformer, source, task, self._routes_of(transformer, stream))
+
+    def read(self, most: int, seconds: float) -> Iterator[tuple[str, Read | CdcError]]:
+        """What each transformer's consumer has read, in so many seconds together."""
+        readers = {name: reader for name, reader in self._readers.items() if self.of_transformer(name)}
+        for name, reader in readers.items():
+            try:
+                yield name, reader.read(max(1, most // len(readers)), seconds / len(readers))
+            except CdcError as error:
+                yield name, error
+
+    def process(self, partition: RawPartition, records: Sequence[SourceRecord], following: int | None) -> Done:
+        """Step 3."""
+        opened = self._open[partition]
+        if not records:
+            opened.task.rest(following)
+            return Done()
+        assert following is not None
+        is_new = opened.task.offset is None
+        checked = self._checked.setdefault(partition, set())
+
+        def check_target(target: RawPartition) -> None:
+            """A partition without any offset has sent nothing yet."""
+            if not is_new or target in checked:
+                return
+            if next(read_partition(self._definitions.kafka, *target), None) is not None:
+                group = self._definitions.group(opened.transformer)
+                raise published_already(group, opened.source, target.topic)
+            checked.add(target)
+
+        def transform(record: SourceRecord) -> Message:
+            return opened.routes.transform(record, opened.source.partition, check_target)
+
+        return opened.task.process(records, following, transform)
+
+    def close(self, partition: RawPartition) -> None:
+        """What cannot be closed concerns this partition only, which is opened from its committed offset next time."""
+        opened = self._open.pop(partition, None)
+        self._checked.pop(partition, None)
+        if opened is None:
+            return
+        try:
+            self._readers[opened.transformer.name].remove(opened.source)
+            opened.task.close()
+        except Exception as error:  # noqa: BLE001 - the other partitions must stay open
+            _logger.warning("partition not closed cleanly", trace=trace_of(error))
+
+    def close_all(self) -> None:
+        for partition in list(self._open):
+            self.close(partition)
+        for reader in self._readers.values():
+            reader.close()
+        if self._catalogue is not None:
+            self._catalogue.close()
+
+    def _reader(self, transformer: Transformer) -> SourceReader:
+        reader = self._readers.get(transformer.name)
+        if reader is None:
+            group = self._definitions.group(transformer)
+            reader = self._readers[transformer.name] = SourceReader(self._definitions.kafka, group)
+        return reader
+
+    def _routes_of(self, transformer: Transformer, stream: Stream) -> Routes:
+        routes = self._routes.get(stream)
+        if routes is None:
+            if self._catalogue is None:
+                self._catalogue = open_catalogue(self._definitions.registry)
+            make_topic = self._topics.make_change_topic
+            routes = self._routes[stream] = Routes(transformer, stream, self._catalogue, make_topic)
+        return routes

@@ -1,0 +1,163 @@
+"""The protocol of one source partition: every message is transformed and sent exactly once.
+
+The group's committed offset is the only state. After a crash at any point it is the one before or the one after the
+transaction, because of the order of the steps:
+
+1. create the transactional producer, which fences an older attempt; only then read the committed offset;
+2. read from there on;
+3. for each chunk: transform it in memory, produce its messages, and commit them together with the offset.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from cdc_program.errors import CdcError
+from materializer.fault_points import TransformPoint, reach
+from transformer.kafka import metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from materializer.records import Message, TopicShape
+    from transformer.kafka import Committed
+    from transformer.records import SourceRecord
+
+_IDLE_COMMIT_SECONDS = 10.0  # from one commit to the next of an offset that only markers have moved
+
+
+class Transactions(Protocol):
+    """materializer.kafka.PartitionProducer."""
+
+    def begin(self) -> None: ...
+    def send(self, message: Message, /) -> None: ...
+    def send_offset(self, offset: int, metadata: str, /) -> None: ...
+    def commit(self) -> None: ...
+    def abandon(self) -> None: ...
+
+
+class TaskSettings(NamedTuple):
+    """chunk_bytes, chunk_messages: most of a transaction. refresh_seconds: age of an offset that is committed again."""
+
+    chunk_bytes: int
+    chunk_messages: int
+    refresh_seconds: float
+
+
+class Done(NamedTuple):
+    """What was committed: the offsets [first, end), in so many messages and chunks, and how many were sent. error: what
+    the message at `end` has stopped with.
+    """
+
+    first: int = -1
+    end: int = -1
+    messages: int = 0
+    sent: int = 0
+    chunks: int = 0
+    seconds: float = 0.0
+    error: CdcError | None = None
+
+
+class PartitionTask:
+    """What a process keeps open of a partition. After any exception it must be closed, and a new one opened."""
+
+    def __init__(
+        self,
+        transactions: Transactions,
+        shape: TopicShape,
+        settings: TaskSettings,
+        committed: Committed | None,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Step 1 is done."""
+        self._transactions = transactions
+        self._shape = shape
+        self._settings = settings
+        self._wall_clock = wall_clock
+        self._following = 0
+        self.offset = None if committed is None else committed.offset
+        self._committed_at = 0.0 if committed is None else committed.at
+
+    def process(
+        self, records: Sequence[SourceRecord], following: int, transform: Callable[[SourceRecord], Message]
+    ) -> Done:
+        """Step 3. The records are those from the offset on, and `following` is the offset after them.
+
+        An error of `transform` is in the result, after all messages before it were committed. CdcError or
+        KafkaException of the transaction: it is not known whether it was committed, which the next task sees.
+        """
+        started = time.monotonic()
+        done = Done()
+        for chunk in _chunks(records, self._settings):
+            messages, error = _transform(chunk, transform)
+            reach(TransformPoint.TRANSFORMED)
+            end = chunk[len(messages)].offset if error is not None else chunk[-1].offset + 1
+            if messages:
+                is_last = error is None and chunk[-1] is records[-1]
+                self._commit(messages, max(end, following) if is_last else end)
+            done = Done(
+                done.first if done.chunks else chunk[0].offset,
+                end,
+                done.messages + len(messages),
+                done.sent + len(messages),
+                done.chunks + 1,
+                time.monotonic() - started,
+                error,
+            )
+            if error is not None:
+                break
+        return done
+
+    def rest(self, following: int | None) -> None:
+        """There is nothing to transform. Commits the offset at the partition's end if markers have moved it, and an
+        offset that would expire. following: if there is news of it.
+        """
+        self._following = following or self._following
+        age = self._wall_clock() - self._committed_at
+        if self._following > (self.offset or 0) and age > _IDLE_COMMIT_SECONDS:
+            self._commit([], self._following)
+        elif self.offset is not None and age > self._settings.refresh_seconds:
+            self._commit([], self.offset)
+
+    def close(self) -> None:
+        self._transactions.abandon()
+
+    def _commit(self, messages: Sequence[Message], offset: int) -> None:
+        now = self._wall_clock()
+        self._transactions.begin()
+        for message in messages:
+            self._transactions.send(message)
+            reach(TransformPoint.SOME_SENT)
+        reach(TransformPoint.ALL_SENT)
+        self._transactions.send_offset(offset, metadata(self._shape, now))
+        reach(TransformPoint.OFFSET_SENT)
+        self._transactions.commit()
+        self.offset, self._committed_at = offset, now
+        reach(TransformPoint.CHUNK_COMMITTED)
+
+
+def _chunks(records: Sequence[SourceRecord], settings: TaskSettings) -> Iterator[list[SourceRecord]]:
+    chunk: list[SourceRecord] = []
+    size = 0
+    for record in records:
+        chunk.append(record)
+        size += len(record.key or b"") + len(record.value or b"")
+        if len(chunk) >= settings.chunk_messages or size >= settings.chunk_bytes:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def _transform(
+    records: Sequence[SourceRecord], transform: Callable[[SourceRecord], Message]
+) -> tuple[list[Message], CdcError | None]:
+    """The messages of the records before the one that cannot be transformed now, and why it cannot."""
+    messages: list[Message] = []
+    for record in records:
+        try:
+            messages.append(transform(record))
+        except CdcError as error:
+            return messages, error
+    return messages, None

@@ -1,0 +1,169 @@
+"""Plans each batch on the driver: the topics of each transformer's source, and whether its steps fit their schemas."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+
+from cdc_program.errors import CdcError, Code
+from materializer.errors import trace_of, unexpected
+from materializer.kafka import Topics
+from transformer.derive import Source, derive
+from transformer.errors import StepError
+from transformer.faults import source_changed, step_does_not_fit
+from transformer.job.worker_loop import TransformTask
+from transformer.records import Stream, TransformPlan, stream_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from materializer.records import TopicShape
+    from transformer.catalogue import Catalogue
+    from transformer.definition import Transformer
+    from transformer.records import Definitions
+
+_logger = structlog.get_logger(__name__)
+_LOOK_SECONDS = 5.0  # between two looks at the registry
+
+
+class StreamPlanner:
+    """materializer.job.driver.Plans. While the registry does not answer, what it has said goes on.
+
+    errors: by the driver's name of a stream. A stream is not planned again before `retry`.
+    """
+
+    def __init__(
+        self, definitions: Definitions, catalogue: Catalogue, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.errors: dict[str, CdcError] = {}
+        self._definitions = definitions
+        self._catalogue = catalogue
+        self._clock = clock
+        self._topics = Topics(definitions.kafka)
+        self._sources: dict[str, tuple[int, str]] = {}  # the number of the transformer, and the topic
+        self._streams: dict[str, Stream] = {}
+        self._shapes: dict[str, TopicShape] = {}
+        self._next_look = -1.0
+        self._stale: set[str] = set()  # streams whose topics may have another shape by now
+        self._waits: set[str] = set()
+
+    @property
+    def pending(self) -> set[str]:
+        """Streams without a plan so far: the registry has not answered about them."""
+        return self._shapes.keys() - self._streams.keys() - self.errors.keys()
+
+    def plan_batch(self) -> TransformPlan:
+        """CdcError for what concerns the whole job. KAFKA_UNREACHABLE is temporary."""
+        if is_look := self._clock() >= self._next_look:
+            self._next_look = self._clock() + _LOOK_SECONDS
+            self._find_sources()
+        shapes = self._describe()
+        for name, shape in shapes.items():
+            if name not in self.errors and (is_look or name not in self._streams):
+                self._guard(name, shape)
+        self._shapes = shapes
+        streams = {name: stream for name, stream in self._streams.items() if name in shapes}
+        return TransformPlan(self._definitions, streams, shapes)
+
+    def make_task(self, plan: TransformPlan) -> TransformTask:
+        return TransformTask(plan)
+
+    def retry(self, topics: Collection[str]) -> None:
+        """The next batch plans these streams again."""
+        for name in topics:
+            self.errors.pop(name, None)
+            self._stale.add(name)
+            self._next_look = -1.0
+
+    def check_settings(self) -> None:
+        """CdcError(TRANSACTION_TIMEOUT) if the brokers do not allow the settings."""
+        self._topics.check_transaction_timeout(self._definitions.settings.transaction_timeout_seconds)
+
+    def check_steps(self) -> None:
+        """CdcError if a step does not fit the newest schema of its source. A source that is not there yet is logged."""
+        for transformer in self._definitions.transformers:
+            topics = self._catalogue.topics(transformer.source)
+            if not topics:
+                self._log_missing(transformer)
+            for topic in topics[-1:]:
+                newest = self._catalogue.newest(topic)
+                if newest is not None:
+                    self._check(transformer, Source(topic, newest.key, newest.value, self._personal(transformer)))
+
+    def _log_missing(self, transformer: Transformer) -> None:
+        if transformer.name not in self._waits:
+            self._waits.add(transformer.name)
+            _logger.warning(
+                "transformer waits for its source", transformer=transformer.name, source=str(transformer.source)
+            )
+
+    def _personal(self, transformer: Transformer) -> frozenset[str]:
+        """Also where nothing masks them: they stay personal in the target."""
+        if not (transformer.masks_pii or self._catalogue.knows_personal):
+            return frozenset()
+        return self._catalogue.personal(transformer.source)
+
+    def _check(self, transformer: Transformer, source: Source) -> None:
+        try:
+            derive(transformer, source)
+        except StepError as error:
+            raise step_does_not_fit(transformer, source.topic, error) from error
+
+    def _find_sources(self) -> None:
+        """The streams of all transformers whose sources the registry knows."""
+        for number, transformer in enumerate(self._definitions.transformers):
+            try:
+                topics = self._catalogue.topics(transformer.source)
+            except CdcError as error:
+                if error.code is not Code.REGISTRY_UNREACHABLE:
+                    raise
+                _logger.warning("registry not asked", code=error.code.text, problem=error.problem)
+                return
+            if not topics:
+                self._log_missing(transformer)
+            self._sources |= {stream_name(transformer, topic): (number, topic) for topic in topics}
+
+    def _describe(self) -> dict[str, TopicShape]:
+        """The shapes of the streams' topics, without those that cannot be described now."""
+        found = self._topics.each_shape(sorted({topic for _, topic in self._sources.values()}))
+        shapes: dict[str, TopicShape] = {}
+        for name, (_, topic) in self._sources.items():
+            shape = found[topic]
+            if not isinstance(shape, CdcError):
+                shapes[name] = shape
+            elif name in self._shapes:
+                shapes[name] = self._shapes[name]
+            elif shape.code is not Code.KAFKA_UNREACHABLE:  # which is also a topic that does not exist yet
+                self.errors[name] = shape
+        return shapes
+
+    def _guard(self, name: str, shape: TopicShape) -> None:
+        """An error concerns the stream alone."""
+        try:
+            self._plan(name, shape)
+        except CdcError as error:
+            if error.code is not Code.REGISTRY_UNREACHABLE:
+                self.errors[name] = error
+            elif name not in self._streams:
+                _logger.warning("stream not planned", stream=name, code=error.code.text, problem=error.problem)
+        except Exception as error:
+            _logger.exception("stream not planned", stream=name, trace=trace_of(error))
+            self.errors[name] = unexpected(name, error)
+
+    def _plan(self, name: str, shape: TopicShape) -> None:
+        number, topic = self._sources[name]
+        known = self._streams.get(name)
+        if known is not None and known.shape != shape and name not in self._stale:
+            raise source_changed(topic, "was recreated, or has another number of partitions, while the job ran")
+        transformer = self._definitions.transformers[number]
+        newest = self._catalogue.newest(topic)
+        if newest is None:
+            return  # its first message comes after its schema
+        personal = self._personal(transformer)
+        made = Stream(number, topic, shape, newest.value_id, personal)
+        if made != known:
+            self._check(transformer, Source(topic, newest.key, newest.value, personal))
+            self._streams[name] = made
+        self._stale.discard(name)

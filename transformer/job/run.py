@@ -1,0 +1,61 @@
+"""Starts the job in Spark and stops it, as materializer.job.spark does the materializer's."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from materializer.job.driver import BatchDriver
+from materializer.job.lag_watch import LagWatch
+from materializer.job.operations import job_operations
+from materializer.job.stopped import StoppedPartitions
+from materializer.job.stopping import run_in_spark, stop_signals
+from transformer.catalogue import open_catalogue
+from transformer.definition_file import load_transformers
+from transformer.job.lag import UnreadStreams
+from transformer.job.planner import StreamPlanner
+from transformer.job.status import TransformStatus
+from transformer.records import Definitions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cdc_program.settings import Settings
+    from materializer.job.streaming import StreamingWorkers
+
+
+def run_transformers(settings: Settings, file: Path) -> None:
+    """Transform until SIGTERM or SIGINT. CdcError if the job as a whole cannot continue."""
+    stop = threading.Event()
+    definitions = definitions_of(settings, file)
+    own = definitions.settings
+    stopped = StoppedPartitions()
+    lags = LagWatch(lambda: UnreadStreams(definitions), stopped.all)
+    status = TransformStatus(own.group_id, stopped, lags)
+    with (
+        stop_signals(stop),
+        closing(open_catalogue(settings.registry)) as catalogue,
+        job_operations(own, status) as operations,
+    ):
+        planner = StreamPlanner(definitions, catalogue)
+        planner.check_settings()
+        planner.check_steps()
+
+        def make_driver(workers: StreamingWorkers) -> BatchDriver:
+            return BatchDriver(own, planner, stop, workers, status)
+
+        with lags:
+            run_in_spark(own, [definitions], make_driver, stop, operations.beat)
+
+
+def definitions_of(settings: Settings, file: Path) -> Definitions:
+    """CdcError if the file is not valid."""
+    return Definitions(load_transformers(file), settings.kafka, settings.registry, settings.transformer)
+
+
+def check_transformers(settings: Settings, file: Path) -> None:
+    """As at the start of the job, without Spark. CdcError."""
+    definitions = definitions_of(settings, file)
+    with closing(open_catalogue(settings.registry)) as catalogue:
+        StreamPlanner(definitions, catalogue).check_steps()

@@ -1,0 +1,142 @@
+"""The job's status: what /status answers, as metrics and as text."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client.core import CounterMetricFamily
+
+from cdc_program.metrics import as_time, counters, gauges
+from materializer.job.status import lag_metrics, least_hours_left, stop_metrics, stop_text, stops_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from prometheus_client.metrics_core import Metric
+
+    from materializer.job.lag_watch import LagWatch
+    from materializer.job.progress import Progress
+    from materializer.job.stopped import StoppedPartitions
+    from materializer.job.worker_loop import TaskResult
+    from materializer.records import RawPartition
+
+_PREFIX = "cdc_transformer"
+_PER_TRANSFORMER = (
+    ("messages", "Messages transformed and sent, tombstones included."),
+    ("transactions", "Transactions that sent messages."),
+    ("seconds", "Time in which messages were transformed and committed."),
+    ("errors", "Times that a partition of a transformer has stopped."),
+)
+
+
+class TransformStatus:
+    """Filled by the driver, read by the threads of the operations port."""
+
+    def __init__(self, group: str, stopped: StoppedPartitions, lags: LagWatch) -> None:
+        self.stopped = stopped
+        self._group = group
+        self._lags = lags
+        self._waiting = ""
+        self._partitions: Sequence[RawPartition] = ()
+        self._batches = 0
+        self._counts: dict[str, Counter[str]] = defaultdict(Counter)
+        self._seconds: dict[str, float] = defaultdict(float)
+        self._progress: Progress | None = None
+
+    def follow(self, partitions: Sequence[RawPartition]) -> None:
+        """These are the partitions of streams now."""
+        self._partitions = partitions
+        self._lags.follow(partitions)
+
+    def wait_because(self, problem: str) -> None:
+        """The driver waits; or does not, if the problem is empty."""
+        self._waiting = problem
+
+    def count_batch(self, results: Sequence[TaskResult], progress: Progress | None) -> None:
+        """progress: of the last batch that Spark has ended, which may be the one before."""
+        self._progress = progress
+        self._batches += 1
+        for result in results:
+            counts = self._counts[_transformer(result.raw_partition)]
+            if result.report is not None:
+                counts["messages"] += result.report.changes
+                counts["transactions"] += result.report.chunks
+                self._seconds[_transformer(result.raw_partition)] += result.report.seconds
+            counts["errors"] += result.error is not None
+        if any(result.error is not None for result in results):
+            self._lags.measure_soon()
+
+    def as_json(self) -> dict[str, Any]:
+        """Times are in seconds and offsets in messages. `stopped` has one object for each stopped partition."""
+        now, lags = time.time(), self._lags.latest
+        measured = self._lags.measured_at
+        return {
+            "group": self._group,
+            "partitions": len(self._partitions),
+            "waiting": self._waiting,
+            "batches": self._batches,
+            "transformers": {name: dict(counts) for name, counts in sorted(self._counts.items())},
+            "lag": sum(lag.messages for lag in lags.values()),
+            "lag_measured_seconds_ago": None if measured is None else round(max(0.0, now - measured), 1),
+            "least_hours_left": least_hours_left(lags, now),
+            "spark": None if self._progress is None else self._progress.as_json(),
+            "stopped": stops_json(self.stopped, lags, now),
+        }
+
+    def metrics(self) -> Iterator[Metric]:
+        """For Prometheus."""
+        now, measured = time.time(), self._lags.measured_at
+        yield from counters(_PREFIX, (("batches", "Batches run.", self._batches),))
+        yield from gauges(
+            _PREFIX,
+            (
+                ("partitions", "Source partitions of all transformers.", len(self._partitions)),
+                ("waiting", "1 while the driver waits for Kafka.", float(bool(self._waiting))),
+                (
+                    "lag_age_seconds",
+                    "Time since the lag was measured.",
+                    None if measured is None else max(0.0, now - measured),
+                ),
+            ),
+        )
+        yield from self._transformer_metrics()
+        yield from stop_metrics(_PREFIX, "partitions", now, self.stopped.all())
+        yield from lag_metrics(_PREFIX, "Messages that are not transformed yet.", now, self._lags.latest)
+
+    def _transformer_metrics(self) -> Iterator[Metric]:
+        for name, text in _PER_TRANSFORMER:
+            family = CounterMetricFamily(f"{_PREFIX}_{name}", text, labels=("transformer",))
+            for transformer, counts in list(self._counts.items()):
+                count = self._seconds[transformer] if name == "seconds" else counts[name]
+                family.add_metric((transformer,), count)
+            yield family
+
+
+def _transformer(partition: RawPartition) -> str:
+    return partition.topic.partition("/")[0]
+
+
+def text(status: dict[str, Any]) -> str:
+    """The answer of /status as text: each stopped partition with its fix, and a summary.
+
+    KeyError for the answer of another version.
+    """
+    measured = status["lag_measured_seconds_ago"]
+    age = "not measured yet" if measured is None else f"measured {as_time(measured)} ago"
+    stopped = status["stopped"]
+    lines = [
+        *map(stop_text, stopped),
+        (
+            f"{status['partitions'] - len(stopped):,} of {status['partitions']:,} partitions work; {len(stopped):,} "
+            f"are stopped; lag {status['lag']:,} messages ({age})"
+        ),
+        *(
+            f"{name}: {counts.get('messages', 0):,} messages transformed since the start"
+            for name, counts in status["transformers"].items()
+        ),
+    ]
+    if status["waiting"]:
+        lines.append(f"waiting: {status['waiting']}")
+    return "\n".join(lines)

@@ -1,0 +1,21 @@
+"""What a registry answers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Registered(NamedTuple):
+    """Where messages of a pair of derived schemas go. key_id: None for keys that are null."""
+
+    topic: str
+    key_id: int | None
+    value_id: int
+
+
+class Newest(NamedTuple):
+    """The newest schemas of a topic, as JSON; `key` is None if it has none. value_id: of the value's."""
+
+    value_id: int
+    key: Any
+    value: Any

@@ -1,0 +1,134 @@
+"""The columns of a record on their way through the steps, and what steps share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from cdc_messages.avro_binary import NULL, VALUE
+from transformer.avro.binary import read_long
+from transformer.avro.schemas import Named, definition
+from transformer.errors import StepError
+
+if TYPE_CHECKING:
+    from transformer.avro.schemas import Tree
+
+Convert: TypeAlias = Callable[[bytes], bytes]
+"""From the encoding of a value to another. TransformError for a value that is refused."""
+MayConvert: TypeAlias = Callable[[bytes], bytes | None]
+"""As Convert; None for null."""
+
+_OF_THE_OLD_TYPE = ("type", "default", "pii", "cqlType", "sqlType")
+
+
+class Column(NamedTuple):
+    """A field of the target.
+
+    source: the index of the source's field that it is made from. converts: in order. is_masked: by one of the steps.
+    """
+
+    field: dict[str, Any]
+    source: int
+    converts: tuple[Convert, ...] = ()
+    is_masked: bool = False
+
+    @property
+    def name(self) -> str:
+        name: str = self.field["name"]
+        return name
+
+    def with_type(self, tree: Tree, convert: Convert, **properties: object) -> Column:
+        """With another type. A default does not survive, but for null."""
+        kept = {key: value for key, value in self.field.items() if key not in _OF_THE_OLD_TYPE}
+        made = {**kept, "type": tree, **({"default": None} if is_nullable(tree) else {}), **properties}
+        return self._replace(field=made, converts=(*self.converts, convert))
+
+
+class Record(NamedTuple):
+    """What the steps make of a record: its columns, and its doc."""
+
+    columns: list[Column]
+    doc: str | None
+
+    def find(self, name: str) -> Column | None:
+        return next((column for column in self.columns if column.name == name), None)
+
+    def replace(self, name: str, *columns: Column) -> Record:
+        """With these columns in place of the one of this name."""
+        made = [new for column in self.columns for new in (columns if column.name == name else (column,))]
+        return self._replace(columns=made)
+
+
+class Context(NamedTuple):
+    """What a step knows besides the record.
+
+    number: the step's, from 1. keys: the columns of the key. pii: columns that the catalogue marks as personal.
+    must_exist: whether a column that a step names has to be in the record.
+    """
+
+    number: int
+    named: Named
+    keys: frozenset[str] = frozenset()
+    pii: frozenset[str] = frozenset()
+    must_exist: bool = True
+
+    def error(self, reason: str) -> StepError:
+        return StepError(self.number, reason)
+
+    def column(self, record: Record, name: str) -> Column | None:
+        """None if it is missing and need not be there. StepError."""
+        found = record.find(name)
+        if found is None and self.must_exist:
+            names = ", ".join(column.name for column in record.columns)
+            raise self.error(f"there is no column {name}; the columns are {names}")
+        return found
+
+
+def is_nullable(tree: Tree) -> bool:
+    return isinstance(tree, list) and "null" in tree
+
+
+def value_type(tree: Tree, named: Named) -> str | None:
+    """The type of the values that are not null; None for a union of several."""
+    branches = [branch for branch in tree if branch != "null"] if isinstance(tree, list) else [tree]
+    return definition(branches[0], named)["type"] if len(branches) == 1 else None
+
+
+def lift(tree: Tree, convert: MayConvert, made: Tree, *, may_be_null: bool = False) -> tuple[Tree, Convert]:
+    """The type and the conversion of values of a type that may be null. Of a union of several, the branch's number is
+    part of the value. may_be_null: `convert` may return None.
+    """
+    if not isinstance(tree, list):
+        if not may_be_null:
+            return made, _sure(convert)
+        return ["null", made], _nullable(convert)
+    if "null" not in tree and len(tree) != 1:
+        return made, _sure(convert)
+    null = tree.index("null") if "null" in tree else -1
+    is_single = len(tree) - (null >= 0) == 1
+    inner = _nullable(convert)
+
+    def lifted(value: bytes) -> bytes:
+        branch, start = read_long(value, 0)
+        if branch == null:
+            return NULL
+        return inner(value[start:] if is_single else value)
+
+    return ["null", made], lifted
+
+
+def _sure(convert: MayConvert) -> Convert:
+    def converted(value: bytes) -> bytes:
+        made = convert(value)
+        assert made is not None
+        return made
+
+    return converted
+
+
+def _nullable(convert: MayConvert) -> Convert:
+    def converted(value: bytes) -> bytes:
+        made = convert(value)
+        return NULL if made is None else VALUE + made
+
+    return converted

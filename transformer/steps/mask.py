@@ -1,0 +1,66 @@
+"""Masking columns."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import TYPE_CHECKING
+
+from cdc_messages.avro_binary import NULL, encode_string
+from transformer.definition import PII
+from transformer.steps.columns import lift
+
+if TYPE_CHECKING:
+    from transformer.avro.schemas import Tree
+    from transformer.definition import MaskStep
+    from transformer.steps.columns import Column, Context, Convert, Record
+
+REDACTED = "***"
+
+
+def apply_mask(step: MaskStep, record: Record, context: Context) -> Record:
+    for name in _names(step, record, context):
+        if name in context.keys and step.how != "hash":
+            raise context.error(f'{name} is part of the key, so that rows would lose their identity: use how = "hash"')
+        column = context.column(record, name)
+        if column is not None:
+            record = record.replace(name, *_masked(step, column))
+    return record
+
+
+def _names(step: MaskStep, record: Record, context: Context) -> list[str]:
+    if isinstance(step.columns, list):
+        return step.columns
+    assert step.columns == PII
+    return [each.name for each in record.columns if each.name in context.pii or each.field.get("pii") is True]
+
+
+def _masked(step: MaskStep, column: Column) -> list[Column]:
+    tree = column.field["type"]
+    made: Tree
+    convert: Convert
+    match step.how:
+        case "drop":
+            return []
+        case "null":
+            branches = tree if isinstance(tree, list) else [tree]
+            made = ["null", *(branch for branch in branches if branch != "null")]
+            convert = _null
+        case "redact":
+            redacted = encode_string(REDACTED)
+            made, convert = lift(tree, lambda _value: redacted, "string")
+        case "hash":
+            assert step.salt is not None
+            made, convert = lift(tree, _hashed(step.salt.get_secret_value().encode()), "string")
+    return [column.with_type(made, convert, mask=step.how)._replace(is_masked=True)]
+
+
+def _null(_value: bytes) -> bytes:
+    return NULL
+
+
+def _hashed(salt: bytes) -> Convert:
+    def convert(value: bytes) -> bytes:
+        return encode_string(hmac.new(salt, value, hashlib.sha256).hexdigest())
+
+    return convert
