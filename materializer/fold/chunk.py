@@ -76,8 +76,8 @@ class WholeChunk(ChunkFold):
         """Fold with the native core, and in Python what it leaves; False if it must take nothing: nothing is done."""
         if self._plan is None or len(run.arrivals) < len(self._arrivals) or not self._is_buffer_empty():
             return False
-        python_only = self._incomplete.partitions | self._repairs.open_partitions
-        incomplete = Incomplete(python_only, self._snapshots.was_running)
+        repaired = self._repairs.open_partitions
+        incomplete = Incomplete(self._incomplete.partitions, repaired, self._snapshots.was_running)
         native = table.open_native(self._plan, incomplete)
         if native is None:
             return False

@@ -109,9 +109,7 @@ class ChunkFold(ABC):
         if self._plan is not None:
             boundaries = self._truncations.native_boundaries(self._plan.table_id, times[0])
         plain = decode_plain(self._plan, records, times, boundaries)
-        arrivals = decode_records(
-            records, times, self._incomplete, plain, self._truncations, may_truncate=self._may_truncate
-        )
+        arrivals = decode_records(records, times, self._incomplete, plain, self._truncations, is_alone=self._is_alone)
         self._truncations.follow(arrivals, times[-1])
         self._images = [each for each in arrivals if image_of_repair(each)]
         return [each for each in arrivals if not image_of_repair(each)] if self._images else arrivals

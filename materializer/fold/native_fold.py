@@ -128,11 +128,13 @@ class RowsChange(NamedTuple):
 
 
 class Incomplete(NamedTuple):
-    """What the Python code must fold: Cassandra partitions with these keys (the empty key stands for all), which are
-    incomplete or being repaired. In a snapshot, all changes that are not the snapshot's are incomplete.
+    """Which changes of a chunk are incomplete: those of Cassandra partitions with these keys (the empty key stands for
+    all) and, in a snapshot, all that are not the snapshot's. `partitions` grows while the chunk is folded. `repaired`:
+    the keys of those with an open repair, which the core does not know either.
     """
 
     partitions: AbstractSet[bytes]
+    repaired: AbstractSet[bytes]
     is_in_snapshot: bool
 
 
@@ -141,8 +143,8 @@ class NativeFold:
 
     Nothing that it refers to refers to it: its memory, with all the chunk's writes, is free when the chunk ends.
 
-    The Python code folds the Cassandra partitions in incomplete.partitions, and marks their changes. The core marks its
-    own changes in a snapshot.
+    The Python code folds the Cassandra partitions in incomplete.partitions, and marks their changes; and those in
+    incomplete.repaired. The core marks its own changes in a snapshot.
     """
 
     def __init__(
@@ -157,7 +159,7 @@ class NativeFold:
         self._codec = tools.codec
         self._overlay = tools.overlay
         self._clustering_key = tools.clustering_key
-        self._python_only = incomplete.partitions
+        self._incomplete, self._repaired = incomplete.partitions, incomplete.repaired
         stored = with_dropped_columns(table)
         self._has_statics = bool(stored.static_columns)
         columns = row_columns(table)
@@ -201,12 +203,10 @@ class NativeFold:
 
     def fold(self, updates: list[PlainUpdate], table: TableFold, to_python: Callable[[PlainUpdate], RowUpdate]) -> None:
         """Fold updates in write order; BudgetSpentError as TableFold.apply_mutation."""
-        python_only: AbstractSet[bytes] = self._python_only
-        if _ALL in python_only:
-            python_only = {each.partition_key for each in updates}
+        every = {each.partition_key for each in updates} if _ALL in self._incomplete else None
         at = 0
         while at < len(updates):
-            first, at = at, self._fold.fold(updates, at, python_only, table)
+            first, at = at, self._fold.fold(updates, at, self._python_only() if every is None else every, table)
             self.count += at - first
             if at < len(updates):
                 end = mutation_end(updates, at)
@@ -243,7 +243,11 @@ class NativeFold:
         )
 
     def _is_python_only(self, partition_key: bytes) -> bool:
-        return _ALL in self._python_only or partition_key in self._python_only
+        return _ALL in self._incomplete or partition_key in self._incomplete or partition_key in self._repaired
+
+    def _python_only(self) -> AbstractSet[bytes]:
+        """As it is now: what cannot be read is found while the chunk is folded."""
+        return self._incomplete | self._repaired if self._repaired else self._incomplete
 
     @property
     def has_written(self) -> bool:

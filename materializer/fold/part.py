@@ -141,7 +141,7 @@ class Part(ChunkFold):
         if repair is None:
             return
         truncated = read_truncations(self._overlay)
-        if truncated is not None and truncated.waits | truncated.lost:
+        if truncated is not None and (truncated.waits or truncated.lost):
             self._repairs.fail(repair)  # images that were left out may have rows that are not gone
             return
         source = Source(message.clock, message.host_id, file_name(repair.id), 0, "repair")

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from materializer.fold.clock import RunClock
+from materializer.fold.repairs import Repairs
 from materializer.fold.result import ChunkResult
 from materializer.fold.schema_change import read_shown, shown_table_id
 from materializer.fold.table import ChunkContext, TableFold
@@ -57,7 +58,8 @@ class _Part:
         self._overlay = Overlay(state)
         self._changes: list[Change] = []
         clock_ms = _time(state, CLOCK)
-        self._chunk = ChunkContext(self._overlay, RunClock(clock_ms, clock_ms), Budget(settings), self._changes)
+        clock = RunClock(clock_ms, clock_ms)
+        self._chunk = ChunkContext(self._overlay, clock, Budget(settings), self._changes, Repairs(self._overlay))
         self.second = clock_ms // 1000
 
     @property

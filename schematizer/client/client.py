@@ -74,7 +74,6 @@ class SchematizerClient:
         timeout: float = 10.0,
         attempts: int = 5,
         cache_seconds: float = 30.0,
-        tls: ssl.SSLContext | None = None,
     ) -> None:
         """`url`: the root of the service. `headers`: sent with each request, such as an authorisation. `tls`: for
         authorities or a certificate of one's own. `timeout`: of one attempt (s).

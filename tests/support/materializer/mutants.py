@@ -213,7 +213,7 @@ MUTANTS = [
     Mutant(
         "a snapshot makes a publisher known",
         PublisherWatermarks.observe_arrival,
-        "message.kind in CONTROL_KINDS or message.kind in IMAGE_KINDS",
+        "message.kind in _WITHOUT_WATERMARK",
         "False",
     ),
     Mutant("a row image closes a gap", IncompletePartitions.resolve, "update.is_snapshot", "False"),

@@ -43,7 +43,6 @@ class ScriptedPlanner:
         self.away: list[CdcError] = []
         self.planned: list[str] = []
         self.pending: set[str] = set()
-        self.requests: dict[bytes, int] = {}
 
     def plan_batch(self) -> BatchPlan:
         if self.away:
