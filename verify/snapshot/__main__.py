@@ -146,7 +146,7 @@ def status_of(publisher: Program) -> dict[str, Any]:
         with urlopen(url, timeout=10) as answer:
             found: dict[str, Any] = json.load(answer)
             return found
-    except (URLError, OSError):
+    except (URLError, OSError, ValueError):
         return {}
 
 
