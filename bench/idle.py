@@ -242,6 +242,7 @@ def _measure_version(version: Path, load: Load, settings: dict[str, str], second
 
 def _start(stack: ExitStack, folder: Path, version: Path, load: Load, settings: dict[str, str]) -> Idle:
     broker = kafka_broker(folder=folder / "kafka")
+    broker.is_optimized = True
     stack.callback(broker.close)
     broker.start()
     registry = Registry(folder / "registry.db").start()

@@ -70,7 +70,10 @@ def main(updates: int, rounds: int, loads: tuple[str, ...], passthrough: bool) -
     figures: dict[str, list[Figures]] = {}
     for number in range(rounds):
         for name in loads or LOADS:
-            with tempfile.TemporaryDirectory(prefix="bench-materializer-") as folder, KafkaBroker() as kafka:
+            with (
+                tempfile.TemporaryDirectory(prefix="bench-materializer-") as folder,
+                KafkaBroker(is_optimized=True) as kafka,
+            ):
                 run = Run(kafka, Path(folder), LOADS[name], make_messages(LOADS[name], updates))
                 make_topics(kafka.bootstrap_servers, run.load, run.partitions)
                 _note(figures, name, number, measure_job(run))

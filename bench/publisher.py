@@ -69,7 +69,7 @@ def main(mutations: int, rounds: int, segment_mib: int, peers: tuple[str, ...]) 
     with tempfile.TemporaryDirectory(prefix="bench-publisher-") as name, CassandraCluster(options=options) as cluster:
         folder = Path(name)
         load = _write_load(cluster.nodes[0], folder, mutations)
-        with KafkaBroker() as kafka:
+        with KafkaBroker(is_optimized=True) as kafka:
             registry = programs.schematizer(folder / "registry", free_ports(1)[0])
             registry.start()
             try:

@@ -87,7 +87,7 @@ def main() -> int:
         cdc_raw = folder / "cdc_raw"
         cdc_raw.mkdir()
         options = CassandraOptions(commitlog_sync_period_ms=SYNC_MS)
-        with CassandraCluster(options=options) as cluster, KafkaBroker() as kafka:
+        with CassandraCluster(options=options) as cluster, KafkaBroker(is_optimized=True) as kafka:
             mutations = written_by(cluster.nodes[0], chosen.rows, folder)
             registry = programs.schematizer(folder, free_ports(1)[0])
             registry.start()

@@ -76,7 +76,7 @@ def main(updates: int, rounds: int, workers: tuple[int, ...], raw_partitions: in
 
 
 def measure(messages: list[tuple[bytes, bytes]], workers: int, number: int) -> Figures:
-    with tempfile.TemporaryDirectory(prefix="bench-scale-") as folder, KafkaBroker() as kafka:
+    with tempfile.TemporaryDirectory(prefix="bench-scale-") as folder, KafkaBroker(is_optimized=True) as kafka:
         master = f"local-cluster[{workers},1,1024]"
         run = Run(kafka, Path(folder), LOADS[LOAD], messages, master, MEASURED_PARTITIONS)
         make_topics(kafka.bootstrap_servers, run.load, run.partitions)

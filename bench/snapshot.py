@@ -69,7 +69,7 @@ def main(rows: int, rounds: int, python_rows: int) -> None:
     with (
         tempfile.TemporaryDirectory(prefix="bench-snapshot-") as name,
         CassandraCluster(options=options) as cluster,
-        KafkaBroker() as kafka,
+        KafkaBroker(is_optimized=True) as kafka,
     ):
         folder, node = Path(name), cluster.nodes[0]
         with cql.connect([node.address], node.port) as client:

@@ -39,7 +39,8 @@ LOG4J = """<Configuration status="WARN">
 class KafkaBroker(FolderServer):
     """A broker whose ports and data stay when it is stopped or killed; `start` goes on with them.
 
-    `settings` are laid over server.properties.
+    `settings` are laid over server.properties. is_optimized: with Java's optimizing compiler, where the broker's own
+    speed matters. Without it a broker uses 3 CPU seconds for its start and 20,000 messages instead of 5.5.
     """
 
     start_seconds = 90.0
@@ -51,9 +52,11 @@ class KafkaBroker(FolderServer):
         heap_mib: int = 512,
         folder: Path | None = None,
         report: Report = print,
+        is_optimized: bool = False,
     ) -> None:
         super().__init__("kafka", folder, report)
         self.heap_mib = heap_mib
+        self.is_optimized = is_optimized
         self.settings = dict(settings or {})
         self.port, self.controller_port = free_ports(2)
         self._java: Java | None = None
@@ -151,7 +154,8 @@ class KafkaBroker(FolderServer):
         return [
             str(self.java.executable),
             f"-Xmx{heap_mib}m",
-            *("-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=4", "-XX:+ExitOnOutOfMemoryError"),
+            *("-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError"),
+            f"-XX:TieredStopAtLevel={4 if self.is_optimized else 1}",
             f"-Dlog4j2.configurationFile={(self.folder.path / 'log4j2.xml').as_uri()}",
             *("-cp", class_path(KAFKA)),
             *arguments,

@@ -12,7 +12,7 @@ from local_stack.process.lifecycle import Managed
 from local_stack.process.network import LOCALHOST, free_ports
 from local_stack.servers import programs
 from local_stack.servers.addresses import NodeAddress, Servers, remove_servers, write_servers
-from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.cassandra import OPTIMIZED, CassandraOptions
 from local_stack.servers.choice import cassandra_cluster, kafka_broker
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class Stack(Managed):
         chosen = options or CassandraOptions(commitlog_sync_period_ms=SYNC_PERIOD_MS)
         self.cassandra = cassandra_cluster(version, datacenters=datacenters, options=chosen, report=report)
         self.kafka = kafka_broker(report=report)
+        self.kafka.is_optimized = OPTIMIZED[0] in chosen.jvm_options
         self._registry_port = free_ports(1)[0]
         self.schematizer = programs.schematizer(
             self._folder.path, self._registry_port, {"kafka.bootstrap_servers": self.kafka.bootstrap_servers}
