@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,10 @@ settings.load_profile("beside_servers")
 
 # Of this process before it forks any other.
 os.environ.update(ENVIRONMENT)
+
+# A background job of a shell ignores Ctrl-C, and so do its children: programs that tests send SIGINT to would not end.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What helpers assert is shown in detail, as in tests.
 pytest.register_assert_rewrite("tests.support")
