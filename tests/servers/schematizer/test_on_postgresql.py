@@ -107,6 +107,7 @@ def test_two_instances_and_twenty_clients(services: list[Registry], url: str) ->
     database.close()
 
 
+@pytest.mark.exhaustive
 def test_kill_9_in_mid_write_leaves_nothing_half_registered(services: list[Registry], url: str) -> None:
     """Either instance is killed, several times, while clients register new schemas over both interfaces."""
     services[0].call("PUT", "/config", {"compatibility": "NONE"})

@@ -25,6 +25,7 @@ def test_random_statements(form: str) -> None:
     assert min(tally.rows, tally.markers, tally.statics, tally.deletions) > 100
 
 
+@pytest.mark.exhaustive
 def test_defects_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def purges(self: Purger, timestamp: int, local_deletion_time: int) -> bool:
         return local_deletion_time < self.now and timestamp < self.before
