@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -51,6 +52,7 @@ TABLES = {name: replace(ORDERS, name=name, id=UUID(int=100 + at)) for at, name i
 WRITES_PER_SECOND = 20  # of each table
 LARGE_BYTES = 2 << 20
 WAIT_SECONDS = 300.0
+STOP_SECONDS = 5.0
 MEGABYTES = 16 << 20
 LOADED = 5  # the clustering of the row of each table that the load writes
 
@@ -144,11 +146,32 @@ class EightTables:
         """A row that is too large, a state that cannot be restored, and an exception in a fold."""
         self.failing_file.touch()
         self.write(LARGE, os.urandom(LARGE_BYTES // 2).hex())
+        deadline = time.monotonic() + WAIT_SECONDS
+        self._damage()
+        while not self._has_stopped(DAMAGED, STOP_SECONDS):
+            assert time.monotonic() < deadline, "the raw partition with the damaged state has not stopped"
+            self._damage()
+
+    def _has_stopped(self, name: str, seconds: float) -> bool:
+        """Whether it stops within this time, or the job ends."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            with suppress(OSError):
+                if not self.job.is_running or name in self.stopped():
+                    return True
+            time.sleep(0.1)
+        return False
+
+    def _damage(self) -> None:
+        """All that is stored of one state, and the local one. The job may store it again in between: then once more."""
         stored = self.folder / "materializer-checkpoint" / self.prefix / str(self.raw(DAMAGED))
-        self._backup = {file: file.read_bytes() for file in stored.rglob("*") if file.is_file()}
+        for file in stored.rglob("*"):
+            with suppress(OSError):  # a folder, or a file that the job deletes now
+                content = file.read_bytes()
+                if content != b"damaged":
+                    self._backup[file] = content
+                    file.write_bytes(b"damaged")
         assert self._backup
-        for file in self._backup:
-            file.write_bytes(b"damaged")
         self.lose_state(DAMAGED)
 
     def lose_state(self, name: str) -> None:

@@ -155,7 +155,7 @@ class Scene:
 
     def check_others_go_on(self, *failed: RawPartition) -> dict[RawPartition, TaskResult]:
         """The batch goes on for its whole time with the others."""
-        results = self.run(seconds=0.2)
+        results = self.run(seconds=0.5)
         assert {each for each, result in results.items() if result.error is not None} == set(failed)
         for each in {A, B, C} - set(failed):
             report = results[each].report
