@@ -16,7 +16,8 @@ PARTITIONS = 1500
 SEED = int(os.environ.get("CDC_ORACLE_SEED", "7"))
 
 
-@pytest.mark.parametrize("form", ["5.0-bti", pytest.param("3.11", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("form", ["5.0-bti", "3.11"])
 def test_random_statements(form: str) -> None:
     tally = judge_version(form, PARTITIONS, SEED, print)
     assert tally.differences == []

@@ -16,7 +16,9 @@ MADE = 400
 SEED = int(os.environ.get("CDC_ORACLE_SEED", "7"))
 
 
-@pytest.mark.parametrize(("version", "forms"), [("5.0-NONE", ["Zstd"]), ("3.11", ["encrypted"])])
+@pytest.mark.parametrize(
+    ("version", "forms"), [("5.0-NONE", ["Zstd"]), pytest.param("3.11", ["encrypted"], marks=pytest.mark.exhaustive)]
+)
 def test_random_statements(version: str, forms: list[str]) -> None:
     tally = judge_version(version, forms, MUTATIONS, SEED, print, MADE)
     assert tally.differences == []
