@@ -65,7 +65,9 @@ def client(stack: Stack) -> Iterator[CqlClient]:
 
 def make_table(stack: Stack, client: CqlClient, name: str) -> Table:
     t = Table(client, stack.servers, name)
-    t.run("CREATE TABLE $t (p int, c int, v int, PRIMARY KEY (p, c)) WITH cdc = true")
+    with cql.connect(stack.servers.cassandra_hosts, stack.servers.cassandra_port) as owner:
+        # A node without CDC would lose `cdc = true` (SchemaKeyspace).
+        owner.execute(f"CREATE TABLE {KEYSPACE}.{name} (p int, c int, v int, PRIMARY KEY (p, c)) WITH cdc = true")
     t.run_on_all(*(f"INSERT INTO $t (p, c, v) VALUES ({p}, 0, 0)" for p in PARTITIONS))
     t.settle()
     return t
