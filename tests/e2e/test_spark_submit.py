@@ -43,7 +43,7 @@ STOP_SECONDS = 120.0
 LEAST_ROWS = 300
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 TERMINATED = 128 + signal.SIGTERM  # Java's own status
-STOPPING = "stopping with the spark JVM"
+STOPPING = "spark jvm is shutting down"
 BACKLOG_TABLES = 4
 EARLY_TABLES, LATE_TABLES = 12, 4
 
