@@ -33,15 +33,17 @@ class Registry:
     database: Path
     url: str = ""
     operations_port: int = 0  # none
+    port: int = 0  # any
     database_url: str = ""
     """Instead of the file `database`."""
     settings: dict[str, str] = field(default_factory=dict)
     """More settings, by `schematizer.key`."""
+    program: list[str] = field(default_factory=lambda: [sys.executable, "-m", "schematizer"])
     process: subprocess.Popen[str] | None = None
     log: list[str] = field(default_factory=list)
 
     def start(self) -> Registry:
-        command = [sys.executable, "-m", "schematizer", "serve", "--port", "0", "--log-format", "json"]
+        command = [*self.program, "serve", "--port", str(self.port), "--log-format", "json"]
         url = self.database_url or f"sqlite:///{self.database}"
         command += ["--database-url", url, "--operations-port", str(self.operations_port)]
         for name, value in self.settings.items():
