@@ -142,6 +142,11 @@ class CassandraNode(Restartable[ServerProcess]):
         streams what it owns from its peers. It is not the first one, which is the seed. Raises CdcError.
         """
         self.discard()
+        for peer in self.cluster.nodes:  # no node that lives can be replaced
+            if peer is not self and peer.is_running:
+                peer._running().wait_ready(  # noqa: SLF001 - another node
+                    partial(peer.has_lost, self), f"it saw {self.address} down", self.start_seconds
+                )
         shutil.rmtree(self.folder)
         self.folder.mkdir()
         self._is_replacement = True
@@ -163,6 +168,9 @@ class CassandraNode(Restartable[ServerProcess]):
         """Whether this node's log, since it started, ends with that peer being up."""
         said = re.findall(rf"/{re.escape(peer.address)}\S* is now (UP|DOWN)", self._running().output())
         return bool(said) and said[-1] == "UP"
+
+    def has_lost(self, peer: CassandraNode) -> bool:
+        return not self.sees(peer)
 
     def nodetool_command(self) -> list[str]:
         """What runs this node's nodetool; its subcommand comes behind."""
