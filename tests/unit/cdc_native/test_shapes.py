@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import cimpl
 
 pytest.importorskip("cdc_native.plan", reason="the native core is not compiled: test_compiled says so")
 
@@ -21,8 +22,6 @@ from cdc_native.values import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-cimpl = pytest.importorskip("confluent_kafka.cimpl", reason="the producer needs librdkafka, which arm64's Python lacks")
 
 INT = ("integer", 4, 0, ())
 KEY = ("signed", 4, False)

@@ -141,6 +141,8 @@ def test_the_cores_tests_pass_on_each_machine(wheels: dict[str, Path], machine: 
     shutil.copy(project_root() / "pyproject.toml", tmp_path)
     # Without tests/conftest.py, which needs what runs servers; ci: no deadline for an example.
     command = [*python, "-m", "pytest", "-q", "--noconftest", "--hypothesis-profile=ci", "-p", "no:cacheprovider"]
+    if machine != "x86_64":  # Debian's Python there has no librdkafka
+        command += ["--ignore", "tests/unit/cdc_native/test_shapes.py"]
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{libraries}"}
     environment.pop("CDC_NATIVE", None)
     done = subprocess.run(
