@@ -85,7 +85,7 @@ class RegistryClient:
         """The id and the schema of the subject's newest version; None if it has none."""
         with self._errors(f"read the newest schema of {subject}"):
             try:
-                newest = max(self._client.get_versions(subject))  # the client keeps what it calls the latest for ever
+                newest = max(self._client.get_versions(subject))  # the client never asks again for the latest one
                 found = self._client.get_version(subject, newest)
             except SchemaRegistryError as error:
                 if error.error_code == _SUBJECT_NOT_FOUND:

@@ -68,7 +68,7 @@ class SnapshotRows:
         self._read = read
         self._write = write
         self._select = f"SELECT {columns} FROM {keyspace}.{TABLE}"  # noqa: S608 - the name is a checked setting
-        self._insert = f"INSERT INTO {keyspace}.{TABLE} ({columns}) VALUES ({marks})"  # noqa: S608 - likewise
+        self._insert = f"INSERT INTO {keyspace}.{TABLE} ({columns}) VALUES ({marks})"  # noqa: S608 - names
 
     def read(self) -> list[Part]:
         return [

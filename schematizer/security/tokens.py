@@ -111,7 +111,7 @@ def _claim_rule(text: str) -> ClaimRule:
     value, colon, role = value.rpartition(":")
     try:
         if not (claim and equals and value and colon):
-            raise ValueError("a part is missing")  # noqa: TRY301 - told like the others
+            raise ValueError("a part is missing")  # noqa: TRY301 - reported as the others are
         return ClaimRule(claim, value, grant_from_text(f"{role}:{grant}"))
     except ValueError as error:
         raise CdcError(

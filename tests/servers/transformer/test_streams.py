@@ -13,7 +13,6 @@ from cdc_program.errors import Code
 from cdc_program.registry import RegistryClient
 from schematizer.client import SchematizerClient
 from schematizer.views import FieldText, SourceDocumentation
-from tests.support.schematizer.registry_process import Registry
 from tests.support.transformer.local_job import LocalJob
 from tests.support.transformer.orders import ENVELOPE
 from tests.support.transformer.scene import BAD_STATUS, PARTITIONS, SECOND_STEPS, STEPS, Keyed, Scene
@@ -21,30 +20,11 @@ from transformer.confluent import ConfluentCatalogue
 from transformer.job import open_streams
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from cdc_program.settings import RegistrySettings
-    from local_stack.servers.kafka import KafkaBroker
 
 pytestmark = pytest.mark.servers
 
 MASK_PII = '\n[[transformer.step]]\nkind = "mask"\ncolumns = "pii"\nhow = "redact"\n'
-
-
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    made = Registry(tmp_path_factory.mktemp("registry") / "registry.db").start()
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def scene(kafka: KafkaBroker, registry: Registry, topic_prefix: str, tmp_path: Path) -> Scene:
-    made = Scene(kafka.bootstrap_servers, registry.url, topic_prefix, tmp_path)
-    made.make_source()
-    made.write_file()
-    return made
 
 
 def run_to(scene: Scene, count: int, target: int = 0, **settings: Any) -> None:  # noqa: ANN401 - settings

@@ -12,33 +12,15 @@ import pytest
 
 from local_stack.servers.programs import spark_environment
 from tests.support.materializer.protocol_run import ROOT
-from tests.support.schematizer.registry_process import Registry
 from tests.support.transformer.scene import SECOND_STEPS, Scene
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable
 
-    from local_stack.servers.kafka import KafkaBroker
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 
 WAIT_SECONDS = 180.0
-
-
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    made = Registry(tmp_path_factory.mktemp("registry") / "registry.db").start()
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def scene(kafka: KafkaBroker, registry: Registry, topic_prefix: str, tmp_path: Path) -> Scene:
-    made = Scene(kafka.bootstrap_servers, registry.url, topic_prefix, tmp_path)
-    made.make_source()
-    made.write_file()
-    return made
 
 
 class Job:
