@@ -60,6 +60,13 @@ _FENCED = {
 def kafka_error(doing: str, exception: KafkaException) -> CdcError:
     """CdcError: KAFKA_UNREACHABLE for transient errors, KAFKA_REFUSED for all others."""
     error: KafkaError = exception.args[0]
+    if error.code() in _FENCED:
+        return CdcError(
+            Code.KAFKA_REFUSED,
+            f"Cannot {doing}: a newer producer has taken over the raw partition.",
+            "None if this occurs once: the newer task goes on from the committed position. If it repeats, two jobs "
+            "share materializer.group_id: stop one of them.",
+        )
     if error.code() in TRANSIENT_ERRORS:
         return CdcError(
             Code.KAFKA_UNREACHABLE,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.servers
 
-STATEMENTS = 1000
+STATEMENTS = 600
 AGAIN_STATEMENTS = 500
 PAUSE_SECONDS = 3.0
 LEAST_AGAIN = 100  # raw messages

@@ -141,6 +141,7 @@ def test_an_idle_node_hands_over_a_write_in_time(pair: CassandraCluster, tmp_pat
 
 @own_clusters
 @pytest.mark.servers
+@pytest.mark.exhaustive
 def test_3_11_hands_over_a_write_within_the_bound(tmp_path: Path) -> None:
     with CassandraCluster("3.11", options=SMALL, folder=tmp_path / "cluster") as cluster:
         [node] = cluster.nodes

@@ -71,7 +71,7 @@ def ends(sent: list[Sent], kind: str) -> list[int]:
     return sorted(each.partition for each in sent if each.message.kind == kind)
 
 
-@pytest.mark.parametrize("is_stopped", [False, True])
+@pytest.mark.parametrize("is_stopped", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 def test_what_is_left_of_a_truncated_and_dropped_table(
     node: CassandraNode, publisher: PublisherProcess, sent: Callable[..., list[Sent]], *, is_stopped: bool
 ) -> None:

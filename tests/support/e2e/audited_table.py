@@ -72,7 +72,7 @@ class Load(threading.Thread):
             for statement in statements(chance, 20, self._first):
                 self._client.execute(statement)
                 self.count += 1
-            time.sleep(0.05)
+            time.sleep(0.25)  # about 70 statements a second: what an audit meets matters, not how much of it
 
     def stop(self) -> None:
         self._stop_now.set()

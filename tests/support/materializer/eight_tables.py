@@ -28,6 +28,7 @@ from cassandra_storage.rows import Cell, Row
 from cdc_messages import wire
 from cdc_messages.envelope import value_schema
 from cdc_messages.tables import message_key, to_json
+from cdc_program.errors import Code
 from cdc_program.settings import KafkaSettings
 from local_stack.process.network import free_ports
 from local_stack.process.processes import wait_until
@@ -148,16 +149,16 @@ class EightTables:
         self.write(LARGE, os.urandom(LARGE_BYTES // 2).hex())
         deadline = time.monotonic() + WAIT_SECONDS
         self._damage()
-        while not self._has_stopped(DAMAGED, STOP_SECONDS):
+        while not self._has_stopped(DAMAGED, Code.STATE_DAMAGED.text, STOP_SECONDS):
             assert time.monotonic() < deadline, "the raw partition with the damaged state has not stopped"
             self._damage()
 
-    def _has_stopped(self, name: str, seconds: float) -> bool:
-        """Whether it stops within this time, or the job ends."""
+    def _has_stopped(self, name: str, code: str, seconds: float) -> bool:
+        """Whether it stops with this code within this time, or the job ends. The fenced producer stops it, too."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             with suppress(OSError):
-                if not self.job.is_running or name in self.stopped():
+                if not self.job.is_running or self.stopped().get(name) == code:
                     return True
             time.sleep(0.1)
         return False

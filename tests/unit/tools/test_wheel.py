@@ -75,16 +75,19 @@ def build(source: Path, target: Path, **variables: str) -> tuple[Path, str]:
 
 
 def test_the_wheel_adds_these_import_names(source: Path, tmp_path: Path) -> None:
-    wheel, _ = build(source, tmp_path)
+    """Without the core: `make install` has just compiled it, and the wheels of make dist are checked below."""
+    wheel, _ = build(source, tmp_path, CDC_BUILD_CORE="0")
     with zipfile.ZipFile(wheel) as packed:
         files = packed.namelist()
     assert {file.split("/")[0] for file in files if ".dist-info/" not in file} == IMPORT_NAMES
     assert "materializer/job/log4j2.properties" in files
     assert {f"materializer/{room}/__init__.py" for room in ("fold", "job", "store", "commands/reshard")} <= set(files)
-    assert set(compiled_modules(wheel)) == modules()
+    assert compiled_modules(wheel) == {}
 
 
 def test_where_it_does_not_compile_the_wheel_has_the_python_code(source: Path, tmp_path: Path) -> None:
+    for module in (source / "cdc_native").glob("*.pyx"):
+        module.unlink()
     (source / "cdc_native" / "vints.pyx").write_text(
         'cdef extern from "is_nowhere.h":\n    int nowhere\nprint(nowhere)\n'
     )

@@ -86,25 +86,25 @@ def test_histories(history: History) -> None:
     check_history(history)
 
 
-@settings(GENERATED, max_examples=20 * EXAMPLES)
+@settings(GENERATED, max_examples=8 * EXAMPLES)
 @given(seed=st.integers(0, 2**64))
 def test_odd_messages(seed: int) -> None:
     test_any_message.check_any_message(seed)
 
 
-@settings(GENERATED, max_examples=10 * EXAMPLES)
+@settings(GENERATED, max_examples=5 * EXAMPLES)
 @given(seed=st.integers(0, 2**64))
 def test_plain_rows_of_any_types(seed: int) -> None:
     check_plain_messages(seed)
 
 
-@settings(GENERATED, max_examples=10 * EXAMPLES)
+@settings(GENERATED, max_examples=5 * EXAMPLES)
 @given(seed=st.integers(0, 2**64))
 def test_damaged_states(seed: int) -> None:
     check_plain_messages(seed, damages_state=True)
 
 
-@settings(GENERATED, max_examples=5 * EXAMPLES)
+@settings(GENERATED, max_examples=3 * EXAMPLES)
 @given(seed=st.integers(0, 2**64))
 def test_damaged_messages(seed: int) -> None:
     """What the core takes of them is what the Python code reads."""

@@ -42,7 +42,7 @@ FOUND = (
 )
 
 
-@settings(max_examples=15 * EXAMPLES)
+@settings(max_examples=5 * EXAMPLES)
 @given(histories)
 def test_any_history_ends_as_the_model_says(history: History) -> None:
     check(history)

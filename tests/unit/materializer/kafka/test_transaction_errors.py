@@ -11,6 +11,7 @@ from cdc_program.errors import CdcError, Code
 from cdc_program.settings import KafkaSettings
 from materializer.exactly_once.position import Position
 from materializer.kafka import PartitionProducer
+from materializer.kafka.clients import kafka_error
 from materializer.records import Message, RawPartition
 from tests.support.mock_brokers import ADD_OFFSETS_TO_TXN, END_TXN, PRODUCE, MockBroker, mock_broker
 
@@ -85,3 +86,11 @@ def test_an_error_without_a_transaction_remains(producer: PartitionProducer) -> 
     with pytest.raises(KafkaException) as caught:
         producer.commit()
     assert caught.value.args[0].code() == KafkaError._STATE
+
+
+@pytest.mark.parametrize("code", [KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH])
+def test_a_fenced_producer_is_not_said_to_lack_rights(code: int) -> None:
+    error = kafka_error("fold messages", KafkaException(KafkaError(code)))
+    assert error.code is Code.KAFKA_REFUSED
+    assert "a newer producer has taken over" in error.problem
+    assert "rights" not in error.fix
