@@ -71,9 +71,10 @@ verify: install ## Run a program that judges the project: make verify WHAT=model
 bench: install ## Run a benchmark: make bench NAME=hot-paths
 	@$(PY) -m bench $(NAME)
 
-lint: install ## Check style, format, types and the direction of imports; 1 min
+lint: install ## Check style, format, words, types and the direction of imports; 1 min
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(PY) -m tools.words
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
 
