@@ -1,4 +1,4 @@
-"""After a failure, a new client asks: the old one may wait minutes after an answer of a broker that had just started."""
+"""After a failure, a new client asks; the old one may wait minutes after an answer of a starting broker."""
 
 from __future__ import annotations
 
