@@ -140,6 +140,7 @@ def build(out: Path, pages: Path = PAGES) -> bool:
             freshenv=True,
             warningiserror=True,
             status=None,
+            warning=sys.stderr,
             parallel=2,
         )
         app.build(force_all=True)

@@ -45,12 +45,12 @@ def test_a_site(pages: Path, tmp_path: Path) -> None:
     assert (out / "searchindex.js").is_file()
 
 
-def test_broken_links_fail_the_build(pages: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_broken_links_fail_the_build(pages: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     broken = ["guides/gone.md", "guides/install.md#lost", "#nowhere", "images/gone.png"]
     links = [f"{'!' if link.endswith('png') else ''}[it]({link})" for link in broken]
     (pages / "tutorial.md").write_text("# Learn\n\n" + "\n\n".join(links) + "\n")
     assert not build(tmp_path / "site", pages)
-    warnings = [line for line in capfd.readouterr().err.splitlines() if "WARNING" in line]
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "WARNING" in line]
     assert len(warnings) == len(broken)
     for link, warning in zip(broken, sorted(warnings, key=lambda one: int(one.split(":")[1])), strict=True):
         assert link.rpartition("#")[2] in warning
