@@ -10,7 +10,7 @@ FOLLOW_ARGS := $(if $(TABLE),--table $(TABLE)) $(if $(JSON),--json)
 INSTALLED := test -x $(PY) || { echo "No stack is running. Start one in another terminal: make stack" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help preflight install demo stack follow cqlsh test failed unit exhaustive verify bench lint format dist clean distclean
+.PHONY: help preflight install demo stack follow cqlsh test failed unit exhaustive verify bench lint docs format dist clean distclean
 
 help: ## Show this help
 	@echo "Usage: make TARGET [VARIABLE=value]   (times are about, on two cores, once installed)"
@@ -71,11 +71,15 @@ verify: install ## Run a program that judges the project: make verify WHAT=model
 bench: install ## Run a benchmark: make bench NAME=hot-paths
 	@$(PY) -m bench $(NAME)
 
-lint: install ## Check style, format, types and the direction of imports; 1 min
+lint: install ## Check style, format, words, types and the direction of imports; 1 min
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(PY) -m tools.words
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
+
+docs: install ## Build the docs as a site into site/; fails on a warning, such as a link to a missing heading; 1 min
+	@$(PY) -m tools.docs_site
 
 format: install ## Format the code and fix what ruff can
 	$(VENV)/bin/ruff check --fix .
@@ -86,7 +90,7 @@ dist: install ## Build into dist/: wheels (x86-64, arm64), archives with their o
 	@$(PY) -m materializer archive dist/materializer.tar.gz
 
 clean: ## Remove what running leaves (.run and caches); what is installed stays
-	rm -rf .run .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	rm -rf .run .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist site
 	find . -path ./.local -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 distclean: clean ## Remove what was installed too (.local)

@@ -115,7 +115,7 @@ def by_table(messages: list[raw.RawMessage], encoded: list[bytes]) -> dict[bytes
     records: dict[bytes, list[RawRecord]] = defaultdict(list)
     for message, value in zip(messages, encoded, strict=True):
         of = records[message.table_id]
-        length, start = read_unsigned_vint(message.update, 16)  # behind the table's id
+        length, start = read_unsigned_vint(message.update, 16)  # after the table's id
         of.append(RawRecord(message.update[start : start + length], value, len(of), 0))
     return records
 

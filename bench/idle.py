@@ -1,4 +1,4 @@
-"""What an idle materializer costs: many raw partitions that receive nothing but heartbeats, on a real broker and Spark.
+"""What an idle materializer costs: many raw partitions that receive only heartbeats, on a real broker and Spark.
 
 CPU of all its processes (both JVMs, Python's driver and workers) over a while after all has settled, of a minute and of
 a batch; what a worker holds; and how long a real write takes that comes to one of them. It ends with an error where
@@ -143,7 +143,7 @@ class Idle:
         return self.job.output().count('"event": "batch"')
 
     def settle(self) -> None:
-        """Until each position has been committed, and the processes do nothing but follow."""
+        """Until each position has been committed, and the processes only follow."""
         deadline = time.monotonic() + SETTLE_SECONDS
         while not all(self.positions().values()):
             self.job.check()
@@ -294,7 +294,7 @@ def _measure(idle: Idle, seconds: float) -> Figures:
     load = idle.load
     allowed = load.hosts * ((IDLE_SECONDS + SLACK_SECONDS) / load.heartbeat_seconds + 1)
     if ended < took / 10 or worst > allowed or (took > IDLE_SECONDS + SLACK_SECONDS and moved < len(load.raw)):
-        raise click.ClickException(f"it does not keep up: {ended} batches, {moved} positions moved, {worst} behind")
+        raise click.ClickException(f"it is too slow: {ended} batches, {moved} positions moved, {worst} messages behind")
     return {
         "CPU, cores": used / took,
         "CPU s of a minute": 60 * used / took,

@@ -1,7 +1,7 @@
 """`make bench NAME=publisher-memory`: how much memory a publisher takes while Kafka is away, and whether it keeps it.
 
-A real node writes `--rows` rows; its mutations, over and over, make full commit log segments in a folder that a real
-publisher is told is cdc_raw, so that it has `--mutations` of them to send, as fast as it can, to a real Kafka. Half of
+A real node writes `--rows` rows; its mutations, over and over, make full commit log segments in a folder. A real
+publisher reads it as its cdc_raw, and sends `--mutations` of them, as fast as it can, to a real Kafka. Half of
 them are acknowledged; then, in the midst of the other half, the broker is stopped for `--seconds`. The exit status is 1
 if it takes more than is wanted.
 """

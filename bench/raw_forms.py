@@ -145,7 +145,7 @@ def table_of(case: Case) -> TableMetadata:
 
 
 def mutations_of(case: Case) -> Iterator[bytes]:
-    """INSERTs where rows have all columns, else UPDATEs; the header has the columns that any row of the batch has."""
+    """INSERTs for rows with all columns, otherwise UPDATEs; the header has columns that any row of the batch has."""
     table, rng = table_of(case), random.Random(case.columns)  # noqa: S311  the same data every time
     for number in range(ROWS // case.batch):
         timestamp = EPOCH * 1_000_000 + number * 997
@@ -186,7 +186,7 @@ def value_of(column: ColumnMetadata, rng: random.Random) -> bytes:
 
 
 def source(mutation: bytes, table: TableMetadata) -> list[SingleRowUpdate]:
-    """The bytes of each row as they are, behind the header as it is."""
+    """The bytes of each row as they are, after the header as it is."""
     codec = table_codec(table)
     key, pos = read_sized(mutation, 17)
     stats, pos = read_stats(mutation, pos + 1)

@@ -1,7 +1,7 @@
 """`make bench NAME=scale`: rows per second with 1, 2 and 4 workers, and by simulation with more than this machine has.
 
-The simulation takes the costs that were measured with the fewest workers. Each worker has a core, of which it uses the
-share that was measured: it also waits for Kafka and for the driver between batches. The driver's CPU grows by the
+The simulation takes the costs that were measured with the fewest workers. Each worker has a core, and uses the measured
+share of it: it also waits for Kafka and for the driver between batches. The driver's CPU grows by the
 worker, and Kafka has cores of its own.
 """
 

@@ -62,7 +62,7 @@ class Step(NamedTuple):
 @click.command()
 @click.option("--rows", default=400_000, show_default=True, help="Of each table.")
 @click.option("--rounds", default=3, show_default=True, help="The figures are medians.")
-@click.option("--python-rows", default=20_000, show_default=True, help="Of which the Python steps read so many.")
+@click.option("--python-rows", default=20_000, show_default=True, help="How many of the rows the Python steps read.")
 def main(rows: int, rounds: int, python_rows: int) -> None:
     """Measure rows/s, CPU and memory of a snapshot's steps."""
     options = CassandraOptions(cdc_total_space_mib=16_384, yaml=publisher.PATIENT, jvm_options=OPTIMIZED)

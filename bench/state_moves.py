@@ -159,7 +159,7 @@ def take_turn(turn: Turn, location: str, folder: Path, total: int) -> Cost:
 
 
 def records(start: int, turn: Turn, total: int) -> Iterator[RawRecord]:
-    """Row after row to fill the partition, else rows at random."""
+    """Row after row to fill the partition, otherwise rows at random."""
     for offset in range(start, start + turn.rows):
         row = offset if turn.is_fill else random.randrange(total)  # noqa: S311 - a bench
         yield RawRecord(b"%010d" % row, os.urandom(VALUE_BYTES), offset, 0)

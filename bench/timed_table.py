@@ -1,4 +1,4 @@
-"""A table of which each row says when it was sent: written at a pace, and followed through both topics.
+"""A table whose rows say when they were sent: written at a pace, and followed through both topics.
 
 The partition key of a row is the time at which it was sent, so that a reader needs nothing else. Rows are sent every
 10 ms, those of one moment in one batch, which Cassandra splits into a mutation for each.
@@ -144,7 +144,7 @@ def _key_of_raw(key: bytes) -> int:
 
 
 def _key_of_change(key: bytes) -> int:
-    """An Avro record of one long, behind the registry's five bytes."""
+    """An Avro record of one long, after the registry's five bytes."""
     value = shift = 0
     for byte in key[5:]:
         value |= (byte & 0x7F) << shift

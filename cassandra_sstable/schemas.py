@@ -28,7 +28,7 @@ SNAPSHOT_SCHEMA = "schema.cql"
 
 
 class Schemas:
-    """Finds the table of an SSTable by its id, else by its name."""
+    """Finds the table of an SSTable by its id, otherwise by its name."""
 
     def __init__(self, given: Iterable[TableMetadata] = (), data_folders: Iterable[Path] = ()) -> None:
         self._given = _Tables(given)

@@ -1,6 +1,6 @@
 """Order-preserving bytes of single values (org.apache.cassandra.utils.bytecomparable.ByteSource, version OSS50).
 
-Each encoder gives bytes whose order and identity are those of the type's comparator, and of which none is a prefix of
+Each encoder gives bytes whose order and identity are those of the type's comparator. No result is a prefix of
 another unless the byte that follows in a sequence (0x10 to 0xEF) puts the shorter one first. An empty result stands
 for an empty value, which is below all others. Where Cassandra's bytes and its comparator differ (a NaN of unusual
 bits), these follow the comparator.

@@ -1,6 +1,6 @@
 """Serialized clusterings and bounds (org.apache.cassandra.db.ClusteringPrefix.Serializer, ClusteringBoundOrBoundary).
 
-`lengths` holds one number for each clustering column: the length of its values where that is fixed, else VARIABLE.
+`lengths` holds one number for each clustering column: the length of its values where that is fixed, otherwise VARIABLE.
 Functions may raise IndexError at the buffer's end; their callers in this package turn it into FormatError.
 """
 

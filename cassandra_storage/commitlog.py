@@ -68,7 +68,7 @@ class CommitLogEntry(NamedTuple):
 
 class CorruptEntry(NamedTuple):
     """Bytes that hold no readable entry. `mutation`: its bytes where the size was right but a CRC was not; None where
-    all of `position` .. `end_position` cannot be told apart. `section_offset`: where in the file its section begins, if
+    entries up to `end_position` cannot be separated. `section_offset`: where in the file its section begins, if
     that is compressed or encrypted. `is_truncation`: the sync marker is good, but the file too short for it.
     """
 
@@ -296,7 +296,7 @@ class SegmentReader:
         low, high = self.segment_id & 0xFFFFFFFF, self.segment_id >> 32
         is_whole = crc == crc32(struct.pack(">III", low, high, here))
         if length is None:
-            return end if is_whole and end >= here + _MARKER_SIZE else 0  # else not written yet, or not wholly
+            return end if is_whole and end >= here + _MARKER_SIZE else 0  # otherwise not written yet, or only in part
         if end == 0 and crc == 0:
             self.is_ended = True
             return 0

@@ -34,7 +34,7 @@ class EncryptionParameters(NamedTuple):
 Decompressor: TypeAlias = "Callable[[bytes, int], bytes]"
 # Encrypted bytes of one block -> their content without padding; FormatError if they are damaged.
 Decryptor: TypeAlias = "Callable[[bytes], bytes]"
-# (a section after its content's length, that length) -> as much of the content as can be had, and what the rest lacks.
+# (a section after its content's length, that length) -> the content as far as it is readable, and the error there.
 SectionDecoder: TypeAlias = "Callable[[bytes, int], tuple[bytes, FormatError | None]]"
 
 

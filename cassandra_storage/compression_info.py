@@ -1,6 +1,6 @@
 """CompressionInfo.db (org.apache.cassandra.io.compress.CompressionMetadata): how Data.db is compressed.
 
-Layout: the compressor's class and its options, the chunks' length, from `na` on the length from which on a chunk is not
+Layout: the compressor's class and its options, the chunks' length, from `na` on the least length of a chunk that is not
 compressed, the length of the data, the number of chunks, and where each begins in Data.db. A chunk's CRC32 follows it.
 """
 

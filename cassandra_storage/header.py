@@ -48,7 +48,7 @@ NO_STATS = EncodingStats()
 
 
 class ColumnLayout(NamedTuple):
-    """What reading a column's cells needs: `length` of its values if fixed, else VARIABLE; cells written at or before
+    """For reading a column's cells: `length` of its values if fixed, otherwise VARIABLE; cells written at or before
     `dropped_time` (µs) are not there any more. `raw`: its name as headers have it.
     """
 
@@ -100,7 +100,7 @@ class Columns:
         return known, end
 
     def _read_large(self, buf: bytes, pos: int, present: int) -> tuple[Columns, int]:
-        """deserializeLargeSubset: indexes of the present columns if they are few, else of the missing ones."""
+        """deserializeLargeSubset: indexes of the present columns if they are few, otherwise of the missing ones."""
         count = len(self.layouts)
         if present < 0:
             raise FormatError("more columns missing than the header has", position=pos)

@@ -135,7 +135,7 @@ def all_types(type_: CqlType) -> Iterator[CqlType]:
 
 
 def fixed_length(type_: CqlType) -> int | None:
-    """AbstractType.valueLengthIfFixed: the bytes of every value where a value is written without its length, else None
+    """AbstractType.valueLengthIfFixed: the bytes of every value if values are written without lengths, otherwise None
     (date, time, smallint, tinyint, counter and inet among them).
     """
     match type_:
@@ -260,7 +260,7 @@ def fields(value: bytes, count: int) -> list[bytes | None]:
 
 
 def vector_elements(type_: VectorType, value: bytes) -> list[bytes]:
-    """The serialized elements of a vector: side by side where their length is fixed, else each after its length."""
+    """The serialized elements of a vector: side by side if their length is fixed, otherwise each after its length."""
     length = fixed_length(type_.elements)
     if length is None:
         return _variable_vector(type_.dimension, value)

@@ -87,7 +87,7 @@ def _entries(index: Component, start: int) -> Iterator[tuple[bytes, int, int]]:
 
 
 def _summary_start(index: Component, summary: Component, token: int) -> int:
-    """The position in Index.db of the last sampled partition whose token is below `token`; else 0."""
+    """The position in Index.db of the last sampled partition whose token is below `token`; 0 if there is none."""
     try:
         entry = _search_summary(summary, token)
         if entry is None:

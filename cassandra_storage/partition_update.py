@@ -81,7 +81,7 @@ def read_partition_update(
 ) -> tuple[PartitionUpdate, int]:
     """The update that starts at `pos` and the position after it; `tables` by the 16 bytes of their id.
 
-    Rows that hold nothing but cells of dropped columns are left out. FormatError on anything that is no update,
+    Rows that hold only cells of dropped columns are left out. FormatError on anything that is no update,
     UnknownTableError and UnknownColumnError where the tables do not fit it.
     """
     try:

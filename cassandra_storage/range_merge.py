@@ -51,7 +51,7 @@ class RangeMerger:
         """The marker at the place of those that were added; None if nothing changes there."""
         assert self._bound is not None
         before, kind, values = self._range, self._bound.kind, self._bound.values
-        after = max(self._opened.values(), default=LIVE)  # supersedes is the order of the tuples, but for LIVE
+        after = max(self._opened.values(), default=LIVE)  # supersedes is the order of the tuples, except for LIVE
         if not after.supersedes(self._partition_deletion):
             after = LIVE
         if after == before:

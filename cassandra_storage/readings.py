@@ -1,7 +1,7 @@
-"""The ways to read a mutation whose tables have dropped columns of which it is not known how they were written.
+"""The ways to read a mutation whose tables have columns that were dropped, and were written in an unknown form.
 
-A row carries no size, so that a wrong reading may succeed by chance. A reading is kept if it is one that Cassandra may
-have written: the header's columns and each column's paths are in order, and values have the length of their type. If
+A row carries no size, so that a wrong reading may succeed by chance. A reading is kept if Cassandra may have written
+it: the header's columns and each column's paths are in order, and values have the length of their type. If
 readings with different contents are left, the mutation is ambiguous.
 """
 

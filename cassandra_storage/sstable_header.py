@@ -90,7 +90,7 @@ def _name(name: bytes) -> str:
 
 
 def _in_table(table: TableMetadata, column: ColumnMetadata) -> ColumnMetadata | None:
-    """The table's column of that name and kind, else the dropped one."""
+    """The table's column of that name and kind, otherwise the dropped one."""
     columns = table.static_columns if column.kind is ColumnKind.STATIC else table.regular_columns
     for each in columns:
         if each.name == column.name:

@@ -53,7 +53,7 @@ class Partition(NamedTuple):
 
 class SSTableReader:
     """Reads partitions from chunks of uncompressed data that follow each other; the first begins with a partition at
-    `start`. It keeps no more than a window, and of a row that is larger than it the row. `length`: of all the data.
+    `start`. It keeps at most a window, or one row where that is larger. `length`: of all the data.
     `position`: where the reader is in it, also after an error.
 
     Errors are FormatErrors whose position is that in the uncompressed data, and those of the chunks. After an error

@@ -25,8 +25,8 @@ class SSTableFormat:
 
     `has_metadata_checksum`: Statistics.db has checksums, and tells of pending repair and transient replication.
     `has_max_compressed_length`: chunks of that length and more are not compressed. `has_legacy_min_max`: Statistics.db
-    has the clusterings' bounds as plain values, else as a slice. `has_uint_deletion_time`: a partition's deletion is
-    one byte, 0x80, for none, or a timestamp (8 bytes) and unsigned seconds (4), else signed seconds and a timestamp.
+    has the clusterings' bounds as values, otherwise as a slice. `has_uint_deletion_time`: a partition's deletion is
+    0x80 for none, or a timestamp (8 bytes) and unsigned seconds (4); otherwise signed seconds and a timestamp.
     `frozen_is_written`: a type in the header is frozen only if it says so; before 3.6 all user types were frozen and
     none said so (SSTableHeaderFix). `written_by`: by which versions of Cassandra, for people.
     """

@@ -24,7 +24,7 @@ VERSION_50 = 13  # MessagingService.VERSION_50
 class MessagingFormat:
     """How mutations of one messaging version are serialized.
 
-    `has_unsigned_deletion_time`: local deletion times are unsigned 32-bit seconds, up to 2106 (CASSANDRA-14227), else
+    `has_unsigned_deletion_time`: local deletion times are unsigned seconds (4 bytes), up to 2106 (CASSANDRA-14227), or
     signed, and a negative one is invalid. `no_deletion_time`: what is written for Cell.NO_DELETION_TIME; 5.0 writes
     its own also into version 12 (storage_compatibility_mode: CASSANDRA_4), so readers must take both.
     """
@@ -39,7 +39,7 @@ class CommitLogFormat:
     """How segments of one commit log version come to cdc_raw, and the messaging version of their mutations.
 
     `has_cdc_index`: a segment is linked into cdc_raw when it is made, and a `_cdc.idx` says how much of it is durable
-    (CASSANDRA-12148); else it is moved there whole, once it is full and flushed. `written_by`: by which versions of
+    (CASSANDRA-12148); otherwise it is moved there, once it is full and flushed. `written_by`: by which versions of
     Cassandra, for people.
     """
 

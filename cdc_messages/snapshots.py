@@ -11,7 +11,7 @@ from cdc_messages.errors import MessageError, check_version
 FORMAT_VERSION = 1
 READABLE_VERSIONS = range(1, FORMAT_VERSION + 1)  # there is no version before 1
 
-# How far a host is. `running` is a begin; `given_up`: its rows are not all sent, and nobody waits for them any more.
+# How far a host is. `running` is a begin; `given_up`: its rows are not all sent, and are no longer awaited.
 HostState: TypeAlias = Literal["running", "given_up", "ended"]
 HOST_STATES: tuple[HostState, ...] = ("running", "given_up", "ended")  # a later one stands
 

@@ -92,7 +92,7 @@ def mark_from_json(value: bytes) -> int:
 
 
 def request_to_json(lost_at: int) -> bytes:
-    """The value of the materializer's request for a snapshot: the time from which on it lacks rows (µs); 0 for none."""
+    """The value of the materializer's request for a snapshot: the first time of missing rows (µs); 0 for none."""
     return _dump({"format_version": FORMAT_VERSION, "rows_lost_at_us": lost_at})
 
 
@@ -112,7 +112,7 @@ def request_key(table_id: bytes) -> bytes:
 
 
 def requested_table(key: bytes) -> bytes | None:
-    """The id of the table of which a key is the request; None for another key."""
+    """The id of the table whose request has this key; None for another key."""
     is_request = len(key) == _TABLE_ID_SIZE + len(_REQUEST) and key.endswith(_REQUEST)
     return key[:_TABLE_ID_SIZE] if is_request else None
 

@@ -34,7 +34,7 @@ def update_json(update: PartitionUpdate, *, with_values: bool) -> Json:
 
 
 class UpdateForm:
-    """Parts of updates of one table as JSON. `with_values`: show values, else their lengths."""
+    """Parts of updates of one table as JSON. `with_values`: show values, otherwise their lengths."""
 
     def __init__(self, table: TableMetadata, *, with_values: bool) -> None:
         self._table = table

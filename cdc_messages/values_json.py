@@ -86,7 +86,7 @@ def _json(type_: CqlType, value: bytes) -> Json:  # noqa: PLR0911  one for each 
 
 
 def _map(type_: MapType, pairs: Sequence[tuple[bytes, bytes]]) -> Json:
-    """An object if the keys are text, no two the same and none that of raw values, else pairs, in the order given."""
+    """An object if the keys are text, all different and none that of raw values; otherwise pairs in the order given."""
     entries = [(_json(type_.keys, key), _json(type_.values, value)) for key, value in pairs]
     if type_.keys in (NativeType("text"), NativeType("ascii")):
         by_key = dict(entries)
@@ -152,7 +152,7 @@ def _time(nanoseconds: int) -> Json:
 
 
 def _decimal(value: BigDecimal) -> str:
-    """java.math.BigDecimal.toString, of which each text is of one unscaled value and scale."""
+    """java.math.BigDecimal.toString: each text stands for one unscaled value and scale."""
     digits = tuple(int(digit) for digit in str(abs(value.unscaled)))
     return str(Decimal((int(value.unscaled < 0), digits, -value.scale)))
 

@@ -8,7 +8,7 @@ from libc.string cimport memset
 from cdc_native.librdkafka cimport RkMessage
 
 cdef enum:
-    NO_GROUP = 0  # of messages for whose acknowledgement nobody waits
+    NO_GROUP = 0  # of messages whose acknowledgement is not awaited
 
 
 cdef class Acknowledgements:

@@ -11,7 +11,7 @@ from cdc_native.updates cimport PlainUpdate
 @cython.no_gc
 @cython.freelist(1024)
 cdef class EncodedChange:
-    """A change whose message is written already, but for its end: `value` lacks the time in ms.
+    """A change whose message is written already, except for its end: `value` lacks the time in ms.
 
     op, row_sequence, partition_key, schema: as in cdc_messages.changes.RowChange. before, after: the stored rows, and
     `static` the static row, or None. now: the seconds at which before and after are shown. is_alone: of the row that

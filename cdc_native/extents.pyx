@@ -107,7 +107,7 @@ cdef void _read_subset(Cursor* c, Columns* columns, Row* row) noexcept nogil:
 
 
 cdef void _read_large_subset(Cursor* c, Columns* columns, uint64_t missing, Row* row) noexcept nogil:
-    """deserializeLargeSubset: indexes of the present columns if they are few, else of the missing ones."""
+    """deserializeLargeSubset: indexes of the present columns if they are few, otherwise of the missing ones."""
     cdef uint32_t count = columns.listed_count
     cdef uint32_t undecided = 0, i
     cdef uint64_t present, index, n

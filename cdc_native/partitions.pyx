@@ -101,7 +101,7 @@ cdef class Merge:
         stopped. Whole units.
 
         `place`: past the images, (token, key, clustering or None); None if there is no new one, until a later batch has
-        one. `rows`: the units in the batch; `partitions`: those that have ended and of which something is left. Once it
+        one. `rows`: the units in the batch; `partitions`: those that have ended and are not empty. Once it
         is stopped, all after the newest place is the caller's: the batch has nothing of the partition in which it
         stopped, and RowImages.units counts what came before.
         """

@@ -237,7 +237,7 @@ cdef class RowEvents:
         self, const Row* old, Row* new, const Deletion* active, uint64_t row_sequence, bint has_changed
     ):
         """The row `new` as it is to be stored in the place of `old`, which may be NULL; None if nothing is to be
-        stored. A row of which nothing is left keeps the deletion `active`, if that is not NULL.
+        stored. An empty row keeps the deletion `active`, if that is not NULL.
         """
         if old == NULL:
             return None if is_empty(new) else self.state.encode_row(row_sequence, new)

@@ -143,7 +143,7 @@ cdef class SSTable:
         return c
 
     cdef bint _fill(self, uint64_t size) except -1:
-        """Have so many bytes, or all that are left; False if there are no more than before. Moves the window."""
+        """Have so many bytes, or all that are left; False if there is nothing new. Moves the window."""
         cdef size_t rest = self._window.size - self._at
         cdef bytes chunk
         cdef Py_ssize_t length

@@ -173,8 +173,8 @@ cdef class State:
     cdef int put_row(
         self, bytes key, bytes written, const Row* old, int64_t before, const Row* new, int64_t after
     ) except -1:
-        """Put a row in the place of another one, which may be NULL. written: the new row, or None if it is the old one,
-        of which time alone may change the timers: from the second `before` to `after`.
+        """Put a row in the place of another one, which may be NULL. written: the new row, or None if it is the old one.
+        Then time alone may change its timers: from the second `before` to `after`.
         """
         if written is not None:
             self.put(key, written)

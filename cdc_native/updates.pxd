@@ -20,7 +20,7 @@ cdef class PlainUpdate:
     cdef Header header
     cdef Py_ssize_t row_start, row_end, file_start
     cdef int64_t file_size
-    cdef readonly bint is_snapshot  # a snapshot's row image: behind all writes of the log, at the chunk's last second
+    cdef readonly bint is_snapshot  # a snapshot's row image: after all writes of the log, at the chunk's last second
     cdef int64_t timestamp          # of its order key
     cdef int64_t largest_timestamp  # of what it writes
     cdef int64_t segment, position, index

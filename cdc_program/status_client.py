@@ -40,8 +40,8 @@ def ask(
     read: Callable[[bytes], T],
     names: Sequence[str] | None = None,
 ) -> T:
-    """What `read` makes of the answer; with `names`, the answer to a command. CdcError PROGRAM_UNREACHABLE if nobody
-    answers, or if `read` raises ValueError, TypeError or KeyError.
+    """What `read` makes of the answer; with `names`, the answer to a command. CdcError PROGRAM_UNREACHABLE if no
+    program answers, or if `read` raises ValueError, TypeError or KeyError.
     """
     url = f"http://{settings.operations_address}:{settings.operations_port}/{path}"
     body = None if names is None else json.dumps(names).encode()

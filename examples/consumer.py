@@ -1,4 +1,4 @@
-"""Read the changes of one table with nothing but confluent-kafka: consumer.py BOOTSTRAP REGISTRY_URL TOPIC"""
+"""Read the changes of one table with confluent-kafka alone: consumer.py BOOTSTRAP REGISTRY_URL TOPIC"""
 
 import sys
 

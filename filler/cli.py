@@ -44,7 +44,7 @@ def run(settings: Settings) -> None:
 def status(settings: Settings, *, as_json: bool) -> None:
     """Shows the status of the filler on this machine."""
     from cdc_program.status_client import fetch_status  # noqa: PLC0415 - --help and config need no metrics
-    from filler.status import Status, status_text  # noqa: PLC0415 - likewise
+    from filler.status import Status, status_text  # noqa: PLC0415 - the same
 
     click.echo(
         fetch_status("filler", settings.filler, lambda value: status_text(Status.from_json(value)), as_json=as_json)

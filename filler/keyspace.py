@@ -72,7 +72,7 @@ class Members:
         table = f"{settings.keyspace}.{MEMBERS}"
         self._client = client
         self._select = f"SELECT host_id, padding, paused FROM {table}"  # noqa: S608 - the names are checked settings
-        self._insert = f"INSERT INTO {table} (host_id, padding, paused) VALUES (?, ?, ?) USING TTL {seconds_to_live}"  # noqa: S608 - likewise
+        self._insert = f"INSERT INTO {table} (host_id, padding, paused) VALUES (?, ?, ?) USING TTL {seconds_to_live}"  # noqa: S608 - the same
 
     def report(self, member: Member) -> None:
         self._client.write(self._insert, member)

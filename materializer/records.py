@@ -61,7 +61,7 @@ class RowUpdate(NamedTuple):
     """What one raw message writes to one Cassandra partition: exactly one of row, static, range and deletion.
 
     `arrival_ms`: the time of the raw partition at which the message arrived. `raw`: the message itself. `is_snapshot`:
-    a snapshot's row image, which is folded when it arrives, behind all writes of the log in its chunk.
+    a snapshot's row image, which is folded when it arrives, after all writes of the log in its chunk.
     """
 
     order: Order

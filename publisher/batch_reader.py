@@ -43,7 +43,7 @@ class BatchReader(SegmentReader):
     def read_entries(  # noqa: PLR0913, PLR0917  as in SegmentReader
         self, data: bytes, base: int, here: int, section_end: int, limit: int, until: int, events: list[Event]
     ) -> tuple[int, int]:
-        """A batch, or else one entry. As SegmentReader reads it: an entry that is not whole and sound is its own."""
+        """A batch, or one entry. As SegmentReader reads it: an entry that is not whole and sound is its own."""
         if self.splitter is None or here >= until:
             return super().read_entries(data, base, here, section_end, limit, until, events)
         split = self.splitter.split(self, data, base, here, section_end)

@@ -82,7 +82,7 @@ class CdcSwitches:
         return end is None or (segment, position) < end.position
 
     def unpublished_in(self, segment: int) -> dict[bytes, bool]:
-        """The tables of which a mutation in this segment may not be published: True if none is, False if it depends on
+        """The tables with mutations in this segment that may not be published: True if none is, False if it depends on
         its position.
         """
         return {

@@ -79,7 +79,7 @@ def status(settings: Settings, *, as_json: bool) -> None:
             help="Only partitions with these tokens, or with this one; more than once for more.",
         ),
         click.Option(
-            ["--primary-range"], is_flag=True, help="On each node only ranges of which it is the first replica."
+            ["--primary-range"], is_flag=True, help="On each node only the ranges that list it as the first replica."
         ),
         click.Option(["--detach"], is_flag=True, help="Do not wait until it has ended."),
         click.Option(["--pause", "wanted"], flag_value="pause", help="Pause the one that runs."),

@@ -28,7 +28,7 @@ def open_splitter(schema: NodeSchema, raw_topics: RawTopics, host_id: bytes) -> 
 
 class NativeSplitter:
     """Prepares the tables that the core may split: those with an open raw topic whose updates are published wherever
-    they are in the segment, and those of which nothing in it is published.
+    they are in the segment, and those without anything to publish in it.
 
     They are prepared again when the schema, the open topics, the messaging version or those tables have changed.
     """
@@ -67,7 +67,7 @@ class NativeSplitter:
 
     def _prepare(self, messaging_version: int, unpublished: Mapping[bytes, bool]) -> MutationSplitter:
         """Mutations of tables in doubt and of the schema's tables are left to the Python code, and so are those of
-        tables of which the segment has both what is published and what is not, and of those whose rows end soon.
+        tables with both published and unpublished mutations in the segment, and of those whose rows end soon.
         """
         from cdc_native.mutations import MutationSplitter  # noqa: PLC0415 - it may not be compiled
 

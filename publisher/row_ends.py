@@ -96,7 +96,7 @@ class RowEnds:
 
     @property
     def unannounced(self) -> set[bytes]:
-        """The tables of which a message must be sent at a place in the log."""
+        """The tables that need a message at a place in the log."""
         return {table_id for table_id, end in self.pending.items() if self.announced.get(table_id) != end}
 
     @property

@@ -1,7 +1,7 @@
 """The tables of the node: read from system_schema, and stored in `schema.json`.
 
 A dropped table stays known, also after a restart: the log may still hold its mutations. The newest schema of an altered
-table is enough: older updates are read with its dropped columns, whose types it has (but for one kind: see
+table is enough: older updates are read with its dropped columns, whose types it has (except one kind: see
 publisher.dropped_columns). Updates name neither keys nor the fields of user types, and Cassandra never alters a type so
 that it is serialized differently.
 """
@@ -106,12 +106,12 @@ class NodeSchema:
         self._as_written: dict[int, PublishedTable] = {}
 
     def in_doubt(self, messaging_version: int) -> frozenset[bytes]:
-        """The tables whose updates may have columns of which system_schema no longer shows the type."""
+        """The tables whose updates may have columns whose type system_schema no longer shows."""
         return self._in_doubt if messaging_version <= VERSION_3014 else frozenset()  # only 3.11 drops such columns
 
     def tables_for(self, mutation: bytes, messaging_version: int) -> Mapping[bytes, TableMetadata]:
-        """The tables to decode a mutation with: `tables`, except for those that it has with columns of which
-        system_schema no longer shows the type. FormatError: see Readings.find_tables.
+        """The tables to decode a mutation with: `tables`, except for those that it has with columns whose
+        type system_schema no longer shows. FormatError: see Readings.find_tables.
         """
         if not self.in_doubt(messaging_version) or not self._readings.concern(mutation):
             return self.tables

@@ -30,8 +30,8 @@ class SegmentCleanup:
         self._is_requested = True
 
     def dispose_of_finished(self, now: float) -> None:
-        """Call this only after the position is durable. A segment that cannot be moved now is retried; so is one that
-        may have to be read again.
+        """Call this only after the position is durable. A segment that cannot be moved now is retried, as is a segment
+        that may have to be read again.
         """
         if not self._is_requested:
             return

@@ -20,8 +20,8 @@ from publisher.tail import SegmentTails
 @dataclass(frozen=True, slots=True)
 class NodeSide:
     """The node's log and schema, and the publisher's own files beside it. durable_seconds: after this time what was
-    written is durable, and shown in cdc_raw; None if that takes as long as a segment lasts. settle_seconds: how far
-    apart, at least, the truncations of a table are of which the materializer hears all that follows.
+    written is durable, and shown in cdc_raw; None if that takes as long as a segment lasts. settle_seconds: the
+    least time between truncations of a table that are all announced to the materializer.
     """
 
     host_id: bytes

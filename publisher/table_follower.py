@@ -53,7 +53,7 @@ class TableFollower:
             self._calls.retry_while_unreachable(partial(self._raw_topics.clear_mark, table))
 
     def follow_requests(self) -> None:
-        """Mark the tables of which the materializer lacks rows since a TRUNCATE."""
+        """Mark the tables whose rows the materializer lacks since a TRUNCATE."""
         self._calls.retry_while_unreachable(partial(self._calls.run_in_background, self._raw_topics.read_requests))
         for table_id, lost_at in self._raw_topics.requests.items():
             if self._schema.note_request(table_id, lost_at):

@@ -141,7 +141,7 @@ def models_register(settings: Settings, place: str, namespace: str, dialect: str
     ],
 )
 def unused(settings: Settings, days: int, *, disable: bool) -> None:
-    """Lists topics and schemas that nobody has used for long."""
+    """Lists topics and schemas that were not used for a long time."""
     from schematizer.commands.unused import unused as command
 
     command(settings, days, disable=disable)

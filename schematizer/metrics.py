@@ -105,7 +105,7 @@ class RegistryMetrics:
                 ("database_usable", "1 where the database answered this scrape.", float(counts is not None)),
                 ("subjects", "Subjects with a version that is not deleted.", counts and counts.subjects),
                 ("versions", "Versions that are not deleted.", counts and counts.versions),
-                ("schemas", "Schemas, each of which has an id for ever.", counts and counts.schemas),
+                ("schemas", "Schemas. Each keeps its id forever.", counts and counts.schemas),
             ),
         )
 

@@ -139,7 +139,7 @@ def make_archive(python: Path, program: str, project: Project) -> Path:
 def _options(program: str, main_package: str, folder: Path) -> list[str]:
     hidden = [option for package in HIDDEN for option in ("--collect-submodules", package)]
     hidden += [option for package in DRIVERS.get(main_package, ()) for option in ("--collect-submodules", package)]
-    # The packages of ours that are imported within functions, when they are needed.
+    # The project's packages that are imported within functions, when they are needed.
     own = [option for package in (*SHARED, main_package) for option in ("--collect-submodules", package)]
     work = ["--distpath", str(folder / "made"), "--workpath", str(folder / "work"), "--specpath", str(folder)]
     own += [option for package in FILES.get(main_package, ()) for option in ("--collect-all", package)]

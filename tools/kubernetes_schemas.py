@@ -100,7 +100,7 @@ def _used(schema: Schema, values: Sequence[Any], kubernetes: Kubernetes) -> Sche
     """The schema as far as the values need it."""
     schema = kubernetes.resolved(schema)
     found = {key: schema[key] for key in KEPT if key in schema}
-    if isinstance(found.get("type"), list):  # null stands for a field that is left out, which no manifest of ours says
+    if isinstance(found.get("type"), list):  # null stands for a field that is left out, which no manifest says
         found["type"] = [each for each in found["type"] if each != "null"]
     if "properties" in schema:
         found["properties"] = {

@@ -158,7 +158,7 @@ def metadata(shape: TopicShape, now: float) -> str:
 
 
 def _committed_at(text: str | None, partition: RawPartition, shape: TopicShape) -> float:
-    """An offset that an operator has set has no metadata of ours, and is taken as it is."""
+    """An offset that an operator has set lacks the transformer's metadata, and is taken as it is."""
     try:
         fields = json.loads(text or "null")
         known, at = TopicShape(int(fields["partitions"]), str(fields["topic_id"])), float(fields["at"])

@@ -195,7 +195,7 @@ class ChangeReader:
         return decoder
 
     def _find_schema(self, subject: str, names: set[str]) -> str:
-        """The newest version whose rows have these fields, else the newest one."""
+        """The newest version whose rows have these fields, otherwise the newest one."""
         schemas = [
             self._registry.get_version(subject, version).schema.schema_str or ""
             for version in self._registry.get_versions(subject)

@@ -59,8 +59,8 @@ def compare(client: CqlClient, history: History, tables: Iterable[tuple[str, str
 
 
 def _stored_row(columns: TableColumns, row: dict[str, Any]) -> dict[str, Plain]:
-    """A column that holds an empty value, at whatever depth, is EMPTY as a whole: Avro can say no more. Of the type of
-    which all values are empty they are bytes.
+    """A column that holds an empty value, at whatever depth, is EMPTY as a whole: Avro can say no more. Values of the
+    type that has only empty ones are bytes.
     """
     others = (name for name in row if name not in columns.key and columns.types[name].typename != EMPTY_TYPE)
     empty = {name: EMPTY for name in others if _holds_empty(row[name])}
@@ -94,7 +94,7 @@ def _differences(stored: Rows, latest: Rows) -> Iterable[str]:
 
 
 def has_empty_key(columns: TableColumns, row: dict[str, Any]) -> bool:
-    """Whether the row's key holds an empty value of a type of which Avro has none: such a row has no messages."""
+    """Whether the row's key holds an empty value of a type for which Avro has none: such a row has no messages."""
     return any(columns.types[name].typename != EMPTY_TYPE and _holds_empty(row[name]) for name in columns.key)
 
 

@@ -1,4 +1,4 @@
-"""Install everything the project needs into its own folder; runs on any Python 3 with nothing but its library.
+"""Install everything the project needs into its own folder; runs on any Python 3 with its library alone.
 
 `python -m local_stack.install.bootstrap` makes `.local/venv`, brings the packages of the lock (requirements.txt), then
 a Java and the servers' jars, and compiles the native core. A stamp that names Python's version and the hashes of
@@ -141,7 +141,7 @@ def _signs_of_life() -> Iterator[dict[str, float]]:
 
 
 def _minor_of(python: Path) -> str:
-    """`3.11` of an environment's Python; empty if there is none that runs."""
+    """`3.11` of an environment's Python; empty if no Python there runs."""
     try:
         code = "import sys; print('%d.%d' % sys.version_info[:2])"
         return subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=True).stdout.strip()

@@ -1,7 +1,7 @@
 """Says what this machine lacks before anything is downloaded: `python3 -m local_stack.install.preflight`.
 
-One line for each thing, with the command that mends it; exit status 1 if something vital lacks. Runs on Python 3.7
-and later with nothing but its standard library; what needs 3.11 is imported once the version is known.
+One line for each thing, with the command that fixes it; exit status 1 if something vital is missing. Runs on Python
+3.7 and later with its standard library alone; what needs 3.11 is imported once the version is known.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     lines = [f"{kind:<8}{text}" for kind, text in found]
     vital = sum(kind == MISSING for kind, _ in found)
     if vital:
-        lines.append(f"{vital} missing: the lines above name the command that mends it.")
+        lines.append(f"{vital} missing: the lines above name the command that fixes it.")
     sys.stdout.write("\n".join(lines) + "\n")
     return 1 if vital else 0
 

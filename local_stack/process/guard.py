@@ -1,6 +1,6 @@
-"""Kills the sessions it was told about as soon as the process that told it is gone, however that ended.
+"""Kills the sessions that a process has named as soon as this process is gone, however that ended.
 
-Run by `processes.py` as a script of its own, with nothing but the standard library. Reads lines `+<session>` and
+Run by `processes.py` as a script of its own, with the standard library alone. Reads lines `+<session>` and
 `-<session>` from standard input; at the end of the input (the kernel closes the pipe even after kill -9) it kills
 every process of the sessions that are left.
 """

@@ -90,7 +90,7 @@ class Restartable(ABC, Generic[P]):
 
 
 class Managed(ABC):
-    """A context manager: it starts on entry; on exit it ends and its files go, but for the logs if something failed."""
+    """A context manager: it starts on entry; on exit it ends and its files go, except the logs if something failed."""
 
     @abstractmethod
     def start(self) -> Self: ...

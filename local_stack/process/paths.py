@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def project_root() -> Path:
-    """The folder that holds pyproject.toml beside this package, else the current one; CDC_PROJECT overrides."""
+    """The folder that holds pyproject.toml beside this package, otherwise the current one; CDC_PROJECT overrides."""
     override = os.environ.get("CDC_PROJECT")
     if override:
         return Path(override).resolve()

@@ -1,7 +1,7 @@
 """Child processes that die with their parent, even when that is killed with SIGKILL.
 
-Each child leads a session of its own. One guard process per parent (see `guard.py`) holds the end of a pipe and is
-told of each session; when the parent is gone, the pipe closes and the guard kills them all. Linux's PR_SET_PDEATHSIG
+Each child leads a session of its own. One guard process per parent (see `guard.py`) holds the end of a pipe and reads
+of each session from it; when the parent is gone, the pipe closes and the guard kills them all. Linux's PR_SET_PDEATHSIG
 is not used: it fires when the starting *thread* ends, and servers are started from threads.
 
 A child waits at a gate until the guard knows it: no moment is left in which a parent's death would leave it behind.

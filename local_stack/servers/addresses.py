@@ -50,7 +50,7 @@ class Servers:
         return cls(**values)
 
     def settings(self) -> dict[str, str]:
-        """The settings (`table.key`) by which a program of ours joins."""
+        """The settings (`table.key`) with which this project's programs join."""
         return {
             "cassandra.contact_points": ",".join(self.cassandra_hosts),
             "cassandra.port": str(self.cassandra_port),

@@ -71,7 +71,7 @@ class CassandraOptions:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Ports of a cluster: the same on each node's address, but for JMX, which listens on 127.0.0.1."""
+    """Ports of a cluster: the same on each node's address, except JMX, which listens on 127.0.0.1."""
 
     native: int
     storage: int
@@ -173,7 +173,7 @@ class CassandraNode(Restartable[ServerProcess]):
         return not self.sees(peer)
 
     def nodetool_command(self) -> list[str]:
-        """What runs this node's nodetool; its subcommand comes behind."""
+        """What runs this node's nodetool; its subcommand comes after."""
         java, version, conf = self.java, self.version, self.folder / "conf"
         needs_shims = java.is_trimmed or version.tool_class != TOOL_CLASS
         folders = [conf, shims_folder(self.cluster.report)] if needs_shims else [conf]
@@ -312,7 +312,7 @@ def _commit_log_form(options: CassandraOptions) -> dict[str, object]:
 class CassandraCluster(Managed):
     """Nodes that know each other. `datacenters` (name → number of nodes) or `nodes` (all in `datacenter1`).
 
-    CDC is on in the datacenter `cdc` if there is one, else on all nodes.
+    CDC is on in the datacenter `cdc` if there is one, otherwise on all nodes.
     """
 
     node_class: type[CassandraNode] = CassandraNode

@@ -1,4 +1,4 @@
-"""The time of a raw partition: the brokers' time and, `reorder_ms` behind it, the time at which its rows are shown."""
+"""The time of a raw partition: the brokers' time and, `reorder_ms` earlier, the time at which its rows are shown."""
 
 from __future__ import annotations
 

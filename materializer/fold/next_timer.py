@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def next_timer_ms(state: StateReader, reorder_ms: int) -> int | None:
-    """The time of raw messages (ms) from which on any message makes the fold emit or store something; None without
+    """The first time of raw messages (ms) at which any message makes the fold emit or store something; None without
     timers. Purge timers do not count: a purge changes nothing that anybody sees.
     """
     reached = int.from_bytes(state.get(CLOCK) or b"", "big") // 1000

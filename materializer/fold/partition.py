@@ -276,7 +276,7 @@ class PartitionFold:
     def _replace_row(self, key: bytes, stored: StoredRow | None, merged: Row, active: DeletionTime | None) -> None:
         """Store a merged row and emit its change, if a visible one.
 
-        A row of which nothing is left keeps the deletion `active` that it was merged under, and is purged with it.
+        An empty row keeps the deletion `active` that it was merged under, and is purged with it.
         """
         before = None if stored is None else self._image(stored.row, self._now.before, self._statics_before)
         after = self._image(merged, self._now.after, self._statics_after)

@@ -1,6 +1,6 @@
 """Purging: what has been dead for longer than gc_grace is deleted from the state; in the end also whole partitions.
 
-A purge changes nothing visible. A row of which nothing is left is deleted with its row_sequence, and the floor rises to
+A purge changes nothing visible. An empty row is deleted with its row_sequence, and the floor rises to
 that number: so (key, row_sequence) never names two events.
 """
 

@@ -33,7 +33,7 @@ def release_in_write_order(
 
     An update that arrived by the clock is released, with all updates of its Cassandra partition that belong
     before it. Its second is that of its arrival or, if that is earlier, the arrival of an update that belongs after it.
-    So the result does not depend on how the messages are batched. A snapshot's are released at once, behind all others,
+    So the result does not depend on how the messages are batched. A snapshot's are released at once, after all others,
     and have the clock's second.
     """
     limits: dict[bytes, Order] = {}

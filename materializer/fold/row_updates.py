@@ -52,7 +52,7 @@ def decode_records(  # noqa: PLR0913 - what they are, and all that they concern
     *,
     is_alone: bool,
 ) -> list[AnyArrival]:
-    """The records with their messages, but for what a truncation leaves out. Gap messages and unreadable records go to
+    """The records with their messages, except what a truncation leaves out. Gap messages and unreadable records go to
     `incomplete` instead.
 
     decoded: what the native core has decoded of them. CdcError(STATE_FORMAT) for the message of a newer publisher.

@@ -47,7 +47,7 @@ class SnapshotProgress(NamedTuple):
 class Snapshots:
     """The snapshots in one raw partition's state.
 
-    forgotten: the hosts that nobody waits for. was_running: whether one was running at any time of this chunk.
+    forgotten: the hosts that are not waited for. was_running: whether one was running at any time of this chunk.
     """
 
     def __init__(self, overlay: Overlay, forgotten: Collection[bytes]) -> None:

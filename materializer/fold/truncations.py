@@ -47,8 +47,8 @@ class TruncationState(NamedTuple):
 
     boundaries: by host. at: when the last truncation was (ms): of the first host that says what it has or, if none has
     yet (not is_settled), of the one whose message deleted the rows. arrived_ms: the arrival of that message. known: the
-    hosts of which something was heard by then or since. waits: those of them that do not count. lost: those whose rows
-    since then the state may lack, with the arrival from which on they count again.
+    hosts heard from by then or since. waits: those of them that do not count. lost: those whose rows
+    since then the state may lack, with the first arrival that counts again.
     """
 
     table_id: bytes
@@ -63,7 +63,7 @@ class TruncationState(NamedTuple):
 
 class Truncations:
     """The truncations in one raw partition's state; apart_ms: how far apart hosts may execute one TRUNCATE. forgotten:
-    the hosts that nobody waits for.
+    the hosts that are not waited for.
     """
 
     def __init__(self, overlay: Overlay, apart_ms: int, forgotten: Collection[bytes]) -> None:
@@ -78,7 +78,7 @@ class Truncations:
         return self._state.lost if self._state is not None else {}
 
     def native_boundaries(self, table_id: bytes, first_ms: int) -> tuple[list[NativeBoundary], bool] | None:
-        """Of which hosts the native core may take messages of a table, and whether it may of all others; None: all.
+        """The hosts whose messages of a table the native core may take, and whether all others are; None: all.
 
         first_ms: the arrival of the first of the messages.
         """
@@ -138,7 +138,7 @@ class Truncations:
         return True
 
     def follow(self, arrivals: Iterable[AnyArrival], last_ms: int) -> None:
-        """No longer wait for hosts that are forgotten, or of which a heartbeat shows that they did not truncate.
+        """No longer wait for hosts that are forgotten, or did not truncate, as a heartbeat shows.
 
         last_ms: the arrival of the chunk's last message. Those of now are left out already.
         """

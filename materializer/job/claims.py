@@ -107,7 +107,7 @@ class Claims:
                 self._claimed.discard(worker)
 
     def end(self) -> None:
-        """The round is over: workers that nobody came for go, after some patience, or at once if nobody will come."""
+        """The round is over: workers without a task go, after some patience, or at once if no task will come."""
         for worker in list(self._processes):
             if self._has_spare_task and self._processes[worker] is None:
                 self._missed[worker] = _PATIENCE

@@ -93,7 +93,7 @@ class Placement:
 
 
 class _Balance:
-    """Loads and places while they are worked out. Equal choices go by name, so that the same loads give the same
+    """Loads and places while they are worked out. Names decide equal choices, so that the same loads give the same
     places.
     """
 

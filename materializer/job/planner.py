@@ -184,7 +184,7 @@ class Planner:
             self._plans[topic] = made.result()
             self._kept.discard(topic)
         except CdcError as error:
-            if not self._has_plan(topic):  # else it was made again only to see whether something has changed
+            if not self._has_plan(topic):  # otherwise it was made again only to see whether something has changed
                 raise
             if topic not in self._kept:
                 problem = error.problem

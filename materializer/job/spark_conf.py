@@ -85,8 +85,8 @@ def check_conf(conf: Mapping[str, str]) -> None:
     if _PYTHON_MEMORY in conf:
         raise CdcError(
             Code.SPARK_SETTING,
-            f"{_PYTHON_MEMORY} is set: it limits the address space of a worker, of which threads and RocksDB reserve "
-            "far more than they use.",
+            f"{_PYTHON_MEMORY} is set: it limits the address space of a worker. Threads and RocksDB reserve "
+            "far more of it than they use.",
             f"Unset {_PYTHON_MEMORY}, and give the executors spark.executor.memoryOverhead.",
         )
 

@@ -60,7 +60,7 @@ def open_resources(plan: BatchPlan, raw_partition: RawPartition, run: Run = at_o
 
 
 def restore_state(plan: BatchPlan, raw_partition: RawPartition, version: str) -> None:
-    """Bring a local state that no task has open to a committed version. This fences nobody, and commits nothing."""
+    """Bring a local state that no task has open to a committed version. This fences no task, and commits nothing."""
     settings = plan.materializer
     with closing(open_local_store(state_folder(settings) / str(raw_partition))) as local:
         before, began = local.version, time.monotonic()

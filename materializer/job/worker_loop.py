@@ -138,7 +138,7 @@ class PollLoop:
         self._open_partitions = open_partitions
         self._states = states
         self._waiting: set[RawPartition] = set()  # for their states
-        self._unchecked: set[str] = set()  # topics of which messages were read since they were described
+        self._unchecked: set[str] = set()  # topics with messages read since they were described
         self._disk: DiskUse | None = None
         self._backlog = RawBacklog(max_heartbeat_wait(settings), _MAX_HEARTBEATS)
         self._plans: dict[str, TopicPlan] = {}

@@ -141,7 +141,7 @@ class RawReader:
         return read
 
     def silent(self) -> list[RawPartition]:
-        """The raw partitions of which no message has come for SILENT_SECONDS, each once in that time."""
+        """The raw partitions without a message for SILENT_SECONDS, each once in that time."""
         now = time.monotonic()
         found = [each for each, since in self._heard.items() if now - since >= SILENT_SECONDS]
         self._heard |= dict.fromkeys(found, now)

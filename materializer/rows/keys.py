@@ -11,7 +11,7 @@
     q <ms> <partition> <order>                      reorder timer: the arrival of a write in the reorder buffer
     h <partition> <order>                           a write in the reorder buffer
     e <partition>                                   a partition that a schema change has reached before its turn
-    i <partition> <gap>                             a gap: what a partition lacks (materializer.fold.gaps)
+    i <partition> <gap>                             a gap: missing messages of a partition (materializer.fold.gaps)
     b <snapshot>                                    a snapshot that has begun (materializer.fold.snapshots)
     r <partition> <repair>                          a repair that has begun (materializer.fold.repairs)
     u <partition> <repair> <section> …              a message that a repair holds (materializer.fold.held)

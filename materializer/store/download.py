@@ -129,7 +129,7 @@ def download_all(
 ) -> Iterator[tuple[int, Download | None]]:
     """Copy the files to this machine: the size of each range, and the file that it has completed.
 
-    Files are opened and read in other threads; all else is done in the caller's. Any error of theirs is raised here.
+    Files are opened and read in other threads; all the rest is done in the caller's. Their errors are raised here.
     CdcError(CHECKPOINT_LOCATION) for a read without an answer.
     """
     opened: set[_Opened] = set()

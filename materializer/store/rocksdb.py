@@ -257,7 +257,7 @@ def _remove_left_over(slot: Path) -> None:
 
 
 def folder_size(folder: Path) -> int:
-    """Bytes of the files in a folder, at any depth. Files that are deleted meanwhile may count or not."""
+    """Bytes of the files in a folder, at any depth. Files that are deleted during the walk may count or not."""
     size = 0
     for where, _, names in os.walk(folder):
         for name in names:

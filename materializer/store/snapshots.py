@@ -45,7 +45,7 @@ class StateSettings(NamedTuple):
 
 
 class _EndedError(Exception):
-    """The task has ended: nobody waits for its snapshot."""
+    """The task has ended, and no longer waits for its snapshot."""
 
 
 def at_once(call: Callable[[], None]) -> Future[None]:

@@ -1,6 +1,6 @@
 """Deletes local states that no worker of this machine uses any more, and measures what all of them take.
 
-A worker that gets a raw partition back after a short time needs only the changelogs since. A state that nobody has
+A worker that gets a raw partition back after a short time needs only the changelogs since. A state that no task has
 opened for longer is one of a raw partition that has moved away, or whose topic is gone. It can be restored at any time.
 """
 
@@ -73,12 +73,12 @@ def delete_unused(folder: Path, own: Collection[str], limits: UnusedLimits, now:
 def _slots(folder: Path) -> Iterator[_Slot]:
     for raw_partition in sorted(folder.iterdir()):
         for slot in _slots_of(raw_partition):
-            with suppress(OSError):  # deleted meanwhile
+            with suppress(OSError):  # deleted since
                 yield _Slot(slot, (slot / LOCK).stat().st_mtime, folder_size(slot))
 
 
 def _slots_of(raw_partition: Path) -> list[Path]:
-    """None if the folder is deleted meanwhile, or is no folder."""
+    """None if the folder is deleted by now, or is no folder."""
     try:
         return sorted(path for path in raw_partition.iterdir() if path.name.startswith(SLOT))
     except OSError:
@@ -86,7 +86,7 @@ def _slots_of(raw_partition: Path) -> list[Path]:
 
 
 def _delete(slot: _Slot) -> bool:
-    """Whether it was unused. The lock is held, and goes last, so that nobody opens what is being deleted."""
+    """Whether it was unused. The lock is held, and goes last, so that no task opens what is being deleted."""
     lock = lock_slot(slot.path)
     if lock is None:
         return False

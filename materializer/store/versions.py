@@ -1,7 +1,7 @@
 """State versions: their names, and which stored changelogs and snapshots lead to one.
 
 A version is named `<sequence>-<random>`. Its sequence is its parent's plus one. The random part is needed because two
-attempts at the same chunk create two versions, of which at most one is ever committed. `parents` maps each version that
+attempts at the same chunk create two versions, and at most one is ever committed. `parents` maps each version that
 has a stored changelog to its parent; it comes from one listing of the changelogs' names.
 """
 

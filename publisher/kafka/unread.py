@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Unread(NamedTuple):
-    """Of a partition: the offset from which on the group has not read, and that after the last message."""
+    """Of a partition: the first offset that the group has not read, and that after the last message."""
 
     committed: int
     end: int
@@ -33,7 +33,7 @@ class GroupReader:
         self._admin = AdminClient(config)
 
     def read(self) -> dict[int, Unread]:
-        """By partition; without those of which the group has committed nothing. CdcError KAFKA_UNREACHABLE, or
+        """By partition; without those where the group has committed nothing. CdcError KAFKA_UNREACHABLE, or
         KAFKA_REFUSED for a user who may not describe the group.
         """
         seconds = self._settings.connect_timeout_seconds

@@ -67,7 +67,7 @@ def preflight(record: Record, estimate: Estimate, max_mib_per_second: float) -> 
     most = f"up to {estimate.partitions:,} partitions and {estimate.rows:,} rows before they are merged"
     what = "every row, static row and deletion that this node stores and owns, merged"
     if record.portion.is_primary:
-        what += ", of ranges of which it is the primary replica in its datacenter"
+        what += ", of the ranges that list it as their primary replica in its datacenter"
     if record.portion.tokens:
         tokens = ", ".join(f"{first} to {last}" for first, last in record.portion.tokens)
         what += f", of the tokens {tokens} only (the figures are those of all tokens)"

@@ -32,7 +32,7 @@ class Nodetool:
         self._run("clearsnapshot", "-t", tag, "--", keyspace)
 
     def owned_ranges(self, keyspace: str, address: str, *, only_primary: bool = False) -> list[TokenRange]:
-        """The token ranges of which the node with this broadcast address is a replica (`nodetool describering`), or the
+        """The token ranges with the node of this broadcast address as a replica (`nodetool describering`), or as the
         first replica of its datacenter (StorageService.getPrimaryRangeForEndpointWithinDC).
         """
         output = self._run("describering", "--", keyspace)

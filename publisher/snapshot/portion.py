@@ -19,8 +19,8 @@ _SPAN = re.compile(r"(-?\d+)(?::(-?\d+))?")
 
 
 class Portion(NamedTuple):
-    """`tokens`: these alone, () for all. `is_primary`: only ranges of which the node is the primary replica in its
-    datacenter, as for `nodetool repair -pr`. `repair`: what is sent replaces these Cassandra partitions.
+    """`tokens`: these alone, () for all. `is_primary`: only the ranges with the node as their primary replica in
+    its datacenter, as for `nodetool repair -pr`. `repair`: what is sent replaces these Cassandra partitions.
     """
 
     tokens: tuple[Span, ...] = ()

@@ -2,7 +2,7 @@
 
 `KEYSPACE.TABLE.json`: how far its newest snapshot is. Who asks for it writes the first one,
 the worker those after it.
-`KEYSPACE.TABLE.wanted`: whether it shall run, pause or be cancelled. The command writes it.
+`KEYSPACE.TABLE.wanted`: whether it is to run, pause or be cancelled. The command writes it.
 """
 
 from __future__ import annotations

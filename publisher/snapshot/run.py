@@ -97,7 +97,7 @@ class SnapshotRun:
             self.give_up(f"{error.problem} {error.fix}")
 
     def give_up(self, reason: str) -> None:
-        """Nobody waits for this host any more: what it had not sent stays missing."""
+        """This host is no longer waited for: what it had not sent stays missing."""
         log.error("a snapshot is given up", code=Code.SNAPSHOT_GIVEN_UP.text, table=self.record.name, reason=reason)
         table = self._link.schema.published.get(bytes.fromhex(self.record.table_id))
         if table is None or self.record.phase == "requested":
@@ -146,7 +146,7 @@ class SnapshotRun:
         )
 
     def _check_time(self) -> None:
-        """TooLateError if nobody waits for this repair any more."""
+        """TooLateError if this repair is no longer awaited."""
         repair = self.record.portion.repair
         if repair is not None and time() * 1000 > repair.until_ms:
             raise TooLateError("its time is over")

@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 
 class Worker(Protocol):
-    """A worker process; `order`: worker.GO_ON, PAUSE, CANCEL or why it shall hold."""
+    """A worker process; `order`: worker.GO_ON, PAUSE, CANCEL or why it is to hold."""
 
     name: str
 

@@ -48,7 +48,7 @@ class Orders:
         self._published: Published | None = None
 
     def serve(self) -> None:
-        """Returns once the snapshot may go on; StoppedError or CancelledError if it shall not."""
+        """Returns once the snapshot may go on; StoppedError or CancelledError if it must not."""
         self._read()
         while self._order:
             sleep(_HOLD_SECONDS)
@@ -81,7 +81,7 @@ class Orders:
 
 
 def run_worker(settings: Settings, name: str, pipe: Connection) -> None:
-    """Take the snapshot of that table as far as possible; the record has what came of it."""
+    """Take the snapshot of that table as far as possible; the record has the result."""
     os.nice(_NICENESS)
     configure_logging(settings.log)
     with reported_errors():

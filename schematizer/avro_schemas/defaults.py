@@ -35,7 +35,7 @@ def _is_value_of(schema: dict[str, Any], value: object, namespace: str, lookup: 
                 is_valid_default(type_, each, namespace, lookup) for each in value.values()
             )
         case "record" | "error":
-            # A record that is not complete yet contains the field: such a default would contain itself for ever.
+            # A record that is not complete yet contains the field: such a default would contain itself forever.
             valid = (
                 isinstance(value, dict)
                 and "fields" in schema

@@ -228,7 +228,7 @@ def _resolved_field(field: dict[str, Any], namespace: str, known: set[str]) -> d
 
 
 def _find(name: str, namespace: str, known: Container[str]) -> str | None:
-    """The full name that a reference means: in the namespace, else without one, as Avro for Java does."""
+    """The full name that a reference means: in the namespace, otherwise without one, as Avro for Java does."""
     return next((full for full in (full_name(name, namespace), name) if full in known), None)
 
 

@@ -36,7 +36,7 @@ class Documenting:
         self._database = database
 
     def get(self, namespace: str, source: str) -> SourceDocumentation:
-        """What people said of the source, and of which fields; not what its schemas say."""
+        """What people said of the source and of its fields; not what its schemas say."""
 
         def transaction(session: Session) -> SourceDocumentation:
             row = lookups.source_row(session, namespace, source)

@@ -24,7 +24,7 @@ _PII_WORDS = "PII personal"
 
 
 class Document(NamedTuple):
-    """A row of search_tables.documents, but for its words. `unseen`: what it is also found by, and is not shown."""
+    """A row of search_tables.documents, without its words. `unseen`: what it is also found by, and is not shown."""
 
     about: About
     namespace: str

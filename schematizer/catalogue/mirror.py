@@ -33,7 +33,7 @@ class Mirror:
     """Called by the registry's store, within its transactions (`used`: outside them)."""
 
     def __init__(self, pii_prefix: str = "", usage: Usage | None = None) -> None:
-        """`usage`: None if nobody wants to know what is used."""
+        """`usage`: None if usage is not recorded."""
         self._pii_prefix = pii_prefix
         self._usage = usage
 

@@ -61,7 +61,7 @@ class TopicsChange:
 class SchematizerClient:
     """Several threads may use one. SchematizerError if the service refuses, or does not answer after all attempts.
 
-    Texts of schemas are cached for ever, as an id never changes its schema; topics of a source and latest schemas for
+    Texts of schemas are cached forever, as an id never changes its schema; topics of a source and latest schemas for
     `cache_seconds`.
     """
 

@@ -16,7 +16,7 @@ PATH_LENGTH = 512
 
 
 class TopicKind(StrEnum):
-    """What a topic carries. Those of the materializer are told by their names."""
+    """What a topic carries. Those of the materializer are recognised by their names."""
 
     CHANGE = "change"
     RAW = "raw"
@@ -33,7 +33,7 @@ class Part(StrEnum):
 
 class Status(StrEnum):
     """read-write: may be registered and read. read-only: readers may use it, no producer may register it again.
-    disabled: it no longer counts for the assignment of topics, and nobody should use it.
+    disabled: it no longer counts for the assignment of topics, and no client should use it.
     """
 
     READ_WRITE = "read-write"
@@ -56,7 +56,7 @@ class NamespaceRow(Base):
 
 
 class SourceRow(Base):
-    """A table, or whatever else writes one kind of message."""
+    """A table, or another writer of one kind of message."""
 
     __tablename__ = "sources"
     __table_args__ = (UniqueConstraint("namespace_id", "name"),)

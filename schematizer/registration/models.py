@@ -1,4 +1,4 @@
-"""SQLAlchemy models as descriptions: their tables, with docs and owners, and what they lack of these."""
+"""SQLAlchemy models as descriptions: their tables, with docs and owners, and which of these are missing."""
 
 from __future__ import annotations
 

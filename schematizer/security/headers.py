@@ -72,5 +72,5 @@ def refusal_messages(error: CatalogueError) -> Iterator[Message]:
 
 
 def _is_browser(request: Request) -> bool:
-    """A browser would open a dialog of its own, in which nobody signs out."""
+    """A browser would open its own dialog, which has no way to sign out."""
     return "text/html" in request.headers.get("accept", "")

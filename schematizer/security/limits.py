@@ -41,7 +41,7 @@ class TokenBuckets:
         return len(self._buckets)
 
     def wait(self, key: str) -> float:
-        """0 if a token was taken, else the seconds until there is one."""
+        """0 if a token was taken, otherwise the seconds until there is one."""
         with self._lock:
             now = self._clock()
             bucket = self._buckets.pop(key, None)

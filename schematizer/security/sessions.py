@@ -1,4 +1,4 @@
-"""Sessions of browsers: a random cookie, of which the database has the hash."""
+"""Sessions of browsers: a random cookie, whose hash the database has."""
 
 from __future__ import annotations
 

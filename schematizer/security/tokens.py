@@ -47,7 +47,7 @@ class Claims:
         self._rules = tuple(rules)
 
     def actor(self, claims: Mapping[str, Any]) -> Actor:
-        """InvalidTokenError if the claims name nobody."""
+        """InvalidTokenError if the claims name no one."""
         name = claims.get(self._name_claim)
         if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME or not name.isprintable():
             raise InvalidTokenError("no-name")

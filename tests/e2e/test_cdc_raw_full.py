@@ -167,7 +167,7 @@ def hand_over(stack: Stack, client: CqlClient, replication: str) -> None:
 
 
 def the_alert(stack: Stack) -> dict[str, Any]:
-    """CDC-047, once it is told."""
+    """CDC-047, once it is logged."""
     log = stack.publishers[0].log
     wait_for(lambda: "CDC-047" in log.read_text())
     [alert] = [json.loads(line) for line in log.read_text().splitlines() if "CDC-047" in line]

@@ -1,4 +1,4 @@
-"""Clients that know nothing of ours read keys and values; the follower prints them; the demo's story comes true."""
+"""Clients without this project's code read keys and values; the follower prints them; the demo's story comes true."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_story_of_the_demo_comes_true(
 def test_confluents_deserializer_alone_reads_keys_and_values(
     client: CqlClient, servers: Servers, tmp_path: Path
 ) -> None:
-    """examples/consumer.py in Python's isolated mode, away from the project: nothing of ours can be imported."""
+    """examples/consumer.py in Python's isolated mode, away from the project: the project cannot be imported."""
     client.execute(
         "CREATE KEYSPACE IF NOT EXISTS alone WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
     )

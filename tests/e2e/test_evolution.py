@@ -1,4 +1,4 @@
-"""Tables that are altered, dropped and made anew while everything runs, on a real node."""
+"""Tables that are altered, dropped and made again while everything runs, on a real node."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_purging_waits_for_gc_grace_and_for_every_publisher(
         "DELETE FROM $t WHERE k = 1",
     )
     firsts = first_numbers(t, range(1, 30), lambda number: number > 1)
-    assert set(firsts) == {1, 4}  # the deleted row had three changes: new rows begin behind them once it is purged
+    assert set(firsts) == {1, 4}  # the deleted row had three changes: new rows begin after them once it is purged
     t.run("INSERT INTO $t (k, c, v) VALUES (1, 0, 2)")
     assert [each.value["source"]["row_sequence"] for each in t.wait_for(1, 0, 4) if each.value] == [1, 2, 3, 4]
 

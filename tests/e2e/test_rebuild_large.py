@@ -162,7 +162,7 @@ def test_no_write_is_refused_while_all_rows_are_rebuilt(version: str, tmp_path: 
             f"published after {published:.0f} s, all out after {settled:.0f} s",
             f"{[round(each / existing) for each in logged]} bytes a row in the log",
             f"cdc_raw of {TOTAL_MIB} MiB filled to {dict(highest)} percent",
-            f"{writer.sent} writes meanwhile, {one.raw.count()} raw messages, {one.history.count} changes",
+            f"{writer.sent} writes during the rebuild, {one.raw.count()} raw messages, {one.history.count} changes",
             f"{rows} rows compared",
         )
         print("; ".join(told))  # noqa: T201 - what was measured

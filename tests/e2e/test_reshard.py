@@ -1,4 +1,4 @@
-"""More partitions under load: the job stops, `state reshard` deals its state out anew, and nothing is lost."""
+"""More partitions under load: the job stops, `state reshard` deals its state out again, and nothing is lost."""
 
 from __future__ import annotations
 

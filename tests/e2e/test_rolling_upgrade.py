@@ -1,4 +1,4 @@
-"""Cassandra is upgraded node by node under load: publishers and fillers, which nobody touches, go on by themselves.
+"""Cassandra is upgraded node by node under load: publishers and fillers go on by themselves.
 
 Judged as any load is (the result equals SELECT, chains hold), and each CDC node must have published from segments of
 every version that it has been.
@@ -45,7 +45,7 @@ RETRIES = 60  # of a statement, half a second apart
 LEAST_MESSAGES = 20  # of each node in each of its versions
 MINUTE = 120.0  # what the programs look at once a minute
 FLUSH_SECONDS = 20.0
-# What a filler of 3.11 has to be told, and short times.
+# What a filler of 3.11 needs as settings, and short times.
 SETTINGS: dict[str, Setting] = {
     "publisher.processed_segments": "delete",
     "node.commitlog_segment_mib": SEGMENT_MIB,
@@ -132,7 +132,7 @@ def test_publishers_go_on_through_a_rolling_upgrade(version: str) -> None:
 
 
 def roll(nodes: Sequence[CassandraNode], steps: Iterable[Step], console: Console) -> dict[bytes, list[int]]:
-    """Each step on each node, those with CDC first; when each of these began anew, by host, in ms."""
+    """Each step on each node, those with CDC first; when each of these started again, by host, in ms."""
     hosts = {node.name: host_id(node) for node in nodes if node.cdc_enabled}
     begun: dict[bytes, list[int]] = {host: [] for host in hosts.values()}
     for step in steps:

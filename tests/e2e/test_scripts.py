@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]  # the first test plays all of them
 
 STEP_SECONDS = 240.0
-QUIET_SECONDS = 4.0  # after a statement of which nothing must come
+QUIET_SECONDS = 4.0  # after a statement that must cause no message
 SCRIPTS = read_scripts()
 
 
@@ -89,7 +89,7 @@ class Player:
 
 
 def canonical(change: Change) -> str:
-    """A message as the scripts have it: `source` is left out but for what has expired."""
+    """A message as the scripts have it: `source` is left out except for what has expired."""
     said: dict[str, Any] = json.loads(change_json(change))
     cause = said.pop("source")["cause"]
     del said["table"]
@@ -98,7 +98,7 @@ def canonical(change: Change) -> str:
 
 @pytest.fixture(scope="module")
 def played(request: pytest.FixtureRequest, client: CqlClient, servers: Servers) -> dict[str, Player]:
-    """Every script of which a test is selected, played to its end."""
+    """Every script with a selected test, played to its end."""
     selected = {item.callspec.params.get("name") for item in request.session.items if hasattr(item, "callspec")}
     players = {script.name: Player(client, script) for script in SCRIPTS if script.name in selected}
     keyspaces = {script.keyspace for script in SCRIPTS}

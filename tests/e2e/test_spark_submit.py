@@ -1,4 +1,4 @@
-"""The materializer by spark-submit, on a cluster whose workers have nothing of ours: docs/guides/spark.md says how."""
+"""The materializer by spark-submit, on workers without the project's code: docs/guides/spark.md says how."""
 
 from __future__ import annotations
 
@@ -247,8 +247,8 @@ def test_a_state_of_a_newer_build_is_refused_and_left_alone(
 
 
 def check_is_of_archive(of: Restartable[ChildProcess]) -> None:
-    """RocksDB's library in the executors' Python is the unpacked archive's, and they have no way to anything else of
-    ours.
+    """RocksDB's library in the executors' Python is the unpacked archive's, and they cannot import the project from
+    elsewhere.
     """
     wait_until(lambda: bool(rocksdb_libraries(of)), "an executor to fold", WAIT_SECONDS)
     for folder, library in rocksdb_libraries(of):

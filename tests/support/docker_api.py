@@ -48,7 +48,7 @@ class DockerApi:
         self._server.server_close()
 
     def answer(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, bytes]:
-        """Status and content; 404 for what no test of ours has needed."""
+        """Status and content; 404 for what no test has needed."""
         self.requests.append((method, path))
         for (verb, pattern), answer in self._routes().items():
             if verb == method and re.fullmatch(pattern, path):

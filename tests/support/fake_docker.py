@@ -56,7 +56,7 @@ class FakeContainer:
         self.exit_code, self.is_paused = KILLED, False
 
     def wait(self) -> dict[str, int]:
-        assert self.exit_code is not None, "it would wait for ever"
+        assert self.exit_code is not None, "it would wait forever"
         return {"StatusCode": self.exit_code}
 
     def pause(self) -> None:

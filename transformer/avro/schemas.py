@@ -18,7 +18,7 @@ _NAMED = frozenset({"record", "error", "enum", "fixed"})
 
 
 def to_tree(schema: Tree) -> tuple[Tree, Named]:
-    """The tree of a schema, and the definition of each named type. The schema is one that a registry has accepted."""
+    """The tree of a schema, and the definition of each named type. A registry has accepted the schema."""
     named: Named = {}
     return _to_tree(schema, "", named), named
 

@@ -38,7 +38,7 @@ class Column(NamedTuple):
         return name
 
     def with_type(self, tree: Tree, convert: Convert, **properties: object) -> Column:
-        """With another type. A default does not survive, but for null."""
+        """With another type. Only null survives as a default."""
         kept = {key: value for key, value in self.field.items() if key not in _OF_THE_OLD_TYPE}
         made = {**kept, "type": tree, **({"default": None} if is_nullable(tree) else {}), **properties}
         return self._replace(field=made, converts=(*self.converts, convert))

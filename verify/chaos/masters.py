@@ -38,7 +38,7 @@ _DYNAMIC = {
     "spark.dynamicAllocation.executorIdleTimeout": "10s",
     "spark.executor.cores": "1",
 }
-# Its executors have nothing of ours but what a job brings along.
+# Its executors have only the code that a job brings along.
 _STANDALONE = {"spark.ui.enabled": "false", "spark.executorEnv.PYTHONPATH": str(project_root())}
 MASTERS: Mapping[str, Master] = {
     "two-executors": Master("local-cluster[2,1,1024]", {}),

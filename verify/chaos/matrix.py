@@ -186,7 +186,7 @@ def _stopped(setup: Runs, cell: Cell, defect: Defect, timeout_ms: int = ZOMBIE_T
 
 
 def _resume(child: Child) -> None:
-    """It ends well if there was nothing left to commit, else because its transaction is over; never in another way."""
+    """It ends well if there was nothing left to commit, or because its transaction is over; never in another way."""
     os.kill(child.pid, signal.SIGCONT)
     if child.wait():
         assert any(word in child.output() for word in OVER), child.output()

@@ -26,7 +26,7 @@ LATER = 20
 
 
 def make_setup_of(bootstrap: str, registry: str, name: str, folder: Path) -> TransformSetup:
-    """A source with so many messages in each partition, of which the run transforms one."""
+    """A source with so many messages in each partition; the run transforms one partition."""
     folder.mkdir(parents=True, exist_ok=True)
     scene = Scene(bootstrap, registry, name, folder)
     scene.make_source()

@@ -1,4 +1,4 @@
-"""`make verify WHAT=fuzz`: damaged bytes into every reader, and nothing but FormatError may come out.
+"""`make verify WHAT=fuzz`: damaged bytes into every reader, and only FormatError may come out.
 
 Each target takes an equal part of FUZZ_RUNS, FUZZ_SHARE percent of it chosen by libFuzzer for new coverage (atheris),
 the rest by mutate.py from the target's seeds. FUZZ_SEED starts another series, FUZZ_TARGETS names the targets. What a
@@ -39,6 +39,6 @@ with ThreadPoolExecutor(JOBS) as pool:
     failed = [target for target, code in zip(CHOSEN, pool.map(run, CHOSEN), strict=True) if code]
 click.echo(
     f"{RUNS} damaged inputs to {len(CHOSEN)} readers: "
-    + (f"FAILED: {', '.join(failed)}" if failed else "nothing but FormatError came out")
+    + (f"FAILED: {', '.join(failed)}" if failed else "only FormatError came out")
 )
 sys.exit(bool(failed))

@@ -22,7 +22,7 @@ def main(name: str, runs: str) -> None:
     watch = Watch(name, target, int(runs))
 
     def mutate(data: bytes, largest: int, seed: int) -> bytes:
-        """Half of the time ours, which know lengths; else libFuzzer's own, which know what was compared."""
+        """Half of the time ours, which know lengths; otherwise libFuzzer's own, which know what was compared."""
         rng = random.Random(seed)
         if rng.random() < 0.5:
             return mutated(rng, data, target.seeds)[:largest]

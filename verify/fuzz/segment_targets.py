@@ -116,7 +116,7 @@ def coded() -> Target:
 
 
 def entry() -> Target:
-    """A damaged mutation behind a right checksum, up to what would be sent."""
+    """A damaged mutation under a right checksum, up to what would be sent."""
     tables, seeds = first_mutations()
 
     def run(data: bytes) -> bool:

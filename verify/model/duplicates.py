@@ -84,7 +84,7 @@ def hints_of(folder: Path) -> list[Path]:
 
 
 def unexpected(one: Seed, again: Callable[[], object]) -> list[str]:
-    """The changes that came of it, but for those of the rows that mark its end."""
+    """The resulting changes, except those of the rows that mark its end."""
     known = {key: len(changes) for key, changes in one.history.changes.items()}
     again()
     one.catch_up(time.time())

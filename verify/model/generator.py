@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from verify.model.tables import Table
 
-MOST_LATE_US = 300 * STEP_US  # behind a deletion of what is purged soon
+MOST_LATE_US = 300 * STEP_US  # after a deletion of what is purged soon
 DELETED = 40  # deletions to write something older than
 BOUND = 0.4  # of the statements have bound values
 CHANGES = 0.015  # of them change a schema, three times as many while a program stands still

@@ -1,7 +1,7 @@
 """Waiting until all that was written has come out: invariant 1's condition, and no sleep in its place.
 
-A row is written to every raw partition, at consistency ALL, so each node with CDC has it in its log behind everything
-else. When its raw messages of all these nodes are there, and a heartbeat after the last expiry behind them, and the
+A row is written to every raw partition, at consistency ALL, so each node with CDC has it in its log after everything
+written so far. When its raw messages of all these nodes are there, then a heartbeat after the last expiry, and the
 materializer's group has passed these, then what was written and what has expired is in the change topics.
 """
 
@@ -95,7 +95,7 @@ class Settler:
                 return
 
     def _await_markers(self, markers: Sequence[Marker], deadline: float) -> dict[Place, int]:
-        """The offsets behind the markers' messages from every host."""
+        """The offsets after the markers' messages from every host."""
         seen: dict[Marker, set[bytes]] = {marker: set() for marker in markers}
         targets = dict.fromkeys((marker.place for marker in markers), 0)
         looked = dict.fromkeys(targets, 0)
@@ -112,7 +112,7 @@ class Settler:
         return targets
 
     def _await_time(self, targets: dict[Place, int], quiet_after: float, deadline: float) -> None:
-        """Move the targets behind a message whose broker's time is later."""
+        """Move the targets past a message whose broker's time is later."""
         left = set(targets)
         while left:
             assert time.monotonic() < deadline, f"no heartbeats in {left}"

@@ -256,7 +256,7 @@ def changing_tables(version: str) -> tuple[Table, ...]:
 
 
 def key_kinds(version: str) -> list[Kind]:
-    """The types of which each number has a value of its own, so that they can be a partition key alone."""
+    """The types with a different value for each number, so that they can be a partition key alone."""
     vectors = VECTOR_KINDS if version.startswith("5.0") else ()
     return [*map(native, NUMBERED), *FROZEN_KINDS, *vectors]
 

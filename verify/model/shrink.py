@@ -137,7 +137,7 @@ class Shrinker:
 def smallest(
     kept: Indices, diverging: Callable[[Sequence[Indices]], list[Indices]], report: Callable[[str], None]
 ) -> Indices | None:
-    """A part of `kept` of which no piece can go; `diverging` says which candidates do. None if even all do not."""
+    """A part of `kept` that needs all its pieces; `diverging` says which candidates do. None if even all do not."""
     if not diverging([kept] * TRIES):
         return None
     pieces = 2

@@ -48,7 +48,7 @@ class Statement(NamedTuple):
     is_bound: bool = False
 
     def cql(self, keyspace: str) -> str:
-        """With literals; what is bound can be UNSET, of which there is no literal."""
+        """With literals; what is bound can be UNSET, which has no literal."""
         return self._render([part.literal(keyspace) for part in self.parts])
 
     def marked(self, keyspace: str) -> str:

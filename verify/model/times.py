@@ -27,7 +27,7 @@ SMALLEST = 1 - 2**63  # one less stands for no timestamp
 
 class Times:
     """Timestamps of one seed, from `start_us` on; with `has_ties`, several writes may have one timestamp. What
-    has a long TTL expires after 2038 where the node can store that, and is capped where it was told to.
+    has a long TTL expires after 2038 where the node can store that, and is capped where the node's settings say so.
     """
 
     def __init__(self, pick: random.Random, start_us: int, *, has_ties: bool, has_long_ttls: bool = False) -> None:
@@ -42,7 +42,7 @@ class Times:
         self.now += STEP_US
 
     def next(self) -> int:
-        """Later than all before it, but for what is far ahead."""
+        """Later than all before it, except what is far ahead."""
         self.now += 1
         return self.now
 

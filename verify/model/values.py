@@ -207,6 +207,6 @@ def native_value(name: str, value: Any) -> Value:  # noqa: ANN401 - of the type'
 
 
 def numbered_value(name: str, number: int) -> Value:
-    """Each number has a value of its own, but for boolean, tinyint, smallint and duration."""
+    """Each number has a value of its own, except for boolean, tinyint, smallint and duration."""
     of = NATIVES[name]
     return native_value(name, of.special[number] if number < len(of.special) else of.number(number))

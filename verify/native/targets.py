@@ -87,7 +87,7 @@ def _recorded_mutations(folder: Path) -> dict[str, list[bytes]]:
 
 
 def mutations(folder: Path) -> Target:
-    """Recorded mutations, damaged behind right checksums."""
+    """Recorded mutations, damaged under right checksums."""
     recorded = _recorded_mutations(folder)
     twice = {version: SplitTwice(tables(version), MESSAGING[version]) for version in recorded}
 

@@ -1,4 +1,4 @@
-"""Cassandra's own types, comparators and counters behind one long-lived JVM that speaks JSON lines.
+"""Cassandra's own types, comparators and counters in one long-lived JVM that speaks JSON lines.
 
 `java/CassandraTypes.java` tells the requests.
 """

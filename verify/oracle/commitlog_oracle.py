@@ -1,4 +1,4 @@
-"""Cassandra's own CommitLogReader and PartitionUpdate.serializer of any version behind one long-lived JVM.
+"""Cassandra's own CommitLogReader and PartitionUpdate.serializer of any version in one long-lived JVM.
 
 `java/CommitLogOracle.java` tells the commands. It reads the schema of a stopped node from that node's own files.
 """

@@ -124,7 +124,7 @@ def judge_table(oracle: SSTableOracle, data: Path, table: TableMetadata, now: in
 def without_nothing(said: Iterator[str]) -> Iterator[str]:
     """Cassandra's lines without what says nothing, which it keeps where only one SSTable has a partition: ranges under
     a partition deletion that is as new (3.11), deletions of rows and columns under a deletion that is as new
-    (BTreeRow.filter leaves out only older ones), and rows of which nothing else is left.
+    (BTreeRow.filter leaves out only older ones), and otherwise empty rows.
     """
     deletion: list[int] = []
     active: list[int] = []

@@ -1,9 +1,9 @@
 """Damaged segments as Cassandra's CommitLogReader and as we read them.
 
-Of a plain one the same mutations must come out, none else. Of a compressed or encrypted one none may come that the
+Of a plain one exactly the same mutations must come out. Of a compressed or encrypted one none may come that the
 whole segment does not have, and none be missing that Cassandra reads, but from sections that we complain of: there it
 may get further (the LZ4 decoder of 3.11 goes on over bad offsets, an encrypted block may reach past its section).
-Elsewhere it may not get so far: it loses count of places, or gives up. How damage is told of is not compared.
+Elsewhere it may not get so far: it loses count of places, or gives up. How damage is reported is not compared.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ KEPT = run_folder() / "damaged"
 HEAD = 16_384  # of a segment is damaged, so that little is read again and again
 MARKER = 8
 AROUND = 16  # bytes of a sync marker or an entry's head
-MOST_KILLED = 5  # no more than one in so many may kill the JVM
+MOST_KILLED = 5  # at most one in so many may kill the JVM
 
 
 class DamageJudge:
@@ -100,7 +100,7 @@ class DamageJudge:
         return None
 
     def _ours(self, sections: dict[str, set[int]] | None = None) -> Iterator[str]:
-        """Nothing if the descriptor is damaged. `sections` is told in which ones each mutation was."""
+        """Nothing if the descriptor is damaged. `sections` collects the sections of each mutation."""
         segment = OpenSegment(self._copy, codecs=self._codecs)
         self._complaints: set[int] = set()
         with suppress(FormatError), closing(segment):
@@ -130,7 +130,7 @@ class DamageJudge:
                     del said["position"]
                 found.append(_text(said))
             elif line.startswith('{"error":'):
-                return found, "complains for ever" not in line
+                return found, "complains without end" not in line
         return found, False
 
 

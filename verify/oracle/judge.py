@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cassandra_storage.rows import Row
     from cassandra_storage.schema import TableMetadata
 
-KEPT = 20  # differences that are told in full
+KEPT = 20  # differences that are shown in full
 LIVE_TIMES = (NO_DELETION_TIME, 2**32 - 2)  # 5.0 takes what it writes for LIVE in messaging version 12 for invalid
 WRITTEN = ("mutations", "updates", "rows", "cells", "parts")
 COUNTED = (*WRITTEN, "native", "damaged", "killed", "unknown", "refused", "invalid", "different")
@@ -37,7 +37,7 @@ class Tally:
     """What was compared. `unknown`: mutations of tables that are gone, which both pass over; `refused`: what both
     cannot read; `invalid`: what Cassandra reads as we do, and then its PartitionUpdate.validate stumbles over (3.11's
     with a NullPointerException); `parts`: split updates that it read and wrote again; `damaged`: damaged segments,
-    and `killed` those of which Cassandra's reader died; `native`: mutations that the publisher's native core split as
+    and `killed` those that killed Cassandra's reader; `native`: mutations that the publisher's native core split as
     the Python code does, byte for byte; `differences`: the first of them in words.
     """
 

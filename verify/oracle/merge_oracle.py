@@ -1,4 +1,4 @@
-"""Cassandra's own merging of rows behind one long-lived JVM of any version: MergeOracle.java."""
+"""Cassandra's own merging of rows in one long-lived JVM of any version: MergeOracle.java."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cassandra's own SSTableReader of any version behind one long-lived JVM, and what it reads compared with what we read,
+"""Cassandra's own SSTableReader of any version in one long-lived JVM, and what it reads compared with what we read,
 row by row. `java/SSTableOracle.java` tells the command.
 """
 

@@ -1,4 +1,4 @@
-"""The comparators of any Cassandra version behind one long-lived JVM; `java/TypeOrders.java` tells the requests."""
+"""The comparators of any Cassandra version in one long-lived JVM; `java/TypeOrders.java` tells the requests."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 BTI = {"sstable": {"selected_format": "bti"}}
 WRITE_PIECES = 20  # of the statements beside the snapshot: the last ones come when it has ended, or later
 SHOWN = 30
-MARKS = 50  # rows of a table of which every node has some
+MARKS = 50  # rows of a table; every node has some of them
 SNAPSHOT_SECONDS = 3600.0
 DATACENTER = "cdc"
 

@@ -193,7 +193,7 @@ class RowDecoder:
 
 
 class _Ahead:
-    """The state's units, of which the next one is known."""
+    """The state's units, with a look at the next one."""
 
     def __init__(self, units: Iterable[StateUnit]) -> None:
         self._left = iter(units)

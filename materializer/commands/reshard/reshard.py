@@ -178,7 +178,7 @@ class Reshard:
 
     @contextmanager
     def _parts_place(self) -> Iterator[PartsPlace]:
-        """A folder of this machine if all tasks run here, else of the checkpoint location. Parts of an earlier run that
+        """A local folder if all tasks run here, otherwise of the checkpoint location. Parts of an earlier run that
         was interrupted go too.
         """
         folder = state_folder(self._settings)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, own_clusters]
 
-ROOMY = replace(SMALL, cdc_total_space_mib=1024)  # nobody deletes here
+ROOMY = replace(SMALL, cdc_total_space_mib=1024)  # nothing is deleted here
 NODES_SECONDS = 90.0  # it looks at the nodes once a minute
 ROUNDS = 4
 MORE_THAN_NEEDED = 1.3  # mutations' own overhead, and segments that nodes began at other times

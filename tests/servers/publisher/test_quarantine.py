@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ORIGIN = Origin(bytes(range(16)), 7, "CommitLog-7-7.log", 12, 1234)
 GAPS = [SentGap(bytes(16), b"key"), SentGap(bytes(range(16)), b"")]
-BATCHES, FIT, LARGE = 5, 3, 120_000  # of which, each twice and kept in base64, so many fit into either limit
+BATCHES, FIT, LARGE = 5, 3, 120_000  # each twice and kept in base64, so many of them fit into either limit
 
 
 def test_a_mutation_comes_back_as_it_was_stored(tmp_path: Path) -> None:

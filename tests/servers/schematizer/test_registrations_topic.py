@@ -1,4 +1,4 @@
-"""Registrations of producers and consumers reach a real Kafka; while it is away, nobody waits and nothing is lost."""
+"""Registrations of producers and consumers reach a real Kafka; while it is away, no call waits and nothing is lost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_registrations_wait_for_kafka(kafka: KafkaBroker, topic_prefix: str, tmp
         catalogue.clients.register_consumer(
             ConsumerRegistration("others", "reader", made.topic, "group", 60), by="test"
         )
-        assert time.monotonic() - started < 30  # nobody waits for Kafka; a busy machine is slow
+        assert time.monotonic() - started < 30  # no call waits for Kafka; a busy machine is slow
         assert outbox.waiting() == 4
         with pytest.raises(SendError):
             outbox.send(RegistrationTopic(away, topic_prefix))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from local_stack.servers.kafka import KafkaBroker
 
 pytestmark = pytest.mark.servers
-NTH: dict[AnyPoint, int] = {FaultPoint.AFTER_CLEANUP: 1}  # else in the midst of a run, and of a batch
+NTH: dict[AnyPoint, int] = {FaultPoint.AFTER_CLEANUP: 1}  # the others in the midst of a run, and of a batch
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

@@ -72,8 +72,8 @@ OUTSIDE = {
     deletion: ("is_live", "is_empty"),
 }
 EQUIVALENT = {
-    "_merge_cells: if path_key is None -> if True",  # makes it anew each time
-    "merge_contexts: if left_has_all -> if False",  # makes the same context anew
+    "_merge_cells: if path_key is None -> if True",  # makes it again each time
+    "merge_contexts: if left_has_all -> if False",  # makes the same context again
     "_relation: if left.value == right.value -> if False",  # takes the right one of two equal shards
     "_context: if len(shards) > -_GLOBAL_OFFSET -> if False",  # verify/fuzz has so many
 }

@@ -79,7 +79,7 @@ def _covering(table: TableMetadata, ranges: list[RangeTombstone], place: bytes) 
 
 
 def _components(table: TableMetadata, key: bytes) -> list[bytes]:
-    """A partition key's values: as they are if it is one, else each with its length before and a zero behind."""
+    """A partition key's values: one as it is, several each with its length before and a zero after."""
     if len(table.partition_key) == 1:
         return [key]
     found, pos = [], 0

@@ -68,7 +68,7 @@ Answer: TypeAlias = "dict[Labels, float]"
 def evaluate(expression: str, samples: Iterable[Sample]) -> Answer:
     """The labels and values of what the expression finds; NotImplementedError for what no expression has used yet."""
     found = _evaluate(parse(expression), list(samples))
-    assert isinstance(found, dict), "an expression of ours finds series"
+    assert isinstance(found, dict), "each expression finds series"
     return found
 
 
@@ -161,7 +161,7 @@ def _quantile(share: float, buckets: list[tuple[float, float]]) -> float:
 def _combine(op: str, left: Answer | float, right: Answer | float) -> Answer:
     """Series meet those of the same labels; a comparison leaves out what it does not hold for."""
     if isinstance(left, float):
-        assert isinstance(right, dict), "two numbers are no query of ours"
+        assert isinstance(right, dict), "no query compares two numbers"
         if op in COMPARISONS:
             raise NotImplementedError("a number stands on the right of a comparison")
         return {labels: ARITHMETIC[op](left, value) for labels, value in right.items()}

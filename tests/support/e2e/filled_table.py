@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from verify.model.check import Seed
 
-ROWS_EACH = 27  # of a partition, of which one is deleted
+ROWS_EACH = 27  # of a partition; one of them is deleted
 RANGES_EVERY = 10  # partitions
 RANGE = (15, 20)
 TEXT_BYTES = 50

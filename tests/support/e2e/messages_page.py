@@ -19,7 +19,7 @@ INTRODUCTION = """\
 For each kind of statement the CQL and the change messages that it gives. This page is made from `tests/e2e/scripts`,
 which the tests run on a real Cassandra, Kafka and Spark: what stands here is what came out.
 
-Messages are shown as `make follow JSON=1` prints them, without `source` (but for `source.cause` where it is `expiry`):
+Messages are shown as `make follow JSON=1` prints them, without `source` (except `source.cause` where it is `expiry`):
 the key, the row before and after, and `op`, which is `c` for a row that was not there, `u` for one that was, `d` for
 one that is gone. Bytes are in hexadecimal. [raw-topics.md](raw-topics.md) describes every field and type.
 

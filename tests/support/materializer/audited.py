@@ -56,7 +56,7 @@ def make_plan(options: AuditOptions | None = None) -> AuditPlan:
 
 
 class MemoryTable:
-    """cdc_program.cassandra.RawReader over rows, of which some tokens cannot be read.
+    """cdc_program.cassandra.RawReader over rows, with tokens that cannot be read.
 
     bad: the reason by token. bad_after: the token can be read up to so many rows of it.
     """

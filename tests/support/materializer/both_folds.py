@@ -52,7 +52,7 @@ def fold_both(
     is_state_damaged: bool = False,
 ) -> ChunkResult:
     """As fold_chunk, which it is put in place of; DifferenceError where the two folds differ. is_state_damaged: in
-    several places perhaps, of which each fold may find another one first.
+    several places perhaps; each fold may find another one first.
     """
     encoders = {key[1]: encoder_of(table) for key, table in catalog.schemas.items()}
     with pytest.MonkeyPatch.context() as patch:

@@ -17,7 +17,7 @@ STOP_ALL_ON_ONE = "stop all on one"
 
 
 def stop_all_on_one(patch: Any) -> None:  # noqa: ANN401 - pytest's, or setattr's
-    """The error of one raw partition ends the job, unless it is one that a start may meet."""
+    """The error of one raw partition ends the job, unless a start may meet it."""
     whole = BatchDriver.stop_raw_partitions
 
     def raise_first(driver: BatchDriver, failures: Mapping[RawPartition, Failure]) -> None:

@@ -28,7 +28,7 @@ END_S = BASE_S + 10**6
 
 
 class DamagedState:
-    """What the hosts have written, and the messages that arrive: some were lost, and some are nobody's."""
+    """What the hosts have written, and the messages that arrive: some were lost, and some belong to no host."""
 
     def __init__(self, writer: TableWriter, data: st.DataObject, reorder_ms: int = 0) -> None:
         self._writer = writer

@@ -147,7 +147,7 @@ def range_tombstones(draw: st.DrawFn, of: TableMetadata, stamp: Stamp) -> RangeT
     start = first[: draw(st.integers(0, len(first)))]
     end = last[: draw(st.integers(0, len(last)))]
     kinds = [draw(st.booleans()), draw(st.booleans())]
-    if model.compare(start, end) == 0:  # else nothing might lie between them
+    if model.compare(start, end) == 0:  # otherwise nothing might lie between them
         kinds = [True, True]
     return RangeTombstone(
         ClusteringBound(Kind.INCL_START_BOUND if kinds[0] or not start else Kind.EXCL_START_BOUND, start),

@@ -137,7 +137,7 @@ class _SendingHost(Generic[W]):
                 self._sent.append(Sent(None, clock=self._clock()))
 
     def with_copies(self) -> list[Sent[W]]:
-        """Some of it again after a crash; but not always the truncations of which all was acknowledged."""
+        """Some of it again after a crash; but not always the truncations that were fully acknowledged."""
         crashed = self._random.randint(0, len(self._sent))
         again = self._sent[self._random.randint(0, crashed) :]
         if self._random.random() < 0.5:

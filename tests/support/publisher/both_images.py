@@ -125,7 +125,7 @@ def check_same(
     after: Place | None = None,
     batch: tuple[int, int] = (BATCH_BYTES, BATCH_STEPS),
 ) -> tuple[Images, Images]:
-    """(by the Python code alone, with the core), which are the same but for the places. Of damaged SSTables the same
+    """(by the Python code alone, with the core), which are the same except for the places. Of damaged SSTables the same
     was sent, and the same is said in the end.
     """
     expected = run(sstables, purger, native=False, ranges=ranges, after=after)

@@ -1,4 +1,4 @@
-"""Known tables of which some are published, some excluded, some the filler's, and the rest ignored."""
+"""Known tables: some are published, some excluded, some the filler's, and the rest ignored."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEMA_ID = 7
 
 
 class ChosenTables:
-    """A publisher.schema.NodeSchema, as far as splitting asks it, and the raw topics, of which all are open but those
+    """A publisher.schema.NodeSchema, as far as splitting asks it, and the raw topics: all are open except those
     of `closed`. `ends`: the segment and position up to which a table is published. Tables are named by their ids.
     """
 

@@ -17,7 +17,7 @@ from tests.support.program_process import READY_SECONDS, ProgramProcess
 
 
 def settings_beside(cassandra: CassandraCluster, state: Path) -> dict[str, object]:
-    """Of a publisher on the first node, but for Kafka and the registry."""
+    """Of a publisher on the first node, without Kafka and the registry."""
     return {
         "cassandra.contact_points": cassandra.contact_points[0],
         "cassandra.port": cassandra.port,

@@ -1,4 +1,4 @@
-"""Apache Avro for Java, which Confluent's registry uses, behind a JVM of the test's own: the judge of ours.
+"""Apache Avro for Java, which Confluent's registry uses, in a JVM of the test's own: it judges the project's code.
 
 The jars come with PySpark.
 """

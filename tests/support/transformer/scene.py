@@ -1,4 +1,4 @@
-"""A source topic on a real broker with its schemas in a real registry, a transformers file, and what comes of it."""
+"""A source topic on a real broker with its schemas in a real registry, a transformers file, and the result."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 INDEXED = FOLDER / "indexed"
 FORMS = ("3.11", "5.0-oa", "5.0-bti")
-PARTITIONS, WIDE, ROWS = 1500, 7, 300  # of which each WIDEth hundredth has so many rows
+PARTITIONS, WIDE, ROWS = 1500, 7, 300  # each WIDEth hundredth of them has so many rows
 _VALUE = "v" * 250
 _TABLE = "CREATE TABLE ks.indexed (id int, c int, v text, PRIMARY KEY (id, c))"
 

@@ -15,11 +15,11 @@ from tests.support.vectors.load import load
 
 FOLDER = project_root() / "docs" / "example-segment"
 KEYSPACE = "vectors"
-LAST_TABLE = "counters"  # what comes behind its updates are large values
+LAST_TABLE = "counters"  # its updates are followed by large values
 
 
 def section_ends(name: str, data: bytes) -> list[int]:
-    """The offset behind each section."""
+    """The offset after each section."""
     reader = SegmentReader(name)
     ends: list[int] = []
     while True:

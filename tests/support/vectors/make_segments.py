@@ -1,4 +1,4 @@
-"""Makes the segments of tests.support.vectors.segments anew."""
+"""Makes the segments of tests.support.vectors.segments again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEED = 4
 
 
 def make(version: str) -> None:
-    """Anew, from a node of that version."""
+    """From a node of that version."""
     target = FOLDER / version
     shutil.rmtree(target, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="vectors-") as name:

@@ -58,7 +58,7 @@ class Draw:
         return [parameter(self) for parameter in shape.parameters]
 
     def fresh(self, type_: CqlType) -> bytes:
-        """A vector must not have empty elements, whatever else its type allows (VectorType.Serializer.validate). Of a
+        """A vector must not have empty elements, whatever its type allows (VectorType.Serializer.validate). Of a
         list with them 3.11 makes cells without values, which it then cannot write.
         """
         is_plain = has_vector(type_) or (isinstance(type_, ListType) and type_.is_multi_cell)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.support.vectors.load import Segment
 
-# Mutations of a table that nobody knows.
+# Mutations of an unknown table.
 ONE = b"\x01" + b"a table's id....and more"
 TWO = b"\x01" + b"another's id....and more"
 
@@ -95,7 +95,7 @@ def test_no_flipped_bit_loses_a_mutation_unnoticed(tmp_path: Path) -> None:
 
 def test_what_was_not_synced_is_told_and_no_problem(tmp_path: Path) -> None:
     data = segment([[ONE]]) + bytes(8)
-    file = write(tmp_path, data + entry(b"not behind any marker") + bytes(64))
+    file = write(tmp_path, data + entry(b"not after any marker") + bytes(64))
     result = commitlog("verify", tmp_path)
     assert f"note: {file}:{len(data) + 3}: bytes after the end" in result.stdout
 

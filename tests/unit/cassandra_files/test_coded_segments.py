@@ -1,4 +1,4 @@
-"""Compressed and encrypted segments: the entries and positions of a plain one, whatever the windows; damage is told and
+"""Compressed and encrypted segments: entries and positions of a plain one, whatever the windows; damage is reported and
 stepped over; nothing is believed of a length.
 """
 
@@ -58,7 +58,7 @@ def test_resume(form: Form, sections: list[list[bytes]]) -> None:
 
 @given(FORM, MUTATIONS, st.data())
 def test_growing_file(form: Form, sections: list[list[bytes]], data: st.DataObject) -> None:
-    """The file grows by any amount, and the index by whole sections behind it: each entry comes once, as soon as its
+    """The file grows by any amount, and the index by whole sections after it: each entry comes once, as soon as its
     section is there and durable, and nothing is an error.
     """
     whole = form.segment(sections)
@@ -87,7 +87,7 @@ def test_growing_file(form: Form, sections: list[list[bytes]], data: st.DataObje
 
 @given(FORM, MUTATIONS, st.data(), st.integers(1, 100))
 def test_damaged(form: Form, sections: list[list[bytes]], data: st.DataObject, window: int) -> None:
-    """Flipped bytes lose entries and never make others; the walk ends, and goes on behind a section it cannot read."""
+    """Flipped bytes lose entries and never make others; the walk ends, and goes on after a section it cannot read."""
     written = bytearray(form.segment(sections))
     for _ in range(data.draw(st.integers(1, 3))):
         written[data.draw(st.integers(0, len(written) - 1))] ^= data.draw(st.integers(1, 255))
@@ -153,7 +153,7 @@ def test_a_section_of_nothing(form: Form) -> None:
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 def test_a_torn_end(form: Form) -> None:
-    """A section that the file does not hold wholly is waited for, and in a completed file it is one corrupt end."""
+    """A section that the file holds only in part is waited for, and in a completed file it is one corrupt end."""
     sections = [[b"first entry"], [b"second entry"]]
     whole, start = form.segment(sections), len(form.segment(sections[:1]))
     for size in range(start + 8, len(whole)):

@@ -72,7 +72,7 @@ def test_no_descriptor_yet(tmp_path: Path) -> None:
 
 
 def test_a_file_that_becomes_shorter(tmp_path: Path) -> None:
-    """Nobody does that to a commit log; it is told, and reading ends."""
+    """Cassandra never does that to a commit log; it is reported, and reading ends."""
     path = tmp_path / NAME
     data = segment(SECTIONS)
     path.write_bytes(data)

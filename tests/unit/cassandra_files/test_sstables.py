@@ -93,7 +93,7 @@ def test_all_versions_have_vectors() -> None:
 
 
 def test_a_planted_difference_is_found(vectors: sstables.SSTableVectors) -> None:
-    """Else the test above could not fail."""
+    """Without it the test above could not fail."""
     file, table, lines = next(each for each in vectors.files() if each[1].name == "natives")
     changed = [line.replace('"deletion":[-9', '"deletion":[-8', 1) for line in lines]
     assert changed != lines
@@ -102,7 +102,7 @@ def test_a_planted_difference_is_found(vectors: sstables.SSTableVectors) -> None
 
 
 def test_rows_without_a_schema(vectors: sstables.SSTableVectors) -> None:
-    """Statistics.db alone tells all that is needed, but for user types of 3.x."""
+    """Statistics.db alone tells all that is needed, except user types of 3.x."""
     refused = 0
     for file, table, _ in vectors.files():
         if table.dropped_columns:

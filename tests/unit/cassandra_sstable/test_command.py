@@ -48,7 +48,7 @@ def test_verify(form: str) -> None:
     assert said is not None
     found = [int(count) for count in said.groups()]
     assert found[::2] == counts[::2]
-    assert counts[1] <= found[1] <= counts[1] + 5  # rows of which all columns were dropped
+    assert counts[1] <= found[1] <= counts[1] + 5  # rows whose columns were all dropped
 
 
 def test_verify_names_file_and_place(tmp_path: Path) -> None:

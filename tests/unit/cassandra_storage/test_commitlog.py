@@ -1,4 +1,4 @@
-"""Segments: whatever the windows, the same entries; incomplete is never an error; damage is told and stepped over."""
+"""Segments: the same entries for all windows; incomplete is never an error; damage is reported and stepped over."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_live_and_finished_segments(vectors: Vectors) -> None:
         assert reader.is_ended is segment.cdc_index.is_completed
         assert reader.is_ended or reader.position == segment.cdc_index.offset
         assert events
-        # In small windows, and resumed behind every tenth entry, it is the same.
+        # In small windows, and resumed after every tenth entry, it is the same.
         for index in range(0, len(events), 10):
             assert (
                 read_in_windows(segment.durable, segment.name, segment.length, events[index].end_position)

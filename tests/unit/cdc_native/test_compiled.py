@@ -19,7 +19,7 @@ PACKAGE = Path(cdc_native.__file__).parent
 
 
 def test_a_checkout_is_compiled() -> None:
-    """If not: `make install` compiles, and says what it lacks."""
+    """If not: `make install` compiles, and says what is missing."""
     assert cdc_native.is_compiled()
 
 

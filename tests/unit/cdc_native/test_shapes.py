@@ -260,7 +260,7 @@ def test_an_update_that_was_not_decoded_is_not_folded() -> None:
 
 @pytest.mark.parametrize("time", [2**63 - 1, 2**62, -(2**62), -(2**63) + 1, -(2**63)])
 def test_a_deletion_of_any_time(time: int) -> None:
-    """Damaged facts may have any. A row of which nothing is left is stored with it."""
+    """Damaged facts may have any. An empty row is stored with it."""
     row = b"\x01\x00\x00" + b"\x04\x00" + bytes(4) + b"\x00\x01"  # its liveness alone
     assert fan_out([(b"k", row)], deletion=(time, time)) == (1, -1 if time > 0 else 0)
 

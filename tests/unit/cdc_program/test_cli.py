@@ -48,7 +48,7 @@ def program(seen: list[Settings]) -> Program:
     @main.program_command("fail", params=[click.Option(["--badly"], is_flag=True)])
     def fail(_settings: Settings, *, badly: bool) -> None:
         if badly:
-            raise RuntimeError("nobody thought of this")
+            raise RuntimeError("no one thought of this")
         raise CdcError(Code.KAFKA_REFUSED, "The broker said no.", "Ask nicely.")
 
     return main
@@ -83,7 +83,7 @@ def test_an_unforeseen_error_is_logged_with_its_trace(program: Program) -> None:
     result = CliRunner().invoke(program, ["fail", "--badly"])
     assert result.exit_code == 70
     event = json.loads(result.stderr)
-    assert "nobody thought of this" in event["exception"]
+    assert "no one thought of this" in event["exception"]
     assert "Traceback" in event["exception"]
 
 

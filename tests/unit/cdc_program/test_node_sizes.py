@@ -1,4 +1,4 @@
-"""What the node reports, else what the settings say, else Cassandra's default."""
+"""What the node reports, otherwise what the settings say, or Cassandra's default."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def test_a_probe_asks_for_what_is_served(program: str) -> None:
                 assert container.ports[asked["port"]] == setting("schematizer.port").default
                 assert asked["path"] in api
     assert {"startupProbe", "livenessProbe"} <= container.spec.keys()
-    assert container.spec["livenessProbe"]["httpGet"]["path"] == "/health", "nothing that a restart would not mend"
+    assert container.spec["livenessProbe"]["httpGet"]["path"] == "/health", "nothing that a restart would not fix"
 
 
 def test_sidecars_take_their_node_out_of_service_for_nothing() -> None:
@@ -259,7 +259,7 @@ def test_every_pod_has_a_budget_but_the_driver() -> None:
     instances = named("SparkApplication", "cassandra-materializer")["spec"]["executor"]["instances"]
     assert executors.keys() == {"selector", "minAvailable"}
     assert isinstance(executors["minAvailable"], int)
-    assert executors["minAvailable"] < instances, "else no machine with an executor can be drained"
+    assert executors["minAvailable"] < instances, "otherwise no machine with an executor can be drained"
 
 
 def test_selectors_are_the_labels_of_their_own_pods() -> None:

@@ -27,7 +27,7 @@ def test_a_whole_segment_is_full_up_to_its_last_entry(tmp_path: Path) -> None:
 
 
 def test_it_goes_on_from_where_it_was(tmp_path: Path) -> None:
-    """A live segment is zeroes behind what was synced."""
+    """A live segment is zeroes after what was synced."""
     path = tmp_path / SEGMENT.name
     fill, seen = None, set()
     for size in range(0, len(SEGMENT.data), 50_000):

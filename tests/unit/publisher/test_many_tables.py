@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RawTopics:
-    """publisher.raw_topics.RawTopics, of which none is open yet."""
+    """publisher.raw_topics.RawTopics, with no topic open yet."""
 
     def __init__(self) -> None:
         self.asked: list[PublishedTable] = []

@@ -74,7 +74,7 @@ def poll_until_it_fails(sender: Sender) -> None:
 
 @pytest.fixture
 def sender() -> Sender:
-    """Nobody answers it."""
+    """No broker answers it."""
     servers = f"{LOCALHOST}:{free_ports(1)[0]}"
     return Sender(KafkaSettings(bootstrap_servers=servers, connect_timeout_seconds=0.5))
 

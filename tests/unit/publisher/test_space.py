@@ -14,7 +14,7 @@ SEGMENT = 32 * MIB
 
 
 def filled(watch: SpaceWatch, count: int, *, every: float, first: int = 0, size: int = SEGMENT) -> Space:
-    """A node that begins a segment every so many seconds, none of which is deleted."""
+    """A node that begins a segment every so many seconds, and deletes none."""
     space = watch.update(first * every, dict.fromkeys(range(first), size))
     for number in range(first + 1, count + 1):
         space = watch.update(number * every, dict.fromkeys(range(number), size))

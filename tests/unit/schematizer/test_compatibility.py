@@ -136,7 +136,7 @@ def test_reading(reader: Schema, writer: Schema, *, expected: bool) -> None:
 )
 def test_what_the_library_is_helped_with(reader: Schema, writer: Schema) -> None:
     assert can_read(reader, writer)
-    assert not library_alone_can_read(reader, writer), "the library has been mended: so may its input be"
+    assert not library_alone_can_read(reader, writer), "the library has been fixed: do not help it any more"
 
 
 def test_a_conflict_says_what_where_and_with_which_version() -> None:

@@ -76,7 +76,7 @@ def test_requests_by_route_and_status(own: Registry) -> None:
 
 
 def test_what_clients_invent_makes_no_series(own: Registry) -> None:
-    """Each path and method of a scanner would be a series for ever."""
+    """Each path and method of a scanner would be a series forever."""
     for number in range(5):
         own.call("GET", f"/nowhere-{number}")
         own.call(f"FIND{number}", f"/subjects/x{number}/versions")
@@ -108,7 +108,7 @@ def test_a_database_that_fails(own: Registry) -> None:
     assert value(own, "database_errors_total") == 1
     assert counted(own)["GET", "/schemas/ids/{schema_id}", "500"] == 1
     assert "problem" in json.loads(get(own.operations_port, "/status")[1])
-    assert get(own.operations_port, "/health")[0] == 200, "starting it again would mend nothing"
+    assert get(own.operations_port, "/health")[0] == 200, "starting it again would repair nothing"
     failed = [json.loads(line) for line in own.log if '"database failed"' in line]
     assert {event["path"] for event in failed} == {"/metrics", "/schemas/ids/1"}
 

@@ -1,4 +1,4 @@
-"""What holds for any schemas in any order: registration is idempotent, ids are unique and for ever."""
+"""What holds for any schemas in any order: registration is idempotent, ids are unique and never change."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Ids(RuleBasedStateMachine):
         try:
             self.store.delete_version(subject, str(version), permanent=permanent)
         except RegistryError as refusal:
-            assert 40401 <= refusal.error_code <= 40407  # noqa: PT017 - likewise
+            assert 40401 <= refusal.error_code <= 40407  # noqa: PT017 - the same
 
     @rule()
     def open_again(self) -> None:

@@ -323,7 +323,7 @@ def test_the_tables_have_every_shape() -> None:
 
 
 class SlowClient:
-    """Answers what it was given when it is told to; knows what was sent."""
+    """Answers what it was given, when the test lets it; knows what was sent."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []

@@ -117,7 +117,7 @@ public final class CommitLogOracle
             public void handleUnrecoverableError(CommitLogReadException error) throws IOException
             {
                 if (++complaints > MOST_COMPLAINTS)
-                    throw new IOException("complains for ever");
+                    throw new IOException("complains without end");
                 say("{\"corrupt\":" + quoted(error.getMessage()) + ",\"updates\":" + refused(error.getMessage(), path) + "}");
             }
 

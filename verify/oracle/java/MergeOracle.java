@@ -42,7 +42,7 @@ import org.apache.cassandra.utils.btree.UpdateFunction;
  * a memtable does, Rows.merge, one after the other), the active deletion's index (2 bytes), the number of rows (1 byte)
  * and their indexes (2 bytes each). The answer is one row for each merge.
  *
- * A row: 0 for none, else 1, liveness (timestamp 8, TTL 4, expiration 8), deletion, 1 if it is shadowable, number of
+ * A row: 0 for none; otherwise 1, liveness (timestamp 8, TTL 4, expiration 8), deletion, 1 if it is shadowable, number of
  * columns (1) and for each its index (1) and its cell or, in a complex column, its deletion and cells (count: 2). A
  * deletion: marked for delete at (8), local deletion time (8). A cell: timestamp (8), TTL (4), local deletion time (8),
  * path and value with their lengths (4 each, a missing path's is -1). What a version says as its own "no deletion time"

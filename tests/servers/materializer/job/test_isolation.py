@@ -1,4 +1,4 @@
-"""One bad raw partition never stops another: eight tables under load, three of which break."""
+"""One bad raw partition never stops another: eight tables under load, and three of them break."""
 
 from __future__ import annotations
 
@@ -149,4 +149,4 @@ def test_a_job_that_stops_all_on_one_is_noticed(scene: EightTables) -> None:
     scene.break_three()
     wait_until(lambda: not scene.job.is_running, "the end of the job", WAIT_SECONDS)
     with pytest.raises(OSError, match="refused"):
-        scene.stopped()  # nobody answers: the check above would fail
+        scene.stopped()  # no server answers: the check above would fail

@@ -1,4 +1,4 @@
-"""A state that is fetched slowly keeps only its own raw partition waiting: a real Spark, and an S3 server behind a slow
+"""A state that is fetched slowly keeps only its own raw partition waiting: a real Spark, and an S3 server over a slow
 link.
 """
 

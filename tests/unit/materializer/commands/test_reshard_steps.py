@@ -81,12 +81,12 @@ class DistantTasks:
             except InjectedFaultError:
                 self.deaths += 1
             else:
-                if self._chance.random() < 0.8:  # else its result is lost
+                if self._chance.random() < 0.8:  # otherwise its result is lost
                     return result
 
 
 class Run:
-    """A table's writes to a raw topic, each of which is a change. `expected` holds the changes of each row."""
+    """A table's writes to a raw topic; each is a change. `expected` holds the changes of each row."""
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, chance: random.Random) -> None:
         self.chance = chance
@@ -154,7 +154,7 @@ class Run:
         return said
 
     def reshard_elsewhere(self, point: AnyPoint, nth: int) -> bool:
-        """Tasks that leave this process, of which one dies at a point. Whether it was reached."""
+        """Tasks that leave this process; one of them dies at a point. Whether it was reached."""
         fault_points.reached.clear()
         tasks = DistantTasks(self.chance)
         with self.patch.context() as patched:

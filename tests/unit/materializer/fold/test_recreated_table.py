@@ -110,7 +110,7 @@ def test_two_new_tables_in_one_second(fold_settings: FoldSettings) -> None:
 
 
 def test_a_dropped_column_and_a_new_table_in_one_second() -> None:
-    """A row of which the drop leaves nothing and a row that ends with its table have the same tombstone."""
+    """A row that the drop leaves empty and a row that ends with its table have the same tombstone."""
     a, *others = FORWARD.table.regular_columns
     drop = {"a": DroppedColumn(a, BASE_US + 5_000_000)}
     altered = TableWriter(replace(FORWARD.table, regular_columns=tuple(others), dropped_columns=drop, altered_at=1))

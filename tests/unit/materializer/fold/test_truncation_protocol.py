@@ -91,7 +91,7 @@ def check_kept(random: Random) -> None:
 
 
 def check_broken(random: Random) -> None:
-    """Beyond them it has nothing more, and each host of which it has less is named."""
+    """Beyond them it has nothing more, and each host with less is named."""
     raw_partition, left = folded(random, BROKEN)
     assert raw_partition.merged <= left
     assert {host for host, _ in left - raw_partition.merged} <= raw_partition.lost

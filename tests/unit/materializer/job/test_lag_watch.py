@@ -56,7 +56,7 @@ class FakeKafka:
         return Retention(None if topic.endswith("kept") else 14 * 24 * HOUR * 1000, has_max_bytes=False)
 
     def timestamps(self, offsets: Mapping[RawPartition, int]) -> dict[RawPartition, int]:
-        """Messages are an hour old, but for those of FAR, which are old enough to be deleted soon."""
+        """Messages are an hour old, except those of FAR, which are old enough to be deleted soon."""
         self.asked.append(set(offsets))
         return {each: int(NOW - (HOUR if each != FAR else (14 * 24 - 3) * HOUR)) * 1000 for each in offsets}
 

@@ -135,7 +135,7 @@ def test_a_process_gets_a_changed_task_and_keeps_an_unchanged_one(rounds: Rounds
 
 
 def test_results_of_a_micro_batch_without_a_round_count_for_nothing(rounds: Rounds) -> None:
-    """Spark's planner process may die and begin anew: then it plans a round that is over."""
+    """Spark's planner process may die and start again: then it plans a round that is over."""
     reader = RoundReader(rounds.address)
     with running(rounds) as results:
         RoundReader(rounds.address).partitions({}, {"round": 0})

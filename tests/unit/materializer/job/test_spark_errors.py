@@ -20,7 +20,7 @@ SHUT_DOWN = "Job 7 cancelled because SparkContext was shut down"
 
 
 class Context:
-    """A context of which every call to the JVM ends as `call` does, but for whether it is stopped."""
+    """A context whose calls to the JVM all end as `call` does, except the one that asks if it is stopped."""
 
     def __init__(self, call: Callable[[], object], is_stopped: Callable[[], bool]) -> None:
         self._call = call

@@ -124,7 +124,7 @@ class FakeOpenPartitions:
 
 
 class FakeRestores:
-    """Restores end at once, but for those in `slow`. `broken`: what the restore of a raw partition raises."""
+    """Restores end at once, except those in `slow`. `broken`: what the restore of a raw partition raises."""
 
     def __init__(self) -> None:
         self.slow: dict[RawPartition, threading.Event] = {}
@@ -344,7 +344,7 @@ def test_one_report_says_what_the_states_take_on_the_machine() -> None:
 
 
 class Neighbours:
-    """MayGoOn: others need so many more questions. `told`: what they were told."""
+    """MayGoOn: others need so many more questions. `told`: what they received."""
 
     def __init__(self, questions: int) -> None:
         self._questions = questions

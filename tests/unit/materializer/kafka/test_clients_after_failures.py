@@ -1,4 +1,4 @@
-"""After a failure, a new client asks: the old one may wait for minutes for what it was told when a broker woke up."""
+"""After a failure, a new client asks; the old one may wait minutes after an answer of a starting broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Local states that nobody uses are deleted within a bound, and never under someone who uses them."""
+"""Local states that no task uses are deleted within a bound, and never under someone who uses them."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Structure(HTMLParser):
 
 
 def check_page(text: str) -> None:
-    """What holds for every page: nothing runs that is not a file of ours, one heading, a way out, one search box."""
+    """Every page: nothing runs that is not a file of the registry, one heading, a way out, one search box."""
     structure = Structure(text)
     assert [each.get("src", "") for each in structure.named("script")] == [
         each for each in re.findall(r'src="([^"]*)"', text) if "htmx.min.js" in each

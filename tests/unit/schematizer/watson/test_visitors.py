@@ -58,7 +58,7 @@ def test_from_a_closed_page_to_it_and_out_again(tmp_path: Path) -> None:
     assert page.status_code == 200
     assert "ada" in page.text
     assert SIGN_IN.search(page.text) is None
-    assert page.headers["cache-control"] == "no-store", "nobody reads it after the owner has signed out"
+    assert page.headers["cache-control"] == "no-store", "no one reads it after the owner has signed out"
     assert client.post("/sign-in/out", data={"csrf_token": token_of(page.text)}).status_code == 303
     assert client.get(SOURCE).status_code == 401
 
