@@ -1,0 +1,28 @@
+"""The pages and sections that explanations link, in one place: relative to docs/reference."""
+
+from __future__ import annotations
+
+_OPERATIONS = "../guides/operations.md"
+_PERFORMANCE = "../internals/performance.md"
+
+REBUILD = f"[rebuild the table]({_OPERATIONS}#rebuild-a-table)"
+STOPPED = f"[What stops, and how long there is to act]({_OPERATIONS}#when-a-raw-partition-stops)"
+MORE_PARTITIONS = f"[More partitions for a raw topic]({_OPERATIONS}#more-partitions-for-a-raw-topic)"
+CHECKPOINT = f"[Where the state is kept]({_OPERATIONS}#where-the-state-is-kept)"
+CLOCK = f"[what to do in each case]({_OPERATIONS}#a-clock-was-wrong)"
+DAMAGED_SEGMENT = f"[steps]({_OPERATIONS}#a-segment-is-damaged)"
+DAMAGED_STATE = f"[steps]({_OPERATIONS}#a-file-of-the-state-is-damaged)"
+UNPUBLISHED = f"[reasons]({_OPERATIONS}#which-tables-cannot-be-published)"
+TRUNCATE = f"[which case is which]({_OPERATIONS}#a-truncate-did-not-reach-every-node)"
+COMPILED = f"[figures]({_PERFORMANCE}#compiled)"
+MEMORY = f"[measured]({_PERFORMANCE}#a-publishers-memory-while-kafka-is-away)"
+SNAPSHOT = "[take a snapshot](../guides/snapshot.md)"
+CASSANDRA_RIGHTS = "[rights](../guides/secure.md#cassandra)"
+KAFKA_RIGHTS = "[rights](../guides/secure.md#kafka)"
+SPARK = "[Spark settings](../guides/spark.md#spark-submit)"
+LOGINS = "[Logins](../guides/registry.md#logins)"
+BACKUP = "[backup](../guides/registry.md#backup)"
+WATSON = "[Watson](../guides/watson.md)"
+ANOTHER_TOPIC = "[how](raw-topics.md#another-topic)"
+EMPTY = "[Empty is not null](raw-topics.md#empty-is-not-null)"
+LARGE_CHANGES = "[why](../internals/decisions/0014-large-changes-and-long-transactions.md)"
