@@ -36,8 +36,8 @@ def group() -> None:
     """Inspects SSTables of Cassandra 3.0 to 5.0, without any server.
 
     PATH is an SSTable (<version>-<id>-<format>-Data.db) or a directory: of a table, a keyspace, a node's data, or a
-    snapshot. Indexes, backups and snapshots under a directory are left out. On a running node take a snapshot first: the
-    node removes SSTables at any time.
+    snapshot. Indexes, backups and snapshots under a directory are left out. Take a snapshot of a running node first: it
+    removes SSTables at any time.
     """
 
 

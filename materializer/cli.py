@@ -204,8 +204,8 @@ def archive(target: Path) -> None:
 def audit(settings: Settings, table: str, *, as_json: bool, restart: bool, **options: Any) -> None:  # noqa: ANN401
     """Compares a table's state with Cassandra.
 
-    A Spark job reads the committed states and, by token range, the same rows by SELECT. It prints each row that differs,
-    with both sides and the likely cause. The materializer may keep running.
+    A Spark job reads the committed states and, by token range, the same rows by SELECT. It prints each row that
+    differs, with both sides and the likely cause. The materializer may keep running.
 
     Exit status: 0 if everything is equal, 1 if any row differs, 2 if something was not audited.
 
@@ -335,9 +335,9 @@ def state_show(settings: Settings, table: str, key: tuple[str, ...], *, with_val
 def state_reshard(settings: Settings, table: str, *, dry_run: bool, in_spark: bool) -> None:
     """Redistributes a table's state.
 
-    Use it after you added partitions to the table's raw topic. Stop the materializer first; publishers may continue. The
-    command folds the messages that were placed by the old number of partitions, redistributes the state, and folds the
-    remaining messages where their keys belong now. If it is interrupted, run it again.
+    Use it after you added partitions to the table's raw topic. Stop the materializer first; publishers may continue.
+    The command folds the messages that were placed by the old number of partitions, redistributes the state, and folds
+    the remaining messages where their keys belong now. If it is interrupted, run it again.
 
     Example: cassandra-materializer state reshard shop.orders --dry-run
     """

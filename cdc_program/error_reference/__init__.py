@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cdc_program.error_reference import node, programs, raw_partitions, registry, tables, transformer
 from cdc_program.error_reference.explanation import Explanation, as_section, as_text
-from cdc_program.errors import Code
+
+if TYPE_CHECKING:
+    from cdc_program.errors import Code
 
 EXPLANATIONS: dict[Code, Explanation] = dict(
     sorted(

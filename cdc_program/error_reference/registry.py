@@ -21,9 +21,9 @@ EXPLANATIONS = {
         "Schema registry request refused",
         meaning="""The registry answered no; the message has its words and code. In the materializer only that table's
         raw partitions stop.""",
-        cause="""*401, 403*: user or rights. *404*: no registry's root URL. *409, incompatible*: another client registered
-        there, or a column was dropped and added with another type. *409, read-only or disabled*: closed in the
-        registry. *422*: report it. *Assigns no topics*: `materializer.topics` = `registry` needs
+        cause="""*401, 403*: user or rights. *404*: no registry's root URL. *409, incompatible*: another client
+        registered there, or a column was dropped and added with another type. *409, read-only or disabled*: closed in
+        the registry. *422*: report it. *Assigns no topics*: `materializer.topics` = `registry` needs
         `cassandra-schematizer`.""",
         fix="""Correct `registry.username`, `password_file` or `url`. Incompatible: see `GET
         /subjects/<subject>/versions`, then set a level (`PUT /config/<subject>`) or another `kafka.topic_prefix`.

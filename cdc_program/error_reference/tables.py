@@ -28,8 +28,9 @@ EXPLANATIONS = {
     ),
     Code.NEEDS_SNAPSHOT: Explanation(
         "Table needs a snapshot",
-        meaning="""Writes are missing in the table's change topic: rows may be missing, old, or deleted in Cassandra only.
-        `<prefix>.tables` records it under the table's id, with the time from which changes are published again.""",
+        meaning="""Writes are missing in the table's change topic: rows may be missing, old, or deleted in Cassandra
+        only. `<prefix>.tables` records it under the table's id, with the time from which changes are published
+        again.""",
         cause="""Its `cdc` was off or it was excluded, and it is published again; or a node did not take part in a
         `TRUNCATE` (CDC-089). Off and on within `publisher.schema_poll_seconds`, or while no publisher runs, is not
         seen.""",

@@ -19,7 +19,8 @@ class FillerSettings(Table):
     max_segment_age_seconds: Annotated[
         float,
         Field(
-            description="Age by which the filler has filled a commit log segment, so that Cassandra releases it to CDC (s).",
+            description="Age by which the filler has filled a commit log segment, so that Cassandra releases it to "
+            "CDC (s).",
             ge=1,
         ),
     ] = 600.0

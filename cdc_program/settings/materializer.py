@@ -128,8 +128,8 @@ class MaterializerSettings(JobSettings):
         float,
         Field(
             description="Maximum time between the first and the last node's execution of one TRUNCATE (s). The "
-            "publishers need the same value. Changes written after a TRUNCATE are published after twice this time. If a "
-            "node is known not to have truncated one minute after this time, the table needs a snapshot.",
+            "publishers need the same value. Changes written after a TRUNCATE are published after twice this time. If "
+            "a node is known not to have truncated one minute after this time, the table needs a snapshot.",
             gt=0,
         ),
     ] = 15.0

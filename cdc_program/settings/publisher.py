@@ -33,7 +33,7 @@ class PublisherSettings(Table):
     max_segment_mib: Annotated[
         int,
         Field(
-            description="Largest commitlog_segment_size to expect (MiB). A segment that claims a larger size is damaged.",
+            description="Largest commitlog_segment_size to expect (MiB). A segment that claims more is damaged.",
             ge=1,
             le=2047,
         ),
@@ -63,7 +63,8 @@ class PublisherSettings(Table):
     ] = 60.0
     accept_loss: list[Literal["cdc_block_writes", "cdc_on_repair_enabled", "durable_writes", "replication"]] = Field(
         default=[],
-        description="Checks of `cassandra-publisher check` that may fail: the publisher starts despite them, and loses changes.",
+        description="Checks of `cassandra-publisher check` that may fail: the publisher starts despite them, and "
+        "loses changes.",
     )
     include_tables: list[TablePattern] = Field(
         default=[],

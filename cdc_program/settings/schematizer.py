@@ -75,25 +75,21 @@ class SchematizerSettings(Table):
     )
     tls_certificate_file: Annotated[
         Path | None,
-        Field(
-            description="Certificate chain of the registry (PEM), for TLS. The registry reads a renewed file within 10 s."
-        ),
+        Field(description="Certificate chain of the registry (PEM), for TLS. A renewed file is read within 10 s."),
     ] = None
     tls_key_file: Annotated[
         Path | None, Field(description="Private key of the certificate (PEM), if it is in a separate file.")
     ] = None
     tls_client_ca_file: Annotated[
         Path | None,
-        Field(
-            description="Authorities (PEM) that signed the certificates of clients. Every client then needs a certificate."
-        ),
+        Field(description="Authorities (PEM) that signed the clients' certificates. Every client then needs one."),
     ] = None
     tls_minimum_version: Annotated[Literal["1.2", "1.3"], Field(description="Oldest version of TLS.")] = "1.2"
     requests_per_second: Annotated[
         float | None,
         Field(
-            description="Maximum rate of requests of one address, and of one actor (1/s; bursts of five times as many). "
-            "Default: 100, or no limit while `host` is a loopback address.",
+            description="Maximum rate of requests of one address, and of one actor (1/s; bursts of five times as "
+            "many). Default: 100, or no limit while `host` is a loopback address.",
             gt=0,
         ),
     ] = None

@@ -82,7 +82,7 @@ class KafkaSettings(Table):
 
 
 class RegistrySettings(Table):
-    """The connection of the programs to the schema registry: `cassandra-schematizer`, or another with Confluent's API."""
+    """The connection to the schema registry, `cassandra-schematizer` or another with Confluent's API."""
 
     url: Annotated[str, Field(description="URL of a schema registry with Confluent's API.", pattern="^https?://")] = (
         "http://127.0.0.1:8081"

@@ -11,7 +11,7 @@ from cdc_program.settings.job import JobSettings
 
 
 class TransformerSettings(JobSettings):
-    """The Spark job of `cassandra-transformer`. The file named by `file` defines its transformers (docs/guides/transformers.md)."""
+    """The Spark job of `cassandra-transformer`. `file` defines its transformers (docs/guides/transformers.md)."""
 
     group_id: Annotated[
         str,

@@ -234,7 +234,7 @@ def lag_metrics(prefix: str, meaning: str, now: float, lags: dict[RawPartition, 
     messages = GaugeMetricFamily(f"{prefix}_lag_messages", meaning, labels=_LABELS)
     left = GaugeMetricFamily(
         f"{prefix}_retention_seconds_left",
-        "Time until Kafka may delete the first unread message; 0 if it has. Absent unless messages have waited for minutes.",
+        "Time until Kafka may delete the first unread message; 0 if it has. Absent unless messages wait for minutes.",
         labels=_LABELS,
     )
     age = GaugeMetricFamily(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tools.reference.programs import commands, programs
 from tools.reference.markdown import markdown_table
+from tools.reference.programs import commands, programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
