@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+_FIX = "../guides/fix-errors.md"
 _OPERATIONS = "../guides/operations.md"
 _PERFORMANCE = "../internals/performance.md"
 
@@ -9,11 +10,11 @@ REBUILD = f"[rebuild the table]({_OPERATIONS}#rebuild-a-table)"
 STOPPED = f"[What stops, and how long there is to act]({_OPERATIONS}#when-a-raw-partition-stops)"
 MORE_PARTITIONS = f"[More partitions for a raw topic]({_OPERATIONS}#more-partitions-for-a-raw-topic)"
 CHECKPOINT = f"[Where the state is kept]({_OPERATIONS}#where-the-state-is-kept)"
-CLOCK = f"[what to do in each case]({_OPERATIONS}#a-clock-was-wrong)"
-DAMAGED_SEGMENT = f"[steps]({_OPERATIONS}#a-segment-is-damaged)"
-DAMAGED_STATE = f"[steps]({_OPERATIONS}#a-file-of-the-state-is-damaged)"
-UNPUBLISHED = f"[reasons]({_OPERATIONS}#which-tables-cannot-be-published)"
-TRUNCATE = f"[which case is which]({_OPERATIONS}#a-truncate-did-not-reach-every-node)"
+CLOCK = f"[what to do in each case]({_FIX}#a-clock-was-wrong)"
+DAMAGED_SEGMENT = f"[steps]({_FIX}#a-segment-is-damaged)"
+DAMAGED_STATE = f"[steps]({_FIX}#a-file-of-the-state-is-damaged)"
+UNPUBLISHED = f"[reasons]({_FIX}#which-tables-cannot-be-published)"
+TRUNCATE = f"[which case is which]({_FIX}#a-truncate-did-not-reach-every-node)"
 COMPILED = f"[figures]({_PERFORMANCE}#compiled)"
 MEMORY = f"[measured]({_PERFORMANCE}#a-publishers-memory-while-kafka-is-away)"
 SNAPSHOT = "[take a snapshot](../guides/snapshot.md)"
