@@ -102,7 +102,7 @@ OWN: dict[str, Work] = {
         "materializer.commands.state_verify:verify_states", _STATE, ('["state", "verify"',)
     ),
     "cassandra-materializer state show": Work(
-        "materializer.commands.state_show:show_cassandra_partition", _STATE, ('"show"',)
+        "materializer.commands.state_show:show_cassandra_partition", "tests/e2e/test_rebuild.py", ('"state", "show"',)
     ),
     "cassandra-materializer state reshard": Work(
         "materializer.commands.reshard.command:reshard_state", _RESHARD, ("reshard_state(", "dry_run=True")
