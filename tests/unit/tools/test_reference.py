@@ -58,6 +58,11 @@ def test_each_code_is_explained_in_a_few_lines(code: Code) -> None:
     assert max(map(len, lines)) <= WIDTH
 
 
+def test_each_code_has_a_number_of_its_own() -> None:
+    assert len({code.value[0] for code in Code}) == len(list(Code))
+    assert Code.__members__.keys() == {code.name for code in Code}
+
+
 def test_each_link_of_an_explanation_leads_somewhere() -> None:
     """The page exists, and has the section."""
     for page, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]+))?\)", (REFERENCE / "errors.md").read_text()):
