@@ -88,7 +88,7 @@ def status(settings: Settings, *, as_json: bool) -> None:
             help="Only partitions with tokens of this range, or with this token; may be repeated.",
         ),
         click.Option(
-            ["--primary-range"], is_flag=True, help="Only the ranges of which this node is the first replica."
+            ["--primary-range"], is_flag=True, help="Only the ranges that list this node as their first replica."
         ),
         click.Option(["--detach"], is_flag=True, help="Do not wait for the end of the snapshot."),
         click.Option(["--pause", "wanted"], flag_value="pause", help="Pause the running snapshot."),

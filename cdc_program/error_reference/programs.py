@@ -120,8 +120,8 @@ EXPLANATIONS = {
         meaning="""Two Cassandra clusters publish under one `kafka.topic_prefix`, so tables of the same name would share
         topics. A publisher that finds another cluster's schemas in `<prefix>.tables` does not start and sends nothing.
         If both started at the same moment, the materializer stops the tables that both have.""",
-        cause="""Both have the same prefix; or this cluster has a new `cluster_name`, by which clusters are told apart.
-        Two clusters of the same name cannot be told apart.""",
+        cause="""Both have the same prefix; or this cluster has a new `cluster_name`, which identifies a cluster. Two
+        clusters of the same name cannot be distinguished.""",
         fix="""Give each cluster its own prefix, in the settings of its publishers, fillers and materializer. If raw
         topics have rows of both, start both again under new prefixes.""",
     ),

@@ -123,7 +123,7 @@ EXPLANATIONS = {
     Code.DEAD_LETTERED: Explanation(
         "Dead-lettered raw message",
         meaning="""A warning: a raw message cannot be read. It is in `<prefix>.dead.<keyspace>.<table>` with key, value
-        and reason. All else goes on. Changes of its Cassandra partition have `source.incomplete` until it is
+        and reason. All others go on. Changes of its Cassandra partition have `source.incomplete` until it is
         resolved.""",
         cause="It is damaged, has a later format, or did not come from a publisher.",
         fix=f"""`cassandra-materializer dead-letters ls` lists what is unresolved. Later format: upgrade, then

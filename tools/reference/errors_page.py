@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cdc_program.error_reference import sections
+from cdc_program.error_reference.links import STOPPED
 
 _INTRODUCTION = """\
 # Errors
@@ -32,12 +33,11 @@ fix: what to do
 Restarting a program after any of these loses nothing: positions move only past what is acknowledged.
 
 **In the materializer most codes stop one raw partition or one topic, not the job.** The others continue. The log and
-`cassandra-materializer status` have the code. The job tries a stopped raw partition again by itself
-([what stops, and how long there is to act](../guides/operations.md#when-a-raw-partition-stops)). "The raw partition
+`cassandra-materializer status` have the code. The job tries a stopped raw partition again by itself. "The raw partition
 stops" below means that.
 """
 
 
 def errors_page() -> str:
     """The text of docs/reference/errors.md."""
-    return f"{_INTRODUCTION}\n{sections()}"
+    return f"{_INTRODUCTION}{STOPPED}.\n\n{sections()}"

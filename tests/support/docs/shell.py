@@ -18,7 +18,7 @@ _HERE = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
 _ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")
 _BEFORE = frozenset({"sudo", "exec", "time"})
 _PROGRAM = re.compile(r"cassandra-[a-z]+|make|kafka-[\w.-]+|spark-submit|nodetool|systemctl|kubectl|curl|cqlsh|pip")
-"""What begins a command in a block that does not say of which language it is."""
+"""The beginning of a command in a block without a language."""
 
 
 class Shown(NamedTuple):
@@ -50,7 +50,7 @@ def fenced(page: str, text: str) -> Iterator[Shown]:
 
 
 def inline(page: str, text: str) -> Iterator[Shown]:
-    """Code within a line that begins with the name of a program of ours and has more words; `…` is left out."""
+    """Code within a line that begins with the name of one of our programs and has more words; `…` is left out."""
     for span in _INLINE.findall(_FENCE.sub("", text)):
         if re.match(r"cassandra-[a-z]+ ", span):
             for words in _commands(span.replace("…", " ")):

@@ -1,4 +1,4 @@
-"""Every command that the docs show is one that the program takes, and is run: here, or by the test that runs.py names.
+"""Each command that the docs show exists, and is run: here, or by the test that runs.py names.
 
 A page with a command that is new needs a line in tests/support/docs/runs.py.
 """
@@ -128,7 +128,7 @@ def run_up_to_the_work(each: Shown, work: Work, folder: Path, monkeypatch: pytes
                 file.mkdir(parents=True, exist_ok=True)
     arguments = with_empty_settings(each, folder)
     if "--database-url" not in arguments and each.words[0] == "cassandra-schematizer":
-        arguments += ["--set", "schematizer.database_url=sqlite://"]
+        arguments += ["--set", f"schematizer.database_url=sqlite:///{folder}/registry.db"]
     result = CliRunner().invoke(programs()[each.words[0]], arguments)
     assert result.exit_code == 0, result.output
     done.assert_called_once()
