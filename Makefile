@@ -10,12 +10,13 @@ FOLLOW_ARGS := $(if $(TABLE),--table $(TABLE)) $(if $(JSON),--json)
 INSTALLED := test -x $(PY) || { echo "No stack is running. Start one in another terminal: make stack" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help preflight install demo stack follow cqlsh test failed unit exhaustive verify bench lint docs format dist clean distclean
+.PHONY: help preflight install demo stack follow cqlsh test failed unit exhaustive verify bench lint format docs docs-reference \
+	dist clean distclean
 
 help: ## Show this help
 	@echo "Usage: make TARGET [VARIABLE=value]   (times are about, on two cores, once installed)"
 	@echo
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "make verify WHAT=..."
 	@$(PYTHON) -m verify
@@ -84,6 +85,9 @@ docs: install ## Build the docs as a site into site/; fails on a warning, such a
 format: install ## Format the code and fix what ruff can
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
+
+docs-reference: install ## Write the pages of docs that are generated from the code; 10 s
+	@$(PY) -m tools.reference
 
 dist: install ## Build into dist/: wheels (x86-64, arm64), archives with their own Python, one for Spark's executors; 10 min
 	@$(PY) -m tools.distribution

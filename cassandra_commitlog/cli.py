@@ -38,7 +38,10 @@ def group() -> None:
 @segment_options
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON for each segment.")
 def info(segments: SegmentInput, *, as_json: bool) -> None:
-    """Summarizes each segment: version, state, sections, mutations and bytes of each table, and how it ends."""
+    """Summarizes each segment: version, state, sections, mutations and bytes of each table, and how it ends.
+
+    Example: cassandra-commitlog info docs/example-segment
+    """
     for walk in segments.walks():
         summary = SegmentSummary()
         for event in segments.events(walk):
@@ -69,7 +72,12 @@ def dump(  # noqa: PLR0913  one for each option
     to: Bound | None,
     with_values: bool,
 ) -> None:
-    """Prints mutations as JSON lines, in Cassandra's terms. Damage and omissions are reported on stderr."""
+    """Prints mutations as JSON lines, in Cassandra's terms. Reports damage and omissions on stderr.
+
+    Exit status: 1 if a segment is damaged.
+
+    Example: cassandra-commitlog dump docs/example-segment --schema docs/example-segment/schema.json --values
+    """
     chosen = Filter(frozenset(names), key, from_, to)
     out = sys.stdout.buffer
     if sys.stdout.isatty():
@@ -95,10 +103,14 @@ def dump(  # noqa: PLR0913  one for each option
 @group.command("verify")
 @segment_options
 def verify(segments: SegmentInput) -> None:
-    """Verifies all checksums and mutations, and reports problems. Exit status: 0 without problems, 1 with problems.
+    """Verifies all checksums and mutations, and reports problems.
 
     A torn tail of the newest segment is not a problem: a running or killed node leaves one. Mutations of unknown tables
-    are not problems either; they are counted.
+    are counted, and are not problems either.
+
+    Exit status: 1 if there are problems.
+
+    Example: cassandra-commitlog verify docs/example-segment
     """
     decoded = unknown = problems = 0
     for walk in segments.walks():

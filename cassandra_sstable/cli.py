@@ -36,7 +36,7 @@ def group() -> None:
     """Inspects SSTables of Cassandra 3.0 to 5.0, without any server.
 
     PATH is an SSTable (<version>-<id>-<format>-Data.db) or a directory: of a table, a keyspace, a node's data, or a
-    snapshot. Indexes, backups and snapshots under a directory are left out. Take a snapshot of a running node: it
+    snapshot. Indexes, backups and snapshots under a directory are left out. Take a snapshot of a running node first: it
     removes SSTables at any time.
     """
 
@@ -45,7 +45,12 @@ def group() -> None:
 @sstable_options
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON for each SSTable.")
 def info(sstables: SSTableInput, *, as_json: bool) -> None:
-    """Shows each SSTable's metadata: version, compression, times, repair, columns. The data are not read."""
+    """Prints each SSTable's metadata: version, compression, times, repair, columns. It does not read the data.
+
+    Exit status: 1 if an SSTable cannot be read.
+
+    Example: cassandra-sstable info /var/lib/cassandra/data/shop
+    """
     problems = 0
     for file in sstables.files:
         try:
@@ -75,8 +80,13 @@ _values_option = click.option(
 @_key_option
 @_values_option
 def dump(sstables: SSTableInput, *, key: str | None, with_values: bool) -> None:
-    """Prints partitions, rows and range tombstone markers as JSON lines, in Cassandra's terms. Damage is reported on
-    stderr; what comes after it in the SSTable is not printed.
+    """Prints partitions, rows and range tombstone markers as JSON lines, in Cassandra's terms.
+
+    Reports damage on stderr, and prints nothing of the SSTable after it.
+
+    Exit status: 1 if an SSTable is damaged.
+
+    Example: cassandra-sstable dump /var/lib/cassandra/data/shop --key 42 --values
     """
     out = sys.stdout.buffer
     if sys.stdout.isatty():
@@ -106,10 +116,14 @@ def dump(sstables: SSTableInput, *, key: str | None, with_values: bool) -> None:
 def merge(sstables: SSTableInput, *, key: str | None, with_values: bool) -> None:
     """Prints what a compaction of all the SSTables would leave, table by table, as JSON lines like dump's.
 
-    Each partition comes once, in the order of tokens. What a deletion shadows is left out, and so are tombstones older
-    than the table's gc_grace_seconds and cells of dropped columns. Name the directories of all data directories of the
-    node, or a row may lack its deletion. The table must be known: see --schema and --data. Damage is reported on
-    stderr; the rest of that table is not printed.
+    Each partition comes once, in the order of tokens. Data shadowed by a deletion are left out, and so are tombstones
+    older than the table's gc_grace_seconds and cells of dropped columns. Name the table's folders in all data
+    directories of the node, or a row may lack its deletion. The table must be known: see --schema and --data. Damage is
+    reported on stderr; the rest of that table is not printed.
+
+    Exit status: 1 if an SSTable is damaged.
+
+    Example: cassandra-sstable merge /data1/shop /data2/shop --schema schema.cql
     """
     out = sys.stdout.buffer
     if sys.stdout.isatty():
@@ -138,7 +152,12 @@ def merge(sstables: SSTableInput, *, key: str | None, with_values: bool) -> None
 @group.command("verify")
 @sstable_options
 def verify(sstables: SSTableInput) -> None:
-    """Verifies all checksums, reads all rows and checks their order. Exit status: 0 without problems, 1 with."""
+    """Verifies all checksums, reads all rows and checks their order.
+
+    Exit status: 1 if there are problems.
+
+    Example: cassandra-sstable verify /var/lib/cassandra/data/shop
+    """
     total = Checked()
     problems = 0
     for file in sstables.files:

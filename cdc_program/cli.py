@@ -6,7 +6,7 @@
     def serve(settings: Settings) -> None: …
 
 Every command takes --config, --set and the log flags, before or after its name. Each Program also has the commands
-`config check` and `config show`.
+`config check`, `config show` and `explain`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import click
 import structlog
 
 from cdc_program.describe import mask_url, setting, settings_of, value_text
+from cdc_program.error_reference import explain, titles
 from cdc_program.errors import CdcError, Code
 from cdc_program.load import DEFAULT_ORIGIN, Loaded, load_settings
 from cdc_program.logs import configure_logging
@@ -46,6 +47,7 @@ class Program(click.Group):
         self.tables = tuple(tables)
         click.version_option(package_name="cassandra-cdc-materializer", prog_name=name)(self)
         self.add_command(_config_group(self.tables))
+        self.add_command(_explain_command(name))
 
     def program_command(
         self,
@@ -196,7 +198,7 @@ def _config_group(tables: Sequence[str]) -> click.Group:
             "check",
             callback=_check,
             params=_common_options(),
-            help="Checks the file, the environment and the flags, without connecting to any server.",
+            help="Checks the settings file, the environment and the flags. Connects to no server.",
         )
     )
     group.add_command(
@@ -205,7 +207,9 @@ def _config_group(tables: Sequence[str]) -> click.Group:
             callback=lambda *, everything, as_json: _show(tables, everything=everything, as_json=as_json),
             params=[
                 click.Option(
-                    ["--json", "as_json"], is_flag=True, help="Print one JSON object: table.key to value and origin."
+                    ["--json", "as_json"],
+                    is_flag=True,
+                    help="Print one JSON object: each table.key with value and origin.",
                 ),
                 click.Option(["--all", "everything"], is_flag=True, help="Also show the tables of the other programs."),
                 *_common_options(),
@@ -214,6 +218,33 @@ def _config_group(tables: Sequence[str]) -> click.Group:
         )
     )
     return group
+
+
+def _explain_command(program: str) -> click.Command:
+    return click.Command(
+        "explain",
+        callback=_explain,
+        params=[click.Argument(["codes"], metavar="[CODE]...", nargs=-1, callback=_parse_codes)],
+        help="Prints meaning, cause and fix of error codes. Without a code: lists the codes with their titles.\n\n"
+        f"Example: {program} explain CDC-012",
+    )
+
+
+def _parse_codes(_context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> list[Code]:
+    """CDC-012, cdc-012 or 12."""
+    known = {code.text: code for code in Code}
+    codes = []
+    for name in names:
+        number = name.upper().removeprefix("CDC-")
+        code = known.get(f"CDC-{number:0>3}")
+        if code is None:
+            raise click.BadParameter(f"{name!r} is not a code such as CDC-012")
+        codes.append(code)
+    return codes
+
+
+def _explain(codes: list[Code]) -> None:
+    click.echo("\n\n".join(map(explain, codes)) if codes else titles())
 
 
 def _check() -> None:

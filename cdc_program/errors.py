@@ -1,6 +1,6 @@
-"""Every error and alert has a code (`CDC-012`) with a section in docs/reference/errors.md.
+"""Every error and alert has a code (`CDC-012`), which cdc_program.error_reference explains.
 
-A number always means the same situation: numbers are never reused. A test fails if a code has no section.
+A number always means the same situation: numbers are never reused. A test fails if a code is not explained.
 """
 
 from __future__ import annotations

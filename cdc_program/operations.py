@@ -59,7 +59,11 @@ class Operations:
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         if has_core:
-            in_use = Gauge("cdc_compiled", "1 where the native core is in use", registry=self.registry)
+            in_use = Gauge(
+                "cdc_compiled",
+                "1 if the native core is in use, 0 if the program runs as plain Python.",
+                registry=self.registry,
+            )
             in_use.set(cdc_native.is_enabled())
         self._metrics = make_wsgi_app(self.registry)
         self._address = address

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 main = Program(
     "cassandra-filler",
     tables=("cassandra", "node", "filler", "log"),
-    help="Bounds how long a write waits in the commit log of a cluster with few writes: it writes padding.",
+    help="""
+    Writes padding, so that commit log segments of a cluster with few writes fill up, and reach CDC, within a configured
+    time.
+    """,
 )
 
 
@@ -27,7 +30,10 @@ main = Program(
     },
 )
 def run(settings: Settings) -> None:
-    """Writes padding until it is stopped."""
+    """Writes padding until it is stopped.
+
+    Example: cassandra-filler run --config /etc/cdc.toml
+    """
     from filler.app import run_filler  # noqa: PLC0415 - --help and config need no driver
 
     run_filler(settings)
@@ -39,12 +45,12 @@ def run(settings: Settings) -> None:
         "--operations-address": "filler.operations_address",
         "--operations-port": "filler.operations_port",
     },
-    params=[click.Option(["--json", "as_json"], is_flag=True, help="Print the values as one JSON object.")],
+    params=[click.Option(["--json", "as_json"], is_flag=True, help="Print the status as one JSON object.")],
 )
 def status(settings: Settings, *, as_json: bool) -> None:
-    """Shows the status of the filler on this machine."""
+    """Prints the status of the filler on this machine."""
     from cdc_program.status_client import fetch_status  # noqa: PLC0415 - --help and config need no metrics
-    from filler.status import Status, status_text  # noqa: PLC0415 - the same
+    from filler.status import Status, status_text  # noqa: PLC0415 - as above
 
     click.echo(
         fetch_status("filler", settings.filler, lambda value: status_text(Status.from_json(value)), as_json=as_json)

@@ -48,22 +48,26 @@ def status_metrics(status: Status) -> Iterator[Metric]:
     yield from counters(
         "cdc_filler",
         (
-            ("writes", "Padding writes, which reach all nodes of the datacenter.", status.writes),
-            ("written_bytes", "Bytes of padding written, before replication.", status.written),
-            ("flushes", "Completed flushes of this Cassandra 3.11 node.", status.flushes),
+            ("writes", "Padding writes. Each reaches all nodes of the datacenter.", status.writes),
+            ("written_bytes", "Size of the padding written, before replication.", status.written),
+            ("flushes", "Completed flushes of this node. Only Cassandra 3.11 needs them.", status.flushes),
         ),
     )
     yield from gauges(
         "cdc_filler",
         (
-            ("fillers", "Known fillers of the datacenter, including this one.", status.fillers),
-            ("writer", "1 if this filler writes for the datacenter.", float(status.is_writer)),
-            ("segment_age_seconds", "Age of the node's newest commit log segment.", status.segment_age),
-            ("segment_written_bytes", "Bytes in the node's newest commit log segment.", status.segment_written),
-            ("padding_bytes", "Padding that the newest segment needs until the next period.", status.padding),
-            ("max_segment_age_seconds", "Configured age at which a segment is full.", status.max_segment_age),
-            ("paused", "1 while all fillers pause because of this node.", float(bool(status.paused))),
-            ("waiting", "1 while an error prevents all work.", float(bool(status.waiting))),
+            ("fillers", "Number of known fillers in the datacenter, including this one.", status.fillers),
+            ("writer", "1 if this filler is the one that writes for the datacenter.", float(status.is_writer)),
+            ("segment_age_seconds", "Age of the commit log segment that the node writes to.", status.segment_age),
+            (
+                "segment_written_bytes",
+                "Size of the data in the commit log segment that the node writes to.",
+                status.segment_written,
+            ),
+            ("padding_bytes", "Padding that this segment needs until the next period.", status.padding),
+            ("max_segment_age_seconds", "The setting filler.max_segment_age_seconds.", status.max_segment_age),
+            ("paused", "1 while all fillers of the datacenter pause because of this node.", float(bool(status.paused))),
+            ("waiting", "1 while an error stops this filler.", float(bool(status.waiting))),
         ),
     )
 

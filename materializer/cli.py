@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 main = Program(
     "cassandra-materializer",
     tables=("cassandra", "kafka", "registry", "materializer", "log"),
-    help="Turns raw messages into row changes: a Spark job.",
+    help="Turns raw messages into row changes. It is a Spark job.",
 )
 
 _OPERATIONS = {
@@ -43,6 +43,8 @@ def run(settings: Settings) -> None:
 
     It reads the raw topics and publishes each change of each row exactly once. Its position is the consumer group's
     committed offset, where the next start continues.
+
+    Example: cassandra-materializer run --config /etc/cdc.toml
     """
     from materializer.job.spark import run_job  # noqa: PLC0415 - --help and config need no PySpark
 
@@ -56,10 +58,12 @@ def run(settings: Settings) -> None:
     params=[click.Option(["--json", "as_json"], is_flag=True, help="Print the status as one JSON object.")],
 )
 def status(settings: Settings, *, as_json: bool) -> None:
-    """Shows the status of the running job.
+    """Prints the status of the running job.
 
-    For each stopped raw partition: code, since when, offset, lag, how long Kafka keeps what is unread, next try and
-    fix. The exit status is 4 if a raw partition is stopped.
+    For each stopped raw partition it prints the code, the time of the stop, the offset, the lag, how long Kafka keeps
+    the unread messages, the next try and the fix.
+
+    Exit status: 4 if a raw partition is stopped, 3 if the job does not answer.
     """
     from materializer.commands.job_status import print_status  # noqa: PLC0415
     from materializer.job.status import text  # noqa: PLC0415
@@ -76,7 +80,9 @@ def retry(settings: Settings, raw_partitions: tuple[str, ...]) -> None:
     """Tries stopped raw partitions now.
 
     The running job tries each stopped raw partition again by itself, after pauses of up to 5 minutes. This command
-    makes the next try of these, or of all, happen now.
+    makes the next try of the named raw partitions, or of all, happen now.
+
+    Example: cassandra-materializer retry cdc.raw.shop.orders-3
     """
     from materializer.commands.job_status import retry as retry_now  # noqa: PLC0415
 
@@ -93,9 +99,11 @@ def retry(settings: Settings, raw_partitions: tuple[str, ...]) -> None:
 def rebuild(settings: Settings, table: str, *, yes: bool) -> None:
     """Discards a table's state to rebuild it.
 
-    Afterwards, rebuild the keyspace in the CDC datacenter, which brings all rows again. Stop the materializer first;
-    publishers may continue. The command sends a `d` for each row that the change topic shows, deletes the state, and
-    skips the messages in the raw topic. If it is interrupted, run it again.
+    Stop the materializer first; publishers may continue. The command sends a `d` for each row that the change topic
+    shows, deletes the state, and skips the messages in the raw topic. If it is interrupted, run it again. Afterwards,
+    rebuild the keyspace in the CDC datacenter: this brings all rows again.
+
+    Example: cassandra-materializer rebuild shop.orders --yes
     """
     from materializer.commands.rebuild.command import rebuild_table  # noqa: PLC0415
 
@@ -113,6 +121,8 @@ def archive(target: Path) -> None:
 
     The archive is a Python environment for spark-submit's --archives. The executors' machines need the same operating
     system, processor type and Python. PySpark is not included. docs/guides/spark.md shows how to use the archive.
+
+    Example: cassandra-materializer archive materializer.tar.gz
     """
     from materializer.job.spark_archive import write_archive  # noqa: PLC0415
 
@@ -150,42 +160,42 @@ def archive(target: Path) -> None:
             type=click.FloatRange(min=0),
             default=0,
             show_default=True,
-            help="Limit of all tasks together; 0 for none.",
+            help="Maximum rate of all tasks together (rows/s); 0 for no limit.",
         ),
         click.Option(
-            ["--page-rows"], type=click.IntRange(min=1), default=500, show_default=True, help="Rows of one page."
+            ["--page-rows"], type=click.IntRange(min=1), default=500, show_default=True, help="Rows per page of SELECT."
         ),
         click.Option(
             ["--max-differences"],
             type=click.IntRange(min=1),
             default=10_000,
             show_default=True,
-            help="End early when so many rows differ.",
+            help="Stop when this many rows differ.",
         ),
         click.Option(
             ["--wait-seconds"],
             type=click.FloatRange(min=0),
             default=900,
             show_default=True,
-            help="How long to wait at the end, beyond the log's delay, until the states have caught up (s).",
+            help="Maximum time to wait at the end, after the log's delay, for the states to catch up (s).",
         ),
         click.Option(
             ["--log-delay-seconds"],
             type=click.FloatRange(min=0),
-            help="After this time a write is in the log where the publisher reads it (s).  [default: 30; for "
+            help="Time after which the publisher can read a write in the log (s).  [default: 30; for "
             "Cassandra 3.11 twice filler.max_segment_age_seconds]",
         ),
         click.Option(
             ["--repair"],
             is_flag=True,
-            help="Replace each Cassandra partition in which something differs by what its replicas have.",
+            help="Replace each Cassandra partition that differs by the data of its replicas.",
         ),
         click.Option(
             ["--repair-seconds"],
             type=click.FloatRange(min=1),
             default=1800,
             show_default=True,
-            help="A repair that takes longer changes nothing (s).",
+            help="Maximum time of a repair (s). A repair that takes longer changes nothing.",
         ),
         click.Option(["--restart"], is_flag=True, help="Do not continue an audit that was stopped."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object per line."),
@@ -194,9 +204,12 @@ def archive(target: Path) -> None:
 def audit(settings: Settings, table: str, *, as_json: bool, restart: bool, **options: Any) -> None:  # noqa: ANN401
     """Compares a table's state with Cassandra.
 
-    A Spark job reads the committed states and, by token range, the same rows by SELECT. It prints each row that differs
-    with both sides and the likely cause. The materializer runs on. The exit status is 0 if all is equal, 1 if any row
-    differs, and 2 if something was not audited.
+    A Spark job reads the committed states and, by token range, the same rows by SELECT. It prints each row that
+    differs, with both sides and the likely cause. The materializer may keep running.
+
+    Exit status: 0 if everything is equal, 1 if any row differs, 2 if something was not audited.
+
+    Example: cassandra-materializer audit shop.orders
     """
     from materializer.commands.audit.command import audit_table  # noqa: PLC0415
     from materializer.commands.audit.plan import AuditOptions  # noqa: PLC0415
@@ -207,7 +220,9 @@ def audit(settings: Settings, table: str, *, as_json: bool, restart: bool, **opt
     )
 
 
-dead_letters = click.Group("dead-letters", help="Raw messages that could not be read and were dead-lettered.")
+dead_letters = click.Group(
+    "dead-letters", help="Lists, replays or discards raw messages that could not be read and were dead-lettered."
+)
 main.add_command(dead_letters)
 _TABLE = click.Argument(["table"], metavar="[KEYSPACE.TABLE]", required=False)
 
@@ -216,7 +231,7 @@ _TABLE = click.Argument(["table"], metavar="[KEYSPACE.TABLE]", required=False)
 def dead_letters_ls(settings: Settings, table: str | None) -> None:
     """Lists dead-lettered messages.
 
-    Prints id, place, time and reason of each unresolved message of a table, or of all tables, but no values.
+    It prints id, place, time and reason of each unresolved message of a table, or of all tables. It prints no values.
     """
     from materializer.commands.dead_letters import list_dead_letters  # noqa: PLC0415
 
@@ -227,8 +242,8 @@ def dead_letters_ls(settings: Settings, table: str | None) -> None:
 def dead_letters_replay(settings: Settings, table: str | None) -> None:
     """Sends dead-lettered messages again.
 
-    Sends each message that this version can read to its raw topic. Once the materializer has folded it, it is
-    resolved, and its Cassandra partition is complete again.
+    It sends each message that this version can read to its raw topic. Once the materializer has folded the message, it
+    is resolved, and its Cassandra partition is complete again.
     """
     from materializer.commands.dead_letters import replay_dead_letters  # noqa: PLC0415
 
@@ -239,14 +254,17 @@ def dead_letters_replay(settings: Settings, table: str | None) -> None:
 def dead_letters_discard(settings: Settings, letter_id: str) -> None:
     """Discards a dead-lettered message.
 
-    Do this only if it did not come from a publisher, so that nothing is missing without it. It is then resolved.
+    Do this only if the message did not come from a publisher, so that nothing is missing without it. It is then
+    resolved.
     """
     from materializer.commands.dead_letters import discard_dead_letter  # noqa: PLC0415
 
     discard_dead_letter(settings, letter_id)
 
 
-state = click.Group("state", help="The stored states of the raw partitions. Only `reshard` changes them.")
+state = click.Group(
+    "state", help="Shows and checks the stored states of the raw partitions. Only `reshard` changes them."
+)
 main.add_command(state)
 
 
@@ -258,7 +276,7 @@ main.add_command(state)
 def state_ls(settings: Settings, *, as_json: bool) -> None:
     """Lists the stored states.
 
-    For each raw partition: version, offset, lag, and the number and size of changelogs and snapshots.
+    For each raw partition it prints version, offset, lag, and the number and size of changelogs and snapshots.
     """
     from materializer.commands.state_list import list_states  # noqa: PLC0415
 
@@ -273,8 +291,9 @@ def state_ls(settings: Settings, *, as_json: bool) -> None:
 def state_verify(settings: Settings, raw_partitions: tuple[str, ...]) -> None:
     """Verifies the stored files.
 
-    Reads every file of these raw partitions, or of all, and follows the changelogs to the committed version. The exit
-    status is 4 if anything is missing or damaged.
+    It reads every file of the named raw partitions, or of all, and follows the changelogs to the committed version.
+
+    Exit status: 4 if a file is missing or damaged.
     """
     from materializer.commands.state_verify import verify_states  # noqa: PLC0415
 
@@ -291,10 +310,11 @@ def state_verify(settings: Settings, raw_partitions: tuple[str, ...]) -> None:
     group=state,
 )
 def state_show(settings: Settings, table: str, key: tuple[str, ...], *, with_values: bool) -> None:
-    """Prints a Cassandra partition.
+    """Prints what the state holds of a Cassandra partition, including tombstones.
 
-    Shows what its state holds, including tombstones. KEY is the value of each partition key column. Values of any type
-    can be written as 0x and their bytes.
+    KEY is the value of each partition key column. A value of any type can be written as 0x and its bytes.
+
+    Example: cassandra-materializer state show shop.orders 42
     """
     from materializer.commands.state_show import show_cassandra_partition  # noqa: PLC0415
 
@@ -315,9 +335,11 @@ def state_show(settings: Settings, table: str, key: tuple[str, ...], *, with_val
 def state_reshard(settings: Settings, table: str, *, dry_run: bool, in_spark: bool) -> None:
     """Redistributes a table's state.
 
-    Use it after the table's raw topic got more partitions. Stop the materializer first; publishers may continue. The
-    command folds the messages that were placed by the old number of partitions, redistributes the state, and folds the
-    remaining messages where their keys belong now. If it is interrupted, run it again.
+    Use it after you added partitions to the table's raw topic. Stop the materializer first; publishers may continue.
+    The command folds the messages that were placed by the old number of partitions, redistributes the state, and folds
+    the remaining messages where their keys belong now. If it is interrupted, run it again.
+
+    Example: cassandra-materializer state reshard shop.orders --dry-run
     """
     from materializer.commands.reshard.command import reshard_state  # noqa: PLC0415
 

@@ -19,8 +19,8 @@ main = Program(
     "cassandra-publisher",
     tables=("cassandra", "kafka", "registry", "node", "publisher", "filler", "log"),
     help="""
-    Publishes a Cassandra node's commit log: sends every change of every table with cdc = true to Kafka, one message
-    for each row. It runs beside the node, which is the first of cassandra.contact_points.
+    Reads a Cassandra node's commit log and sends every change of every table with cdc = true to Kafka, one message for
+    each row. It runs on the node's machine. The node is the first of cassandra.contact_points.
     """,
 )
 
@@ -33,7 +33,10 @@ main = Program(
     },
 )
 def run(settings: Settings) -> None:
-    """Publishes until it is stopped."""
+    """Publishes changes until it is stopped.
+
+    Example: cassandra-publisher run --config /etc/cdc.toml
+    """
     from publisher.app import run_publisher  # noqa: PLC0415 - --help and config need neither driver nor Kafka
 
     run_publisher(settings)
@@ -41,8 +44,11 @@ def run(settings: Settings) -> None:
 
 @main.program_command("check", flags={"--cdc-raw-directory": "node.cdc_raw_directory"})
 def check(settings: Settings) -> None:
-    """Checks the node, its keyspaces, the disk and Kafka for settings that would lose changes, and changes nothing.
-    The exit status is 3 if changes would be lost.
+    """Checks the node, its keyspaces, the disk and Kafka for settings that would lose changes. It changes nothing.
+
+    Exit status: 3 if changes would be lost.
+
+    Example: cassandra-publisher check --config /etc/cdc.toml
     """
     from publisher.loss_watch import print_findings  # noqa: PLC0415 - --help and config need neither driver nor Kafka
 
@@ -58,7 +64,7 @@ def check(settings: Settings) -> None:
     params=[click.Option(["--json", "as_json"], is_flag=True, help="Print the status as one JSON object.")],
 )
 def status(settings: Settings, *, as_json: bool) -> None:
-    """Shows the status of the publisher on this machine; the last line says whether it is safe to stop."""
+    """Prints the status of the publisher on this machine. The last line says whether it is safe to stop it."""
     from cdc_program.status_client import fetch_status  # noqa: PLC0415 - --help and config need no metrics
     from publisher.status import Status, text  # noqa: PLC0415 - as above
 
@@ -71,26 +77,35 @@ def status(settings: Settings, *, as_json: bool) -> None:
     "snapshot",
     params=[
         click.Argument(["table"], metavar="KEYSPACE.TABLE"),
-        click.Option(["--id", "snapshot"], help="Take this node's part of a snapshot that began on another node."),
+        click.Option(
+            ["--id", "snapshot"],
+            help="Take this node's part of the snapshot with this id, which was started on another node.",
+        ),
         click.Option(
             ["--tokens"],
             metavar="FIRST:LAST",
             multiple=True,
-            help="Only partitions with these tokens, or with this one; more than once for more.",
+            help="Only partitions with tokens of this range, or with this token; may be repeated.",
         ),
         click.Option(
-            ["--primary-range"], is_flag=True, help="On each node only the ranges that list it as the first replica."
+            ["--primary-range"], is_flag=True, help="Only the ranges that list this node as their first replica."
         ),
-        click.Option(["--detach"], is_flag=True, help="Do not wait until it has ended."),
-        click.Option(["--pause", "wanted"], flag_value="pause", help="Pause the one that runs."),
-        click.Option(["--resume", "wanted"], flag_value="run", help="Go on with the one that is paused."),
-        click.Option(["--cancel", "wanted"], flag_value="cancel", help="Give up the one that runs."),
+        click.Option(["--detach"], is_flag=True, help="Do not wait for the end of the snapshot."),
+        click.Option(["--pause", "wanted"], flag_value="pause", help="Pause the running snapshot."),
+        click.Option(["--resume", "wanted"], flag_value="run", help="Continue the paused snapshot."),
+        click.Option(["--cancel", "wanted"], flag_value="cancel", help="Give up the running snapshot."),
     ],
 )
 def snapshot_table(settings: Settings, table: str, wanted: Wanted | None, **options: Unpack[Options]) -> None:
-    """Sends what this node's SSTables hold of a table with cdc = true: what was written before its changes were
-    published. The running publisher does it, and goes on with it after a restart. The command shows how far it is; it
-    may be stopped and run again. The exit status is 4 if the snapshot was given up.
+    """Sends the rows of a table with cdc = true that this node's SSTables hold, including rows written before its
+    changes were published.
+
+    The running publisher takes the snapshot, and continues it after a restart. The command only shows the progress: it
+    may be stopped and run again.
+
+    Exit status: 4 if the snapshot was given up.
+
+    Example: cassandra-publisher snapshot shop.orders
     """
     from publisher.snapshot.command import request_snapshot, want  # noqa: PLC0415 - as above
 
@@ -101,14 +116,14 @@ def snapshot_table(settings: Settings, table: str, wanted: Wanted | None, **opti
 
 
 quarantine = click.Group(
-    "quarantine", help="Lists, replays or discards quarantined mutations: those that could not be decoded."
+    "quarantine", help="Lists, replays or discards quarantined mutations, which could not be decoded."
 )
 main.add_command(quarantine)
 
 
 @main.program_command("ls", group=quarantine)
 def list_quarantine(settings: Settings) -> None:
-    """Lists the mutations in the order of the log: place, time, size and reason; no values."""
+    """Lists the quarantined mutations in the order of the log: place, time, size and reason. It prints no values."""
     from publisher.quarantine_commands import list_mutations  # noqa: PLC0415 - --help and config need neither driver nor Kafka
 
     list_mutations(settings, click.echo)
@@ -116,7 +131,7 @@ def list_quarantine(settings: Settings) -> None:
 
 @main.program_command("replay", group=quarantine)
 def replay_quarantine(settings: Settings) -> None:
-    """Sends the mutations that can be decoded now, as if they came from the log. The publisher may keep running."""
+    """Sends the mutations that can now be decoded, as if they came from the log. The publisher may keep running."""
     from publisher.quarantine_commands import replay_mutations  # noqa: PLC0415 - as above
 
     replay_mutations(settings, click.echo)
@@ -124,7 +139,7 @@ def replay_quarantine(settings: Settings) -> None:
 
 @main.program_command("discard", params=[click.Argument(["place"], metavar="FILE:POSITION")], group=quarantine)
 def discard_quarantine(settings: Settings, place: str) -> None:
-    """Discards a mutation: its changes stay missing until the rows are written or repaired."""
+    """Discards a quarantined mutation. Its changes stay missing until the rows are written or repaired."""
     from publisher.quarantine_commands import discard_mutation  # noqa: PLC0415 - as above
 
     discard_mutation(settings, place, click.echo)
@@ -133,11 +148,14 @@ def discard_quarantine(settings: Settings, place: str) -> None:
 @main.program_command(
     "observe",
     flags={"--cdc-raw-directory": "node.cdc_raw_directory"},
-    params=[click.Option(["--seconds"], type=float, help="Stop after so many seconds.  [default: only by Ctrl-C]")],
+    params=[click.Option(["--seconds"], type=float, help="Stop after this time (s).  [default: run until Ctrl-C]")],
 )
 def observe(settings: Settings, seconds: float | None) -> None:
-    """Reads the log, counts what would be sent for each table, and forecasts when cdc_raw is full. Sends, deletes and
-    stores nothing; needs no Kafka.
+    """Reads the log, counts what would be sent for each table, and forecasts when cdc_raw will be full.
+
+    It sends, deletes and stores nothing, and needs no Kafka.
+
+    Example: cassandra-publisher observe --seconds 60
     """
     from publisher.observe import observe_log  # noqa: PLC0415 - --help and config need no driver
 

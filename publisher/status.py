@@ -91,7 +91,7 @@ def metrics(status: Status) -> Iterator[Metric]:
     )
     yield summary(
         "cdc_publisher_write_to_publish_seconds",
-        "Time from the write of a filler row to its publishing, by the two machines' clocks.",
+        "Time from the write of a filler row to the acknowledgement of all before it, by the clocks of both machines.",
         status.filler_rows,
         status.filler_rows_seconds,
     )
@@ -101,44 +101,56 @@ def metrics(status: Status) -> Iterator[Metric]:
 
 def _counters(status: Status) -> tuple[tuple[str, str, float], ...]:
     return (
-        ("mutations", "Mutations read.", status.mutations),
-        ("native_mutations", "Mutations that the native core took; Python decodes the rest.", status.native_mutations),
-        ("messages", "Raw messages sent, one for each row.", status.messages),
-        ("bytes", "Bytes of raw messages sent.", status.bytes),
-        ("excluded_updates", "Updates skipped because the settings exclude their tables.", status.excluded_updates),
+        ("mutations", "Mutations read from the commit log.", status.mutations),
+        (
+            "native_mutations",
+            "Mutations decoded by the native core. Python decodes the others.",
+            status.native_mutations,
+        ),
+        ("messages", "Raw messages sent, one per row.", status.messages),
+        ("bytes", "Size of the raw messages sent.", status.bytes),
+        ("excluded_updates", "Updates skipped because the settings exclude their table.", status.excluded_updates),
         ("spooled_segments", "Segments moved to the spool.", status.spooled),
     )
 
 
 def _gauges(status: Status) -> tuple[tuple[str, str, float | None], ...]:
     return (
-        ("tables", "Tables published.", status.tables),
-        ("in_flight_messages", "Messages that Kafka has not acknowledged.", status.in_flight),
-        ("lag_bytes", "Durable bytes of the log that Kafka has not acknowledged.", status.lag_bytes),
-        ("lag_seconds", "Age of the oldest durable log data that Kafka has not acknowledged.", status.lag_seconds),
+        ("tables", "Number of published tables.", status.tables),
+        ("in_flight_messages", "Messages sent that Kafka has not acknowledged yet.", status.in_flight),
+        ("lag_bytes", "Durable commit log data that Kafka has not acknowledged yet.", status.lag_bytes),
+        (
+            "lag_seconds",
+            "Age of the oldest durable commit log data that Kafka has not acknowledged yet.",
+            status.lag_seconds,
+        ),
         (
             "log_latency_seconds",
-            "Time from the write of the newest filler row to its publishing.",
+            "Time from the write of the newest filler row to the acknowledgement of all before it.",
             status.log_latency_seconds,
         ),
-        ("cdc_raw_segments", "Segments in cdc_raw.", status.segments),
-        ("cdc_raw_bytes", "Bytes in cdc_raw.", status.used),
-        ("cdc_raw_full_at_bytes", "Bytes in cdc_raw above which CDC writes are refused.", status.full_at),
-        ("cdc_raw_arriving_bytes_per_second", "Bytes that the node adds to cdc_raw.", status.arriving),
-        ("cdc_raw_leaving_bytes_per_second", "Bytes removed from cdc_raw.", status.leaving),
+        ("cdc_raw_segments", "Number of segments in cdc_raw.", status.segments),
+        ("cdc_raw_bytes", "Size of the segments in cdc_raw, counted as the node counts.", status.used),
+        ("cdc_raw_full_at_bytes", "Size of cdc_raw above which the node refuses CDC writes.", status.full_at),
+        ("cdc_raw_arriving_bytes_per_second", "Rate at which the node adds to cdc_raw.", status.arriving),
+        ("cdc_raw_leaving_bytes_per_second", "Rate at which the publisher removes from cdc_raw.", status.leaving),
         (
             "cdc_raw_full_in_seconds",
-            "Time until CDC writes are refused; absent: not in sight.",
+            "Forecast of the time until the node refuses CDC writes. Absent if none is in sight.",
             status.seconds_to_full,
         ),
-        ("refused_tables", "Tables with cdc = true that cannot be published.", len(status.refused_tables)),
-        ("quarantined_mutations", "Mutations in quarantine: they could not be decoded.", status.quarantined),
-        ("spool_segments", "Segments in the spool.", status.spool_segments),
-        ("spool_bytes", "Bytes in the spool.", status.spool_bytes),
-        ("spool_max_bytes", "Bytes that the spool may hold; 0 if it is off.", status.spool_max),
-        ("spool_stuck", "1 while cdc_raw fills up and no segment can be moved.", float(bool(status.spool_problem))),
+        ("refused_tables", "Number of tables with cdc = true that cannot be published.", len(status.refused_tables)),
+        ("quarantined_mutations", "Number of mutations in quarantine, which could not be decoded.", status.quarantined),
+        ("spool_segments", "Number of segments in the spool.", status.spool_segments),
+        ("spool_bytes", "Size of the segments in the spool.", status.spool_bytes),
+        ("spool_max_bytes", "Maximum size of the spool; 0 if it is off.", status.spool_max),
+        (
+            "spool_stuck",
+            "1 while cdc_raw fills up and no segment can be moved to the spool.",
+            float(bool(status.spool_problem)),
+        ),
         ("waiting", "1 while the publisher waits for Cassandra, Kafka or the registry.", float(bool(status.waiting))),
-        ("losing_changes", "Number of settings that lose changes.", len(status.losses)),
+        ("losing_changes", "Number of settings of the node and its keyspaces that lose changes.", len(status.losses)),
     )
 
 

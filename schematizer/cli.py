@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 main = Program(
     "cassandra-schematizer",
     tables=("cassandra", "kafka", "registry", "schematizer", "log"),
-    help="The schema registry: a service with the API of Confluent's Schema Registry, and a catalogue of all schemas.",
+    help="The schema registry. It serves the API of Confluent's Schema Registry, and a catalogue of all schemas.",
 )
-docs = click.Group("docs", help="Documentation files: one for each table, TOML or YAML, kept in git.")
-models = click.Group("models", help="SQLAlchemy models.")
+docs = click.Group(
+    "docs", help="Checks and applies documentation files: one for each table, TOML or YAML, kept in git."
+)
+models = click.Group("models", help="Checks and registers SQLAlchemy models.")
 main.add_command(docs)
 main.add_command(models)
 
@@ -46,7 +48,10 @@ def _file(*, exists: bool) -> click.Argument:
     },
 )
 def serve(settings: Settings) -> None:
-    """Serves HTTP requests until it is stopped."""
+    """Serves HTTP requests until it is stopped.
+
+    Example: cassandra-schematizer serve --config /etc/cdc.toml
+    """
     from schematizer.server import serve_registry
 
     serve_registry(settings)
@@ -54,7 +59,10 @@ def serve(settings: Settings) -> None:
 
 @main.program_command("backup", flags=_DATABASE, params=[_file(exists=False)])
 def backup(settings: Settings, file: Path) -> None:
-    """Writes all of the database to FILE, while the service runs."""
+    """Writes the whole database to FILE. The service may keep running.
+
+    Example: cassandra-schematizer backup registry.backup
+    """
     from schematizer.model.backup import write_backup
     from schematizer.model.database import opened
 
@@ -64,7 +72,10 @@ def backup(settings: Settings, file: Path) -> None:
 
 @main.program_command("restore", flags=_DATABASE, params=[_file(exists=True)])
 def restore(settings: Settings, file: Path) -> None:
-    """Fills an empty database from FILE, which `backup` wrote; of whatever kind either database is."""
+    """Fills an empty database from FILE, which `backup` wrote. The two databases may be of different kinds.
+
+    Example: cassandra-schematizer restore registry.backup --database-url sqlite:////var/lib/new/registry.db
+    """
     from schematizer.model.backup import restore_backup
     from schematizer.model.database import opened
 
@@ -76,11 +87,17 @@ def restore(settings: Settings, file: Path) -> None:
     "check",
     group=docs,
     flags=_SERVICE,
-    params=[_PATHS, click.Option(["--offline"], is_flag=True, help="Do not compare with the schemas of the registry.")],
+    params=[
+        _PATHS,
+        click.Option(["--offline"], is_flag=True, help="Do not compare the files with the schemas of the registry."),
+    ],
 )
 def docs_check(settings: Settings, paths: tuple[Path, ...], *, offline: bool) -> None:
-    """Checks documentation files, for continuous integration: exit status 1 if one lacks an owner or a doc, or does not
-    fit the newest schema of its source.
+    """Checks documentation files, for continuous integration.
+
+    Exit status: 1 if a file lacks an owner or a doc, or does not fit the newest schema of its source.
+
+    Example: cassandra-schematizer docs check docs/
     """
     from schematizer.commands import documentation
 
@@ -89,7 +106,10 @@ def docs_check(settings: Settings, paths: tuple[Path, ...], *, offline: bool) ->
 
 @main.program_command("apply", group=docs, flags=_SERVICE, params=[_PATHS])
 def docs_apply(settings: Settings, paths: tuple[Path, ...]) -> None:
-    """Makes the catalogue say what documentation files say: docs, owners and flags for personal data."""
+    """Copies docs, owners and flags for personal data from documentation files into the catalogue.
+
+    Example: cassandra-schematizer docs apply docs/
+    """
     from schematizer.commands import documentation
 
     documentation.apply(settings, paths)
@@ -99,7 +119,10 @@ def docs_apply(settings: Settings, paths: tuple[Path, ...]) -> None:
     "comments", group=docs, flags=_SERVICE, params=[click.Argument(["keyspaces"], nargs=-1, required=True)]
 )
 def docs_comments(settings: Settings, keyspaces: tuple[str, ...]) -> None:
-    """Makes the comments of Cassandra's tables in KEYSPACES the docs of their sources."""
+    """Copies the comments of Cassandra's tables in KEYSPACES into the docs of their sources.
+
+    Example: cassandra-schematizer docs comments shop
+    """
     from schematizer.commands import documentation
 
     documentation.comments(settings, keyspaces)
@@ -107,8 +130,11 @@ def docs_comments(settings: Settings, keyspaces: tuple[str, ...]) -> None:
 
 @main.program_command("check", group=models, params=[_PLACE])
 def models_check(settings: Settings, place: str) -> None:  # noqa: ARG001 - every command has them
-    """A gate for continuous integration: exit status 1 if a table of MODULE:NAME, a declarative base or a MetaData, has
-    no comment or owner, or a column no comment.
+    """Checks the tables of MODULE:NAME, a declarative base or a MetaData, for continuous integration.
+
+    Exit status: 1 if a table has no comment or no owner, or a column has no comment.
+
+    Example: cassandra-schematizer models check shop.models:Base
     """
     from schematizer.commands import models as commands
 
@@ -121,12 +147,17 @@ def models_check(settings: Settings, place: str) -> None:  # noqa: ARG001 - ever
     flags=_SERVICE,
     params=[
         _PLACE,
-        click.Option(["--namespace"], required=True, help="The namespace of the tables, such as shop."),
-        click.Option(["--dialect"], type=click.Choice(["mysql", "postgresql"]), required=True, help="Their database."),
+        click.Option(["--namespace"], required=True, help="Namespace of the tables, such as shop."),
+        click.Option(
+            ["--dialect"], type=click.Choice(["mysql", "postgresql"]), required=True, help="Database of the tables."
+        ),
     ],
 )
 def models_register(settings: Settings, place: str, namespace: str, dialect: str) -> None:
-    """Registers every table of MODULE:NAME, with its docs, owners and flags."""
+    """Registers every table of MODULE:NAME with its docs, owners and flags.
+
+    Example: cassandra-schematizer models register shop.models:Base --namespace shop --dialect postgresql
+    """
     from schematizer.commands import models as commands
 
     commands.register(settings, place, namespace, dialect)
@@ -136,18 +167,23 @@ def models_register(settings: Settings, place: str, namespace: str, dialect: str
     "unused",
     flags=_SERVICE,
     params=[
-        click.Option(["--days"], type=click.IntRange(1), default=90, show_default=True, help="Not used for so long."),
-        click.Option(["--disable"], is_flag=True, help="Disable them."),
+        click.Option(
+            ["--days"], type=click.IntRange(1), default=90, show_default=True, help="Time without use (days)."
+        ),
+        click.Option(["--disable"], is_flag=True, help="Disable the topics and schemas that are listed."),
     ],
 )
 def unused(settings: Settings, days: int, *, disable: bool) -> None:
-    """Lists topics and schemas that were not used for a long time."""
+    """Lists topics and schemas that were not used for a time.
+
+    Example: cassandra-schematizer unused --days 180
+    """
     from schematizer.commands.unused import unused as command
 
     command(settings, days, disable=disable)
 
 
-_keys = click.Group("keys", help="Make, list and revoke API keys, in the registry's database.")
+_keys = click.Group("keys", help="Creates, lists and revokes API keys, in the registry's database.")
 main.add_command(_keys)
 
 
@@ -167,12 +203,16 @@ main.add_command(_keys)
         click.Option(
             ["--expires-days"],
             type=click.FloatRange(min=0, min_open=True),
-            help="Days until it expires.  [default: never]",
+            help="Time until the key expires (days).  [default: never]",
         ),
     ],
 )
 def create_key(settings: Settings, name: str, grants: tuple[str, ...], expires_days: float | None) -> None:
-    """Makes a key for NAME, who uses it, and prints it. The secret is shown only now: the database has its hash."""
+    """Creates a key for NAME, the user of the key, and prints it. The secret is shown only once: the database has its
+    hash.
+
+    Example: cassandra-schematizer keys create ops --grant 'admin:*'
+    """
     from schematizer.security import commands
 
     commands.create_key(settings.schematizer, name, grants, expires_days)
@@ -193,7 +233,7 @@ def list_keys(settings: Settings) -> None:
     params=[click.Argument(["key_id"])],
 )
 def revoke_key(settings: Settings, key_id: str) -> None:
-    """Revokes the key KEY_ID. A running registry accepts it for 5 s more at most."""
+    """Revokes the key KEY_ID. A running registry accepts it for at most 5 s more."""
     from schematizer.security import commands
 
     commands.revoke_key(settings.schematizer, key_id)
@@ -203,13 +243,20 @@ def revoke_key(settings: Settings, key_id: str) -> None:
     "audit",
     flags=_DATABASE,
     params=[
-        click.Option(["--actor"], help="Only what this actor did.  [default: everyone]"),
-        click.Option(["--since"], type=int, help="Records after this id, the oldest first.  [default: the newest]"),
-        click.Option(["--limit"], type=click.IntRange(min=1), default=100, show_default=True, help="How many."),
+        click.Option(["--actor"], help="Only records of this actor.  [default: all]"),
+        click.Option(
+            ["--since"], type=int, help="Only records after this id, oldest first.  [default: the newest records]"
+        ),
+        click.Option(
+            ["--limit"], type=click.IntRange(min=1), default=100, show_default=True, help="Maximum number of records."
+        ),
     ],
 )
 def audit(settings: Settings, actor: str | None, since: int | None, limit: int) -> None:
-    """Prints the audit log: one line of JSON for each write, refusal and login."""
+    """Prints the audit log: one line of JSON for each write, refusal and login.
+
+    Example: cassandra-schematizer audit --actor ops
+    """
     from schematizer.security import commands
 
     commands.print_audit(settings.schematizer, actor, since, limit)

@@ -32,12 +32,12 @@ OTHER = "other"
 _CENSUS_SECONDS = 60.0
 """How old the numbers of the namespaces may be: to count them reads whole tables."""
 _CENSUS = {
-    "topics": ("Topics of the namespace.", "status"),
-    "topic_schemas": ("Schemas in topics of the namespace.", "status"),
-    "unused_topics": ("Topics that were not used for 90 days.", None),
-    "unused_schemas": ("Schemas in used topics that were not used for 90 days.", None),
-    "producers": ("Registered producers, late if not seen for twice as long as they said.", "state"),
-    "consumers": ("Registered consumers, late if not seen for twice as long as they said.", "state"),
+    "topics": ("Number of topics in the namespace.", "status"),
+    "topic_schemas": ("Number of schemas in topics of the namespace.", "status"),
+    "unused_topics": ("Number of topics without use for 90 days.", None),
+    "unused_schemas": ("Number of schemas without use for 90 days, in topics that are used.", None),
+    "producers": ("Registered producers. Late: not registered again for twice the expected time.", "state"),
+    "consumers": ("Registered consumers. Late: not registered again for twice the expected time.", "state"),
 }
 """Help, and the label of Counted.state."""
 
@@ -65,7 +65,7 @@ class RegistryMetrics:
         )
         self._refusals = Counter(
             f"{_PREFIX}_refused_requests",
-            "Requests refused because of who sent them, how many, how large or how slow they were.",
+            "Requests refused for their sender, rate, size or slowness, by reason.",
             ("reason",),
             registry=registry,
         )
@@ -102,10 +102,10 @@ class RegistryMetrics:
         yield from gauges(
             _PREFIX,
             (
-                ("database_usable", "1 where the database answered this scrape.", float(counts is not None)),
-                ("subjects", "Subjects with a version that is not deleted.", counts and counts.subjects),
-                ("versions", "Versions that are not deleted.", counts and counts.versions),
-                ("schemas", "Schemas. Each keeps its id forever.", counts and counts.schemas),
+                ("database_usable", "1 if the database answered during this scrape.", float(counts is not None)),
+                ("subjects", "Number of subjects with a version that is not deleted.", counts and counts.subjects),
+                ("versions", "Number of versions that are not deleted.", counts and counts.versions),
+                ("schemas", "Number of schemas. Each keeps its id permanently.", counts and counts.schemas),
             ),
         )
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 main = Program(
     "cassandra-transformer",
     tables=("kafka", "registry", "transformer", "log"),
-    help="Transforms change topics into topics with other schemas: a Spark job.",
+    help="Transforms change topics into topics with other schemas. It is a Spark job.",
 )
 
 _OPERATIONS = {
@@ -42,7 +42,9 @@ def run(settings: Settings, file: Path | None) -> None:
     """Runs the transformers of FILE until it is stopped.
 
     Each reads the topics of its source and writes those of its target, exactly once. Its position is the committed
-    offset of a consumer group of its own, where the next start continues.
+    offset of its own consumer group, where the next start continues.
+
+    Example: cassandra-transformer run transformers.toml
     """
     from transformer.job.run import run_transformers  # noqa: PLC0415 - --help and config need no PySpark
 
@@ -53,7 +55,9 @@ def run(settings: Settings, file: Path | None) -> None:
 def check(settings: Settings, file: Path | None) -> None:
     """Checks FILE.
 
-    Asks the registry whether each step fits the newest schema of its source. Reads and writes no message.
+    It asks the registry whether each step fits the newest schema of its source. It reads and writes no messages.
+
+    Example: cassandra-transformer check transformers.toml
     """
     from transformer.job.run import check_transformers  # noqa: PLC0415 - as above
 
@@ -68,7 +72,7 @@ def check(settings: Settings, file: Path | None) -> None:
 def archive(target: Path) -> None:
     """Packs this program for Spark's executors.
 
-    As `cassandra-materializer archive`; docs/guides/spark.md shows how to use it.
+    It works like `cassandra-materializer archive`. docs/guides/spark.md shows how to use the archive.
     """
     from materializer.job.spark_archive import write_archive  # noqa: PLC0415 - as above
 
@@ -83,10 +87,11 @@ def archive(target: Path) -> None:
     params=[click.Option(["--json", "as_json"], is_flag=True, help="Print the status as one JSON object.")],
 )
 def status(settings: Settings, *, as_json: bool) -> None:
-    """Shows the status of the running job.
+    """Prints the status of the running job.
 
-    For each stopped partition: code, since when, offset, lag, next try and fix. The exit status is 4 if a partition is
-    stopped.
+    For each stopped partition it prints the code, the time of the stop, the offset, the lag, the next try and the fix.
+
+    Exit status: 4 if a partition is stopped, 3 if the job does not answer.
     """
     from materializer.commands.job_status import print_status  # noqa: PLC0415 - as above
     from transformer.job.status import text  # noqa: PLC0415 - as above
@@ -103,7 +108,7 @@ def retry(settings: Settings, partitions: tuple[str, ...]) -> None:
     """Tries stopped partitions now.
 
     The running job tries each stopped partition again by itself, after pauses of up to 5 minutes. This command makes
-    the next try of these, or of all, happen now.
+    the next try of the named partitions, or of all, happen now.
     """
     from materializer.commands.job_status import retry as retry_now  # noqa: PLC0415 - as above
 

@@ -10,22 +10,24 @@ from cdc_program.settings.base import Table
 
 
 class FillerSettings(Table):
-    """The filler, `cassandra-filler`, bounds the latency of clusters with few writes."""
+    """The filler, `cassandra-filler`, which limits the latency of clusters with few writes."""
 
-    keyspace: Annotated[str, Field(description="The filler's own keyspace.", pattern=r"^[a-z][a-z0-9_]*$")] = (
-        "cdc_filler"
-    )
-    table: Annotated[str, Field(description="The table that the filler writes to.", pattern=r"^[a-z][a-z0-9_]*$")] = (
+    keyspace: Annotated[str, Field(description="Keyspace of the filler.", pattern=r"^[a-z][a-z0-9_]*$")] = "cdc_filler"
+    table: Annotated[str, Field(description="Table that the filler writes to.", pattern=r"^[a-z][a-z0-9_]*$")] = (
         "filler"
     )
     max_segment_age_seconds: Annotated[
         float,
-        Field(description="Age at which a commit log segment is full, so that Cassandra releases it to CDC (s).", ge=1),
+        Field(
+            description="Age by which the filler has filled a commit log segment, so that Cassandra releases it to "
+            "CDC (s).",
+            ge=1,
+        ),
     ] = 600.0
     period_seconds: Annotated[
         float,
         Field(
-            description="How often the filler measures the commit log and reports to the other fillers (s).",
+            description="Interval at which the filler measures the commit log and reports to the other fillers (s).",
             gt=0,
             le=30,
         ),
@@ -38,7 +40,7 @@ class FillerSettings(Table):
     cdc_raw_percent: Annotated[
         int,
         Field(
-            description="The filler pauses while cdc_raw is fuller than this (% of cdc_total_space less one segment). "
+            description="Fill level of cdc_raw above which the filler pauses (% of cdc_total_space less one segment). "
             "The publisher first warns at 50 %.",
             ge=1,
             le=100,
@@ -46,14 +48,17 @@ class FillerSettings(Table):
     ] = 50
     disk_free_percent: Annotated[
         int,
-        Field(description="The filler pauses while less of the disk of cdc_raw is free (%).", ge=0, le=100),
+        Field(description="Free space on the disk of cdc_raw below which the filler pauses (%).", ge=0, le=100),
     ] = 10
     flush_seconds: Annotated[
         float,
-        Field(description="How often the filler flushes a Cassandra 3.11 node that has full segments (s).", ge=1),
+        Field(
+            description="Interval at which the filler flushes a Cassandra 3.11 node that has full segments (s).", ge=1
+        ),
     ] = 300.0
     nodetool: list[str] = Field(
-        default=["nodetool"], description="Command, with its first arguments, that flushes a Cassandra 3.11 node."
+        default=["nodetool"],
+        description="Command that runs nodetool, with its first arguments. It flushes a Cassandra 3.11 node.",
     )
     operations_address: Annotated[str, Field(description="Address that serves /metrics, /health and /status.")] = (
         "127.0.0.1"

@@ -38,8 +38,8 @@ class MaterializerSettings(JobSettings):
     idle_commit_seconds: Annotated[
         float,
         Field(
-            description="Maximum time until a worker folds the heartbeats of an idle raw partition, which has no other "
-            "messages and no timer that is due, and commits their offsets (s).",
+            description="Maximum time until a worker folds the heartbeats of an idle raw partition and commits their "
+            "offsets (s). Idle: without other messages, and without a timer that is due.",
             ge=0,
         ),
     ] = 60.0
@@ -53,10 +53,10 @@ class MaterializerSettings(JobSettings):
         ),
     ] = 40_000
     chunk_max_seconds: Annotated[
-        float, Field(description="Maximum time a worker collects the messages of one transaction (s).", gt=0)
+        float, Field(description="Maximum time for which a worker collects the messages of one transaction (s).", gt=0)
     ] = 10.0
     snapshot_every_versions: Annotated[
-        int, Field(description="A worker uploads a snapshot once the state is this many versions past the last.", ge=1)
+        int, Field(description="Number of versions after which a worker uploads the next snapshot of the state.", ge=1)
     ] = 50
     changelog_retention_versions: Annotated[
         int, Field(description="Minimum number of versions whose changelogs are retained.", ge=1)
@@ -64,7 +64,7 @@ class MaterializerSettings(JobSettings):
     changelog_retention_seconds: Annotated[
         float,
         Field(
-            description="Minimum age up to which changelogs are retained (s). A worker that owned the raw partition "
+            description="Minimum time for which changelogs are retained (s). A worker that owned the raw partition "
             "within this time catches up by changelogs, without a snapshot.",
             ge=0,
         ),
@@ -72,79 +72,80 @@ class MaterializerSettings(JobSettings):
     restore_reads: Annotated[
         int,
         Field(
-            description="Maximum number of reads that a worker has open at the checkpoint location while it restores "
-            "states; at most four if it is a folder. Each takes 4 MiB of memory.",
+            description="Maximum number of concurrent reads of the checkpoint location while a worker restores states; "
+            "at most four if it is a folder. Each takes 4 MiB of memory.",
             ge=1,
         ),
     ] = 16
     unused_state_seconds: Annotated[
         float,
         Field(
-            description="A worker deletes a local state that no worker of its machine has used for this long (s), "
-            "because the raw partition has moved away. It can be restored at any time.",
+            description="Time after which a worker deletes a local state that no worker of its machine uses, because "
+            "the raw partition has moved away (s). The state can be restored at any time.",
             ge=0,
         ),
     ] = 3600.0
     unused_state_bytes: Annotated[
         int,
         Field(
-            description="Maximum size of all local states of a machine that are not used (bytes). The longest unused "
-            "ones are deleted first.",
+            description="Maximum size of all unused local states of a machine (bytes). Those unused for the longest "
+            "time are deleted first.",
             ge=0,
         ),
     ] = 10 * 1024**3
     max_clock_ahead_hours: Annotated[
         float,
         Field(
-            description="A raw partition stops if its time, which the brokers set, is ahead of the worker's clock and "
-            "of most publishers' clocks by more than this (hours). How long it was quiet does not matter.",
+            description="Maximum time by which a raw partition's time, which the brokers set, may be ahead of both the "
+            "worker's clock and most publishers' clocks (hours). Beyond it the raw partition stops. Its idle time does "
+            "not matter.",
             gt=0,
         ),
     ] = 1.0
     reorder_seconds: Annotated[
         float,
         Field(
-            description="How long a write waits in the reorder buffer, from its arrival in Kafka, for earlier writes "
-            "of other replicas (s). Expiry waits as long.",
+            description="Time from a write's arrival in Kafka for which it waits in the reorder buffer for earlier "
+            "writes of other replicas (s). Expiry waits for the same time.",
             ge=0,
         ),
     ] = 0.0
     purge_margin_seconds: Annotated[
-        int, Field(description="How much longer than gc_grace_seconds tombstones are retained (s).", ge=0)
+        int, Field(description="Time for which tombstones are retained after gc_grace_seconds (s).", ge=0)
     ] = 3600
     stalled_publisher_seconds: Annotated[
         float,
         Field(
-            description="A publisher that has sent nothing for this long is reported as stalled (s): it blocks "
-            "purging. A busy raw partition gets a heartbeat every six times `publisher.heartbeat_seconds`.",
+            description="Time without a message after which a publisher is reported as stalled (s). It blocks purging. "
+            "A busy raw partition gets a heartbeat every six times `publisher.heartbeat_seconds`.",
             gt=0,
         ),
     ] = 3600.0
     forgotten_publishers: list[UUID] = Field(
-        default=[], description="Host ids of publishers that will not return. Purging does not wait for them."
+        default=[], description="Host ids of publishers that will never return. Purging does not wait for them."
     )
     truncate_seconds: Annotated[
         float,
         Field(
-            description="How far apart nodes may execute one TRUNCATE (s). The publishers need the same value: what "
-            "is written after a TRUNCATE comes out twice this time later. If a node is known not to have truncated a "
-            "minute after this time, the table needs a snapshot.",
+            description="Maximum time between the first and the last node's execution of one TRUNCATE (s). The "
+            "publishers need the same value. Changes written after a TRUNCATE are published after twice this time. If "
+            "a node is known not to have truncated one minute after this time, the table needs a snapshot.",
             gt=0,
         ),
     ] = 15.0
     dropped_tables: Annotated[
         Literal["delete", "keep"],
         Field(
-            description="What happens to the rows of a table that was dropped. `delete`: each gets a delete. `keep`: "
-            "they stay as they are until a table of that name is created."
+            description="Handling of the rows of a dropped table. `delete`: each gets a delete. `keep`: they stay in "
+            "the topic until a table of that name is created."
         ),
     ] = "delete"
     on_large_message: Annotated[
         Literal["stop", "without_before", "dead_letter"],
         Field(
-            description="What happens to a change larger than its topic's max.message.bytes. `stop`: the raw partition "
-            "stops. `without_before`: the change is sent without `before`, and the raw partition stops if that is "
-            "still too large. `dead_letter`: the change is sent to the dead-letter topic."
+            description="Handling of a change larger than its topic's max.message.bytes. `stop`: the raw partition "
+            "stops. `without_before`: the change is sent without `before`; if that is still too large, the raw "
+            "partition stops. `dead_letter`: the change is sent to the dead-letter topic."
         ),
     ] = "stop"
     max_dead_letters: Annotated[
@@ -158,15 +159,15 @@ class MaterializerSettings(JobSettings):
     topics: Annotated[
         Literal["template", "registry"],
         Field(
-            description="Who names the change topics. `template`: the job does, by kafka.topic_prefix, keyspace and "
-            "table. `registry`: the registry assigns them by compatibility and personal data, which only "
-            "cassandra-schematizer does."
+            description="Source of the change topics' names. `template`: kafka.topic_prefix, keyspace and table. "
+            "`registry`: the registry assigns them by compatibility and personal data; only cassandra-schematizer can."
         ),
     ] = "template"
     topics_seconds: Annotated[
         float,
         Field(
-            description="How often the job asks the registry for its topics again (s), with `topics` = `registry`.",
+            description="Interval at which the job asks the registry for its topics again (s), if `topics` is "
+            "`registry`.",
             gt=0,
         ),
     ] = 60.0

@@ -13,7 +13,7 @@ TablePattern = Annotated[str, Field(pattern=r"^\w+\.(\w+|\*)$")]
 
 
 class PublisherSettings(Table):
-    """The publisher, `cassandra-publisher`, runs beside each Cassandra node."""
+    """The publisher, `cassandra-publisher`, which runs on the machine of each Cassandra node."""
 
     state_directory: Annotated[
         Path, Field(description="Directory of the publisher's position, table schemas and registry ids.")
@@ -39,52 +39,53 @@ class PublisherSettings(Table):
         ),
     ] = 128
     poll_interval_ms: Annotated[
-        int, Field(description="How often the publisher polls an idle cdc_raw directory (ms).", ge=1)
+        int, Field(description="Interval at which the publisher polls an idle cdc_raw directory (ms).", ge=1)
     ] = 50
     schema_poll_seconds: Annotated[
-        float, Field(description="How often the publisher polls the node's schema (s).", gt=0)
+        float, Field(description="Interval at which the publisher polls the node's schema (s).", gt=0)
     ] = 1.0
     heartbeat_seconds: Annotated[
         float,
         Field(
-            description="The publisher sends a heartbeat to a raw partition that has been idle for this long (s); 0 "
-            "for no heartbeats.",
+            description="Idle time of a raw partition after which the publisher sends it a heartbeat (s); 0 for no "
+            "heartbeats.",
             ge=0,
         ),
     ] = 10.0
     drop_seconds: Annotated[
         float,
         Field(
-            description="How long the publisher waits after a DROP TABLE, for what other publishers still have of the "
-            "table, until it ends the table's rows (s). It does not wait if the table is created again with its id.",
+            description="Time from a DROP TABLE until the publisher ends the table's rows (s). Other publishers may "
+            "still send changes of the table in this time. The publisher does not wait if the table is created again "
+            "with the same id.",
             ge=0,
         ),
     ] = 60.0
     accept_loss: list[Literal["cdc_block_writes", "cdc_on_repair_enabled", "durable_writes", "replication"]] = Field(
         default=[],
-        description="Failed checks of `cassandra-publisher check` with which the publisher starts nevertheless.",
+        description="Checks of `cassandra-publisher check` that may fail: the publisher starts despite them, and "
+        "loses changes.",
     )
     include_tables: list[TablePattern] = Field(
         default=[],
-        description="Tables to publish among those with cdc = true: `KEYSPACE.TABLE` or `KEYSPACE.*`; empty for "
-        "all of them.",
+        description="Tables with cdc = true to publish: `KEYSPACE.TABLE` or `KEYSPACE.*`. Empty for all.",
     )
     exclude_tables: list[TablePattern] = Field(
-        default=[], description="Tables not to publish, in the same form. It overrides `include_tables`."
+        default=[], description="Tables not to publish, in the same form. Overrides `include_tables`."
     )
     processed_segments: Annotated[
         str,
         Field(
-            description="What happens to a segment once it is complete and Kafka has acknowledged all of it: `delete`, "
-            "`keep`, or the absolute path of a directory to move it to.",
+            description="Handling of a complete segment once Kafka has acknowledged all of it: `delete`, `keep`, or "
+            "the absolute path of a directory to move it to.",
             pattern=r"^(delete|keep|/.+)$",
         ),
     ] = "delete"
     on_full: Annotated[
         Literal["wait", "spool"],
         Field(
-            description="What the publisher does when cdc_raw is nearly full. `wait`: nothing, until Cassandra rejects "
-            "CDC writes on this node. `spool`: move complete segments to the spool."
+            description="Action when cdc_raw is nearly full. `wait`: none; Cassandra rejects CDC writes on this node "
+            "once it is full. `spool`: move complete segments to the spool."
         ),
     ] = "wait"
     spool_directory: Annotated[
@@ -110,40 +111,38 @@ class PublisherSettings(Table):
     snapshot: Annotated[
         Literal["never", "when_needed", "initial"],
         Field(
-            description="When the publisher takes a snapshot of a table by itself. `never`: only by "
-            "`cassandra-publisher snapshot`. `when_needed`: of a table that is marked as needing one. `initial`: also, "
-            "once, of each table that has had none."
+            description="When the publisher takes a snapshot of a table by itself. `never`: only on the command "
+            "`cassandra-publisher snapshot`. `when_needed`: if the table is marked as needing one. `initial`: also "
+            "once for each table that never had one."
         ),
     ] = "never"
     snapshot_max_mib_per_second: Annotated[
         float,
-        Field(
-            description="Maximum rate at which a snapshot is sent, before compression (MiB/s); 0 for no limit.", ge=0
-        ),
+        Field(description="Maximum rate of a snapshot, before compression (MiB/s); 0 for no limit.", ge=0),
     ] = 10.0
     snapshot_max_lag_seconds: Annotated[
         float,
         Field(
-            description="A snapshot waits while the materializer has not read what has been in the raw topic for this "
-            "time (s), until it is half; 0 for no bound. It must be less than the topic's retention.",
+            description="Maximum lag of the materializer on the raw topic during a snapshot (s); 0 for no limit. Above "
+            "it the snapshot waits until the lag is half of it. It must be less than the topic's retention.",
             ge=0,
         ),
     ] = 3600.0
     snapshot_max_lag_mib: Annotated[
         float,
         Field(
-            description="A snapshot waits while the materializer has more than this to read in the raw topic (MiB of "
-            "messages before compression), until it is half; 0 for no bound.",
+            description="Maximum lag of the materializer on the raw topic during a snapshot (MiB of messages before "
+            "compression); 0 for no limit. Above it the snapshot waits until the lag is half of it.",
             ge=0,
         ),
     ] = 10_240.0
     snapshot_data_directories: list[Path] = Field(
         default=[],
-        description="The node's data_file_directories (cassandra.yaml). Empty for what the node reports. Cassandra "
-        "3.11 reports none, and has them in /var/lib/cassandra/data.",
+        description="The node's data_file_directories (cassandra.yaml). Empty for those that the node reports. "
+        "Cassandra 3.11 reports none; the default is then /var/lib/cassandra/data.",
     )
     nodetool: list[str] = Field(
-        default=["nodetool"], description="Command, with its first arguments, by which a snapshot asks the node."
+        default=["nodetool"], description="Command that runs nodetool, with its first arguments. Snapshots need it."
     )
     operations_address: Annotated[str, Field(description="Address that serves /metrics, /health and /status.")] = (
         "127.0.0.1"

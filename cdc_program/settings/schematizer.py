@@ -20,27 +20,28 @@ class SchematizerSettings(Table):
     )
     documented_namespaces: list[str] = Field(
         default=[],
-        description="Namespaces that take no schema over /api/v1 without an owner and docs of the source and of each "
-        "field; patterns such as `cdc.*`.",
+        description="Namespaces, or patterns such as `cdc.*`, in which /api/v1 refuses a schema without an owner, or "
+        "without docs of the source and each field.",
     )
     pii_topic_prefix: Annotated[
         str,
         Field(
-            description="What the names of topics with personal fields begin with; Kafka's rights are granted by it.",
+            description="Prefix of the names of topics with personal fields. Grant Kafka's rights by it.",
             pattern=r"^[a-zA-Z0-9_-]+$",
         ),
     ] = "pii-"
     registrations_topic: Annotated[
         str,
         Field(
-            description="Kafka topic that gets each registration of a producer or consumer (by `[kafka]`); empty for "
-            "none."
+            description="Kafka topic (of `[kafka]`) for each registration of a producer or consumer; empty for none."
         ),
     ] = ""
     sample_seconds: Annotated[
         float,
         Field(
-            description="How often Watson asks Kafka for offsets (s), if kafka.bootstrap_servers is set.", ge=1, le=3600
+            description="Interval at which Watson asks Kafka for offsets (s), if kafka.bootstrap_servers is set.",
+            ge=1,
+            le=3600,
         ),
     ] = 15.0
     operations_address: Annotated[str, Field(description="Address that serves /metrics, /health and /status.")] = (
@@ -63,38 +64,38 @@ class SchematizerSettings(Table):
     public_url: Annotated[
         str | None,
         Field(
-            description="URL under which browsers and clients reach the registry, if a proxy or a name stands before "
-            "it. Signing in by OIDC needs it.",
+            description="URL under which browsers and clients reach the registry, if it is behind a proxy or has a "
+            "name. Signing in by OIDC needs it.",
             pattern="^https?://[^/]+$",
         ),
     ] = None
     trusted_proxies: list[str] = Field(
         default=[],
-        description="Addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto headers are believed.",
+        description="Addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto headers are trusted.",
     )
     tls_certificate_file: Annotated[
         Path | None,
         Field(description="Certificate chain of the registry (PEM), for TLS. A renewed file is read within 10 s."),
     ] = None
     tls_key_file: Annotated[
-        Path | None, Field(description="Private key of the certificate (PEM), if it is in a file of its own.")
+        Path | None, Field(description="Private key of the certificate (PEM), if it is in a separate file.")
     ] = None
     tls_client_ca_file: Annotated[
         Path | None,
-        Field(description="Authorities (PEM) that signed the certificates of clients. Every client must show one."),
+        Field(description="Authorities (PEM) that signed the clients' certificates. Every client then needs one."),
     ] = None
     tls_minimum_version: Annotated[Literal["1.2", "1.3"], Field(description="Oldest version of TLS.")] = "1.2"
     requests_per_second: Annotated[
         float | None,
         Field(
-            description="Maximum rate of requests of one address, and of one actor (1/s; five times as many at once). "
-            "Default: 100, or no limit while `host` is a loopback address.",
+            description="Maximum rate of requests of one address, and of one actor (1/s; bursts of five times as "
+            "many). Default: 100, or no limit while `host` is a loopback address.",
             gt=0,
         ),
     ] = None
     failed_logins_per_minute: Annotated[
         float,
-        Field(description="Maximum rate of failed logins of one address (1/min). More are answered with 429.", gt=0),
+        Field(description="Maximum rate of failed logins of one address (1/min). The answer to more is 429.", gt=0),
     ] = 10.0
     max_connections: Annotated[int, Field(description="Maximum number of open connections.", ge=2)] = 1000
     max_body_bytes: Annotated[int, Field(description="Maximum size of a request's body (bytes).", ge=1024)] = 4 << 20
@@ -102,25 +103,28 @@ class SchematizerSettings(Table):
         float, Field(description="Maximum time to receive a request's head, and then its body (s).", gt=0)
     ] = 10.0
     request_seconds: Annotated[
-        float, Field(description="Maximum time to answer a request (s). It is answered with 503 then.", gt=0)
+        float, Field(description="Maximum time to answer a request (s). After it the answer is 503.", gt=0)
     ] = 60.0
     session_hours: Annotated[
-        float, Field(description="How long a person stays signed in with a browser (hours).", gt=0, le=24 * 30)
+        float, Field(description="Time for which a person stays signed in with a browser (hours).", gt=0, le=24 * 30)
     ] = 12.0
-    audit_days: Annotated[int, Field(description="How long the audit log is kept (days).", ge=1)] = 365
+    audit_days: Annotated[int, Field(description="Time for which records of the audit log are kept (days).", ge=1)] = (
+        365
+    )
     oidc_issuer: Annotated[
         str | None,
         Field(description="URL of the OIDC issuer whose tokens are accepted.", pattern="^https?://[^?#]+$"),
     ] = None
     oidc_audience: Annotated[str, Field(description="Audience that a bearer token must name.")] = ""
     oidc_ca_file: Annotated[
-        Path | None, Field(description="CA certificates to trust of the issuer (PEM); empty for the usual ones.")
+        Path | None,
+        Field(description="CA certificates to trust for the issuer (PEM); empty for those of the operating system."),
     ] = None
     oidc_clock_skew_seconds: Annotated[
-        int, Field(description="How far the issuer's clock may differ (s).", ge=0, le=300)
+        int, Field(description="Maximum difference of the issuer's clock (s).", ge=0, le=300)
     ] = 30
     oidc_keys_seconds: Annotated[
-        float, Field(description="How long the issuer's keys are cached (s).", ge=10, le=24 * 3600)
+        float, Field(description="Time for which the issuer's keys are cached (s).", ge=10, le=24 * 3600)
     ] = 600.0
     oidc_name_claim: Annotated[str, Field(description="Claim that names the actor.", min_length=1)] = "sub"
     oidc_grants: list[str] = Field(
@@ -129,10 +133,11 @@ class SchematizerSettings(Table):
         "be a list, or words separated by spaces. ROLE: reader, writer or admin. NAMESPACE: a name, `cdc.*`, or `*`.",
     )
     oidc_client_id: Annotated[
-        str, Field(description="Client id with which people sign in (authorization code with PKCE); empty for none.")
+        str,
+        Field(description="Client id for signing in (authorization code with PKCE); empty for no signing in by OIDC."),
     ] = ""
     oidc_client_secret: Annotated[
-        SecretStr, Field(description="Secret of that client, if it is a confidential one.")
+        SecretStr, Field(description="Secret of that client, if it is a confidential client.")
     ] = SecretStr("")
     oidc_client_secret_file: Annotated[Path | None, Field(description="File that holds the client's secret.")] = None
-    oidc_scopes: Annotated[str, Field(description="Scopes that signing in asks for.")] = "openid profile"
+    oidc_scopes: Annotated[str, Field(description="Scopes that are requested for signing in.")] = "openid profile"

@@ -11,12 +11,12 @@ from cdc_program.settings.base import Table
 
 
 class CassandraSettings(Table):
-    """How the publisher, the filler and `cassandra-materializer audit` connect to Cassandra."""
+    """The connection of the publisher, the filler and `cassandra-materializer audit` to Cassandra."""
 
     contact_points: list[str] = Field(
         default=["127.0.0.1"],
-        description="Nodes of the CDC datacenter to connect to first. The publisher and the filler connect to the "
-        "first one only, which is the node on this machine; the audit to all nodes of its datacenter.",
+        description="Nodes of the CDC datacenter to connect to first. The publisher and the filler connect only to the "
+        "first, which must be the node on this machine. The audit connects to all nodes of its datacenter.",
     )
     port: Annotated[int, Field(description="Port of the native transport.", ge=1, le=65535)] = 9042
     username: Annotated[str, Field(description="Role to log in with; empty for no authentication.")] = ""
@@ -38,7 +38,7 @@ class CassandraSettings(Table):
 
 
 class KafkaSettings(Table):
-    """How the programs connect to Kafka, and how they create missing topics."""
+    """The connection of the programs to Kafka, and the settings of the topics that they create."""
 
     bootstrap_servers: Annotated[
         str, Field(description="Brokers to connect to first: host:port, separated by commas.")
@@ -71,15 +71,18 @@ class KafkaSettings(Table):
     raw_retention_hours: Annotated[int, Field(description="Retention of raw topics (hours).", ge=1)] = 14 * 24
     min_compaction_lag_hours: Annotated[
         int,
-        Field(description="How long change topics retain every change before compaction may remove it (hours).", ge=0),
+        Field(
+            description="Time for which change topics retain every change, before compaction may remove it (hours).",
+            ge=0,
+        ),
     ] = 7 * 24
     connect_timeout_seconds: Annotated[
-        float, Field(description="How long a starting program waits for a broker (s).", gt=0)
+        float, Field(description="Maximum time that a starting program waits for a broker (s).", gt=0)
     ] = 15.0
 
 
 class RegistrySettings(Table):
-    """How the programs connect to the schema registry: `cassandra-schematizer`, or another with Confluent's API."""
+    """The connection to the schema registry, `cassandra-schematizer` or another with Confluent's API."""
 
     url: Annotated[str, Field(description="URL of a schema registry with Confluent's API.", pattern="^https?://")] = (
         "http://127.0.0.1:8081"
@@ -92,7 +95,8 @@ class RegistrySettings(Table):
     )
     password_file: Annotated[Path | None, Field(description="File that holds the password.")] = None
     ssl_ca_file: Annotated[
-        Path | None, Field(description="CA certificates to trust (PEM), for an https URL; empty for the usual ones.")
+        Path | None,
+        Field(description="CA certificates to trust (PEM), for an https URL; empty for those of the operating system."),
     ] = None
     ssl_identity_file: Annotated[
         Path | None,
@@ -101,7 +105,7 @@ class RegistrySettings(Table):
 
 
 class NodeSettings(Table):
-    """The Cassandra node on this machine; the publisher and the filler read it."""
+    """The Cassandra node on this machine, for the publisher and the filler."""
 
     cdc_raw_directory: Annotated[Path, Field(description="The node's cdc_raw_directory (cassandra.yaml).")] = Path(
         "/var/lib/cassandra/cdc_raw"
@@ -109,8 +113,8 @@ class NodeSettings(Table):
     commitlog_directory: Annotated[
         Path | None,
         Field(
-            description="The node's commitlog_directory (cassandra.yaml). Cassandra 3.11 needs it: the filler reads "
-            "the newest segment there, and the publisher counts those segments towards cdc_total_space."
+            description="The node's commitlog_directory (cassandra.yaml), needed for Cassandra 3.11: the filler reads "
+            "the newest segment there, and the publisher counts its segments towards cdc_total_space."
         ),
     ] = None
     cdc_total_space_mib: Annotated[
@@ -130,7 +134,7 @@ class NodeSettings(Table):
 
 
 class LogSettings(Table):
-    """What every program logs to stderr."""
+    """The log of every program, on stderr."""
 
     format: Annotated[
         Literal["auto", "console", "json"],

@@ -11,16 +11,16 @@ from cdc_program.settings.job import JobSettings
 
 
 class TransformerSettings(JobSettings):
-    """The Spark job of `cassandra-transformer`. What it transforms is in `file` (docs/guides/transformers.md)."""
+    """The Spark job of `cassandra-transformer`. `file` defines its transformers (docs/guides/transformers.md)."""
 
     group_id: Annotated[
         str,
         Field(
-            description="Name of the job. The position of a transformer is the committed offsets of the consumer group "
-            "`<group_id>.<transformer>`."
+            description="Name of the job. The committed offsets of the consumer group `<group_id>.<transformer>` are "
+            "the position of a transformer."
         ),
     ] = "cassandra-transformer"
-    file: Annotated[Path, Field(description="The transformers file, unless the command names one (TOML).")] = Path(
+    file: Annotated[Path, Field(description="Transformers file (TOML), unless the command names one.")] = Path(
         "/etc/transformers.toml"
     )
     operations_port: Annotated[int, Field(description="Port of that address; 0 for none.", ge=0, le=65535)] = 9474

@@ -53,12 +53,16 @@ class Progress:
         yield from gauges(
             _PREFIX,
             (
-                ("batch", "Number of Spark's last micro-batch.", self.batch),
-                ("batch_rows", "Raw messages of the last micro-batch.", self.rows),
-                ("rows_per_second", "Spark's processedRowsPerSecond in the last micro-batch.", self.rows_per_second),
+                ("batch", "Id of Spark's last micro-batch.", self.batch),
+                ("batch_rows", "Raw messages in the last micro-batch.", self.rows),
+                ("rows_per_second", "Spark's processedRowsPerSecond of the last micro-batch.", self.rows_per_second),
                 ("batch_seconds", "Duration of the last micro-batch.", self.seconds),
-                ("batch_task_seconds", "Time of the last micro-batch's tasks.", self.round_seconds),
-                ("workers", "Python processes that fold.", self.workers),
+                (
+                    "batch_task_seconds",
+                    "Time that the tasks of the last micro-batch and their results took.",
+                    self.round_seconds,
+                ),
+                ("workers", "Number of Python processes that fold.", self.workers),
             ),
         )
 

@@ -60,21 +60,27 @@ class StateSizes:
         yield from counters(
             _PREFIX,
             (
-                ("checkpoint_read_bytes", "Bytes read from the checkpoint location.", self._read),
-                ("checkpoint_written_bytes", "Bytes written to the checkpoint location.", self._written),
-                ("restores", "Local states that were brought to the committed version before a fold.", self._restores),
+                ("checkpoint_read_bytes", "Data read from the checkpoint location.", self._read),
+                ("checkpoint_written_bytes", "Data written to the checkpoint location.", self._written),
+                (
+                    "restores",
+                    "Times that a local state was restored to the committed version before a fold.",
+                    self._restores,
+                ),
             ),
         )
         sizes = Counter[str]()
         for raw_partition, size in list(self._states.items()):
             sizes[raw_partition.topic] += size
-        states = GaugeMetricFamily(f"{_PREFIX}_state_bytes", "Size of the local states.", labels=("topic",))
+        states = GaugeMetricFamily(
+            f"{_PREFIX}_state_bytes", "Size of the local states of the topic.", labels=("topic",)
+        )
         for topic, size in sizes.items():
             states.add_metric((topic,), size)
         yield states
         disks = GaugeMetricFamily(
             f"{_PREFIX}_local_state_bytes",
-            "What all local states of a machine take. Unused ones are of raw partitions that have moved away.",
+            "Disk space of the local states on a machine: used, unused (of raw partitions that moved away), and free.",
             labels=("machine", "kind"),
         )
         for disk in self.disks():

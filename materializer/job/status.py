@@ -111,32 +111,40 @@ class JobStatus:
         yield from counters(
             _PREFIX,
             (
-                ("batches", "Batches run.", self._counts["batches"]),
+                ("batches", "Batches completed.", self._counts["batches"]),
                 ("messages", "Raw messages folded.", self._counts["messages"]),
                 ("native_messages", "Raw messages folded by the native core.", self._counts["native"]),
-                ("changes", "Changes published.", self._counts["changes"]),
-                ("dead_letters", "Raw messages dead-lettered.", self._counts["dead_letters"]),
+                ("changes", "Changes published to change topics.", self._counts["changes"]),
+                (
+                    "dead_letters",
+                    "Raw messages that could not be read and were dead-lettered.",
+                    self._counts["dead_letters"],
+                ),
             ),
         )
         yield from gauges(
             _PREFIX,
             (
-                ("raw_partitions", "Raw partitions of the job.", len(self._raw_partitions)),
+                ("raw_partitions", "Number of raw partitions of the job.", len(self._raw_partitions)),
                 ("waiting", "1 while the driver waits for Kafka.", float(bool(self._waiting))),
-                ("stalled_publishers", "Publishers that have sent nothing for long.", self._stalled_count()),
+                (
+                    "stalled_publishers",
+                    "Number of publishers without a heartbeat for materializer.stalled_publisher_seconds.",
+                    self._stalled_count(),
+                ),
                 (
                     "snapshot_raw_partitions",
-                    "Raw partitions in which a snapshot is running, so that nothing is purged.",
+                    "Number of raw partitions with a running snapshot. No tombstone is purged in them.",
                     sum(map(bool, self._snapshots.values())),
                 ),
                 (
                     "untruncated_raw_partitions",
-                    "Raw partitions that lack rows of a node which did not take part in a TRUNCATE.",
+                    "Number of raw partitions that lack rows of a node that did not take part in a TRUNCATE.",
                     sum(map(bool, self._lost_hosts.values())),
                 ),
                 (
                     "lag_age_seconds",
-                    "Time since the lag was measured.",
+                    "Time since the last measurement of the lag.",
                     None if measured is None else max(0.0, now - measured),
                 ),
             ),
@@ -144,7 +152,7 @@ class JobStatus:
         if (progress := self._progress) is not None:
             yield from progress.metrics()
         yield from stop_metrics(_PREFIX, "raw_partitions", now, stops)
-        yield from lag_metrics(_PREFIX, "Raw messages that are not folded yet, heartbeats included.", now, lags)
+        yield from lag_metrics(_PREFIX, "Raw messages that are not folded yet, including heartbeats.", now, lags)
         yield from self._sizes.metrics()
         yield from self._tables.metrics()
 
@@ -176,13 +184,17 @@ def least_hours_left(lags: dict[RawPartition, Lag], now: float) -> float | None:
 def stop_metrics(prefix: str, partitions: str, now: float, stops: dict[RawPartition, Stop]) -> Iterator[Metric]:
     """`partitions`: what they are called in the metric's name."""
     codes = GaugeMetricFamily(
-        f"{prefix}_stopped_{partitions}", f"Stopped {partitions.replace('_', ' ')} by code.", labels=("code",)
+        f"{prefix}_stopped_{partitions}",
+        f"Number of stopped {partitions.replace('_', ' ')}, by error code.",
+        labels=("code",),
     )
     for code, count in Counter(stop.failure.error.code.text for stop in stops.values()).items():
         codes.add_metric((code,), count)
     yield codes
     one = partitions.replace("_", " ").removesuffix("s")
-    seconds = GaugeMetricFamily(f"{prefix}_stopped_seconds", f"Time since a {one} stopped.", labels=(*_LABELS, "code"))
+    seconds = GaugeMetricFamily(
+        f"{prefix}_stopped_seconds", f"Time since the {one} stopped.", labels=(*_LABELS, "code")
+    )
     for (topic, partition), stop in stops.items():
         labels = (topic, str(partition), stop.failure.error.code.text)
         seconds.add_metric(labels, max(0.0, now - stop.since))
@@ -222,11 +234,13 @@ def lag_metrics(prefix: str, meaning: str, now: float, lags: dict[RawPartition, 
     messages = GaugeMetricFamily(f"{prefix}_lag_messages", meaning, labels=_LABELS)
     left = GaugeMetricFamily(
         f"{prefix}_retention_seconds_left",
-        "Time until Kafka may delete the first unread message, 0 if it has; only where messages wait for minutes.",
+        "Time until Kafka may delete the first unread message; 0 if it has. Absent unless messages wait for minutes.",
         labels=_LABELS,
     )
     age = GaugeMetricFamily(
-        f"{prefix}_lag_seconds", "Age of the first unread message; 0 until messages wait for minutes.", labels=_LABELS
+        f"{prefix}_lag_seconds",
+        "Age of the first unread message; 0 unless messages have waited for minutes.",
+        labels=_LABELS,
     )
     for (topic, partition), lag in lags.items():
         messages.add_metric((topic, str(partition)), lag.messages)

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 _PREFIX = "cdc_materializer_table"
 _COUNTERS = (
-    ("messages", "Raw messages folded, by raw topic."),
-    ("chunks", "Chunks folded, or parts of chunks: each is a transaction."),
-    ("versions", "Versions of states stored: chunks that changed something."),
-    ("seconds", "Time in which chunks were read from the state, folded and committed."),
-    ("commit_seconds", "How long of that took producing, storing the changelog, committing and applying it."),
+    ("messages", "Raw messages folded."),
+    ("chunks", "Chunks or parts of chunks folded. Each is a transaction."),
+    ("versions", "State versions stored, one for each chunk that changed the state."),
+    ("seconds", "Time spent reading the state, folding and committing."),
+    ("commit_seconds", "Part of the seconds spent producing, storing changelogs, committing and applying them."),
 )
 
 
@@ -54,7 +54,7 @@ class TableCounts:
                 family.add_metric((topic,), counts[name])
             yield family
         changes = CounterMetricFamily(
-            f"{_PREFIX}_changes", "Changes published, by raw topic and operation (c, u, d, r).", labels=("topic", "op")
+            f"{_PREFIX}_changes", "Changes published, by operation (c, u, d, r).", labels=("topic", "op")
         )
         for topic, ops in list(self._ops.items()):
             for op, count in list(ops.items()):

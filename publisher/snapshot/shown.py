@@ -73,10 +73,14 @@ def text(snapshot: Shown) -> str:
 def metrics(snapshots: Sequence[Shown]) -> Iterator[Metric]:
     """One sample for each table that has had a snapshot, except of the state: one for each state, 1 or 0."""
     rows: tuple[tuple[str, str, list[float]], ...] = (
-        ("rows", "Row images and range deletions that Kafka has acknowledged.", [each.rows for each in snapshots]),
-        ("bytes", "Bytes of these messages, before compression.", [each.bytes for each in snapshots]),
-        ("done_ratio", "Share of the node's tokens that is done, 0 to 1.", [each.done for each in snapshots]),
-        ("idle_seconds", "Time since a snapshot that is not over came further.", [each.idle for each in snapshots]),
+        (
+            "rows",
+            "Row images and range deletions of the snapshot that Kafka has acknowledged.",
+            [each.rows for each in snapshots],
+        ),
+        ("bytes", "Size of the snapshot's messages before compression.", [each.bytes for each in snapshots]),
+        ("done_ratio", "Share of the node's tokens that is done.", [each.done for each in snapshots]),
+        ("idle_seconds", "Time since the last progress of an unfinished snapshot.", [each.idle for each in snapshots]),
     )
     for name, help_text, values in rows:
         family = GaugeMetricFamily(f"cdc_publisher_snapshot_{name}", help_text, labels=["table"])
@@ -84,7 +88,9 @@ def metrics(snapshots: Sequence[Shown]) -> Iterator[Metric]:
             family.add_metric([each.table], value)
         yield family
     states = GaugeMetricFamily(
-        "cdc_publisher_snapshot_state", "1 for the state of the table's snapshot.", labels=["table", "state"]
+        "cdc_publisher_snapshot_state",
+        "1 for the state that the table's snapshot is in, 0 for the others.",
+        labels=["table", "state"],
     )
     for each in snapshots:
         for phase in PHASES:

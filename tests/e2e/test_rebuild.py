@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -106,6 +107,7 @@ def test_a_lost_table_starts_over(stack: Stack, client: CqlClient) -> None:
     t.settle()
     t.close()
     check(client, t)
+    check_shown(stack, client)
     stack.check()
 
 
@@ -153,6 +155,16 @@ def check(client: CqlClient, t: Table) -> None:
     assert result.differences == []
     assert result.tables[f"{KEYSPACE}.{NAME}"] > ROWS // 4
     assert ended > ROWS // 4
+
+
+def check_shown(stack: Stack, client: CqlClient) -> None:
+    """`state show` prints the rows of a Cassandra partition that SELECT shows."""
+    [(p, *_), *_] = client.execute(f"SELECT p, c, v FROM {KEYSPACE}.{NAME} LIMIT 1")
+    selected = {c: v for c, v in client.execute(f"SELECT c, v FROM {KEYSPACE}.{NAME} WHERE p = {p}") if v is not None}
+    shown = json.loads(materializer(stack, "state", "show", f"{KEYSPACE}.{NAME}", str(p), "--values"))
+    values = {row["clustering"]["c"]: str(row["columns"]) for row in shown["rows"] if "columns" in row}
+    assert shown["partition_key"] == {"p": p}
+    assert [c for c, v in selected.items() if v not in values.get(c, "")] == []
 
 
 def is_anew(change: Change) -> bool:

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 _PREFIX = "cdc_transformer"
 _PER_TRANSFORMER = (
-    ("messages", "Messages transformed and sent, tombstones included."),
-    ("transactions", "Transactions that sent messages."),
-    ("seconds", "Time in which messages were transformed and committed."),
-    ("errors", "Times that a partition of a transformer has stopped."),
+    ("messages", "Messages transformed and sent, including tombstones."),
+    ("transactions", "Committed transactions that sent messages."),
+    ("seconds", "Time spent transforming and committing messages."),
+    ("errors", "Times that a partition of the transformer stopped."),
 )
 
 
@@ -88,15 +88,15 @@ class TransformStatus:
     def metrics(self) -> Iterator[Metric]:
         """For Prometheus."""
         now, measured = time.time(), self._lags.measured_at
-        yield from counters(_PREFIX, (("batches", "Batches run.", self._batches),))
+        yield from counters(_PREFIX, (("batches", "Batches completed.", self._batches),))
         yield from gauges(
             _PREFIX,
             (
-                ("partitions", "Source partitions of all transformers.", len(self._partitions)),
+                ("partitions", "Number of source partitions of all transformers.", len(self._partitions)),
                 ("waiting", "1 while the driver waits for Kafka.", float(bool(self._waiting))),
                 (
                     "lag_age_seconds",
-                    "Time since the lag was measured.",
+                    "Time since the last measurement of the lag.",
                     None if measured is None else max(0.0, now - measured),
                 ),
             ),

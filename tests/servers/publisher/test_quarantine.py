@@ -97,6 +97,23 @@ def test_a_batch_with_an_unknown_table_waits_for_its_schema(
 
 
 @pytest.mark.servers
+def test_a_discarded_mutation_is_gone_and_its_gap_withdrawn(
+    publisher: PublisherProcess, cql: Session, fresh_keyspace: str, sent: SentBy
+) -> None:
+    write_to_an_unknown_table(publisher, cql, fresh_keyspace, ["a"])
+    publisher.start()
+    [gap] = by_key(sent(fresh_keyspace, "stays", at_least(1)))[int_value(1)]
+    place = f"{gap.message.file}:{gap.message.position}"
+    status, shown = publisher.command("quarantine", "discard", f"{place}0")
+    assert (status, f"No mutation from {place}0 is quarantined." in shown) == (2, True)
+    status, shown = publisher.command("quarantine", "discard", place)
+    assert (status, f"{place} is discarded: repair the rows" in shown) == (0, True)
+    _, void = by_key(sent(fresh_keyspace, "stays", at_least(2)))[int_value(1)]
+    assert (void.message.kind, void.message.file) == ("gap", "")
+    assert publisher.command("quarantine", "ls")[1].splitlines()[-1] == "0 mutations quarantined"
+
+
+@pytest.mark.servers
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("limit", "value"), [("quarantine_max_mutations", FIT), ("quarantine_max_mib", 1)])
 def test_at_its_limit_it_stops_and_goes_on_there_once_it_is_raised(

@@ -9,10 +9,13 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
+from cdc_program.errors import Code
 from local_stack.servers.programs import spark_environment
 from tests.support.materializer.protocol_run import ROOT
-from tests.support.transformer.scene import SECOND_STEPS, Scene
+from tests.support.transformer.scene import SECOND_STEPS, STEPS, Scene
+from transformer.cli import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +56,16 @@ class Job:
     def stop(self) -> None:
         self.process.terminate()
         assert self.process.wait(WAIT_SECONDS) == 0, self.output.read_text()
+
+
+def test_check_asks_the_registry_for_the_schema_of_each_source(scene: Scene) -> None:
+    command = ["check", str(scene.file), "--set", f"registry.url={scene.registry}"]
+    done = CliRunner().invoke(main, command)
+    assert (done.exit_code, done.output) == (0, "ok\n")
+    scene.write_file(STEPS.replace('"email"', '"nothing"'))
+    refused = CliRunner().invoke(main, command)
+    assert refused.exit_code == Code.TRANSFORM_STEP.exit_status
+    assert "CDC-096" in refused.stderr
 
 
 def test_a_chain_in_spark(scene: Scene) -> None:

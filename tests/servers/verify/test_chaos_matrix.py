@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from local_stack.process.paths import project_root
 from materializer.fault_points import FaultPoint
-from verify.chaos.crash_page import PAGE, with_table
 from verify.chaos.matrix import Action, Cell, cells, make_setup, reached, run_cell
 
 if TYPE_CHECKING:
@@ -55,8 +53,3 @@ def test_what_a_crash_leaves_is_the_old_truth_or_the_new_one(
     make: Callable[[], Setup], matrix: dict[tuple[AnyPoint, Action], Cell], point: FaultPoint, action: Action
 ) -> None:
     assert run_cell(make(), matrix[point, action]).problem == ""
-
-
-def test_the_page_of_crashes_is_current() -> None:
-    page = (project_root() / PAGE).read_text()
-    assert page == with_table(page), "run: python -m verify.chaos.crash_page"

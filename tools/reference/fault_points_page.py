@@ -1,11 +1,9 @@
-"""Writes the end of docs/internals/fault-points.md from the fault points: `python -m verify.chaos.crash_page`."""
+"""The end of docs/internals/fault-points.md, from the fault points."""
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
-from local_stack.process.paths import project_root
 from materializer.fault_points import FaultPoint, RebuildPoint, ReshardPoint, TransformPoint
 from verify.chaos.faults import StackFault
 from verify.chaos.matrix import Action
@@ -15,17 +13,10 @@ if TYPE_CHECKING:
 
     from materializer.fault_points import AnyPoint
 
-PAGE = "docs/internals/fault-points.md"
 HEADING = "## The points\n"
 
 
-def main() -> int:
-    page = project_root() / PAGE
-    page.write_text(with_table(page.read_text()))
-    return 0
-
-
-def with_table(page: str) -> str:
+def with_fault_points(page: str) -> str:
     """The page with a fresh last section."""
     before, _, _ = page.partition(HEADING)
     return before + HEADING + "\n" + table()
@@ -76,7 +67,3 @@ def table() -> str:
 
 def _rows(points: Iterable[AnyPoint]) -> Iterator[str]:
     return (f"| `{point.name.lower()}` | {point.value} |" for point in points)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

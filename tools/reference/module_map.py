@@ -1,9 +1,8 @@
-"""Writes the map of packages and rooms in docs/how-it-works.md from their docstrings: `python -m tools.module_map`."""
+"""The map of packages and rooms in docs/how-it-works.md, from their docstrings."""
 
 from __future__ import annotations
 
 import ast
-import sys
 from typing import TYPE_CHECKING
 
 from local_stack.process.paths import project_root
@@ -28,12 +27,6 @@ PACKAGES = (
 )
 CHECKOUT_PACKAGES = ("tools", "verify", "bench")
 HEADING = "## Packages and rooms\n"
-
-
-def main() -> int:
-    page = project_root() / "docs" / "how-it-works.md"
-    page.write_text(with_module_map(page.read_text()))
-    return 0
 
 
 def with_module_map(page: str) -> str:
@@ -66,7 +59,3 @@ def summary(path: Path) -> str:
     docstring = ast.get_docstring(ast.parse(file.read_text())) or ""
     paragraph = " ".join(docstring.partition("\n\n")[0].split())
     return paragraph.replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,41 @@
+"""What each code means, why it happens and what to do: for docs/reference/errors.md and the command `explain`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cdc_program.error_reference import node, programs, raw_partitions, registry, tables, transformer
+from cdc_program.error_reference.explanation import Explanation, as_section, as_text
+
+if TYPE_CHECKING:
+    from cdc_program.errors import Code
+
+EXPLANATIONS: dict[Code, Explanation] = dict(
+    sorted(
+        {
+            **programs.EXPLANATIONS,
+            **node.EXPLANATIONS,
+            **registry.EXPLANATIONS,
+            **raw_partitions.EXPLANATIONS,
+            **tables.EXPLANATIONS,
+            **transformer.EXPLANATIONS,
+        }.items(),
+        key=lambda item: item[0].text,
+    )
+)
+"""Each code, in the order of the numbers."""
+
+
+def explain(code: Code) -> str:
+    """The title, and meaning, cause and fix, for a terminal."""
+    return as_text(code.text, EXPLANATIONS[code])
+
+
+def titles() -> str:
+    """A line for each code."""
+    return "\n".join(f"{code.text}  {explanation.title}" for code, explanation in EXPLANATIONS.items())
+
+
+def sections() -> str:
+    """The sections of docs/reference/errors.md."""
+    return "\n".join(as_section(code.text, explanation) for code, explanation in EXPLANATIONS.items())

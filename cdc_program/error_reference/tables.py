@@ -1,0 +1,101 @@
+"""The codes about one table: published or not, snapshots, topic versions (CDC-063 to 068, 087 to 089)."""
+
+from __future__ import annotations
+
+from cdc_program.error_reference.explanation import Explanation
+from cdc_program.error_reference.links import ANOTHER_TOPIC, EMPTY, REBUILD, SNAPSHOT, TRUNCATE, UNPUBLISHED
+from cdc_program.errors import Code
+
+EXPLANATIONS = {
+    Code.TABLE_NOT_PUBLISHED: Explanation(
+        "Unpublished table",
+        meaning="""A table with `cdc = true` cannot be published. All other tables go on. `cassandra-publisher status`
+        and `check` show table and reason.""",
+        cause=f"""It is a materialized view, a super column family, a Thrift table whose column names are not text, or a
+        custom type decides the order of its rows or elements ({UNPUBLISHED}).""",
+        fix="""`ALTER … WITH cdc = false` on it ends the message, and spares `cdc_raw`. Of a view, publish the base
+        table instead. If the column that is the reason is dropped, the table is published again and needs a snapshot
+        (CDC-065).""",
+    ),
+    Code.TABLE_CDC_DISABLED: Explanation(
+        "CDC disabled on a table",
+        meaning="""A published table now has `cdc = false`. Earlier writes are published, however late they are read.
+        Later writes are not, except at most those up to the end of the segment that was newest at the switch, and those
+        that the publisher reads only after `cdc` is on again. Its change topic stays; rows with a TTL do not expire
+        there until then. Nothing else stops.""",
+        cause="`ALTER TABLE … WITH cdc = false`.",
+        fix="If that was not intended: `ALTER TABLE … WITH cdc = true`, then see CDC-065.",
+    ),
+    Code.NEEDS_SNAPSHOT: Explanation(
+        "Table needs a snapshot",
+        meaning="""Writes are missing in the table's change topic: rows may be missing, old, or deleted in Cassandra
+        only. `<prefix>.tables` records it under the table's id, with the time from which changes are published
+        again.""",
+        cause="""Its `cdc` was off or it was excluded, and it is published again; or a node did not take part in a
+        `TRUNCATE` (CDC-089). Off and on within `publisher.schema_poll_seconds`, or while no publisher runs, is not
+        seen.""",
+        fix=f"""To fix it, {SNAPSHOT}: it brings what is missing or old. Keys deleted since then go only if their
+        tombstone is still there; otherwise {REBUILD}. If nothing was deleted, `nodetool rebuild` alone is enough.""",
+    ),
+    Code.TOPIC_VERSION: Explanation(
+        "New version of a change topic",
+        meaning=f"""The table continues in `<topic>-v2`, `-v3` and so on. Each key of the former topic ends with a `d`,
+        each present row comes as `r` in the new one ({ANOTHER_TOPIC}). Each raw partition logs `rows moved` when it is
+        done. A key that is changed back returns to its former topic.""",
+        cause="""The table's key changed, or its columns so that readers of the topic could not follow. With
+        `materializer.topics` = `registry` also when a field becomes personal or no longer is: the registry's decision
+        says why.""",
+        fix="Subscribe consumers to the new topic. Delete the old one when they have read it.",
+    ),
+    Code.KEY_NOT_REPRESENTABLE: Explanation(
+        "Row key not representable in Avro",
+        meaning=f"""A warning: a change is not in its topic, because its primary key has no Avro value of its own. The
+        row is folded and the partition goes on. The log names segment and position of the write. Values of other
+        columns never cause this ({EMPTY}).""",
+        cause="""The key has an empty value of a type without one in Avro (`blobAsInt(0x)`), a null of a compact table,
+        a text that is not UTF-8, or a second form of a partition key value (`blobAsBoolean(0x02)`, or a tuple without
+        its last fields): one message key would stand for two rows.""",
+        fix="If readers need the row, write it under another key and delete this one.",
+    ),
+    Code.PUBLISHER_STALLED: Explanation(
+        "Stalled publisher",
+        meaning="""A warning: for `materializer.stalled_publisher_seconds` a raw topic has had no heartbeat of a
+        publisher that sent to it before. Changes of other nodes go on. Tombstones are not purged, because its log may
+        hold an older write that they shadow; the state grows.""",
+        cause="The publisher does not run or cannot reach Kafka, or its node is gone.",
+        fix="""Start it: what it sends then is merged as if it had come in time. If the node is gone for good, add the
+        host id of the warning to `materializer.forgotten_publishers` and restart the materializer. Remove it again
+        before a publisher with that id returns: its messages would be merged, but nothing would wait for them.""",
+    ),
+    Code.SNAPSHOT_GIVEN_UP: Explanation(
+        "Snapshot given up",
+        meaning="""This node's part of a table's snapshot has stopped for good; `cassandra-publisher status` keeps the
+        reason. Everything else goes on, and purging no longer waits for this node. Rows that were not sent are missing
+        until they are written.""",
+        cause="""A damaged SSTable (the message names it), one of an old version, a table that is not published any
+        more, or a cancel.""",
+        fix=f"""Damaged: `nodetool scrub`, or remove the file and run `nodetool repair` (`cassandra-sstable verify`
+        finds all). Old version: `nodetool upgradesstables`. Then {SNAPSHOT} again: a given up one cannot continue, as
+        tombstones may be purged. Rows that come twice change nothing.""",
+    ),
+    Code.SNAPSHOT_STALLED: Explanation(
+        "Snapshot stalled",
+        meaning="""An alert: this node's snapshot of a table has made no progress for an hour. Until it ends, no
+        tombstone of that table is purged on any raw partition, the state grows, and compaction cannot free the SSTables
+        that it holds.""",
+        cause="""`cassandra-publisher status` says what it waits for: nodetool, Kafka, room in `cdc_raw`, the log up to
+        the flush (on 3.11: does the filler run?), or `--resume`.""",
+        fix="""Remove the cause, or cancel it: `cassandra-publisher snapshot KEYSPACE.TABLE --cancel`. If the node is
+        gone for good, put its host id into `materializer.forgotten_publishers`.""",
+    ),
+    Code.NOT_TRUNCATED: Explanation(
+        "A node was not truncated",
+        meaning="""Other nodes truncated a table, this one did not: its publisher has sent its log up to a minute after
+        the `TRUNCATE`, without a truncation. Cassandra still has its earlier rows, the change topic has none of
+        them.""",
+        cause="""`TRUNCATE` failed on the node, or took longer than `materializer.truncate_seconds` from the first node
+        to the last.""",
+        fix=f"""Failed: run it again, which ends the alert. Slow: set `materializer.truncate_seconds` to the longest
+        such time, and {SNAPSHOT} of the table ({TRUNCATE}).""",
+    ),
+}

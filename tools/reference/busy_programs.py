@@ -1,0 +1,111 @@
+"""The registries of metrics of all programs, filled as if each program were busy with everything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from cdc_program.errors import CdcError, Code
+from cdc_program.metrics import Collected
+from cdc_program.operations import Operations
+from filler.status import Status as FillerStatus
+from filler.status import status_metrics as filler_metrics
+from materializer.exactly_once.partition_task import Report
+from materializer.job.lag_watch import Lag, LagWatch
+from materializer.job.progress import Progress
+from materializer.job.status import JobStatus
+from materializer.job.stopped import Failure, StoppedPartitions
+from materializer.job.worker_loop import TaskResult
+from materializer.records import RawPartition
+from materializer.store.unused import DiskUse
+from publisher.snapshot.shown import Shown
+from publisher.status import Status, metrics
+from schematizer.catalogue.census import Census, Counted
+from schematizer.confluent.store import Counts, Store
+from schematizer.metrics import RegistryMetrics
+from transformer.job.status import TransformStatus
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+
+def registries() -> dict[str, CollectorRegistry]:
+    """Of programs that are busy with everything: each metric has a sample."""
+    publisher = Status(
+        "host",
+        "cluster",
+        "5.0.8",
+        is_compiled=True,
+        lag_seconds=1,
+        log_latency_seconds=1,
+        seconds_to_full=1,
+        full_at=1,
+        snapshots=(Shown("shop.orders", "id", "sending", 1, 1, 0.5, 1.0),),
+    )
+    return {
+        "cassandra-publisher": _registry(Collected(lambda: metrics(publisher))),
+        "cassandra-filler": _registry(
+            Collected(lambda: filler_metrics(FillerStatus("host", "cluster", "5.0.8", 600.0, 1 << 25)))
+        ),
+        "cassandra-materializer": _registry(Collected(_busy_job().metrics)),
+        "cassandra-transformer": _registry(Collected(_busy_transformers().metrics)),
+        "cassandra-schematizer": _busy_schematizer(),
+    }
+
+
+def _no_kafka() -> NoReturn:
+    raise AssertionError("asked Kafka")
+
+
+def _registry(collected: Collected) -> CollectorRegistry:
+    registry = Operations("127.0.0.1", 0, dict).registry
+    registry.register(collected)
+    return registry
+
+
+def _busy_job() -> JobStatus:
+    """One raw partition, which has folded, then stopped, and whose unread messages are lost."""
+    raw_partition, stopped = RawPartition("cdc.raw.shop.orders", 0), StoppedPartitions()
+    stopped.stop(raw_partition, Failure(CdcError(Code.RAW_SKIPPED, "They are gone.", "None.")))
+    lags = LagWatch(_no_kafka, stopped.all)
+    lags.latest, lags.measured_at = {raw_partition: Lag(1, 9, is_lost=True)}, 0.0
+    status = JobStatus("group", stopped, lags)
+    report = Report(
+        0, 9, 9, 4, 1, 0.1, state_bytes=100, disk=DiskUse("here:/states", 30, 10, 900), ops={"c": 3, "d": 1}
+    )
+    status.count_batch([TaskResult(raw_partition, report, None)], Progress("group", 7, 9, 90.0, 0.1, 0.05, 2))
+    return status
+
+
+def _busy_transformers() -> TransformStatus:
+    """As _busy_job, of a transformer."""
+    partition, stopped = RawPartition("orders/cdc.shop.orders", 0), StoppedPartitions()
+    stopped.stop(partition, Failure(CdcError(Code.TRANSFORM_FAILED, "It has no name.", "Name it.")))
+    lags = LagWatch(_no_kafka, stopped.all)
+    lags.latest, lags.measured_at = {partition: Lag(1, 9, is_lost=True)}, 0.0
+    status = TransformStatus("group", stopped, lags)
+    status.count_batch([TaskResult(partition, Report(0, 9, 9, 9, 1, 0.1), None)], None)
+    return status
+
+
+class _FilledStore:
+    def counts(self) -> Counts:
+        return Counts(1, 2, 2)
+
+
+class _Census:
+    def take(self) -> list[Counted]:
+        """Of each metric one number."""
+        states = {"topics": "read-write", "topic_schemas": "read-write", "producers": "late", "consumers": "late"}
+        kinds = (*states, "unused_topics", "unused_schemas")
+        return [Counted(what, "cdc.shop", states.get(what, ""), 1) for what in kinds]
+
+
+def _busy_schematizer() -> CollectorRegistry:
+    no_status: dict[str, Any] = {}
+    registry = Operations("127.0.0.1", 0, lambda: no_status, has_core=False).registry
+    own = RegistryMetrics(registry, cast("Store", _FilledStore()), cast("Census", _Census()))
+    own.count_request("POST", "/subjects", 200, 0.01)
+    own.count_request("POST", "/subjects", 500, 0.01)
+    own.count_database_error()
+    own.count_refusal("rate")
+    return registry

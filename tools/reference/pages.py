@@ -1,0 +1,25 @@
+"""The generated pages: the path of each, and the function that makes its text of what it is now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tools.reference.cli_page import cli_page
+from tools.reference.configuration_page import configuration_page
+from tools.reference.errors_page import errors_page
+from tools.reference.fault_points_page import with_fault_points
+from tools.reference.metrics_page import metrics_page
+from tools.reference.module_map import with_module_map
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+PAGES: Mapping[str, Callable[[str], str]] = {
+    "docs/reference/cli.md": lambda _: cli_page(),
+    "docs/reference/configuration.md": lambda _: configuration_page(),
+    "docs/reference/errors.md": lambda _: errors_page(),
+    "docs/reference/metrics.md": lambda _: metrics_page(),
+    "docs/how-it-works.md": with_module_map,
+    "docs/internals/fault-points.md": with_fault_points,
+}
+"""The last two are written by hand up to a heading, below which all is generated."""
