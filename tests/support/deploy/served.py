@@ -129,6 +129,7 @@ def _busy_schematizer() -> CollectorRegistry:
     own.count_request("POST", "/subjects", 200, 0.01)
     own.count_request("POST", "/subjects", 500, 0.01)
     own.count_database_error()
+    own.count_refusal("login")
     return registry
 
 
