@@ -23,7 +23,7 @@ RUNBOOK = dict(
 )
 MONITOR = (ROOT / "docs" / "guides" / "monitor.md").read_text()
 ROW = re.compile(
-    r"^\| `(Cdc\w+)` \| .{20,} \| .{20,} \| \[(CDC-\d{3})\]\(\.\./reference/errors\.md#([\w-]+)\) \|$", re.MULTILINE
+    r"^\| `(Cdc\w+)` \| .{10,} \| .{20,} \| \[(CDC-\d{3})\]\(\.\./reference/errors\.md#([\w-]+)\) \|$", re.MULTILINE
 )
 
 PUBLISHER, FILLER, MATERIALIZER = "cassandra-publisher", "cassandra-filler", "cassandra-materializer"
