@@ -168,6 +168,13 @@ def test_wrong_names_are_found(text: str, wrong: list[str]) -> None:
     assert problems(text) == wrong
 
 
+def test_pages_that_the_code_names_are_there() -> None:
+    deployed = [file.read_text() for file in (ROOT / "deploy").rglob("*") if file.is_file()]
+    named = set(re.findall(r"\bdocs/[\w/-]+\.md\b", "\n".join([sources(), *deployed])))
+    assert "docs/guides/secure.md" in named
+    assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []
+
+
 def test_pages_name_many() -> None:
     """So that a changed form of the pages does not hide them from the finders."""
     lines = [line for page in PAGES for line in code_of(page.read_text())]
