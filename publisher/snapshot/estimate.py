@@ -21,7 +21,7 @@ PYTHON_RATE = 1 << 20
 # Bytes of a row beside what the SSTable has of it: of its message without the names of its columns, and in the state.
 MESSAGE_BYTES = 165
 STATE_BYTES = 90
-PACKED = 0.3  # the share of its bytes that a raw topic takes on disk: docs/guides/operations.md, "How much room"
+PACKED = 0.3  # the share of its bytes that a raw topic takes on disk: docs/guides/size.md, "How much room"
 
 
 class Estimate(NamedTuple):

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 RUNBOOK = dict(
     re.findall(r"^## (CDC-\d{3}) (\S.*)$", (ROOT / "docs" / "reference" / "errors.md").read_text(), re.MULTILINE)
 )
-OPERATIONS = (ROOT / "docs" / "guides" / "operations.md").read_text()
+MONITOR = (ROOT / "docs" / "guides" / "monitor.md").read_text()
 ROW = re.compile(
-    r"^\| `(Cdc\w+)` \| .{20,} \| .{20,} \| \[(CDC-\d{3})\]\(\.\./reference/errors\.md#([\w-]+)\) \|$", re.MULTILINE
+    r"^\| `(Cdc\w+)` \| .{10,} \| .{20,} \| \[(CDC-\d{3})\]\(\.\./reference/errors\.md#([\w-]+)\) \|$", re.MULTILINE
 )
 
 PUBLISHER, FILLER, MATERIALIZER = "cassandra-publisher", "cassandra-filler", "cassandra-materializer"
@@ -336,9 +336,9 @@ def promtool_test(alert: str) -> dict[str, Any]:
 
 
 def test_each_alert_says_what_to_do() -> None:
-    """Its line in operations.md, which leads to the paragraph of its code; no line is of an alert that is none."""
-    rows = {alert: (code, anchor) for alert, code, anchor in ROW.findall(OPERATIONS)}
-    assert list(rows) == re.findall(r"^\| `(Cdc\w+)` \|", OPERATIONS, re.MULTILINE) == list(RULES)
+    """Its line in monitor.md, which leads to the paragraph of its code; no line is of an alert that is none."""
+    rows = {alert: (code, anchor) for alert, code, anchor in ROW.findall(MONITOR)}
+    assert list(rows) == re.findall(r"^\| `(Cdc\w+)` \|", MONITOR, re.MULTILINE) == list(RULES)
     for alert, (code, anchor) in rows.items():
         assert code == RULES[alert]["annotations"]["code"]
         assert anchor == anchor_of(f"{code} {RUNBOOK[code]}")
