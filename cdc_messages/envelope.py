@@ -1,4 +1,4 @@
-"""Change messages: an Avro key record and the Debezium envelope (docs/reference/raw-topics.md)."""
+"""Change messages: an Avro key record and the Debezium envelope (docs/reference/change-events.md)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class MessageLayout(NamedTuple):
 
 class _UnrepresentableFields(NamedTuple):
     """The names (as encoded strings) of fields that are null because Avro cannot represent their value: it is empty, or
-    not a value of its type, which Cassandra sometimes accepts (docs/reference/raw-topics.md).
+    not a value of its type, which Cassandra sometimes accepts (docs/reference/data-types.md).
     """
 
     empty: list[bytes]

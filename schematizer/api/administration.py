@@ -47,6 +47,7 @@ def _open_to_all_logins(security: Security) -> APIRouter:
 
     @routes.get("/me")
     def me(request: Request) -> Me:
+        """The login's name and grants."""
         actor = security.access.require_somewhere(request, Role.READER)
         return Me(actor=actor.name, grants=[str(grant) for grant in actor.grants.every])
 
@@ -63,21 +64,23 @@ def _administration(security: Security) -> APIRouter:
 
     @routes.get("/keys")
     def every_key() -> list[ApiKey]:
+        """All API keys, without their secrets."""
         return keys.every()
 
     @routes.post("/keys", status_code=201)
     def create_key(body: KeyBody, request: Request, response: Response) -> NewApiKey:
-        """The secret is shown only here."""
+        """Makes an API key. Its secret is shown only here."""
         response.headers["Cache-Control"] = "no-store"
         return keys.create(body.name, body.grants, body.expires_at, by=access.identify(request).name)
 
     @routes.delete("/keys/{key_id}")
     def revoke_key(key_id: str, request: Request) -> ApiKey:
+        """Ends an API key."""
         return keys.revoke(key_id, by=access.identify(request).name)
 
     @routes.get("/audit")
     def audit(since: int = 0, actor: str | None = None, limit: Limit = 1000) -> list[AuditEntry]:
-        """The records after the id `since`, the oldest first."""
+        """Records of the audit log after the id `since`, oldest first."""
         return security.audit.entries(since, actor, limit)
 
     return routes

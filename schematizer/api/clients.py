@@ -21,21 +21,23 @@ def router(catalogue: Catalogue, access: Access) -> APIRouter:
 
     @routes.get("/producers")
     def producers(topic: str | None = None, team: str | None = None) -> list[Producer]:
+        """Registered producers."""
         return catalogue.clients.producers(topic, team)
 
     @routes.post("/producers")
     def register_producer(body: ProducerBody, request: Request) -> Producer:
-        """Idempotent; each call counts as being seen."""
+        """Registers a producer. Idempotent; each call counts as being seen."""
         by = writers.of_topic(request, body.topic)
         return catalogue.clients.register_producer(ProducerRegistration(**body.model_dump()), by=by)
 
     @routes.get("/consumers")
     def consumers(topic: str | None = None, team: str | None = None) -> list[Consumer]:
+        """Registered consumers."""
         return catalogue.clients.consumers(topic, team)
 
     @routes.post("/consumers")
     def register_consumer(body: ConsumerBody, request: Request) -> Consumer:
-        """Idempotent; each call counts as being seen."""
+        """Registers a consumer. Idempotent; each call counts as being seen."""
         by = writers.of_topic(request, body.topic)
         return catalogue.clients.register_consumer(ConsumerRegistration(**body.model_dump()), by=by)
 

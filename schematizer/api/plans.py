@@ -18,7 +18,7 @@ def router(catalogue: Catalogue, access: Access) -> APIRouter:
 
     @routes.get("/plans")
     def planners() -> list[str]:
-        """The kinds of warehouses that there are plans for."""
+        """The kinds of warehouses that have plans."""
         return catalogue.plans.planners()
 
     @routes.get("/plans/{planner}")

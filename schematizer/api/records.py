@@ -25,16 +25,18 @@ def router(catalogue: Catalogue, access: Access) -> APIRouter:
 
     @routes.get("/refreshes")
     def refreshes(status: RefreshStatus | None = None) -> list[Refresh]:
+        """Requests to send all rows again, and their progress."""
         return catalogue.refreshes.every(status)
 
     @routes.put("/refreshes/{refresh_id}")
     def update_refresh(refresh_id: int, body: RefreshProgress, request: Request) -> Refresh:
+        """Updates the progress: for the program that carries it out."""
         by = writers.of_namespace(request, None)
         return catalogue.refreshes.update(refresh_id, body.status, body.rows_sent, by=by)
 
     @routes.get("/changes")
     def changes(since: int = 0, namespace: str | None = None, limit: Limit = 1000) -> list[Change]:
-        """Every write to the catalogue after the change `since`, in the order of commit."""
+        """Writes to the catalogue after the change `since`, in the order of commit."""
         return catalogue.history.changes(since, namespace, limit)
 
     return routes
@@ -43,19 +45,23 @@ def router(catalogue: Catalogue, access: Access) -> APIRouter:
 def _notes(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
     @routes.get("/notes")
     def notes(about: About, about_id: int) -> list[Note]:
+        """Notes about one thing."""
         return catalogue.notes.about(about, about_id)
 
     @routes.post("/notes", status_code=201)
     def add_note(body: NoteBody, request: Request) -> Note:
+        """Adds a note, in Markdown."""
         by = writers.of_namespace(request, None)
         return catalogue.notes.add(body.about, body.about_id, body.text, by=by)
 
     @routes.put("/notes/{note_id}")
     def change_note(note_id: int, body: NoteText, request: Request) -> Note:
+        """Changes a note."""
         return catalogue.notes.change(note_id, body.text, by=writers.of_namespace(request, None))
 
     @routes.delete("/notes/{note_id}", status_code=204)
     def remove_note(note_id: int, request: Request) -> None:
+        """Removes a note."""
         catalogue.notes.remove(note_id, by=writers.of_namespace(request, None))
 
 
@@ -67,12 +73,15 @@ def _tags(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
 
     @routes.get("/tags/{about}/{about_id}")
     def tags_about(about: About, about_id: int) -> list[str]:
+        """Tags of one thing."""
         return catalogue.tags.about(about, about_id)
 
     @routes.put("/tags/{about}/{about_id}/{name}", status_code=204)
     def put_tag(about: About, about_id: int, name: str, request: Request) -> None:
+        """Adds a tag."""
         catalogue.tags.put(name, about, about_id, by=writers.of_namespace(request, None))
 
     @routes.delete("/tags/{about}/{about_id}/{name}", status_code=204)
     def remove_tag(about: About, about_id: int, name: str, request: Request) -> None:
+        """Removes a tag."""
         catalogue.tags.remove(name, about, about_id, by=writers.of_namespace(request, None))

@@ -22,28 +22,29 @@ def router(catalogue: Catalogue, access: Access) -> APIRouter:
 
     @routes.get("/formats")
     def formats() -> list[str]:
-        """Of descriptions that can be registered."""
+        """Formats of descriptions that can be registered."""
         return catalogue.registering.formats()
 
     @routes.post("/namespaces/{namespace}/schemas")
     def register(namespace: str, body: DescriptionBody, request: Request) -> Registration:
-        """Idempotent. The answer names the topic, and why it is that one."""
+        """Registers a schema, and names its topic and the reason. Idempotent."""
         by = writers.of_namespace(request, namespace)
         return catalogue.registering.register(_description(namespace, body), by=by)
 
     @routes.post("/namespaces/{namespace}/compatibility")
     def check(namespace: str, body: DescriptionBody) -> Compatibility:
-        """What would be decided; nothing is registered."""
+        """What a registration would decide; nothing is registered."""
         verdict = catalogue.registering.check(_description(namespace, body))
         return Compatibility(is_compatible=not verdict.is_new_topic, rule=verdict.rule, reason=verdict.reason)
 
     @routes.get("/namespaces/{namespace}/sources/{source}/documentation")
     def documentation(namespace: str, source: str) -> SourceDocumentation:
+        """A source's documentation."""
         return catalogue.documentation.get(namespace, source)
 
     @routes.put("/namespaces/{namespace}/sources/{source}/documentation")
     def put_documentation(namespace: str, source: str, body: SourceDocumentation, request: Request) -> list[str]:
-        """Sets all of it. The answer: paths that the newest schema does not have."""
+        """Sets all of it, and answers with the paths that the newest schema does not have."""
         by = writers.of_namespace(request, namespace)
         return catalogue.documentation.put(namespace, source, body, by=by)
 

@@ -37,12 +37,13 @@ def _lists(routes: APIRouter, catalogue: Catalogue) -> None:
         status: Status | None = None,
         created_since: datetime | None = None,
     ) -> list[Topic]:
-        """The oldest first. Parameters narrow the list; `created_since` includes that moment."""
+        """Topics, oldest first. Parameters narrow the list; `created_since` includes that moment."""
         wanted = TopicFilter(namespace, source, data_target, schema_id, kind, status, created_since)
         return catalogue.topics.every(wanted)
 
     @routes.get("/namespaces/{namespace}/sources/{source}/topics")
     def topics_of_source(namespace: str, source: str) -> list[Topic]:
+        """Topics of a source."""
         catalogue.sources.get(namespace, source)
         return catalogue.topics.every(TopicFilter(namespace, source))
 
@@ -50,24 +51,27 @@ def _lists(routes: APIRouter, catalogue: Catalogue) -> None:
 def _topics(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
     @routes.get("/topics/{topic}")
     def topic(topic: str) -> Topic:
+        """One topic."""
         return catalogue.topics.get(topic)
 
     @routes.put("/topics/{topic}/status")
     def set_topic_status(topic: str, body: StatusBody, request: Request) -> Topic:
+        """Sets the topic's status."""
         return catalogue.topics.set_status(topic, body.status, by=writers.of_topic(request, topic))
 
     @routes.get("/topics/{topic}/schemas")
     def schemas(topic: str, part: Part | None = None, status: Status | None = None) -> list[TopicSchema]:
-        """The oldest first."""
+        """Schemas of a topic, oldest first."""
         return catalogue.topics.schemas(topic, part, status)
 
     @routes.get("/topics/{topic}/schemas/latest")
     def latest_schema(topic: str, part: Part = Part.VALUE) -> TopicSchema:
-        """The newest that is not disabled."""
+        """The newest schema that is not disabled."""
         return catalogue.topics.latest_schema(topic, part)
 
     @routes.put("/topics/{topic}/schemas/{schema_id}/status")
     def set_schema_status(topic: str, schema_id: int, body: StatusBody, request: Request) -> list[TopicSchema]:
+        """Sets the status of a schema in this topic."""
         by = writers.of_topic(request, topic)
         return catalogue.topics.set_schema_status(topic, schema_id, body.status, by=by)
 
@@ -75,14 +79,16 @@ def _topics(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
 def _schemas(routes: APIRouter, catalogue: Catalogue) -> None:
     @routes.get("/schemas/{schema_id}")
     def schema(schema_id: int) -> Schema:
+        """One schema."""
         return catalogue.schemas.get(schema_id)
 
     @routes.get("/schemas/{schema_id}/topics")
     def topics_of_schema(schema_id: int) -> list[Topic]:
+        """Topics with this schema."""
         catalogue.schemas.get(schema_id)
         return catalogue.topics.every(TopicFilter(schema_id=schema_id))
 
     @routes.get("/schemas/{schema_id}/elements")
     def elements(schema_id: int, topic: str | None = None) -> list[Element]:
-        """With the documentation of this topic's source, by default of the first topic with the schema."""
+        """Fields, with the documentation of this topic's source, by default of the first topic with the schema."""
         return catalogue.schemas.elements(schema_id, topic)

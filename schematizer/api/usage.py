@@ -22,7 +22,7 @@ def router(catalogue: Catalogue, access: Access) -> APIRouter:
 
     @routes.get("/unused")
     def unused(days: Days = UNUSED_DAYS) -> list[Unused]:
-        """Topics, and schemas of used topics, not registered, produced, consumed or asked for in so many days."""
+        """Topics, and schemas of used topics, that no client has used in so many days."""
         return catalogue.usage.unused(days)
 
     return routes

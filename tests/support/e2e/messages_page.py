@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "change-event-examples.md"
 INTRODUCTION = """\
-# What comes out of a statement
+# Change events by example
 
-For each kind of statement the CQL and the change messages that it gives. This page is made from `tests/e2e/scripts`,
-which the tests run on a real Cassandra, Kafka and Spark: what stands here is what came out.
+For those who consume change topics: the messages that each kind of CQL statement causes. This page is made from
+`tests/e2e/scripts`. The tests run them on a real Cassandra, Kafka and Spark, and compare what comes out with this page.
 
-Messages are shown as `make follow JSON=1` prints them, without `source` (except `source.cause` where it is `expiry`):
-the key, the row before and after, and `op`, which is `c` for a row that was not there, `u` for one that was, `d` for
-one that is gone. Bytes are in hexadecimal. [raw-topics.md](raw-topics.md) describes every field and type.
+Messages are shown as `make follow JSON=1` prints them, without `source` (except `source.cause` where it is `expiry`).
+Bytes are in hexadecimal. [change-events.md](change-events.md) describes each field, [data-types.md](data-types.md) each
+type.
 
-What one statement gives for several rows comes in no promised order but that of each partition's writes.
+The messages of one statement for several rows have no promised order, except within one Cassandra partition.
 """
 
 

@@ -5,7 +5,6 @@ import re
 import struct
 from dataclasses import replace
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +12,7 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from fastavro import schemaless_reader
+from fastavro import schemaless_reader, schemaless_writer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +23,8 @@ from cdc_messages import envelope, tables, wire
 from cdc_messages.changes import RowChange, Source
 from cdc_messages.envelope import ChangeEncoder, key_schema, partition_key_values, value_schema
 from cdc_messages.errors import MessageError
+from local_stack.process.paths import project_root
+from schematizer.registration.cql import CqlConverter
 
 TEXT, INT, DECIMAL = map(NativeType, ("text", "int", "decimal"))
 HOST = UUID(int=7)
@@ -278,19 +279,32 @@ def test_confluents_own_deserializer_reads_both() -> None:
     assert deserialize(value, context)["after"]["tags"] == ["a", "b"]
 
 
-def test_the_documentations_messages_are_of_this_format() -> None:
-    page = Path(envelope.__file__).parents[1] / "docs" / "reference" / "raw-topics.md"
-    schema, _key, created, updated, deleted = (
-        json.loads(each) for each in re.findall(r"```json\n(.*?)```", page.read_text(), re.DOTALL)
-    )
-    table = tables.from_json(json.dumps(schema).encode())
-    fields = [each["name"] for each in value_schema(table, "cdc")["fields"]]
-    source = [each["name"] for each in value_schema(table, "cdc")["fields"][2]["type"]["fields"]]
-    for message in (created, updated, deleted):
-        assert list(message) == fields
-        assert list(message["source"]) == source
-    assert updated["before"] == created["after"]
-    assert deleted["before"] == updated["after"]
+def test_the_documentations_message_is_of_this_format() -> None:
+    page = (project_root() / "docs" / "reference" / "change-events.md").read_text()
+    key, change = (json.loads(each) for each in re.findall(r"```json\n(.*?)```", page, re.DOTALL))
+    (create,) = re.findall(r"CREATE TABLE shop\.orders.*;", page)
+    schemas = CqlConverter().convert(create, "cdc.shop")
+    assert schemas.key is not None
+    assert _written_and_read(json.loads(schemas.key), key) == key
+    read_change = _written_and_read(json.loads(schemas.value), change)
+    assert read_change == change
+    assert json.dumps(read_change["source"]) == json.dumps(change["source"])  # in the schema's order
+    table = page.partition("\n| source | meaning |\n")[2].partition("\n\n")[0]
+    described = [line.strip("| ").partition(" |")[0] for line in table.splitlines()[1:]]
+    assert {name for row in described for name in row.split(", ")} == change["source"].keys()
+
+
+def test_the_documentations_table_schema_is_of_this_format() -> None:
+    page = (project_root() / "docs" / "reference" / "raw-topics.md").read_text()
+    (schema,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    assert tables.from_json(schema.encode()).qualified_name == "shop.orders"
+
+
+def _written_and_read(schema: Any, value: Any) -> Any:  # noqa: ANN401  any value
+    stream = BytesIO()
+    schemaless_writer(stream, schema, value)
+    stream.seek(0)
+    return schemaless_reader(stream, schema, None)
 
 
 def test_columns_may_have_the_names_of_the_envelopes_fields_and_of_each_other_but_for_a_character() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from copy import deepcopy
 from dataclasses import asdict, replace
 from io import BytesIO
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from cdc_messages import raw, wire
 from cdc_messages.errors import MessageError, NextVersionError
 from cdc_messages.raw import RawMessage
+from local_stack.process.paths import project_root
 from schematizer.avro_schemas.compatibility import Level, conflicts
 from schematizer.avro_schemas.parsing import parse
 
@@ -122,3 +124,13 @@ def test_any_avro_reader_reads_it() -> None:
     ):
         record = schemaless_reader(BytesIO(raw.encode(message, 1)[wire.HEADER_SIZE :]), raw.RAW_SCHEMA, None)
         assert record == {**asdict(message), "format_version": version}
+
+
+def test_the_documentation_lists_every_field_and_kind() -> None:
+    page = (project_root() / "docs" / "reference" / "raw-topics.md").read_text()
+    table = page.partition("## Raw messages")[2].partition("### ")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|")][2:]
+    assert [name for row in rows for name in row[0].split(", ")] == [each["name"] for each in raw.RAW_SCHEMA["fields"]]
+    (kinds,) = (row[2] for row in rows if row[0] == "kind")
+    for version, named in re.findall(r"ersion (\d): ([a-z_, ]+)", kinds):
+        assert named.split(", ") == list(raw._KINDS_BY_VERSION[int(version)])
