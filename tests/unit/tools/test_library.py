@@ -20,7 +20,7 @@ EXAMPLES = re.findall(r"### ([^\n]+)\n(?:(?!###).)*?```python\n(.*?)```\n\n```te
 
 
 def test_the_page_has_its_examples() -> None:
-    assert len(EXAMPLES) == 3
+    assert len(EXAMPLES) == 5
 
 
 @pytest.mark.parametrize(("code", "expected"), [pytest.param(*rest, id=title) for title, *rest in EXAMPLES])
