@@ -1,1 +1,45 @@
-"""The command cassandra-commitlog inspects commit log segments without any server."""
+"""The command cassandra-commitlog inspects commit log segments without any server.
+
+As a library it decodes the mutations of segments with the schemas in these segments: docs/library.md.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cassandra_commitlog.mutations import Damaged, Decoded, MutationReader, SizedUpdate, Undecoded
+    from cassandra_commitlog.schemas import Schemas
+    from cassandra_commitlog.segments import SegmentEnd, SegmentFile, SegmentWalk, find_segments
+
+__all__ = [
+    "Damaged",
+    "Decoded",
+    "MutationReader",
+    "Schemas",
+    "SegmentEnd",
+    "SegmentFile",
+    "SegmentWalk",
+    "SizedUpdate",
+    "Undecoded",
+    "find_segments",
+]
+
+# Loaded when they are first used: a program that needs one module loads no other.
+_MODULES = {
+    "mutations": ("Damaged", "Decoded", "MutationReader", "SizedUpdate", "Undecoded"),
+    "schemas": ("Schemas",),
+    "segments": ("SegmentEnd", "SegmentFile", "SegmentWalk", "find_segments"),
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,4 +1,62 @@
 """Commit logs and SSTables as files: directories, segments as they grow, data decompressed, decrypted and verified.
 
-It uses cassandra_storage, which parses the bytes without I/O. The programs use it.
+It uses cassandra_storage, which parses the bytes without I/O. The programs use it. docs/library.md has examples and the
+reference of the names exported here.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cassandra_files.codecs import SegmentCodecs
+    from cassandra_files.keystore import read_keys
+    from cassandra_files.segments import OpenSegment, SegmentFile, list_segments, read_segment
+    from cassandra_files.sstables import (
+        SSTable,
+        SSTableFile,
+        find_sstables,
+        list_sstables,
+        read_statistics,
+        verify_digest,
+    )
+    from cassandra_files.table_sstables import DamagedTableError, TableSSTables, table_files
+
+__all__ = [
+    "DamagedTableError",
+    "OpenSegment",
+    "SSTable",
+    "SSTableFile",
+    "SegmentCodecs",
+    "SegmentFile",
+    "TableSSTables",
+    "find_sstables",
+    "list_segments",
+    "list_sstables",
+    "read_keys",
+    "read_segment",
+    "read_statistics",
+    "table_files",
+    "verify_digest",
+]
+
+# Loaded when they are first used: a program that needs one module loads no other.
+_MODULES = {
+    "codecs": ("SegmentCodecs",),
+    "keystore": ("read_keys",),
+    "segments": ("OpenSegment", "SegmentFile", "list_segments", "read_segment"),
+    "sstables": ("SSTable", "SSTableFile", "find_sstables", "list_sstables", "read_statistics", "verify_digest"),
+    "table_sstables": ("DamagedTableError", "TableSSTables", "table_files"),
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(name)
+
+
+def __dir__() -> list[str]:
+    return __all__

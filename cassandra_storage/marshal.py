@@ -50,18 +50,24 @@ class NativeType:
 
 @dataclass(frozen=True, slots=True)
 class ListType:
+    """A list. `is_multi_cell`: not frozen, so that each element is a cell of its own."""
+
     elements: CqlType
     is_multi_cell: bool
 
 
 @dataclass(frozen=True, slots=True)
 class SetType:
+    """A set. `is_multi_cell` as in ListType."""
+
     elements: CqlType
     is_multi_cell: bool
 
 
 @dataclass(frozen=True, slots=True)
 class MapType:
+    """A map. `is_multi_cell` as in ListType."""
+
     keys: CqlType
     values: CqlType
     is_multi_cell: bool
@@ -69,11 +75,15 @@ class MapType:
 
 @dataclass(frozen=True, slots=True)
 class TupleType:
+    """A tuple, which is always frozen."""
+
     types: tuple[CqlType, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class UserType:
+    """A user type. `is_multi_cell`: not frozen, so that each field is a cell of its own."""
+
     keyspace: str
     name: str
     field_names: tuple[str, ...]
@@ -83,6 +93,8 @@ class UserType:
 
 @dataclass(frozen=True, slots=True)
 class VectorType:
+    """A vector of `dimension` elements."""
+
     elements: CqlType
     dimension: int
 

@@ -46,6 +46,7 @@ MENU = (
     Section("Guides", "guides", ("install", "size", "monitor", "recover", "upgrade", "secure")),
     Section("Reference", "reference", ("change-events", "change-event-examples", "data-types", "configuration")),
     Section("Examples", "example-segment"),
+    Section("", "example-sstable"),
     Section("Internals", "internals", ("verification", "performance", "fault-points")),
     Section("Decisions", "internals/decisions", ("README",)),
 )
@@ -62,7 +63,9 @@ SETTINGS = {
     "html_copy_source": False,
     "html_show_sphinx": False,
     "html_last_updated_fmt": None,
-    "html_static_path": [],
+    "html_show_copyright": False,
+    "html_static_path": [str(Path(__file__).with_suffix(".css"))],
+    "html_css_files": ["docs_site.css"],
     # Output that is cut short in an example is no JSON.
     "suppress_warnings": ["misc.highlighting_failure"],
 }

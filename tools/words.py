@@ -31,11 +31,14 @@ WORD = re.compile(r"[A-Za-z]{2,}(?![\w(=\[/])")
 
 
 class Rule(NamedTuple):
-    """One entry of words.toml: what it finds, what to write, and in which surroundings the words are fine."""
+    """One entry of words.toml: what it finds, what to write, in which surroundings the words are fine, and the only
+    kind of files (`md`) that it is for.
+    """
 
     find: re.Pattern[str]
     write: str
     unless: tuple[re.Pattern[str], ...]
+    only: str | None
 
 
 class Finding(NamedTuple):
@@ -62,7 +65,7 @@ class WordList:
         """Raises OSError or ValueError where the file cannot be read."""
         table = tomllib.loads(file.read_text(encoding="utf-8"))
         rules = (
-            Rule(_pattern(one["find"]), one["write"], tuple(map(_pattern, one.get("unless", ()))))
+            Rule(_pattern(one["find"]), one["write"], tuple(map(_pattern, one.get("unless", ()))), one.get("only"))
             for one in table["rule"]
         )
         return cls(tuple(rules), (*table["code"], *table["exclude"]))
@@ -79,7 +82,8 @@ class WordList:
         if reader is None:
             return []
         prose = reader(text)
-        found = ((match, rule) for rule in self.rules for match in _matches(rule, prose))
+        rules = (rule for rule in self.rules if rule.only in {None, _kind(path)})
+        found = ((match, rule) for rule in rules for match in _matches(rule, prose))
         return [
             Finding(path, prose.count("\n", 0, match.start()) + 1, " ".join(match[0].split()), rule.write)
             for match, rule in sorted(found, key=lambda one: one[0].start())
@@ -106,8 +110,12 @@ def _spans(pattern: re.Pattern[str], prose: str) -> Iterator[tuple[int, int]]:
 
 def reader_of(path: str) -> Callable[[str], str] | None:
     """The function that keeps only the prose of such a file; None for a file without prose."""
-    name = path.rpartition("/")[2]
-    return READERS.get(name.rpartition(".")[2] if "." in name else name)
+    return READERS.get(_kind(path))
+
+
+def _kind(path: str) -> str:
+    """The name's end without the dot, or a name without a dot."""
+    return path.rpartition("/")[2].rpartition(".")[2]
 
 
 def markdown(text: str) -> str:

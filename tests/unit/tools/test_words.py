@@ -25,6 +25,10 @@ unless = ["falls? behind"]
 [[rule]]
 find = "(?:mend|mends)"
 write = "repair"
+[[rule]]
+only = "md"
+find = "(?-i:What) is(?=\\\\.)"
+write = "it"
 """
 
 
@@ -65,6 +69,8 @@ def found(words: WordList, path: str, text: str) -> list[tuple[int, str]]:
         ("a.md", "One\n\n```\nanew\n```\n\nIt begins anew\n", [(7, "anew")]),
         ("a.md", "`anew` and [a page](anew.md), anew\n", [(1, "anew")]),
         ("a.md", "It is no more\nthan two\n", [(1, "no more than")]),
+        ("a.md", "What is. And what is. What is?\n", [(1, "What is")]),
+        ("a.py", "# What is.\n", []),
         ("a.png", "anew", []),
     ],
 )
