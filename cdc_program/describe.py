@@ -146,5 +146,6 @@ def _annotation_text(annotation: Any) -> str:  # noqa: ANN401 - a type or a spec
         return _annotation_text(next(part for part in get_args(annotation) if part is not type(None)))
     if origin is list:
         [item] = get_args(annotation)
-        return f"list of {_annotation_text(get_args(item)[0] if get_origin(item) is Annotated else item)}s"
+        text = _annotation_text(get_args(item)[0] if get_origin(item) is Annotated else item)
+        return f"list of {text}" if get_origin(item) is Literal else f"list of {text}s"
     return _TYPE_NAMES[annotation]

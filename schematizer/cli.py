@@ -61,7 +61,7 @@ def serve(settings: Settings) -> None:
 def backup(settings: Settings, file: Path) -> None:
     """Writes the whole database to FILE. The service may keep running.
 
-    Example: cassandra-schematizer backup registry.backup
+    Example: cassandra-schematizer backup registry-backup.gz
     """
     from schematizer.model.backup import write_backup
     from schematizer.model.database import opened
@@ -74,7 +74,7 @@ def backup(settings: Settings, file: Path) -> None:
 def restore(settings: Settings, file: Path) -> None:
     """Fills an empty database from FILE, which `backup` wrote. The two databases may be of different kinds.
 
-    Example: cassandra-schematizer restore registry.backup --database-url sqlite:////var/lib/new/registry.db
+    Example: cassandra-schematizer restore registry-backup.gz --database-url sqlite:////var/lib/new/registry.db
     """
     from schematizer.model.backup import restore_backup
     from schematizer.model.database import opened

@@ -9,7 +9,7 @@ from cdc_program.errors import Code
 EXPLANATIONS = {
     Code.CASSANDRA_UNREACHABLE: Explanation(
         "Cassandra unreachable",
-        meaning="""No contact point accepted a connection, or a query had no answer in time. A start ends with it. A
+        meaning="""No contact point accepted a connection, or a query had no answer in time. A starting program exits. A
         running publisher waits and reads nothing, because only the node knows whether a table was altered; it continues
         by itself. If the node takes writes but answers no CQL (`nodetool disablebinary`), `cdc_raw` fills
         (CDC-046).""",
@@ -45,8 +45,8 @@ EXPLANATIONS = {
     ),
     Code.CASSANDRA_QUERY: Explanation(
         "Cassandra query failed",
-        meaning="""Cassandra answered a query with an error that is neither about login nor about reach. The message has
-        Cassandra's words.""",
+        meaning="""Cassandra answered a query with an error that concerns neither the login nor the connection. The
+        message has Cassandra's words.""",
         cause="""A table does not exist, this build does not know the version's `system_schema`, or the node is
         overloaded.""",
         fix="""Do what Cassandra's words say. If they name a system table, report them with the node's version and the
@@ -107,8 +107,8 @@ EXPLANATIONS = {
         "Damaged segment",
         meaning="""A segment, its index file or a mutation fails its checksum or ends early. The message names file and
         position; of a compressed or encrypted segment, the file's byte where the damaged section begins. The publisher
-        stops before it and deletes nothing. A torn end that a crashed node left is no damage: the segment is read up to
-        it.""",
+        stops before it and deletes nothing. A torn end that a crashed node left is not damage: the segment is read up
+        to it.""",
         cause="""The disk or the memory; a node whose `commitlog_segment_size` is larger than
         `publisher.max_segment_mib` (a mutation: than half of it); or, if every section of an encrypted segment fails,
         the wrong key.""",

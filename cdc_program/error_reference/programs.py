@@ -94,8 +94,8 @@ EXPLANATIONS = {
         exits. In the materializer only the topic or raw partition stops and resumes by itself, unless it is a request
         of the driver.""",
         cause="""Authentication failed, a right is missing, a message is larger than the topic allows, or a topic cannot
-        be created or was deleted. A *fenced* producer was replaced by a newer one for the same partition, which is as
-        it should be, unless a second job has the same `materializer.group_id`.""",
+        be created or was deleted. A *fenced* producer was replaced by a newer one for the same partition, which is
+        normal, unless a second job has the same `materializer.group_id`.""",
         fix=f"""Correct the {KAFKA_RIGHTS} or the broker's limits (`max.message.bytes`, `min.insync.replicas`), then
         start the program again.""",
     ),

@@ -111,7 +111,7 @@ EXPLANATIONS = {
     ),
     Code.CHECKPOINT_LOCATION: Explanation(
         "Checkpoint location refused",
-        meaning="""The checkpoint location cannot be read or written. A start ends with it. Later the raw partitions
+        meaning="""The checkpoint location cannot be read or written. A starting job exits. Later the raw partitions
         that meet it stop, try again every 10 s, and continue by themselves. A call that hangs is given up after three
         quarters of `materializer.transaction_timeout_seconds`.""",
         cause="""A folder is read-only, full, not mounted or hangs; a bucket is away; or its key may not read, list,

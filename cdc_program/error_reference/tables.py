@@ -35,7 +35,8 @@ EXPLANATIONS = {
         `TRUNCATE` (CDC-089). Off and on within `publisher.schema_poll_seconds`, or while no publisher runs, is not
         seen.""",
         fix=f"""To fix it, {SNAPSHOT}: it brings what is missing or old. Keys deleted since then go only if their
-        tombstone is still there; otherwise {REBUILD}. If nothing was deleted, `nodetool rebuild` alone is enough.""",
+        tombstone is still there; otherwise {REBUILD}. If nothing was deleted, its last step (`nodetool rebuild`) is
+        enough.""",
     ),
     Code.TOPIC_VERSION: Explanation(
         "New version of a change topic",

@@ -62,11 +62,18 @@ class KafkaSettings(Table):
         int, Field(description="Replication factor of each topic that is created; -1 for the broker's default.")
     ] = -1
     raw_partitions: Annotated[
-        int, Field(description="Number of partitions of each raw topic that is created. It cannot change later.", ge=1)
+        int,
+        Field(
+            description="Number of partitions of each raw topic that is created. To add partitions to an existing "
+            "topic, see `cassandra-materializer state reshard`.",
+            ge=1,
+        ),
     ] = 8
     change_partitions: Annotated[
         int,
-        Field(description="Number of partitions of each change topic that is created. It cannot change later.", ge=1),
+        Field(
+            description="Number of partitions of each change topic that is created. It must never change later.", ge=1
+        ),
     ] = 8
     raw_retention_hours: Annotated[int, Field(description="Retention of raw topics (hours).", ge=1)] = 14 * 24
     min_compaction_lag_hours: Annotated[

@@ -113,5 +113,11 @@ def _option_row(option: click.Option, context: click.Context) -> tuple[str, str,
         default = str(option.get_default(context))
     else:
         default = "required" if option.required else ""
-    metavar = "" if option.is_flag else f" {option.make_metavar(context)}"
-    return f"`{option.opts[0]}{metavar}`", default, _DEFAULT.sub("", help_text)
+    metavar = "" if option.is_flag else f" {option.make_metavar(context).removesuffix(' RANGE')}"
+    bounds = option.get_help_extra(context).get("range", "")
+    limits = f" ({re.sub('(<=?|>=?)', _bound, bounds)})" if bounds else ""
+    return f"`{option.opts[0]}{metavar}`", default, _DEFAULT.sub("", help_text) + limits
+
+
+def _bound(sign: re.Match[str]) -> str:
+    return {"<=": " ≤ ", ">=": " ≥ "}.get(sign[0], f" {sign[0]} ")
