@@ -13,6 +13,7 @@ from local_stack.clients import cql
 from local_stack.demo import shop, shop_docs
 from local_stack.servers.addresses import servers_file
 from local_stack.servers.stack import Stack
+from local_stack.servers.stack_settings import settings_file
 
 LOOK_SECONDS = 1.0
 EXAMPLE = "INSERT INTO shop.orders (id, customer, status, total) VALUES (1, 'ada', 'new', 9.99)"
@@ -43,6 +44,10 @@ def stay(console: Console) -> None:
         console.print(
             f"  .local/venv/bin/python examples/consumer.py {servers.kafka} {servers.registry} {topic}"
             "    [dim]# your own client, 12 lines[/]"
+        )
+        console.print(
+            f"  .local/venv/bin/cassandra-materializer status --config {settings_file()}"
+            "    [dim]# and every other command[/]"
         )
         console.print(f"\nThe tables, their topics and what each field means: {servers.registry}/watson/")
         console.print(f"\nTo begin with: {EXAMPLE};")

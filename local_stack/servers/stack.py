@@ -14,6 +14,7 @@ from local_stack.servers import programs
 from local_stack.servers.addresses import NodeAddress, Servers, remove_servers, write_servers
 from local_stack.servers.cassandra import OPTIMIZED, CassandraOptions
 from local_stack.servers.choice import cassandra_cluster, kafka_broker
+from local_stack.servers.stack_settings import remove_settings, write_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -88,6 +89,7 @@ class Stack(Managed):
         self._report(f"Starting Cassandra {self.cassandra.release}, Kafka, the registry and Spark")
         self._side_by_side(self._start_kafka_side, self._start_cassandra_side)
         write_servers(self.servers)
+        write_settings(self._all_settings())
         self._report(f"All is up ({time.monotonic() - started:.0f} s)")
         return self
 
@@ -99,6 +101,7 @@ class Stack(Managed):
     def close(self, *, keep: bool = False) -> None:
         """Stop everything; with `keep` the logs stay. Also when it is still starting."""
         remove_servers()
+        remove_settings()
         self._end_starting()
         stoppers = [threading.Thread(target=program.stop) for program in self.programs()]
         for stopper in stoppers:
@@ -132,6 +135,11 @@ class Stack(Managed):
             ):
                 beside.append(program)
                 program.start()
+
+    def _all_settings(self) -> dict[str, Setting]:
+        """Of all programs; of publishers and fillers the first ones'."""
+        programs = (self.schematizer, self.materializer, *self.fillers[:1], *self.publishers[:1])
+        return {name: value for program in programs for name, value in program.settings.items()}
 
     def _joined(self) -> dict[str, str]:
         return self.servers.settings()

@@ -1,4 +1,4 @@
-"""The map of packages and rooms in docs/how-it-works.md, from their docstrings."""
+"""The map of packages and rooms in docs/internals/code.md, from their docstrings."""
 
 from __future__ import annotations
 

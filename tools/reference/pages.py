@@ -19,7 +19,7 @@ PAGES: Mapping[str, Callable[[str], str]] = {
     "docs/reference/configuration.md": lambda _: configuration_page(),
     "docs/reference/errors.md": lambda _: errors_page(),
     "docs/reference/metrics.md": lambda _: metrics_page(),
-    "docs/how-it-works.md": with_module_map,
+    "docs/internals/code.md": with_module_map,
     "docs/internals/fault-points.md": with_fault_points,
 }
 """The last two are written by hand up to a heading, below which all is generated."""

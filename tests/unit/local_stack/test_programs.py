@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdc_program.errors import CdcError, Code
+from cdc_program.load import load_settings
 from local_stack.install import preflight
 from local_stack.process.network import free_ports, is_free, loopback_addresses
 from local_stack.servers import programs
 from local_stack.servers.addresses import NodeAddress, Servers, read_servers, remove_servers, write_servers
 from local_stack.servers.programs import Program
+from local_stack.servers.stack_settings import remove_settings, settings_file, write_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,3 +120,22 @@ def test_the_preflight_refuses_a_full_disk(capsys: pytest.CaptureFixture[str], m
     monkeypatch.setattr(preflight, "RUN_MB", 10**9)
     assert preflight.main([]) == 1
     assert "of disk are free" in capsys.readouterr().out
+
+
+def test_settings_go_through_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values as flags take them come back as what the programs read from a file."""
+    monkeypatch.setenv("CDC_SERVERS", str(tmp_path / "servers.json"))
+    given = {
+        "cassandra.port": "9043",
+        "cassandra.contact_points": "127.0.0.1,127.0.0.2",
+        "kafka.topic_prefix": "cdc",
+        "materializer.state_directory": tmp_path / 'a "folder"',
+        "publisher.nodetool": "nodetool,-p,7199",
+        "publisher.heartbeat_seconds": 2,
+    }
+    (tmp_path / "empty.toml").touch()
+    settings = load_settings(write_settings(given), {}).settings
+    assert settings == load_settings(tmp_path / "empty.toml", given).settings
+    assert settings.cassandra.contact_points == ["127.0.0.1", "127.0.0.2"]
+    remove_settings()
+    assert not settings_file().exists()

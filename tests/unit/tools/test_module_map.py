@@ -1,4 +1,4 @@
-"""Every package, room and module says what it is: docs/how-it-works.md lists them."""
+"""Every package, room and module says what it is: docs/internals/code.md lists them."""
 
 from __future__ import annotations
 
