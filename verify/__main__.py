@@ -30,7 +30,7 @@ CHOICES = (
     Choice(
         "upgrade",
         "verify.upgrade",
-        "8",
+        "8-20",
         "From an older release (git ref, wheel, sdist) to the checkout and back, under load, compared with SELECT *",
         (("FROM", "--from"), _SEED[0], ("NODES", "--nodes"), _STACK[0]),
     ),
