@@ -72,7 +72,9 @@ def stories() -> dict[str, Story]:
     return {
         "rows": Story([rows, [written(4, "range_deletion", RANGE)]], [expires]),
         "deletion": Story([rows, [written(4, "partition_deletion", DELETION)]], [[changed(5, 1, "mug")]]),
-        "reorder buffer": Story([rows], [[heartbeat(200)]], DEFAULT_FOLD_SETTINGS._replace(reorder_ms=60_000)),
+        "reorder buffer": Story(
+            [rows], [[changed(2, 1, "mug")], [heartbeat(200)]], DEFAULT_FOLD_SETTINGS._replace(reorder_ms=60_000)
+        ),
         "gap": Story([rows, [unreadable]], [[changed(5, 3, "mug")]]),
         "snapshot": Story(
             [rows, [snapshot_step("running", ms=MS, hosts=(1, 2))]],
