@@ -10,7 +10,7 @@ import pytest
 from cdc_program.docs import CONFIGURATION, configuration
 from cdc_program.errors import Code
 
-RUNBOOK = Path(CONFIGURATION).with_name("runbook.md")
+RUNBOOK = Path(CONFIGURATION).with_name("errors.md")
 PARAGRAPHS = dict(re.findall(r"^## (CDC-\d{3}) \S.*\n\n((?:(?!## ).*\n?)*)", RUNBOOK.read_text(), re.MULTILINE))
 
 
