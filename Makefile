@@ -10,8 +10,9 @@ FOLLOW_ARGS := $(if $(TABLE),--table $(TABLE)) $(if $(JSON),--json)
 INSTALLED := test -x $(PY) || { echo "No stack is running. Start one in another terminal: make stack" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
+.NOTPARALLEL:
 .PHONY: help preflight install demo stack follow cqlsh test failed unit exhaustive verify bench lint format docs docs-reference \
-	dist clean distclean
+	dist release release-check freeze clean distclean
 
 help: ## Show this help
 	@echo "Usage: make TARGET [VARIABLE=value]   (times are about, on two cores, once installed)"
@@ -92,6 +93,16 @@ docs-reference: install ## Write the pages of docs that are generated from the c
 dist: install ## Build into dist/: wheels (x86-64, arm64), archives with their own Python, one for Spark's executors; 10 min
 	@$(PY) -m tools.distribution
 	@$(PY) -m materializer archive dist/materializer.tar.gz
+
+release: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+release: install release-check dist ## Make a release in dist/: dist, sdist, bill of materials, checksums; uploads nothing; 12 min
+	@$(PY) -m tools.release finish
+
+release-check: install
+	@$(PY) -m tools.release check
+
+freeze: install ## Write vectors of every format for this version into tests/vectors/releases; 5 s
+	@$(PY) -m tools.freeze
 
 clean: ## Remove what running leaves (.run and caches); what is installed stays
 	rm -rf .run .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist site

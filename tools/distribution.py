@@ -87,15 +87,15 @@ def make_wheel(python: Path, machine: str) -> Path:
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "CDC_BUILD_TARGET": f"{machine}-linux-gnu.{GLIBC}"}
         build = ("pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", folder)
-        run_command(str(python), "-m", *build, str(_source(Path(folder))), environment=environment)
+        run_command(str(python), "-m", *build, str(copy_source(Path(folder))), environment=environment)
         [made] = Path(folder).glob("*.whl")
         target = OUT / made.name
         target.write_bytes(made.read_bytes())
     return target
 
 
-def _source(folder: Path) -> Path:
-    """The files of the tree that are packages or say how to build them."""
+def copy_source(folder: Path) -> Path:
+    """A folder in `folder` with the files of the tree that are packages or say how to build them."""
     source = folder / "source"
     source.mkdir()
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout  # noqa: S607

@@ -28,6 +28,13 @@ CHOICES = (
         (*_SEED, ("SEEDS", "--seeds"), _STACK[0], ("ROWS", "--rows"), ("NODES", "--nodes"), ("RF", "--replication")),
     ),
     Choice(
+        "upgrade",
+        "verify.upgrade",
+        "8-20",
+        "From an older release (git ref, wheel, sdist) to the checkout and back, under load, compared with SELECT *",
+        (("FROM", "--from"), _SEED[0], ("NODES", "--nodes"), _STACK[0]),
+    ),
+    Choice(
         "mutants",
         "verify.model.mutate",
         "45",

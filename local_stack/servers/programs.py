@@ -6,7 +6,8 @@ import os
 import sys
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from local_stack.java.runtime import find_java
 from local_stack.process.lifecycle import Restartable
@@ -16,23 +17,39 @@ from local_stack.process.processes import ChildProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
 SPARK_START_SECONDS = 300.0  # a dozen on an idle machine, minutes on a busy one
 SPARK_JAVA = 17
 READY_LINE = '"event": "ready"'  # what each program logs once it works
 HTTP_SECONDS = 2.0
+SPARK_PYTHONS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 
 Setting = str | int | float | bool | os.PathLike[str]
+
+
+class Release(NamedTuple):
+    """What a program runs from: a Python, and a folder of modules that come before those installed there.
+
+    settings: those that it knows (`table.key`), and so the ones that it gets; None for all.
+    """
+
+    python: str
+    modules: Path | None
+    settings: frozenset[str] | None = None
+
+
+CHECKOUT = Release(sys.executable, project_root())
 
 
 class Program(Restartable[ChildProcess]):
     """One of our programs; `start` again after a stop or kill goes on with its files.
 
     `settings` maps `table.key` to a value; nothing else that the caller's environment says about settings counts.
+    `release` may be another one before each start.
     """
 
     stop_seconds = 15.0
+    release = CHECKOUT
 
     def __init__(  # noqa: PLR0913 - settings by keyword
         self,
@@ -74,7 +91,7 @@ class Program(Restartable[ChildProcess]):
         return self._is_ready(self)
 
     def command(self) -> list[str]:
-        return [sys.executable, *self.arguments]
+        return [self.release.python, *self.arguments]
 
     def check(self) -> None:
         """Raises CdcError(SERVER_FAILED) with the log's end when it does not run."""
@@ -83,8 +100,11 @@ class Program(Restartable[ChildProcess]):
 
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("CDC_")}
-        kept["PYTHONPATH"] = os.pathsep.join(filter(None, (str(project_root()), kept.get("PYTHONPATH"))))
-        return {**kept, "CDC_LOG__FORMAT": "json", **environment_of(self.settings), **self.environment}
+        _, modules, known = self.release
+        kept["PYTHONPATH"] = os.pathsep.join(filter(None, (str(modules or ""), kept.get("PYTHONPATH"))))
+        settings = {name: value for name, value in self.settings.items() if known is None or name in known}
+        pythons = {name: self.release.python for name in SPARK_PYTHONS if name in self.environment}
+        return {**kept, "CDC_LOG__FORMAT": "json", **environment_of(settings), **self.environment, **pythons}
 
 
 def environment_of(settings: Mapping[str, Setting]) -> dict[str, str]:
@@ -168,8 +188,7 @@ def spark_environment(folder: Path, report: Callable[[str], None] = print) -> di
     """What PySpark must find in the environment: Java, this Python, and where scratch files go."""
     return {
         "JAVA_HOME": str(find_java(SPARK_JAVA, report).home),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        **dict.fromkeys(SPARK_PYTHONS, sys.executable),
         "SPARK_LOCAL_IP": LOCALHOST,
         "SPARK_LOCAL_DIRS": str(folder / "spark"),
         "SPARK_WORKER_DIR": str(folder / "spark-work"),

@@ -14,12 +14,13 @@ from local_stack.servers import programs
 from local_stack.servers.addresses import NodeAddress, Servers, remove_servers, write_servers
 from local_stack.servers.cassandra import OPTIMIZED, CassandraOptions
 from local_stack.servers.choice import cassandra_cluster, kafka_broker
+from local_stack.servers.programs import CHECKOUT
 from local_stack.servers.stack_settings import remove_settings, write_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from local_stack.servers.programs import Program, Setting
+    from local_stack.servers.programs import Program, Release, Setting
 
 TOPIC_PREFIX = "cdc"
 SYNC_PERIOD_MS = 100
@@ -32,19 +33,21 @@ class Stack(Managed):
     """Inside it everything is up, `.run/servers.json` says where, and all of it can be hurt.
 
     Cassandra syncs its commit log every 100 ms, where a stock one does every 10 s. `settings` (`table.key`) are laid
-    over the programs'. Raises CdcError; logs are kept when an exception ends it.
+    over the programs', which run from `release`. Raises CdcError; logs are kept when an exception ends it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - settings by keyword
         self,
         *,
         version: str = "5.0",
         datacenters: Mapping[str, int] | None = None,
         options: CassandraOptions | None = None,
         settings: Mapping[str, Setting] | None = None,
+        release: Release = CHECKOUT,
         report: Callable[[str], None] = print,
     ) -> None:
         self._report = report
+        self._release = release
         self._folder = ServerFolder("stack")
         self._settings = {**SETTINGS, **(settings or {})}
         chosen = options or CassandraOptions(commitlog_sync_period_ms=SYNC_PERIOD_MS)
@@ -55,6 +58,7 @@ class Stack(Managed):
         self.schematizer = programs.schematizer(
             self._folder.path, self._registry_port, {"kafka.bootstrap_servers": self.kafka.bootstrap_servers}
         )
+        self.schematizer.release = release
         self.publishers: list[Program] = []
         self.fillers: list[Program] = []
         self._materializer: Program | None = None
@@ -117,6 +121,7 @@ class Stack(Managed):
         self._has_kafka.set()
         settings = {**self._joined(), **self._settings}
         self._materializer = programs.materializer(self._folder.path, settings, report=self._report)
+        self._materializer.release = self._release
         self._materializer.start()
         self._report("Spark is up")
 
@@ -133,6 +138,7 @@ class Stack(Managed):
                 (self.publishers, programs.publisher(*where, f"publisher{suffix}")),
                 (self.fillers, programs.filler(*where, f"filler{suffix}")),
             ):
+                program.release = self._release
                 beside.append(program)
                 program.start()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,13 +12,16 @@ from cdc_program.errors import CdcError, Code
 from cdc_program.load import load_settings
 from local_stack.install import preflight
 from local_stack.process.network import free_ports, is_free, loopback_addresses
+from local_stack.process.paths import project_root
 from local_stack.servers import programs
 from local_stack.servers.addresses import NodeAddress, Servers, read_servers, remove_servers, write_servers
-from local_stack.servers.programs import Program
+from local_stack.servers.programs import Program, Release
 from local_stack.servers.stack_settings import remove_settings, settings_file, write_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from local_stack.servers.programs import Setting
 
 SHOW = """
 import os, time
@@ -56,6 +60,21 @@ def test_a_program_gets_its_settings_and_no_others(tmp_path: Path, monkeypatch: 
         program.check()
     program.start()
     assert program.pid != first
+    program.stop()
+
+
+def test_a_program_of_another_release_gets_the_settings_that_it_knows(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.symlink_to(sys.executable)
+    settings: dict[str, Setting] = {"publisher.poll_interval_ms": 5, "publisher.later": 1}
+    program = Program("show", ("-c", SHOW), folder=tmp_path, settings=settings)
+    program.environment = {"PYSPARK_PYTHON": "this"}
+    program.release = Release(str(python), None, frozenset({"publisher.poll_interval_ms"}))
+    program.start()
+    assert "'CDC_PUBLISHER__POLL_INTERVAL_MS': '5'" in program.output()
+    assert "LATER" not in program.output()
+    assert program.command()[0] == program._environment()["PYSPARK_PYTHON"] == str(python)
+    assert str(project_root()) not in program._environment()["PYTHONPATH"].split(os.pathsep)
     program.stop()
 
 

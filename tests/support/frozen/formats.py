@@ -1,0 +1,23 @@
+"""All formats of which a release freezes vectors."""
+
+from __future__ import annotations
+
+from tests.support.frozen import (
+    cassandra_tables,
+    messages,
+    publisher_files,
+    registry,
+    state_values,
+    states,
+    stored_files,
+)
+
+FORMATS = (
+    *messages.FORMATS,
+    *states.FORMATS,
+    *state_values.FORMATS,
+    *stored_files.FORMATS,
+    *publisher_files.FORMATS,
+    *registry.FORMATS,
+    *cassandra_tables.FORMATS,
+)
