@@ -1,4 +1,4 @@
-"""One program after the other, to another release: the order that docs/guides/operations.md gives."""
+"""One program after the other, to another release: the order that docs/guides/upgrade.md gives."""
 
 from __future__ import annotations
 
