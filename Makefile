@@ -81,9 +81,10 @@ format: install ## Format the code and fix what ruff can
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-dist: install ## Build into dist/: wheels (x86-64, arm64), archives with their own Python, one for Spark's executors; 10 min
+dist: install ## Build into dist/: wheels (x86-64, arm64), archives with their own Python, two for Spark's executors; 10 min
 	@$(PY) -m tools.distribution
 	@$(PY) -m materializer archive dist/materializer.tar.gz
+	@$(PY) -m transformer archive dist/transformer.tar.gz
 
 clean: ## Remove what running leaves (.run and caches); what is installed stays
 	rm -rf .run .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

@@ -63,6 +63,8 @@ class MaskStep(Part):
         salts = (self.salt is not None) + (self.salt_file is not None)
         if self.how == "hash" and salts != 1:
             raise ValueError("hash needs either salt_file or salt")
+        if self.salt is not None and not self.salt.get_secret_value().strip():
+            raise ValueError("the salt is empty, so that anybody could undo the hash")
         if self.how != "hash" and salts:
             raise ValueError(f"{self.how} takes no salt")
         return self

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr, ValidationError
 
 from cdc_program.errors import CdcError, Code
+from cdc_program.secret_file import read_secret
 from transformer.definition import MaskStep, Step, Transformer, TransformersFile
 
 if TYPE_CHECKING:
@@ -70,28 +71,13 @@ def _place(content: Any, location: tuple[int | str, ...]) -> str:  # noqa: ANN40
 
 
 def _with_salts(file: Path, transformer: Transformer) -> Transformer:
+    """A path is relative to the transformers file."""
     steps: list[Step] = []
     for number, step in enumerate(transformer.step, 1):
         if isinstance(step, MaskStep) and step.salt_file is not None:
-            salt = _read_salt(file, place(transformer, number), step.salt_file)
+            named_by = f"salt_file in {file}, {place(transformer, number)}"
+            salt = read_secret(file.parent / step.salt_file, named_by)
             steps.append(step.model_copy(update={"salt": SecretStr(salt)}))
         else:
             steps.append(step)
     return transformer.model_copy(update={"step": steps})
-
-
-def _read_salt(file: Path, where: str, salt_file: Path) -> str:
-    """A path is relative to the transformers file."""
-    path = file.parent / salt_file
-    try:
-        salt = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise CdcError(
-            Code.CONFIG_FILE,
-            f"{file}, {where}: the salt_file {path} cannot be read: {reason}.",
-            "Correct the path, or let the program's user read the file.",
-        ) from None
-    if not salt:
-        raise CdcError(Code.CONFIG_INVALID, f"{file}, {where}: the salt_file {path} is empty.", "Write the salt in it.")
-    return salt

@@ -1,4 +1,4 @@
-"""What spark-submit runs: `spark-submit … submit_transformer.py run --config /etc/cdc.toml`; see docs/transformers.md."""
+"""As submit.py, of cassandra-transformer; see docs/transformers.md."""
 
 from transformer.cli import main
 

@@ -86,6 +86,11 @@ def error_of(folder: Path, text: str) -> CdcError:
             ', transformer "one", step 1 (mask)',
             "null takes no salt",
         ),
+        (
+            HEAD + '[[transformer.step]]\nkind = "mask"\ncolumns = "pii"\nhow = "hash"\nsalt = " "',
+            ', transformer "one", step 1 (mask)',
+            "the salt is empty, so that anybody could undo the hash",
+        ),
         (HEAD.replace("public", "cdc") + DOCS, ', transformer "one"', "its source and its target are the same"),
         (HEAD + DOCS + HEAD + DOCS, "", "the transformer 'one' is there twice"),
         (HEAD + DOCS + SECOND + DOCS, "", "public.shop.orders is made from itself"),
@@ -125,8 +130,15 @@ def test_a_salt_that_cannot_be_used(tmp_path: Path, content: str | None, reason:
     if content is not None:
         (tmp_path / "the.salt").write_text(content)
     error = error_of(tmp_path, HASHED)
-    assert f'transformer "one", step 1 (mask): the salt_file {tmp_path / "the.salt"}' in error.problem
+    assert f"The file {tmp_path / 'the.salt'}, named by salt_file in" in error.problem
+    assert 'transformers.toml, transformer "one", step 1 (mask)' in error.problem
     assert reason in error.problem
+
+
+def test_a_salt_file_whose_name_no_file_can_have(tmp_path: Path) -> None:
+    error = error_of(tmp_path, HASHED.replace("the.salt", "the\\u0000salt"))
+    assert error.code is Code.CONFIG_FILE
+    assert "its name holds a null byte" in error.problem
 
 
 def test_the_example_of_the_docs_is_valid(tmp_path: Path) -> None:
