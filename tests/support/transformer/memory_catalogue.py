@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from cdc_program.errors import CdcError, Code
 from tests.support.transformer.orders import ENVELOPE, KEY, TOPIC
 from transformer.registered import Newest, Registered
 
 if TYPE_CHECKING:
-    from cdc_program.errors import CdcError
     from transformer.definition import Place, Transformer
     from transformer.derive import Derived
 
@@ -17,7 +17,9 @@ KEY_ID, VALUE_ID = 1, 2
 
 
 class MemoryCatalogue:
-    """Gives each registered pair the next ids. error: what each question is answered with."""
+    """Gives each registered pair the next ids. error: what each question is answered with. refused: sources that may
+    not be read.
+    """
 
     knows_personal = True
 
@@ -29,9 +31,12 @@ class MemoryCatalogue:
         self.registered: list[Derived] = []
         self.newest_asked = 0
         self.error: CdcError | None = None
+        self.refused: set[str] = set()
 
-    def topics(self, _place: Place) -> list[str]:
+    def topics(self, place: Place) -> list[str]:
         self._answer()
+        if place.source in self.refused:
+            raise CdcError(Code.REGISTRY_REFUSED, f"{place} may not be read.", "Ask for the role.")
         return list(self.topic_names)
 
     def newest(self, _topic: str) -> Newest | None:
