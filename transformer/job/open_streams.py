@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 
     from materializer.records import Message
     from transformer.catalogue import Catalogue
+    from transformer.job.routes import MakeTopic
     from transformer.kafka import Read
     from transformer.records import Definitions, SourceRecord, TransformPlan
 
 _logger = structlog.get_logger(__name__)
+_ADDED_BYTES = 65_536  # by hashes and names, of both images
 
 
 class _Open(NamedTuple):
@@ -158,6 +160,15 @@ class OpenStreams:
         if routes is None:
             if self._catalogue is None:
                 self._catalogue = open_catalogue(self._definitions.registry)
-            make_topic = self._topics.make_change_topic
+            make_topic = self._topic_maker(stream.topic)
             routes = self._routes[stream] = Routes(transformer, stream, self._catalogue, make_topic)
         return routes
+
+    def _topic_maker(self, source: str) -> MakeTopic:
+        """Target topics take messages as large as the source does, and what steps add to them."""
+
+        def make_topic(topic: str, partitions: int, *, is_keyed: bool) -> int:
+            limit = self._topics.max_message_bytes([source]) + _ADDED_BYTES
+            return self._topics.make_change_topic(topic, partitions, is_keyed=is_keyed, max_message_bytes=limit)
+
+        return make_topic

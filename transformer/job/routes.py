@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class MakeTopic(Protocol):
-    """materializer.kafka.Topics.make_change_topic."""
-
-    def __call__(self, topic: str, partitions: int, /, *, is_keyed: bool) -> int: ...
+    def __call__(self, topic: str, partitions: int, /, *, is_keyed: bool) -> int:
+        """Create the target topic unless it exists: its partition count. CdcError."""
+        ...
 
 
 class CheckTarget(Protocol):
