@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cdc_messages import wire
 from cdc_messages.errors import MessageError
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from transformer.catalogue import Catalogue
     from transformer.definition import Transformer
     from transformer.records import SourceRecord, Stream
+    from transformer.registered import Part
 
 
 class MakeTopic(Protocol):
@@ -97,10 +98,16 @@ class Routes:
             self._of_tombstones[key_id] = self._routes[key_id, newest.value_id] = route
         return route
 
+    def _schema(self, part: Part, schema_id: int) -> Any:  # noqa: ANN401 - JSON
+        """A schema of another topic could hold under another name what is masked."""
+        if not self._catalogue.has_schema(self._stream.topic, part, schema_id):
+            raise TransformError(f"the schema {schema_id} of its {part} is none of the topic's")
+        return self._catalogue.schema(schema_id)
+
     def _make_route(self, key_id: int | None, value_id: int) -> _Route:
-        key = None if key_id is None else self._catalogue.schema(key_id)
+        key = None if key_id is None else self._schema("key", key_id)
         must_exist = value_id >= self._stream.newest_id
-        source = Source(self._stream.topic, key, self._catalogue.schema(value_id), self._stream.pii, must_exist)
+        source = Source(self._stream.topic, key, self._schema("value", value_id), self._stream.pii, must_exist)
         try:
             derived = derive(self._transformer, source)
         except StepError as error:
