@@ -70,6 +70,16 @@ class Routes:
             None if value is None else route.value_header + value,
         )
 
+    def make_targets(self) -> None:
+        """Make target topics again that were deleted. CdcError, KafkaException."""
+        for topic, is_keyed in {(route.topic, bool(route.key_header)) for route in self._routes.values()}:
+            self._make_target(topic, is_keyed=is_keyed)
+
+    def _make_target(self, topic: str, *, is_keyed: bool) -> None:
+        wanted = self._stream.shape.partitions
+        if (found := self._make_topic(topic, wanted, is_keyed=is_keyed)) != wanted:
+            raise target_partitions(topic, found, wanted, self._stream.topic)
+
     def _refused(self, record: SourceRecord, partition: int, reason: str) -> Exception:
         return message_refused(self._transformer, RawPartition(self._stream.topic, partition), record.offset, reason)
 
@@ -114,9 +124,7 @@ class Routes:
             raise step_does_not_fit(self._transformer, self._stream.topic, error) from error
         registered = self._catalogue.register(self._transformer, derived)
         reach(TransformPoint.SCHEMAS_REGISTERED)
-        wanted = self._stream.shape.partitions
-        if (found := self._make_topic(registered.topic, wanted, is_keyed=key_id is not None)) != wanted:
-            raise target_partitions(registered.topic, found, wanted, self._stream.topic)
+        self._make_target(registered.topic, is_keyed=key_id is not None)
         key_header = b"" if registered.key_id is None else wire.header(registered.key_id)
         return _Route(
             registered.topic,
