@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _logger = structlog.get_logger(__name__)
 _LOOK_SECONDS = 5.0  # between two looks at the registry
+_AWAY_SECONDS = 30.0  # a broker that has just started may not know a topic yet
 
 
 class StreamPlanner:
@@ -48,6 +49,7 @@ class StreamPlanner:
         self._next_look = -1.0
         self._stale: set[str] = set()  # streams whose topics may have another shape by now
         self._waits: set[str] = set()
+        self._away_since: dict[str, float] = {}  # topics that were there, and cannot be described now
 
     @property
     def pending(self) -> set[str]:
@@ -150,15 +152,20 @@ class StreamPlanner:
             self.errors.setdefault(name, error)
 
     def _describe(self) -> dict[str, TopicShape]:
-        """The shapes of the streams' topics, without those that cannot be described now."""
+        """The shapes of the streams' topics, without those that cannot be described now. One that is away for long is
+        an error: it may have been deleted.
+        """
         found = self._topics.each_shape(sorted({topic for _, topic in self._sources.values()}))
         shapes: dict[str, TopicShape] = {}
         for name, (_, topic) in self._sources.items():
             shape = found[topic]
             if not isinstance(shape, CdcError):
                 shapes[name] = shape
+                self._away_since.pop(name, None)
             elif name in self._shapes:
                 shapes[name] = self._shapes[name]
+                if self._clock() - self._away_since.setdefault(name, self._clock()) >= _AWAY_SECONDS:
+                    self.errors.setdefault(name, shape)
             elif shape.code is not Code.KAFKA_UNREACHABLE:  # which is also a topic that does not exist yet
                 self.errors[name] = shape
         return shapes

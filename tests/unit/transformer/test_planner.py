@@ -121,6 +121,23 @@ def test_a_topic_that_changes_its_shape_stops_until_it_is_tried_again() -> None:
     assert scene.planner.plan_batch().streams[NAME].shape.partitions == 3
 
 
+def test_a_topic_that_stays_away_stops_until_it_is_back() -> None:
+    scene = Scene()
+    before = scene.streams()
+    there, Topics.shapes = Topics.shapes, {}
+    assert scene.streams() == before
+    assert not scene.planner.errors, "a broker may have just started"
+    scene.streams(seconds=31.0)
+    assert {name: error.code for name, error in scene.planner.errors.items()} == {NAME: Code.KAFKA_UNREACHABLE}
+    scene.planner.retry([NAME])
+    scene.streams()
+    assert NAME in scene.planner.errors
+    Topics.shapes = there
+    scene.planner.retry([NAME])
+    assert scene.streams() == before
+    assert not scene.planner.errors
+
+
 MISFIT = '[[transformer.step]]\nkind = "docs"\ncolumns = { nothing = "x" }'
 
 
