@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from local_stack.servers.programs import Setting
+
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
 HASH = """
@@ -48,7 +50,7 @@ def cluster() -> Iterator[SparkCluster]:
 
 
 def submitted(scene: Scene, cluster: SparkCluster, archive: Path, folder: Path) -> SubmittedJob:
-    settings = {
+    settings: dict[str, Setting] = {
         "kafka.bootstrap_servers": scene.bootstrap,
         "registry.url": scene.registry,
         "transformer.group_id": scene.prefix,
