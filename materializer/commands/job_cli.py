@@ -68,7 +68,7 @@ def add_job_commands(
         """Packs this program for Spark's executors.
 
         The archive is a Python environment for spark-submit's --archives. The executors' machines need the same
-        operating system, processor type and Python. PySpark is not included. docs/spark.md shows how to use the
+        operating system, processor type and Python. PySpark is not included. docs/guides/spark.md shows how to use the
         archive.
         """
         from materializer.job.spark_archive import write_archive  # noqa: PLC0415 - --help and config need no PySpark

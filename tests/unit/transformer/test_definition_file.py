@@ -200,7 +200,7 @@ def test_whatever_is_wrong_is_an_error_of_its_own(changes: list[tuple[tuple[Any,
 
 
 def test_the_example_of_the_docs_is_valid(tmp_path: Path) -> None:
-    page = (project_root() / "docs" / "transformers.md").read_text()
+    page = (project_root() / "docs" / "guides" / "transformers.md").read_text()
     file = tmp_path / "transformers.toml"
     file.write_text(page.partition("```toml\n")[2].partition("```")[0])
     (tmp_path / "orders.salt").write_text("salt")
