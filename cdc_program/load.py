@@ -19,6 +19,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDic
 
 from cdc_program.describe import ENVIRONMENT_PREFIX, Setting, all_settings, mask_url, setting, settings_of
 from cdc_program.errors import CdcError, Code
+from cdc_program.secret_file import read_secret
 from cdc_program.settings import Settings
 
 DEFAULT_FILE = Path("cdc.toml")
@@ -218,24 +219,7 @@ def _with_secret_files(settings: Settings, origins: dict[str, str]) -> Settings:
                 f"Both {secret.name} ({origins[secret.name]}) and {file_name} ({origins[file_name]}) are set.",
                 "Remove one of them.",
             )
-        value = SecretStr(_read_secret(path, file_name, origins[file_name]))
+        value = SecretStr(read_secret(path, f"{file_name} in {origins[file_name]}"))
         updates[secret.table] = table.model_copy(update={secret.key: value})
         origins[secret.name] = f"{path}, by {file_name}"
     return settings.model_copy(update=updates)
-
-
-def _read_secret(path: Path, name: str, origin: str) -> str:
-    try:
-        value = path.read_text(encoding="utf-8").strip()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8, or its name holds a null byte"
-        raise CdcError(
-            Code.CONFIG_FILE,
-            f"The file {path}, named by {name} in {origin}, cannot be read: {reason}.",
-            "Correct the path, or let the program's user read the file.",
-        ) from None
-    if not value:
-        raise CdcError(
-            Code.CONFIG_INVALID, f"The file {path}, named by {name} in {origin}, is empty.", "Write the secret into it."
-        )
-    return value

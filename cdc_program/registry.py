@@ -91,14 +91,22 @@ class RegistryClient:
                 if error.error_code == _SUBJECT_NOT_FOUND:
                     return None
                 raise
-            return _id(found.schema_id), json.loads(found.schema.schema_str or "")
+            return _id(found.schema_id), _json(found.schema, subject)
 
     def get(self, schema_id: int) -> dict[str, Any]:
         """The schema with this id."""
         with self._errors(f"get schema {schema_id}"):
-            text = self._client.get_schema(schema_id).schema_str
-        schema: dict[str, Any] = json.loads(text or "")
-        return schema
+            return _json(self._client.get_schema(schema_id), f"the id {schema_id}")
+
+    def subjects(self, schema_id: int) -> list[str]:
+        """The subjects that have or had the schema; none if the registry does not know the id."""
+        with self._errors(f"list the subjects of the schema {schema_id}"):
+            try:
+                return list(self._client.get_subjects_by_schema_id(schema_id, deleted=True))
+            except SchemaRegistryError as error:
+                if error.error_code == _SCHEMA_NOT_FOUND:
+                    return []
+                raise
 
     @contextmanager
     def _errors(self, doing: str) -> Iterator[None]:
@@ -161,6 +169,18 @@ def _id(answered: object) -> int:
     if not isinstance(answered, int):
         raise TypeError("the answer has no id")
     return answered
+
+
+def _json(schema: Schema, of: str) -> dict[str, Any]:
+    """CdcError(REGISTRY_REFUSED) for a schema that is not Avro."""
+    if schema.schema_type not in (None, "", "AVRO"):
+        raise CdcError(
+            Code.REGISTRY_REFUSED,
+            f"The schema of {of} is {schema.schema_type}, not Avro.",
+            "Only messages with Avro schemas can be read: use another topic, or find out who has sent it there.",
+        )
+    parsed: dict[str, Any] = json.loads(schema.schema_str or "")
+    return parsed
 
 
 def _avro(schema: dict[str, Any]) -> Schema:

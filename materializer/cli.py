@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cdc_program.cli import Program, reported_errors
+from cdc_program.cli import Program
 from cdc_program.compiled import warn_if_not_compiled
+from materializer.commands.job_cli import add_job_commands, operations_flags
 
 if TYPE_CHECKING:
     from cdc_program.settings import Settings
@@ -19,11 +19,9 @@ main = Program(
     help="Turns raw messages into row changes. It is a Spark job.",
 )
 
-_OPERATIONS = {
-    "--operations-address": "materializer.operations_address",
-    "--operations-port": "materializer.operations_port",
-}
-_WITHOUT_JOB = "Offsets and lag without it: `cassandra-materializer state ls`."
+_TABLE = click.Argument(["table"], metavar="KEYSPACE.TABLE")
+_ANY_TABLE = click.Argument(["table"], metavar="[KEYSPACE.TABLE]", required=False)
+_JSON_LINES = click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object per line.")
 
 
 @main.program_command(
@@ -35,7 +33,7 @@ _WITHOUT_JOB = "Offsets and lag without it: `cassandra-materializer state ls`."
         "--checkpoint-location": "materializer.checkpoint_location",
         "--state-directory": "materializer.state_directory",
         "--spark-master": "materializer.spark_master",
-        **_OPERATIONS,
+        **operations_flags("materializer"),
     },
 )
 def run(settings: Settings) -> None:
@@ -52,47 +50,25 @@ def run(settings: Settings) -> None:
     run_job(settings)
 
 
-@main.program_command(
-    "status",
-    flags=_OPERATIONS,
-    params=[click.Option(["--json", "as_json"], is_flag=True, help="Print the status as one JSON object.")],
+def _status_text(status: dict[str, Any]) -> str:
+    from materializer.job.status import text  # noqa: PLC0415 - as above
+
+    return text(status)
+
+
+add_job_commands(
+    main,
+    "materializer",
+    _status_text,
+    partitions="TOPIC-PARTITION",
+    advice="Offsets and lag without it: `cassandra-materializer state ls`.",
 )
-def status(settings: Settings, *, as_json: bool) -> None:
-    """Prints the status of the running job.
-
-    For each stopped raw partition it prints the code, the time of the stop, the offset, the lag, how long Kafka keeps
-    the unread messages, the next try and the fix.
-
-    Exit status: 4 if a raw partition is stopped, 3 if the job does not answer.
-    """
-    from materializer.commands.job_status import print_status  # noqa: PLC0415
-    from materializer.job.status import text  # noqa: PLC0415
-
-    print_status("materializer", settings.materializer, text, as_json=as_json, advice=_WITHOUT_JOB)
-
-
-@main.program_command(
-    "retry",
-    flags=_OPERATIONS,
-    params=[click.Argument(["raw_partitions"], metavar="[TOPIC-PARTITION]...", nargs=-1)],
-)
-def retry(settings: Settings, raw_partitions: tuple[str, ...]) -> None:
-    """Tries stopped raw partitions now.
-
-    The running job tries each stopped raw partition again by itself, after pauses of up to 5 minutes. This command
-    makes the next try of the named raw partitions, or of all, happen now.
-
-    Example: cassandra-materializer retry cdc.raw.shop.orders-3
-    """
-    from materializer.commands.job_status import retry as retry_now  # noqa: PLC0415
-
-    retry_now("materializer", settings.materializer, raw_partitions, _WITHOUT_JOB)
 
 
 @main.program_command(
     "rebuild",
     params=[
-        click.Argument(["table"], metavar="KEYSPACE.TABLE"),
+        _TABLE,
         click.Option(["--yes"], is_flag=True, help="Do it. Without this flag, only print what would be done."),
     ],
 )
@@ -110,31 +86,10 @@ def rebuild(settings: Settings, table: str, *, yes: bool) -> None:
     rebuild_table(settings, table, is_confirmed=yes)
 
 
-@main.command(
-    "archive",
-    params=[
-        click.Argument(["target"], metavar="FILE.tar.gz", type=click.Path(path_type=Path, dir_okay=False)),
-    ],
-)
-def archive(target: Path) -> None:
-    """Packs this program for Spark's executors.
-
-    The archive is a Python environment for spark-submit's --archives. The executors' machines need the same operating
-    system, processor type and Python. PySpark is not included. docs/guides/spark.md shows how to use the archive.
-
-    Example: cassandra-materializer archive materializer.tar.gz
-    """
-    from materializer.job.spark_archive import write_archive  # noqa: PLC0415
-
-    with reported_errors():
-        size = write_archive(target)
-        click.echo(f"{target}: {size / 2**20:,.0f} MiB; spark-submit --archives {target}#environment", err=True)
-
-
 @main.program_command(
     "audit",
     params=[
-        click.Argument(["table"], metavar="KEYSPACE.TABLE"),
+        _TABLE,
         click.Option(
             ["--consistency"],
             type=click.Choice(["LOCAL_ONE", "ONE", "LOCAL_QUORUM", "QUORUM", "ALL"]),
@@ -198,7 +153,7 @@ def archive(target: Path) -> None:
             help="Maximum time of a repair (s). A repair that takes longer changes nothing.",
         ),
         click.Option(["--restart"], is_flag=True, help="Do not continue an audit that was stopped."),
-        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object per line."),
+        _JSON_LINES,
     ],
 )
 def audit(settings: Settings, table: str, *, as_json: bool, restart: bool, **options: Any) -> None:  # noqa: ANN401
@@ -224,10 +179,9 @@ dead_letters = click.Group(
     "dead-letters", help="Lists, replays or discards raw messages that could not be read and were dead-lettered."
 )
 main.add_command(dead_letters)
-_TABLE = click.Argument(["table"], metavar="[KEYSPACE.TABLE]", required=False)
 
 
-@main.program_command("ls", params=[_TABLE], group=dead_letters)
+@main.program_command("ls", params=[_ANY_TABLE], group=dead_letters)
 def dead_letters_ls(settings: Settings, table: str | None) -> None:
     """Lists dead-lettered messages.
 
@@ -238,7 +192,7 @@ def dead_letters_ls(settings: Settings, table: str | None) -> None:
     list_dead_letters(settings, table)
 
 
-@main.program_command("replay", params=[_TABLE], group=dead_letters)
+@main.program_command("replay", params=[_ANY_TABLE], group=dead_letters)
 def dead_letters_replay(settings: Settings, table: str | None) -> None:
     """Sends dead-lettered messages again.
 
@@ -270,7 +224,7 @@ main.add_command(state)
 
 @main.program_command(
     "ls",
-    params=[click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object per line.")],
+    params=[_JSON_LINES],
     group=state,
 )
 def state_ls(settings: Settings, *, as_json: bool) -> None:
@@ -303,7 +257,7 @@ def state_verify(settings: Settings, raw_partitions: tuple[str, ...]) -> None:
 @main.program_command(
     "show",
     params=[
-        click.Argument(["table"], metavar="KEYSPACE.TABLE"),
+        _TABLE,
         click.Argument(["key"], metavar="KEY...", nargs=-1, required=True),
         click.Option(["--values", "with_values"], is_flag=True, help="Show values, not only their lengths."),
     ],
@@ -324,7 +278,7 @@ def state_show(settings: Settings, table: str, key: tuple[str, ...], *, with_val
 @main.program_command(
     "reshard",
     params=[
-        click.Argument(["table"], metavar="KEYSPACE.TABLE"),
+        _TABLE,
         click.Option(["--dry-run"], is_flag=True, help="Only print what would be done."),
         click.Option(
             ["--spark", "in_spark"], is_flag=True, help="Use Spark's executors: a task for each raw partition."

@@ -3,8 +3,8 @@
 Into `dist/`: a wheel with the compiled core for this Python on Linux x86-64 and one on arm64, and for each program that
 runs beside Cassandra or by itself an archive for this machine that brings its Python along (PyInstaller). zig compiles
 the wheels for each processor's baseline and glibc 2.17, older than what the packages beside them need. An archive needs
-a glibc at least as new as this machine's: make it on the oldest system that is to run it. The materializer runs where
-Spark does, which has a Python: it is the wheel, or `cassandra-materializer archive` for the executors.
+a glibc at least as new as this machine's: make it on the oldest system that is to run it. The materializer and the
+transformers run where Spark does, which has a Python: they are the wheel, and their command `archive` for executors.
 """
 
 from __future__ import annotations

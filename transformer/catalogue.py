@@ -13,7 +13,7 @@ from cdc_program.errors import CdcError, Code
 from cdc_program.registry import RegistryClient
 from schematizer.client import SchematizerClient, SchematizerError
 from transformer.confluent import ConfluentCatalogue
-from transformer.registered import Newest, Registered
+from transformer.registered import Newest, Part, Registered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +49,10 @@ class Catalogue(Protocol):
         """The schema of an id, as JSON."""
         ...
 
+    def has_schema(self, topic: str, part: Part, schema_id: int) -> bool:
+        """Whether it is one of the topic's."""
+        ...
+
     def personal(self, place: Place) -> frozenset[str]:
         """The columns of a source that are marked as personal, those of older schemas included."""
         ...
@@ -74,11 +78,22 @@ def open_catalogue(settings: RegistrySettings) -> Catalogue:
             client.namespaces()
     except _NotOursError:
         client.close()
-        return ConfluentCatalogue(RegistryClient(settings))
+        return _open_confluent(settings)
     except CdcError:
         client.close()
         raise
     return SchematizerCatalogue(client, settings)
+
+
+def _open_confluent(settings: RegistrySettings) -> ConfluentCatalogue:
+    """CdcError if it is none, as a proxy is that answers for a registry which is away."""
+    registry = RegistryClient(settings)
+    try:
+        registry.check_reachable()
+    except CdcError:
+        registry.close()
+        raise
+    return ConfluentCatalogue(registry)
 
 
 class SchematizerCatalogue:
@@ -118,6 +133,11 @@ class SchematizerCatalogue:
     def schema(self, schema_id: int) -> Any:  # noqa: ANN401 - JSON
         with self._errors(f"read the schema {schema_id}"):
             return json.loads(self._client.schema_text(schema_id))
+
+    def has_schema(self, topic: str, part: Part, schema_id: int) -> bool:
+        with self._errors(f"read the schemas of {topic}"):
+            found = self._client.schemas(topic)
+        return any(each.schema_id == schema_id and each.part.value == part for each in found)
 
     def personal(self, place: Place) -> frozenset[str]:
         with self._errors(f"read the documentation of {place}"):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cdc_program.cli import Program, reported_errors
+from cdc_program.cli import Program
+from materializer.commands.job_cli import add_job_commands, operations_flags
 
 if TYPE_CHECKING:
     from cdc_program.settings import Settings
@@ -18,14 +19,7 @@ main = Program(
     help="Transforms change topics into topics with other schemas. It is a Spark job.",
 )
 
-_OPERATIONS = {
-    "--operations-address": "transformer.operations_address",
-    "--operations-port": "transformer.operations_port",
-}
-
-
-def _file() -> click.Argument:
-    return click.Argument(["file"], metavar="[FILE]", type=click.Path(path_type=Path), required=False)
+_FILE = click.Argument(["file"], metavar="[FILE]", type=click.Path(path_type=Path), required=False)
 
 
 @main.program_command(
@@ -34,9 +28,9 @@ def _file() -> click.Argument:
         "--bootstrap-servers": "kafka.bootstrap_servers",
         "--group-id": "transformer.group_id",
         "--spark-master": "transformer.spark_master",
-        **_OPERATIONS,
+        **operations_flags("transformer"),
     },
-    params=[_file()],
+    params=[_FILE],
 )
 def run(settings: Settings, file: Path | None) -> None:
     """Runs the transformers of FILE until it is stopped.
@@ -51,7 +45,7 @@ def run(settings: Settings, file: Path | None) -> None:
     run_transformers(settings, file or settings.transformer.file)
 
 
-@main.program_command("check", params=[_file()])
+@main.program_command("check", params=[_FILE])
 def check(settings: Settings, file: Path | None) -> None:
     """Checks FILE.
 
@@ -65,51 +59,10 @@ def check(settings: Settings, file: Path | None) -> None:
     click.echo("ok")
 
 
-@main.command(
-    "archive",
-    params=[click.Argument(["target"], metavar="FILE.tar.gz", type=click.Path(path_type=Path, dir_okay=False))],
-)
-def archive(target: Path) -> None:
-    """Packs this program for Spark's executors.
-
-    It works like `cassandra-materializer archive`. docs/guides/spark.md shows how to use the archive.
-    """
-    from materializer.job.spark_archive import write_archive  # noqa: PLC0415 - as above
-
-    with reported_errors():
-        size = write_archive(target, "transformer")
-        click.echo(f"{target}: {size / 2**20:,.0f} MiB; spark-submit --archives {target}#environment", err=True)
-
-
-@main.program_command(
-    "status",
-    flags=_OPERATIONS,
-    params=[click.Option(["--json", "as_json"], is_flag=True, help="Print the status as one JSON object.")],
-)
-def status(settings: Settings, *, as_json: bool) -> None:
-    """Prints the status of the running job.
-
-    For each stopped partition it prints the code, the time of the stop, the offset, the lag, the next try and the fix.
-
-    Exit status: 4 if a partition is stopped, 3 if the job does not answer.
-    """
-    from materializer.commands.job_status import print_status  # noqa: PLC0415 - as above
+def _status_text(status: dict[str, Any]) -> str:
     from transformer.job.status import text  # noqa: PLC0415 - as above
 
-    print_status("transformer", settings.transformer, text, as_json=as_json)
+    return text(status)
 
 
-@main.program_command(
-    "retry",
-    flags=_OPERATIONS,
-    params=[click.Argument(["partitions"], metavar="[TRANSFORMER/TOPIC-PARTITION]...", nargs=-1)],
-)
-def retry(settings: Settings, partitions: tuple[str, ...]) -> None:
-    """Tries stopped partitions now.
-
-    The running job tries each stopped partition again by itself, after pauses of up to 5 minutes. This command makes
-    the next try of the named partitions, or of all, happen now.
-    """
-    from materializer.commands.job_status import retry as retry_now  # noqa: PLC0415 - as above
-
-    retry_now("transformer", settings.transformer, partitions)
+add_job_commands(main, "transformer", _status_text, partitions="TRANSFORMER/TOPIC-PARTITION")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cdc_program.errors import CdcError, Code
 from cdc_program.registry import IncompatibleSchemaError
 from transformer.derive import SOURCE_TOPIC
-from transformer.registered import Newest, Registered
+from transformer.registered import Newest, Part, Registered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,6 +43,9 @@ class ConfluentCatalogue:
 
     def schema(self, schema_id: int) -> Any:  # noqa: ANN401 - JSON
         return self._registry.get(schema_id)
+
+    def has_schema(self, topic: str, part: Part, schema_id: int) -> bool:
+        return f"{topic}-{part}" in self._registry.subjects(schema_id)
 
     def personal(self, place: Place) -> frozenset[str]:
         raise CdcError(

@@ -45,7 +45,8 @@ class MaskStep(Part):
     """columns: names, or `pii` for those that the catalogue marks as personal.
 
     how: `drop` removes the column. `null` makes each value null. `redact` makes each value `***`. `hash` makes it the
-    HMAC-SHA256 of its Avro encoding under the salt, in hexadecimal. salt, salt_file: the secret of `hash`.
+    HMAC-SHA256 of its Avro encoding under the salt, in hexadecimal. salt, salt_file: the secret of `hash`. missing:
+    whether a column that the newest schema does not have stops the transformer. Messages of older schemas may have it.
     """
 
     kind: Literal["mask"]
@@ -53,6 +54,7 @@ class MaskStep(Part):
     how: Literal["drop", "null", "redact", "hash"]
     salt: SecretStr | None = None
     salt_file: Path | None = None
+    missing: Literal["stop", "ignore"] = "stop"
 
     @model_validator(mode="after")
     def _check(self) -> MaskStep:
@@ -63,6 +65,8 @@ class MaskStep(Part):
         salts = (self.salt is not None) + (self.salt_file is not None)
         if self.how == "hash" and salts != 1:
             raise ValueError("hash needs either salt_file or salt")
+        if self.salt is not None and not self.salt.get_secret_value().strip():
+            raise ValueError("the salt is empty, so that anybody could undo the hash")
         if self.how != "hash" and salts:
             raise ValueError(f"{self.how} takes no salt")
         return self

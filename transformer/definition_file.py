@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr, ValidationError
 
 from cdc_program.errors import CdcError, Code
+from cdc_program.secret_file import read_secret
 from transformer.definition import MaskStep, Step, Transformer, TransformersFile
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ def load_transformers(file: Path) -> tuple[Transformer, ...]:
         raise CdcError(
             Code.CONFIG_FILE, f"The transformers file {file} cannot be read: {error}.", "Name a readable UTF-8 file."
         ) from error
+    return parse_transformers(content, file)
+
+
+def parse_transformers(content: dict[str, Any], file: Path) -> tuple[Transformer, ...]:
+    """The transformers of what a file holds. CdcError CONFIG_FILE (of a salt file) or CONFIG_INVALID."""
     try:
         parsed = TransformersFile.model_validate(content)
     except ValidationError as error:
@@ -53,45 +59,37 @@ def _place(content: Any, location: tuple[int | str, ...]) -> str:  # noqa: ANN40
     """The names of transformers instead of their numbers, and steps from 1."""
     parts: list[str] = []
     for part, following in zip_longest(location, location[1:], fillvalue=""):
+        inner = _item(content, part)
         if isinstance(part, str) and isinstance(following, int):
-            content = content.get(part, [])
-            continue
-        if isinstance(part, int):
-            content = content[part]
-            name = content.get("name") if isinstance(content, dict) else None
-            kind = content.get("kind") if isinstance(content, dict) else None
+            content = inner
+        elif isinstance(part, int):
+            content = inner
+            name, kind = _item(content, "name"), _item(content, "kind")
             parts.append(f'transformer "{name}"' if name else f"step {part + 1} ({kind})" if kind else f"{part + 1}")
-        elif isinstance(content, dict) and part in content:
-            content = content[part]
+        elif inner is not None:
+            content = inner
             parts.append(part)
         elif part not in ("mask", "enum", "flags", "docs", "[key]", "list[str]", "literal['pii']"):
             parts.append(str(part))
     return ", " + ", ".join(parts) if parts else ""
 
 
+def _item(content: Any, part: int | str) -> Any:  # noqa: ANN401 - TOML
+    """Of a table or an array; None if it has none, or is none."""
+    try:
+        return content[part]
+    except (LookupError, TypeError):
+        return None
+
+
 def _with_salts(file: Path, transformer: Transformer) -> Transformer:
+    """A path is relative to the transformers file."""
     steps: list[Step] = []
     for number, step in enumerate(transformer.step, 1):
         if isinstance(step, MaskStep) and step.salt_file is not None:
-            salt = _read_salt(file, place(transformer, number), step.salt_file)
+            named_by = f"salt_file in {file}, {place(transformer, number)}"
+            salt = read_secret(file.parent / step.salt_file, named_by)
             steps.append(step.model_copy(update={"salt": SecretStr(salt)}))
         else:
             steps.append(step)
     return transformer.model_copy(update={"step": steps})
-
-
-def _read_salt(file: Path, where: str, salt_file: Path) -> str:
-    """A path is relative to the transformers file."""
-    path = file.parent / salt_file
-    try:
-        salt = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise CdcError(
-            Code.CONFIG_FILE,
-            f"{file}, {where}: the salt_file {path} cannot be read: {reason}.",
-            "Correct the path, or let the program's user read the file.",
-        ) from None
-    if not salt:
-        raise CdcError(Code.CONFIG_INVALID, f"{file}, {where}: the salt_file {path} is empty.", "Write the salt in it.")
-    return salt

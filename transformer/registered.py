@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+Part: TypeAlias = Literal["key", "value"]
+"""Of a message."""
 
 
 class Registered(NamedTuple):

@@ -1,4 +1,4 @@
-"""The materializer as Spark's users run it: by spark-submit, with an archive of Python packages for the executors."""
+"""A job as Spark's users run it: by spark-submit, with an archive of Python packages for the executors."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from local_stack.servers.programs import Setting
 
 UNPACKED = "environment"
-MAIN = "deploy/spark/submit.py"
+MATERIALIZER = "deploy/spark/submit.py"
+TRANSFORMER = "deploy/spark/submit_transformer.py"
 
 
 class SubmittedJob(Program):
     """spark-submit with the driver in its own process (deploy mode client); `log` has the driver's and Spark's words.
 
-    `options` are further options of spark-submit, `main` another main file. Executors keep their states in their own
-    folders.
+    `main`: the main file. `options`: more options of spark-submit.
     """
 
     def __init__(  # noqa: PLR0913 - settings by keyword
@@ -34,13 +34,9 @@ class SubmittedJob(Program):
         folder: Path,
         settings: Mapping[str, Setting],
         options: tuple[str, ...] = (),
-        main: str = MAIN,
+        main: str = MATERIALIZER,
         name: str = "submitted",
     ) -> None:
-        own: dict[str, Setting] = {
-            "materializer.checkpoint_location": (folder / f"{name}-checkpoint").as_uri(),
-            "materializer.state_directory": "state",
-        }
         environment = {
             **spark_environment(folder),
             "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -50,7 +46,7 @@ class SubmittedJob(Program):
             name,
             (str(project_root() / main), "run"),
             folder=folder,
-            settings={**own, **settings},
+            settings=settings,
             environment=environment,
             start_seconds=SPARK_START_SECONDS,
         )

@@ -68,7 +68,9 @@ class Unread(Protocol):
         """The committed positions: None if there is none, an error where it cannot be read."""
         ...
 
-    def bounds(self, partitions: Sequence[RawPartition], /) -> dict[RawPartition, tuple[int, int]]: ...
+    def bounds(self, partitions: Sequence[RawPartition], /) -> dict[RawPartition, tuple[int, int]]:
+        """Those that are left out are not measured."""
+        ...
 
     def offsets_at(self, partitions: Sequence[RawPartition], timestamp_ms: int, /) -> dict[RawPartition, int]: ...
 
@@ -164,8 +166,8 @@ def _measure(
         return {}
     positions = kafka.positions(raw_partitions)
     bounds = kafka.bounds(raw_partitions)
-    old = kafka.offsets_at(raw_partitions, int(time.time() * 1000) - _BEHIND_MS)
-    found = {each: _lag(positions[each], *bounds[each]) for each in raw_partitions}
+    old = kafka.offsets_at(list(bounds), int(time.time() * 1000) - _BEHIND_MS)
+    found = {each: _lag(positions[each], *bound) for each, bound in bounds.items()}
     behind = {
         each: lag.offset
         for each, lag in found.items()

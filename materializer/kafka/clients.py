@@ -76,7 +76,7 @@ def kafka_error(doing: str, exception: KafkaException) -> CdcError:
     return CdcError(
         Code.KAFKA_REFUSED,
         f"Kafka refuses to {doing}: {error.str()}.",
-        "Grant the materializer's user the rights listed in docs/guides/secure.md.",
+        "Grant the job's user the rights listed in docs/guides/secure.md.",
     )
 
 
@@ -131,7 +131,7 @@ def _is_group_refusal(message: Message) -> bool:
 def timeout_refused(seconds: float, allowed: str) -> CdcError:
     return CdcError(
         Code.TRANSACTION_TIMEOUT,
-        f"materializer.transaction_timeout_seconds is {seconds:g}, which is more than the brokers' "
+        f"The job's transaction_timeout_seconds is {seconds:g}, which is more than the brokers' "
         f"transaction.max.timeout.ms{allowed}.",
         "Lower it, or raise transaction.max.timeout.ms on every broker.",
     )

@@ -198,7 +198,7 @@ def _refused_as_too_large(error: KafkaError) -> CdcError:
     return CdcError(
         Code.MESSAGE_TOO_LARGE,
         f"The brokers refuse a message as too large: {error.str()}. The topic's max.message.bytes was lowered since "
-        "the materializer started, or the topic's compression.type differs from the producer's.",
+        "the job started, or the topic's compression.type differs from the producer's.",
         "Restore the topic's max.message.bytes, and set its compression.type to producer.",
     )
 
@@ -208,6 +208,6 @@ def _expired(raw_partition: RawPartition, seconds: float, error: KafkaError) -> 
         Code.TRANSACTION_EXPIRED,
         f"A transaction of {raw_partition} was open for {seconds:.0f} s, and the brokers have aborted it: "
         f"{error.str()}.",
-        "It runs again. If that does not help, lower materializer.chunk_max_bytes and chunk_max_messages, or raise "
-        "materializer.transaction_timeout_seconds.",
+        "It runs again. If that does not help, lower chunk_max_bytes and chunk_max_messages in the job's "
+        "settings, or raise transaction_timeout_seconds.",
     )

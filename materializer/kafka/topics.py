@@ -121,15 +121,20 @@ class Topics:
                 "--add-config message.timestamp.type=LogAppendTime",
             )
 
-    def make_change_topic(self, topic: str, partitions: int | None = None, *, is_keyed: bool = True) -> int:
+    def make_change_topic(
+        self, topic: str, partitions: int | None = None, *, is_keyed: bool = True, max_message_bytes: int | None = None
+    ) -> int:
         """Create the topic unless it exists: its partition count.
 
         partitions: by default the settings' number. is_keyed: brokers refuse messages without keys in compacted topics.
+        max_message_bytes: by default the brokers' limit.
         """
-        if not is_keyed:
-            return self._make(topic, partitions or self._settings.change_partitions, {"cleanup.policy": "delete"})
-        lag_ms = str(self._settings.min_compaction_lag_hours * 3_600_000)
-        config = {"cleanup.policy": "compact", "min.compaction.lag.ms": lag_ms}
+        config = {"cleanup.policy": "delete"}
+        if is_keyed:
+            lag_ms = str(self._settings.min_compaction_lag_hours * 3_600_000)
+            config = {"cleanup.policy": "compact", "min.compaction.lag.ms": lag_ms}
+        if max_message_bytes is not None:
+            config["max.message.bytes"] = str(max_message_bytes)
         return self._make(topic, partitions or self._settings.change_partitions, config)
 
     def make_dead_letter_topic(self, topic: str) -> None:

@@ -7,12 +7,10 @@ import os
 import shutil
 import signal
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 
-import psutil
 import pytest
 
 from cdc_program.errors import Code
@@ -21,22 +19,29 @@ from local_stack.demo import shop
 from local_stack.demo.load import Load
 from local_stack.process.paths import project_root
 from local_stack.process.processes import wait_until
-from local_stack.servers.spark_cluster import SparkCluster, executors, python_workers
+from local_stack.servers.spark_cluster import SparkCluster, executors
 from local_stack.servers.spark_submit import SubmittedJob
 from local_stack.servers.stack import Stack
 from materializer.job.spark_archive import write_archive
-from tests.support.e2e.submitted import WAIT_SECONDS, Scene, as_newer_build, raw_messages, states, submitted_job
+from tests.support.e2e.submitted import (
+    WAIT_SECONDS,
+    Scene,
+    as_newer_build,
+    check_is_of_archive,
+    raw_messages,
+    states,
+    submitted_job,
+)
 from tests.support.e2e.where_from import SAYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from local_stack.clients.cql import CqlClient
-    from local_stack.process.lifecycle import Restartable
-    from local_stack.process.processes import ChildProcess
 
 pytestmark = [pytest.mark.servers, pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
+ROCKSDB = "rocksdict"
 RATE = 100.0
 BACKLOG_SECONDS = 20.0
 STOP_SECONDS = 120.0
@@ -108,7 +113,7 @@ def test_a_backlog_from_nothing_in_a_local_cluster(stack: Stack, scene: Scene, a
         assert scene.history.count < load.sent / 2
         os.kill(before[0], signal.SIGKILL)
         wait_until(lambda: len(set(executors(job)) - set(before)) == 1, "another executor", WAIT_SECONDS)
-        check_is_of_archive(job)
+        check_is_of_archive(job, ROCKSDB)
         assert scene.settle() > LEAST_ROWS
         job.check()
     finally:
@@ -145,7 +150,7 @@ def test_executors_and_workers_that_die_lose_and_double_nothing(
         scene.write("early", "first")
         scene.wait_for_changes(500)
         for worker in (first, second):
-            check_is_of_archive(worker)
+            check_is_of_archive(worker, ROCKSDB)
 
         [executor] = executors(first)
         os.kill(executor, signal.SIGKILL)
@@ -244,25 +249,3 @@ def test_a_state_of_a_newer_build_is_refused_and_left_alone(
         job.check()
     finally:
         job.stop(STOP_SECONDS)
-
-
-def check_is_of_archive(of: Restartable[ChildProcess]) -> None:
-    """RocksDB's library in the executors' Python is the unpacked archive's, and they cannot import the project from
-    elsewhere.
-    """
-    wait_until(lambda: bool(rocksdb_libraries(of)), "an executor to fold", WAIT_SECONDS)
-    for folder, library in rocksdb_libraries(of):
-        assert folder in library.parents
-    for pid in python_workers(of):
-        given = psutil.Process(pid).environ().get("PYTHONPATH", "").split(os.pathsep)
-        assert not [part for part in given if Path(part, "materializer").exists()]
-
-
-def rocksdb_libraries(of: Restartable[ChildProcess]) -> set[tuple[Path, Path]]:
-    """Each with the working folder of its process, which is the executor's."""
-    found = set()
-    for process in map(psutil.Process, python_workers(of)):
-        with suppress(psutil.NoSuchProcess):  # a daemon's child that has just ended
-            maps = process.memory_maps()
-            found |= {(Path(process.cwd()), Path(each.path)) for each in maps if "rocksdict" in each.path}
-    return found

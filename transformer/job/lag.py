@@ -45,7 +45,10 @@ class UnreadStreams:
         return found
 
     def bounds(self, partitions: Sequence[RawPartition]) -> dict[RawPartition, tuple[int, int]]:
-        return _of_kafka(partitions, self._topics.bounds)
+        """Of the topics that are there: one that is missing has stopped its streams, and must not hide the others."""
+        counts = self._topics.partition_counts()
+        there = [each for each in partitions if kafka_partition(each).topic in counts]
+        return _of_kafka(there, self._topics.bounds)
 
     def offsets_at(self, partitions: Sequence[RawPartition], timestamp_ms: int) -> dict[RawPartition, int]:
         return _of_kafka(partitions, lambda each: self._topics.offsets_at(each, timestamp_ms))

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 
     from materializer.records import Message
     from transformer.catalogue import Catalogue
+    from transformer.job.routes import MakeTopic
     from transformer.kafka import Read
     from transformer.records import Definitions, SourceRecord, TransformPlan
 
 _logger = structlog.get_logger(__name__)
+_ADDED_BYTES = 65_536  # by hashes and names, of both images
 
 
 class _Open(NamedTuple):
@@ -49,6 +51,7 @@ class OpenStreams:
         self._catalogue: Catalogue | None = None
         self._readers: dict[str, SourceReader] = {}
         self._routes: dict[Stream, Routes] = {}
+        self._unsure: set[Stream] = set()  # whose targets may have been deleted: a partition was closed
         self._open: dict[RawPartition, _Open] = {}
         self._checked: dict[RawPartition, set[RawPartition]] = {}
         settings = definitions.settings
@@ -76,12 +79,14 @@ class OpenStreams:
                 self.close(partition)
         current = set(plan.streams.values())
         self._routes = {stream: routes for stream, routes in self._routes.items() if stream in current}
+        self._unsure &= current
 
     def open(self, plan: TransformPlan, partition: RawPartition) -> None:
         """Step 1 of the protocol. CdcError, KafkaException."""
         stream = plan.streams[partition.topic]
         transformer = plan.transformer(stream)
         source = kafka_partition(partition)
+        routes = self._routes_of(transformer, stream)  # before anything that would have to be closed
         reader = self._reader(transformer)
         reach(TransformPoint.TASK_OPENING)
         group = self._definitions.group(transformer)
@@ -91,7 +96,7 @@ class OpenStreams:
         reach(TransformPoint.OFFSET_READ)
         task = PartitionTask(producer, stream.shape, self._settings, committed)
         reader.add(source, task.offset)
-        self._open[partition] = _Open(stream, transformer, source, task, self._routes_of(transformer, stream))
+        self._open[partition] = _Open(stream, transformer, source, task, routes)
 
     def read(self, most: int, seconds: float) -> Iterator[tuple[str, Read | CdcError]]:
         """What each transformer's consumer has read, in so many seconds together."""
@@ -132,6 +137,7 @@ class OpenStreams:
         self._checked.pop(partition, None)
         if opened is None:
             return
+        self._unsure.add(opened.stream)
         try:
             self._readers[opened.transformer.name].remove(opened.source)
             opened.task.close()
@@ -158,6 +164,18 @@ class OpenStreams:
         if routes is None:
             if self._catalogue is None:
                 self._catalogue = open_catalogue(self._definitions.registry)
-            make_topic = self._topics.make_change_topic
+            make_topic = self._topic_maker(stream.topic)
             routes = self._routes[stream] = Routes(transformer, stream, self._catalogue, make_topic)
+        elif stream in self._unsure:
+            routes.make_targets()
+        self._unsure.discard(stream)
         return routes
+
+    def _topic_maker(self, source: str) -> MakeTopic:
+        """Target topics take messages as large as the source does, and what steps add to them."""
+
+        def make_topic(topic: str, partitions: int, *, is_keyed: bool) -> int:
+            limit = self._topics.max_message_bytes([source]) + _ADDED_BYTES
+            return self._topics.make_change_topic(topic, partitions, is_keyed=is_keyed, max_message_bytes=limit)
+
+        return make_topic

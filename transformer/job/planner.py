@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _logger = structlog.get_logger(__name__)
 _LOOK_SECONDS = 5.0  # between two looks at the registry
+_AWAY_SECONDS = 30.0  # a broker that has just started may not know a topic yet
 
 
 class StreamPlanner:
@@ -48,6 +49,7 @@ class StreamPlanner:
         self._next_look = -1.0
         self._stale: set[str] = set()  # streams whose topics may have another shape by now
         self._waits: set[str] = set()
+        self._away_since: dict[str, float] = {}  # topics that were there, and cannot be described now
 
     @property
     def pending(self) -> set[str]:
@@ -84,13 +86,29 @@ class StreamPlanner:
     def check_steps(self) -> None:
         """CdcError if a step does not fit the newest schema of its source. A source that is not there yet is logged."""
         for transformer in self._definitions.transformers:
-            topics = self._catalogue.topics(transformer.source)
-            if not topics:
-                self._log_missing(transformer)
-            for topic in topics[-1:]:
-                newest = self._catalogue.newest(topic)
-                if newest is not None:
-                    self._check(transformer, Source(topic, newest.key, newest.value, self._personal(transformer)))
+            self._check_transformer(transformer)
+
+    def check_any(self) -> None:
+        """CdcError if that is so for all transformers, or if the registry does not answer. A single one stops alone."""
+        errors: list[CdcError] = []
+        for transformer in self._definitions.transformers:
+            try:
+                self._check_transformer(transformer)
+            except CdcError as error:
+                if error.code is Code.REGISTRY_UNREACHABLE:
+                    raise
+                errors.append(error)
+        if len(errors) == len(self._definitions.transformers):
+            raise errors[0]
+
+    def _check_transformer(self, transformer: Transformer) -> None:
+        topics = self._catalogue.topics(transformer.source)
+        if not topics:
+            self._log_missing(transformer)
+        for topic in topics[-1:]:
+            newest = self._catalogue.newest(topic)
+            if newest is not None:
+                self._check(transformer, Source(topic, newest.key, newest.value, self._personal(transformer)))
 
     def _log_missing(self, transformer: Transformer) -> None:
         if transformer.name not in self._waits:
@@ -117,24 +135,37 @@ class StreamPlanner:
             try:
                 topics = self._catalogue.topics(transformer.source)
             except CdcError as error:
-                if error.code is not Code.REGISTRY_UNREACHABLE:
-                    raise
-                _logger.warning("registry not asked", code=error.code.text, problem=error.problem)
-                return
+                if error.code is Code.REGISTRY_UNREACHABLE:
+                    _logger.warning("registry not asked", code=error.code.text, problem=error.problem)
+                    return
+                self._stop_transformer(number, error)
+                continue
             if not topics:
                 self._log_missing(transformer)
             self._sources |= {stream_name(transformer, topic): (number, topic) for topic in topics}
 
+    def _stop_transformer(self, number: int, error: CdcError) -> None:
+        """Its streams stop. One without any is stopped by the name of its source."""
+        transformer = self._definitions.transformers[number]
+        names = [name for name, (of, _) in self._sources.items() if of == number]
+        for name in names or [stream_name(transformer, str(transformer.source))]:
+            self.errors.setdefault(name, error)
+
     def _describe(self) -> dict[str, TopicShape]:
-        """The shapes of the streams' topics, without those that cannot be described now."""
+        """The shapes of the streams' topics, without those that cannot be described now. One that is away for long is
+        an error: it may have been deleted.
+        """
         found = self._topics.each_shape(sorted({topic for _, topic in self._sources.values()}))
         shapes: dict[str, TopicShape] = {}
         for name, (_, topic) in self._sources.items():
             shape = found[topic]
             if not isinstance(shape, CdcError):
                 shapes[name] = shape
+                self._away_since.pop(name, None)
             elif name in self._shapes:
                 shapes[name] = self._shapes[name]
+                if self._clock() - self._away_since.setdefault(name, self._clock()) >= _AWAY_SECONDS:
+                    self.errors.setdefault(name, shape)
             elif shape.code is not Code.KAFKA_UNREACHABLE:  # which is also a topic that does not exist yet
                 self.errors[name] = shape
         return shapes

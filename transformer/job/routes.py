@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cdc_messages import wire
 from cdc_messages.errors import MessageError
@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from transformer.catalogue import Catalogue
     from transformer.definition import Transformer
     from transformer.records import SourceRecord, Stream
+    from transformer.registered import Part
 
 
 class MakeTopic(Protocol):
-    """materializer.kafka.Topics.make_change_topic."""
-
-    def __call__(self, topic: str, partitions: int, /, *, is_keyed: bool) -> int: ...
+    def __call__(self, topic: str, partitions: int, /, *, is_keyed: bool) -> int:
+        """Create the target topic unless it exists: its partition count. CdcError."""
+        ...
 
 
 class CheckTarget(Protocol):
@@ -69,6 +70,16 @@ class Routes:
             None if value is None else route.value_header + value,
         )
 
+    def make_targets(self) -> None:
+        """Make target topics again that were deleted. CdcError, KafkaException."""
+        for topic, is_keyed in {(route.topic, bool(route.key_header)) for route in self._routes.values()}:
+            self._make_target(topic, is_keyed=is_keyed)
+
+    def _make_target(self, topic: str, *, is_keyed: bool) -> None:
+        wanted = self._stream.shape.partitions
+        if (found := self._make_topic(topic, wanted, is_keyed=is_keyed)) != wanted:
+            raise target_partitions(topic, found, wanted, self._stream.topic)
+
     def _refused(self, record: SourceRecord, partition: int, reason: str) -> Exception:
         return message_refused(self._transformer, RawPartition(self._stream.topic, partition), record.offset, reason)
 
@@ -97,19 +108,23 @@ class Routes:
             self._of_tombstones[key_id] = self._routes[key_id, newest.value_id] = route
         return route
 
+    def _schema(self, part: Part, schema_id: int) -> Any:  # noqa: ANN401 - JSON
+        """A schema of another topic could hold under another name what is masked."""
+        if not self._catalogue.has_schema(self._stream.topic, part, schema_id):
+            raise TransformError(f"the schema {schema_id} of its {part} is none of the topic's")
+        return self._catalogue.schema(schema_id)
+
     def _make_route(self, key_id: int | None, value_id: int) -> _Route:
-        key = None if key_id is None else self._catalogue.schema(key_id)
+        key = None if key_id is None else self._schema("key", key_id)
         must_exist = value_id >= self._stream.newest_id
-        source = Source(self._stream.topic, key, self._catalogue.schema(value_id), self._stream.pii, must_exist)
+        source = Source(self._stream.topic, key, self._schema("value", value_id), self._stream.pii, must_exist)
         try:
             derived = derive(self._transformer, source)
         except StepError as error:
             raise step_does_not_fit(self._transformer, self._stream.topic, error) from error
         registered = self._catalogue.register(self._transformer, derived)
         reach(TransformPoint.SCHEMAS_REGISTERED)
-        wanted = self._stream.shape.partitions
-        if (found := self._make_topic(registered.topic, wanted, is_keyed=key_id is not None)) != wanted:
-            raise target_partitions(registered.topic, found, wanted, self._stream.topic)
+        self._make_target(registered.topic, is_keyed=key_id is not None)
         key_header = b"" if registered.key_id is None else wire.header(registered.key_id)
         return _Route(
             registered.topic,

@@ -40,7 +40,7 @@ def run_transformers(settings: Settings, file: Path) -> None:
     ):
         planner = StreamPlanner(definitions, catalogue)
         planner.check_settings()
-        planner.check_steps()
+        planner.check_any()
 
         def make_driver(workers: StreamingWorkers) -> BatchDriver:
             return BatchDriver(own, planner, stop, workers, status)

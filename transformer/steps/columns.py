@@ -50,6 +50,11 @@ class Record(NamedTuple):
     columns: list[Column]
     doc: str | None
 
+    @property
+    def names(self) -> str:
+        """For errors."""
+        return ", ".join(column.name for column in self.columns)
+
     def find(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
 
@@ -79,8 +84,7 @@ class Context(NamedTuple):
         """None if it is missing and need not be there. StepError."""
         found = record.find(name)
         if found is None and self.must_exist:
-            names = ", ".join(column.name for column in record.columns)
-            raise self.error(f"there is no column {name}; the columns are {names}")
+            raise self.error(f"there is no column {name}; the columns are {record.names}")
         return found
 
 

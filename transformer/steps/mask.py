@@ -22,9 +22,14 @@ def apply_mask(step: MaskStep, record: Record, context: Context) -> Record:
     for name in _names(step, record, context):
         if name in context.keys and step.how != "hash":
             raise context.error(f'{name} is part of the key, so that rows would lose their identity: use how = "hash"')
-        column = context.column(record, name)
+        column = record.find(name)
         if column is not None:
             record = record.replace(name, *_masked(step, column))
+        elif context.must_exist and step.missing == "stop":
+            raise context.error(
+                f"there is no column {name}; the columns are {record.names}. If it was dropped or renamed, mask it "
+                'in a step with missing = "ignore": messages that are not read yet may have it'
+            )
     return record
 
 

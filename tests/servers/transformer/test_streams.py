@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +13,7 @@ from cdc_program.registry import RegistryClient
 from schematizer.client import SchematizerClient
 from schematizer.views import FieldText, SourceDocumentation
 from tests.support.transformer.local_job import LocalJob
-from tests.support.transformer.orders import ENVELOPE
+from tests.support.transformer.orders import with_column
 from tests.support.transformer.scene import BAD_STATUS, PARTITIONS, SECOND_STEPS, STEPS, Keyed, Scene
 from transformer.confluent import ConfluentCatalogue
 from transformer.job import open_streams
@@ -56,17 +55,6 @@ def target_rows(scene: Scene) -> list[dict[str, Any]]:
 
 def _exists(scene: Scene, topic: str) -> bool:
     return topic in AdminClient({"bootstrap.servers": scene.bootstrap}).list_topics(timeout=10).topics
-
-
-def with_column(name: str, *, instead: str = "") -> Any:  # noqa: ANN401 - JSON
-    """The envelope with one more column, or another name of one."""
-    made = copy.deepcopy(ENVELOPE)
-    fields = made["fields"][0]["type"][1]["fields"]
-    if instead:
-        next(each for each in fields if each["name"] == instead)["name"] = name
-    else:
-        fields.append({"name": name, "type": ["null", "string"], "default": None})
-    return made
 
 
 def client(scene: Scene) -> SchematizerClient:

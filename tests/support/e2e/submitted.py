@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import time
+from contextlib import suppress
 from hashlib import blake2b
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 from confluent_kafka import Consumer, TopicPartition
 
 from cdc_messages.topics import raw_topic
@@ -14,12 +18,13 @@ from local_stack.clients.change_reader import ChangeReader, partition_count
 from local_stack.clients.compare import compare
 from local_stack.clients.history import History
 from local_stack.process.processes import wait_until
+from local_stack.servers.spark_cluster import python_workers
 from local_stack.servers.spark_submit import SubmittedJob
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from local_stack.clients.cql import CqlClient
+    from local_stack.process.lifecycle import Restartable
+    from local_stack.process.processes import ChildProcess
     from local_stack.servers.programs import Setting
     from local_stack.servers.spark_cluster import SparkServer
     from local_stack.servers.stack import Stack
@@ -126,3 +131,25 @@ def as_newer_build(location: Path) -> int:
 def states(worker: SparkServer) -> set[str]:
     """The raw partitions whose states the worker's executors have had."""
     return {found.name for found in worker.work_directory.glob("app-*/*/state/*/*")}
+
+
+def check_is_of_archive(of: Restartable[ChildProcess], library: str) -> None:
+    """A library of this name in the executors' Python is the unpacked archive's, and they have no way to anything else
+    of ours. Waits until they have loaded it.
+    """
+    wait_until(lambda: bool(_loaded(of, library)), f"an executor to load {library}", WAIT_SECONDS)
+    for folder, path in _loaded(of, library):
+        assert folder in path.parents
+    for pid in python_workers(of):
+        given = psutil.Process(pid).environ().get("PYTHONPATH", "").split(os.pathsep)
+        assert not [part for part in given if Path(part, "materializer").exists()]
+
+
+def _loaded(of: Restartable[ChildProcess], library: str) -> set[tuple[Path, Path]]:
+    """Each with the working folder of its process, which is the executor's."""
+    found = set()
+    for process in map(psutil.Process, python_workers(of)):
+        with suppress(psutil.NoSuchProcess):  # a daemon's child that has just ended
+            maps = process.memory_maps()
+            found |= {(Path(process.cwd()), Path(each.path)) for each in maps if library in each.path}
+    return found

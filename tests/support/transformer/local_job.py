@@ -43,11 +43,14 @@ class LocalJob:
         self._catalogue.close()
 
     def run_batch(self) -> None:
-        """Of all partitions. Those that have failed are tried again, as if their pauses were over."""
+        """Of all partitions but those of streams that cannot be planned. Those that have failed are tried again, as if
+        their pauses were over.
+        """
         self.planner.retry(set(self.planner.errors))
         plan = self.planner.plan_batch()
         self.errors |= self.planner.errors
-        streams = {name: shape for name, shape in plan.shapes.items() if name in plan.streams}
+        planned = plan.streams.keys() - self.planner.errors.keys()
+        streams = {name: shape for name, shape in plan.shapes.items() if name in planned}
         assignment = Assignment(tuple(list_raw_partitions(streams)), AT_ONCE, 0.0)
         for result in self._loop.run_batch(plan, assignment, _return):
             if result.error is not None:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from cdc_program.errors import CdcError, Code
 from tests.support.transformer.orders import ENVELOPE, KEY, TOPIC
 from transformer.registered import Newest, Registered
 
 if TYPE_CHECKING:
-    from cdc_program.errors import CdcError
     from transformer.definition import Place, Transformer
     from transformer.derive import Derived
+    from transformer.registered import Part
 
 KEY_ID, VALUE_ID = 1, 2
 
 
 class MemoryCatalogue:
-    """Gives each registered pair the next ids. error: what each question is answered with."""
+    """Gives each registered pair the next ids. error: what each question is answered with. refused: sources that may
+    not be read. of_others: the ids of other topics' schemas.
+    """
 
     knows_personal = True
 
@@ -27,11 +30,15 @@ class MemoryCatalogue:
         self.value_id = VALUE_ID
         self.pii: frozenset[str] = frozenset()
         self.registered: list[Derived] = []
+        self.of_others: set[int] = set()
         self.newest_asked = 0
         self.error: CdcError | None = None
+        self.refused: set[str] = set()
 
-    def topics(self, _place: Place) -> list[str]:
+    def topics(self, place: Place) -> list[str]:
         self._answer()
+        if place.source in self.refused:
+            raise CdcError(Code.REGISTRY_REFUSED, f"{place} may not be read.", "Ask for the role.")
         return list(self.topic_names)
 
     def newest(self, _topic: str) -> Newest | None:
@@ -42,6 +49,10 @@ class MemoryCatalogue:
     def schema(self, schema_id: int) -> Any:  # noqa: ANN401 - JSON
         self._answer()
         return json.loads(json.dumps(self.schemas[schema_id]))
+
+    def has_schema(self, _topic: str, _part: Part, schema_id: int) -> bool:
+        self._answer()
+        return schema_id in self.schemas and schema_id not in self.of_others
 
     def personal(self, _place: Place) -> frozenset[str]:
         self._answer()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 from typing import Any
 
@@ -58,6 +59,17 @@ def encode(schema: Any, value: Any) -> bytes:  # noqa: ANN401 - what fastavro ta
 
 def decode(schema: Any, data: bytes) -> Any:  # noqa: ANN401 - as above
     return fastavro.schemaless_reader(io.BytesIO(data), fastavro.parse_schema(schema), None)
+
+
+def with_column(name: str, *, instead: str = "") -> Any:  # noqa: ANN401 - JSON
+    """The envelope with one more column, or another name of one."""
+    made = copy.deepcopy(ENVELOPE)
+    fields = made["fields"][0]["type"][1]["fields"]
+    if instead:
+        next(each for each in fields if each["name"] == instead)["name"] = name
+    else:
+        fields.append({"name": name, "type": ["null", "string"], "default": None})
+    return made
 
 
 def envelope(before: object, after: object, op: str) -> dict[str, object]:

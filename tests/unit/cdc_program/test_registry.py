@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -40,6 +41,9 @@ class Answering(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         type(self).authorization = self.headers["Authorization"]
         self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET()
+
+    def do_GET(self) -> None:
         self.send_response(self.status)
         self.send_header("Content-Length", str(len(self.body)))
         self.end_headers()
@@ -91,6 +95,24 @@ def test_an_incompatible_schema_is_refused_in_the_registrys_words(registry: Regi
 def test_an_unknown_id_is_refused(registry: Registry) -> None:
     with RegistryClient(RegistrySettings(url=registry.url)) as client, pytest.raises(CdcError, match="40403"):
         client.get(99_999)
+
+
+def test_the_subjects_of_a_schema(registry: Registry) -> None:
+    with RegistryClient(RegistrySettings(url=registry.url)) as client:
+        schema_id = client.register("one", ROW)
+        assert client.register("two", ROW) == schema_id
+        assert {"one", "two"} <= set(client.subjects(schema_id))
+        assert client.subjects(99_999) == []
+
+
+def test_a_schema_that_is_not_avro(stranger: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = {"schema": 'syntax = "proto3";', "schemaType": "PROTOBUF"}
+    monkeypatch.setattr(Answering, "status", 200)
+    monkeypatch.setattr(Answering, "body", json.dumps(answer).encode())
+    with RegistryClient(RegistrySettings(url=stranger)) as client, pytest.raises(CdcError) as caught:
+        client.get(7)
+    assert caught.value.code is Code.REGISTRY_REFUSED
+    assert "The schema of the id 7 is PROTOBUF, not Avro" in caught.value.problem
 
 
 def test_nobody_there() -> None:

@@ -188,6 +188,19 @@ CASES = {
         "The first message of partition 3 of cdc.raw.shop.orders that is not transformed is 20m 0s old.",
         labels=PARTITION,
     ),
+    "CdcTransformerRetentionNear": Case(
+        TRANSFORMER,
+        {"cdc_transformer_retention_seconds_left": 40 * 3600},
+        {"cdc_transformer_retention_seconds_left": 50 * 3600},
+        "Kafka may delete messages of partition 3 of cdc.raw.shop.orders that are not transformed in 1d 16h 0m 0s.",
+        labels=PARTITION,
+    ),
+    "CdcTransformerLagNotMeasured": Case(
+        TRANSFORMER,
+        {"cdc_transformer_lag_age_seconds": 660},
+        {"cdc_transformer_lag_age_seconds": 31},
+        "The transformers on sick measured their lag 11m 0s ago.",
+    ),
     "CdcNodeNotTruncated": Case(
         MATERIALIZER,
         {"cdc_materializer_untruncated_raw_partitions": 1},

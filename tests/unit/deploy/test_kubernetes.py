@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,8 @@ from tests.support.deploy.kubernetes import (
 )
 from tests.support.http_get import get
 from tools.kubernetes_schemas import MANIFESTS
+from transformer.cli import main as transformer
+from transformer.definition_file import load_transformers
 
 if TYPE_CHECKING:
     from tests.support.deploy.kubernetes import Pod
@@ -47,12 +50,17 @@ PROGRAMS = {
     "filler": "cassandra-cdc/filler",
     "schematizer": "cassandra-schematizer/schematizer",
     "materializer": "cassandra-materializer-driver/spark-kubernetes-driver",
+    "transformer": "cassandra-transformer-driver/spark-kubernetes-driver",
 }
 """Each program's container, by the name of its settings' table, which is the name of its operations port, too."""
-OURS = [*PROGRAMS.values(), "cassandra-materializer-executor/spark-kubernetes-executor"]
+JOBS = {"materializer": materializer, "transformer": transformer}
+"""The programs that are Spark jobs."""
+EXECUTORS = {job: f"cassandra-{job}-executor/spark-kubernetes-executor" for job in JOBS}
+OURS = [*PROGRAMS.values(), *EXECUTORS.values()]
 PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 each_program = pytest.mark.parametrize("program", PROGRAMS)
+each_job = pytest.mark.parametrize("job", JOBS)
 
 
 def container_of(program: str) -> Container:
@@ -87,12 +95,21 @@ def test_what_is_wrong_would_be_noticed() -> None:
 
 def test_all_files_are_applied() -> None:
     files = {file.name for file in MANIFESTS.iterdir()}
-    [settings] = KUSTOMIZATION["configMapGenerator"]
-    assert {"kustomization.yaml", *KUSTOMIZATION["resources"], *settings["files"]} == files
+    made = [file for each in KUSTOMIZATION["configMapGenerator"] for file in each["files"]]
+    assert {"kustomization.yaml", *KUSTOMIZATION["resources"], *made} == files
     assert KUSTOMIZATION["namespace"] == named("Namespace", KUSTOMIZATION["namespace"])["metadata"]["name"]
-    [subject] = named("RoleBinding", "cassandra-materializer")["subjects"]
-    assert subject["namespace"] == KUSTOMIZATION["namespace"]
-    assert subject["name"] == named("SparkApplication", "cassandra-materializer")["spec"]["driver"]["serviceAccount"]
+
+
+@each_job
+def test_a_driver_has_an_account_that_makes_executors(job: str) -> None:
+    account = named("ServiceAccount", f"cassandra-{job}")["metadata"]["name"]
+    binding = named("RoleBinding", f"cassandra-{job}")
+    [subject] = binding["subjects"]
+    assert subject == {"kind": "ServiceAccount", "name": account, "namespace": KUSTOMIZATION["namespace"]}
+    assert named("SparkApplication", f"cassandra-{job}")["spec"]["driver"]["serviceAccount"] == account
+    [rule] = named("Role", binding["roleRef"]["name"])["rules"]
+    assert {"create", "delete", "watch"} <= set(rule["verbs"])
+    assert "pods" in rule["resources"]
 
 
 def test_no_password_is_in_a_manifest() -> None:
@@ -127,8 +144,26 @@ def test_a_program_takes_its_settings(program: str, tmp_path: Path, monkeypatch:
     if program != "schematizer":
         password = settings.cassandra.password if program == "filler" else settings.kafka.sasl_password
         assert password.get_secret_value() == "from the Secret"
-    if program in ("publisher", "materializer"):
+    if program == "publisher" or program in JOBS:
         assert mounted[str(settings.kafka.ssl_ca_file)] == "kafka-ca"
+    if program in JOBS:  # the settings travel with the tasks, and the files that they name do not
+        assert mounted_files(CONTAINERS[EXECUTORS[program]]) == {str(settings.kafka.ssl_ca_file): "kafka-ca"}
+
+
+def test_the_transformers_find_their_file_and_their_salt(tmp_path: Path) -> None:
+    settings = load_settings(SETTINGS, {}).settings
+    mounted = mounted_files(container_of("transformer"))
+    generated = {each["name"]: each["files"] for each in KUSTOMIZATION["configMapGenerator"]}
+    file = settings.transformer.file
+    assert generated[mounted[str(file)]] == [file.name]
+    text = (MANIFESTS / file.name).read_text()
+    [salt] = re.findall(r'^salt_file = "(.*)"$', text, re.MULTILINE)
+    assert mounted[salt] == "cdc-transformer"
+    assert "salt =" not in text, "it comes from a Secret"
+    (tmp_path / "salt").write_text("from the Secret")
+    copy = tmp_path / file.name
+    copy.write_text(text.replace(salt, "salt"))
+    assert load_transformers(copy)
 
 
 def mounted_files(container: Container) -> dict[str, str]:
@@ -158,7 +193,7 @@ def test_each_writes_only_where_a_volume_is() -> None:
         for path in paths:
             assert is_writable(container_of(program), path)
     assert not is_writable(container_of("filler"), settings.node.cdc_raw_directory)
-    assert is_writable(CONTAINERS[OURS[-1]], settings.materializer.state_directory)
+    assert is_writable(CONTAINERS[EXECUTORS["materializer"]], settings.materializer.state_directory)
     for name in OURS:
         assert CONTAINERS[name].spec["securityContext"]["readOnlyRootFilesystem"]
         assert is_writable(CONTAINERS[name], Path("/tmp/x"))  # noqa: S108 - of a container
@@ -245,7 +280,7 @@ def test_it_finds_its_pods(kind: str) -> None:
         assert set(wanted) <= ports
 
 
-def test_every_pod_has_a_budget_but_the_driver() -> None:
+def test_every_pod_has_a_budget_but_the_drivers() -> None:
     """An executor's pods have no scale: the API wants a number that stays, and no share."""
     budgets = [each["spec"] for each in RESOURCES if each["kind"] == "PodDisruptionBudget"]
     covered = {
@@ -254,12 +289,13 @@ def test_every_pod_has_a_budget_but_the_driver() -> None:
         for budget in budgets
         if budget["selector"]["matchLabels"].items() <= pod.metadata["labels"].items()
     }
-    assert covered == PODS.keys() - {"cassandra-materializer-driver"}
-    executors = named("PodDisruptionBudget", "cassandra-materializer-executors")["spec"]
-    instances = named("SparkApplication", "cassandra-materializer")["spec"]["executor"]["instances"]
-    assert executors.keys() == {"selector", "minAvailable"}
-    assert isinstance(executors["minAvailable"], int)
-    assert executors["minAvailable"] < instances, "otherwise no machine with an executor can be drained"
+    assert covered == PODS.keys() - {f"cassandra-{job}-driver" for job in JOBS}
+    for job in JOBS:
+        executors = named("PodDisruptionBudget", f"cassandra-{job}-executors")["spec"]
+        instances = named("SparkApplication", f"cassandra-{job}")["spec"]["executor"]["instances"]
+        assert executors.keys() == {"selector", "minAvailable"}
+        assert isinstance(executors["minAvailable"], int)
+        assert executors["minAvailable"] < instances, "or no machine with an executor can be drained"
 
 
 def test_selectors_are_the_labels_of_their_own_pods() -> None:
@@ -276,22 +312,34 @@ def test_selectors_are_the_labels_of_their_own_pods() -> None:
 def test_images_are_of_this_version() -> None:
     for program in ("publisher", "filler", "schematizer"):
         assert container_of(program).spec["image"] == f"cassandra-{program}:{VERSION}"
-    spec = named("SparkApplication", "cassandra-materializer")["spec"]
-    assert spec["image"] == f"cassandra-materializer-spark:{VERSION}"
-    assert f"pyspark=={spec['sparkVersion']}" in REQUIREMENTS.read_text()
-    assert f"ARG SPARK_VERSION={spec['sparkVersion']}\n" in (ROOT / "deploy" / "images" / "Dockerfile").read_text()
+    dockerfile = (ROOT / "deploy" / "images" / "Dockerfile").read_text()
+    for job in JOBS:
+        spec = named("SparkApplication", f"cassandra-{job}")["spec"]
+        assert spec["image"] == f"cassandra-cdc-spark:{VERSION}"
+        assert f"pyspark=={spec['sparkVersion']}" in REQUIREMENTS.read_text()
+        assert f"ARG SPARK_VERSION={spec['sparkVersion']}\n" in dockerfile
 
 
-def test_the_application_runs_the_command() -> None:
-    spec = named("SparkApplication", "cassandra-materializer")["spec"]
+@each_job
+def test_an_application_runs_the_command(job: str) -> None:
+    spec = named("SparkApplication", f"cassandra-{job}")["spec"]
     command, *rest = spec["arguments"]
-    assert command in materializer.commands
+    assert command in JOBS[job].commands
     assert rest == ["--config", "/etc/cdc.toml"]
     dockerfile = (ROOT / "deploy" / "images" / "Dockerfile").read_text()
-    [source, target] = re.findall(r"^COPY (deploy/spark/\S+) (\S+)$", dockerfile, re.MULTILINE)[0]
-    assert (ROOT / source).is_file()
-    assert spec["mainApplicationFile"] == f"local://{target}"
-    assert "!deploy/spark" in (ROOT / ".dockerignore").read_text().splitlines()
+    *sources, folder = re.findall(r"^COPY (deploy/spark/.*)$", dockerfile, re.MULTILINE)[0].split()
+    [source] = [each for each in sources if spec["mainApplicationFile"] == f"local://{folder}{Path(each).name}"]
+    assert f"from {job}.cli import main\n\nmain()\n" in (ROOT / source).read_text()
+
+
+def test_images_are_built_of_all_that_the_wheel_has() -> None:
+    """.dockerignore keeps away what none of its patterns names."""
+    patterns = [
+        line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")
+    ]
+    found = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]["include"]
+    needed = {each.removesuffix("*") for each in found} | {"pyproject.toml", "setup.py", "README.md", "deploy/spark"}
+    assert {each for each in needed if not any(fnmatch(each, pattern) for pattern in patterns)} == set()
 
 
 SCRAPE = ROOT / "deploy" / "prometheus" / "scrape.yml"
@@ -311,7 +359,7 @@ def test_prometheus_finds_each_program_under_its_job() -> None:
                 jobs.add(rename["replacement"].replace("$1", found[1]))
     assert jobs == {f"cassandra-{program}" for program in PROGRAMS}
     asked = set(re.findall(r'job="([\w-]+)"', " ".join(rule["expr"] for rule in RULES.values())))
-    assert asked == jobs | {"cassandra-transformer"}  # it has no manifest yet (docs/guides/transformers.md)
+    assert asked == jobs
 
 
 def test_prometheus_itself_takes_the_scraping(tmp_path: Path) -> None:
@@ -326,7 +374,9 @@ def test_prometheus_itself_takes_the_scraping(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_status_command_reads_what_the_driver_serves() -> None:
+@each_job
+def test_the_status_command_reads_what_a_driver_serves(job: str) -> None:
     """What the comment in the manifest says: by a forwarded port."""
-    [port] = named("Service", "cassandra-materializer")["spec"]["ports"]
-    assert json.dumps(port["port"]) == setting("materializer.operations_port").default_text
+    [port] = named("Service", f"cassandra-{job}")["spec"]["ports"]
+    assert json.dumps(port["port"]) == setting(f"{job}.operations_port").default_text
+    assert f"service/cassandra-{job} {port['port']}`" in (MANIFESTS / f"{job}.yaml").read_text()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -34,6 +36,17 @@ IMPORT_NAMES = {
     "transformer",
 }
 SOURCES = (*sorted(IMPORT_NAMES), "local_stack", "bench", "tools", "verify")
+HELP = """
+import contextlib, importlib, importlib.metadata, io, json, sys
+sys.path.insert(0, sys.argv[1])
+[wheel] = importlib.metadata.distributions(name="cassandra-cdc-materializer", path=[sys.argv[1]])
+said = {}
+for script in wheel.entry_points.select(group="console_scripts"):
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        script.load()(["--help"], prog_name=script.name, standalone_mode=False)
+    said[script.name] = [sys.modules[script.module].__file__, output.getvalue()]
+print(json.dumps(said))
+"""
 ELF_MACHINES = {"x86_64": 62, "aarch64": 183}
 
 
@@ -83,6 +96,20 @@ def test_the_wheel_adds_these_import_names(source: Path, tmp_path: Path) -> None
     assert "materializer/job/log4j2.properties" in files
     assert {f"materializer/{room}/__init__.py" for room in ("fold", "job", "store", "commands/reshard")} <= set(files)
     assert compiled_modules(wheel) == {}
+    check_programs_help(wheel, tmp_path / "unpacked")
+
+
+def check_programs_help(wheel: Path, folder: Path) -> None:
+    """Each program of the wheel, and no file of the checkout."""
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(folder)
+    command = [sys.executable, "-c", HELP, str(folder)]
+    said = json.loads(subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout)
+    scripts = tomllib.loads((project_root() / "pyproject.toml").read_text())["project"]["scripts"]
+    assert said.keys() == scripts.keys()
+    for name, (file, text) in said.items():
+        assert file.startswith(f"{folder}/")
+        assert text.startswith(f"Usage: {name} ")
 
 
 def test_where_it_does_not_compile_the_wheel_has_the_python_code(source: Path, tmp_path: Path) -> None:

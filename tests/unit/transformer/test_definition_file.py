@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import tomllib
+from contextlib import suppress
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from cdc_program.errors import CdcError, Code
 from local_stack.process.paths import project_root
 from tests.support.transformer.definitions import HEAD
 from transformer.definition import MaskStep
-from transformer.definition_file import load_transformers
+from transformer.definition_file import load_transformers, parse_transformers
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
 DOCS = '[[transformer.step]]\nkind = "docs"\ntable = "x"\n'
 SECOND = (
@@ -86,6 +92,11 @@ def error_of(folder: Path, text: str) -> CdcError:
             ', transformer "one", step 1 (mask)',
             "null takes no salt",
         ),
+        (
+            HEAD + '[[transformer.step]]\nkind = "mask"\ncolumns = "pii"\nhow = "hash"\nsalt = " "',
+            ', transformer "one", step 1 (mask)',
+            "the salt is empty, so that anybody could undo the hash",
+        ),
         (HEAD.replace("public", "cdc") + DOCS, ', transformer "one"', "its source and its target are the same"),
         (HEAD + DOCS + HEAD + DOCS, "", "the transformer 'one' is there twice"),
         (HEAD + DOCS + SECOND + DOCS, "", "public.shop.orders is made from itself"),
@@ -125,8 +136,67 @@ def test_a_salt_that_cannot_be_used(tmp_path: Path, content: str | None, reason:
     if content is not None:
         (tmp_path / "the.salt").write_text(content)
     error = error_of(tmp_path, HASHED)
-    assert f'transformer "one", step 1 (mask): the salt_file {tmp_path / "the.salt"}' in error.problem
+    assert f"The file {tmp_path / 'the.salt'}, named by salt_file in" in error.problem
+    assert 'transformers.toml, transformer "one", step 1 (mask)' in error.problem
     assert reason in error.problem
+
+
+def test_a_salt_file_whose_name_no_file_can_have(tmp_path: Path) -> None:
+    error = error_of(tmp_path, HASHED.replace("the.salt", "the\\u0000salt"))
+    assert error.code is Code.CONFIG_FILE
+    assert "its name holds a null byte" in error.problem
+
+
+WHOLE = f"""{HEAD}
+[[transformer.step]]
+kind = "mask"
+columns = ["a"]
+how = "hash"
+salt = "s3cret"
+[[transformer.step]]
+kind = "enum"
+column = "s"
+names = {{ 0 = "new", 1 = "paid" }}
+[[transformer.step]]
+kind = "flags"
+column = "f"
+bits = {{ x = 0, y = 3 }}
+[[transformer.step]]
+kind = "docs"
+columns = {{ x = "y" }}
+"""
+ODD = st.sampled_from(
+    (0, 1.5, True, "", "pii", "mask", "a\n", [], {}, [1], [[]], [{}], ["a", "a"], {"a": 1}, {"kind": "mask"}, 10**30)
+)
+
+
+def places(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - TOML
+    """The ways to all that it holds."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield (*before, key)
+        yield from places(inner, (*before, key))
+
+
+def error_in(content: dict[str, Any]) -> CdcError | None:
+    try:
+        parse_transformers(content, Path("transformers.toml"))
+    except CdcError as error:
+        return error
+    return None
+
+
+@given(st.lists(st.tuples(st.sampled_from(list(places(tomllib.loads(WHOLE)))), ODD), min_size=1, max_size=3))
+@example([(("transformer", 0, "step", 0, "columns"), [1])])
+def test_whatever_is_wrong_is_an_error_of_its_own(changes: list[tuple[tuple[Any, ...], Any]]) -> None:
+    """Values of other types anywhere. No error shows the salt."""
+    content = tomllib.loads(WHOLE)
+    for place, value in changes:
+        with suppress(LookupError, TypeError):  # an earlier change has replaced what holds it
+            reduce(lambda holder, key: holder[key], place[:-1], content)[place[-1]] = value
+    error = error_in(content)
+    assert error is None or error.code is Code.CONFIG_INVALID
+    assert "s3cret" not in str(error)
 
 
 def test_the_example_of_the_docs_is_valid(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 from typing import Any
 
 import pytest
@@ -118,6 +119,21 @@ def test_personal_columns_are_those_of_the_catalogue() -> None:
 def test_what_is_made_of_a_personal_column_is_personal_unless_it_is_masked() -> None:
     made = derive(transformer(STEPS), source(pii=frozenset({"email", "bits", "work"})))
     assert made.pii == {"work", "is_gift", "is_late", "is_big"}
+
+
+def test_a_column_that_was_dropped_is_masked_in_the_messages_that_have_it() -> None:
+    """The newest schema has `mail` instead of `email`: a mask of `email` that finds nothing stops, unless it may."""
+    mask = '[[transformer.step]]\nkind = "mask"\ncolumns = ["email"]\nhow = "redact"\n'
+    newest = json.loads(json.dumps(ENVELOPE).replace('"email"', '"mail"'))
+    with pytest.raises(StepError, match='missing = "ignore"'):
+        derive(transformer(mask), source(newest))
+    may_be_missing = transformer(f'{mask}missing = "ignore"\n' + mask.replace("email", "mail"))
+    made = derive(may_be_missing, source(newest))
+    row = {"mail" if name == "email" else name: value for name, value in ORDER.items()}
+    now = decode(made.value_schema, made.transform_value(encode(newest, envelope(None, row, "c"))))
+    assert now["after"]["mail"] == "***"
+    older = derive(may_be_missing, source()._replace(must_exist=False))
+    assert transformed(older, envelope(None, ORDER, "c"))["after"]["email"] == "***"
 
 
 def test_a_key_column_is_hashed_in_key_and_row() -> None:

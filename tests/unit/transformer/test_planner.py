@@ -13,6 +13,7 @@ from materializer.records import TopicShape
 from tests.support.transformer.definitions import transformer
 from tests.support.transformer.memory_catalogue import VALUE_ID, MemoryCatalogue
 from tests.support.transformer.orders import ENVELOPE, TOPIC
+from transformer.definition import Place
 from transformer.job import planner
 from transformer.job.planner import StreamPlanner
 from transformer.records import Definitions
@@ -39,12 +40,16 @@ class Topics:
 
 
 class Scene:
-    def __init__(self, steps: str = STEPS) -> None:
+    """Of transformers `one` and `two` with these steps."""
+
+    def __init__(self, *steps: str) -> None:
         self.now = 0.0
         self.catalogue = MemoryCatalogue()
-        definitions = Definitions(
-            (transformer(steps),), KafkaSettings(), RegistrySettings(), TransformerSettings(group_id="g")
+        made = tuple(
+            transformer(each).model_copy(update={"name": name, "source": Place(namespace="cdc.shop", source=name)})
+            for name, each in zip(("one", "two"), steps or [STEPS], strict=False)
         )
+        definitions = Definitions(made, KafkaSettings(), RegistrySettings(), TransformerSettings(group_id="g"))
         self.planner = StreamPlanner(definitions, self.catalogue, lambda: self.now)
         Topics.shapes = {TOPIC: TopicShape(2, "id")}
 
@@ -116,9 +121,55 @@ def test_a_topic_that_changes_its_shape_stops_until_it_is_tried_again() -> None:
     assert scene.planner.plan_batch().streams[NAME].shape.partitions == 3
 
 
+def test_a_topic_that_stays_away_stops_until_it_is_back() -> None:
+    scene = Scene()
+    before = scene.streams()
+    there, Topics.shapes = Topics.shapes, {}
+    assert scene.streams() == before
+    assert not scene.planner.errors, "a broker may have just started"
+    scene.streams(seconds=31.0)
+    assert {name: error.code for name, error in scene.planner.errors.items()} == {NAME: Code.KAFKA_UNREACHABLE}
+    scene.planner.retry([NAME])
+    scene.streams()
+    assert NAME in scene.planner.errors
+    Topics.shapes = there
+    scene.planner.retry([NAME])
+    assert scene.streams() == before
+    assert not scene.planner.errors
+
+
+MISFIT = '[[transformer.step]]\nkind = "docs"\ncolumns = { nothing = "x" }'
+
+
 def test_a_step_is_checked_at_the_start() -> None:
-    scene = Scene('[[transformer.step]]\nkind = "docs"\ncolumns = { nothing = "x" }')
-    with pytest.raises(
-        CdcError, match=r'transformer "one", step 1 \(docs\) does not fit the schema of cdc.shop.orders'
-    ):
+    scene = Scene(MISFIT)
+    for check in (scene.planner.check_steps, scene.planner.check_any):
+        with pytest.raises(
+            CdcError, match=r'transformer "one", step 1 \(docs\) does not fit the schema of cdc.shop.orders'
+        ):
+            check()
+
+
+def test_one_that_does_not_fit_does_not_keep_the_others_from_starting() -> None:
+    scene = Scene(STEPS, MISFIT)
+    with pytest.raises(CdcError):
         scene.planner.check_steps()
+    scene.planner.check_any()
+    assert scene.streams().keys() == {NAME}
+    assert {name: error.code for name, error in scene.planner.errors.items()} == {f"two/{TOPIC}": Code.TRANSFORM_STEP}
+    scene.catalogue.error = AWAY
+    with pytest.raises(CdcError, match="It does not answer"):
+        scene.planner.check_any()
+
+
+def test_one_whose_source_is_refused_stops_alone() -> None:
+    scene = Scene(STEPS, PII)
+    scene.catalogue.refused = {"one"}
+    streams = scene.streams()
+    unknown = "one/cdc.shop.one"
+    assert {name: error.code for name, error in scene.planner.errors.items()} == {unknown: Code.REGISTRY_REFUSED}
+    assert streams.keys() == {f"two/{TOPIC}"}
+    scene.catalogue.refused = {"two"}
+    scene.planner.retry([unknown])
+    assert scene.streams().keys() == {NAME, f"two/{TOPIC}"}
+    assert scene.planner.errors.keys() == {f"two/{TOPIC}"}

@@ -89,6 +89,25 @@ def test_an_older_schema_need_not_have_the_column_and_a_newer_one_must() -> None
     assert caught.value.code is Code.TRANSFORM_STEP
 
 
+@pytest.mark.parametrize("schema_id", [7, 999])
+def test_a_schema_of_another_topic_or_of_none_is_refused(schema_id: int) -> None:
+    """A new name of a column would let its values through."""
+    scene = Scene()
+    scene.catalogue.schemas[7] = ENVELOPE
+    scene.catalogue.of_others = {7}
+    for key, value, part in (
+        (ID, wire.header(schema_id) + VALUE[wire.HEADER_SIZE :], "value"),
+        (wire.header(schema_id) + ID[wire.HEADER_SIZE :], VALUE, "key"),
+    ):
+        with pytest.raises(CdcError) as caught:
+            scene.transform(key, value)
+        assert caught.value.code is Code.TRANSFORM_FAILED
+        assert f"offset 12 of {TOPIC}-2: the schema {schema_id} of its {part} is none of the topic's" in str(
+            caught.value.problem
+        )
+    assert not scene.catalogue.registered
+
+
 def test_a_target_with_other_partitions_is_refused() -> None:
     with pytest.raises(CdcError) as caught:
         Scene(partitions=4).transform(ID, VALUE)

@@ -17,13 +17,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 IMPORTED = """
-import importlib.metadata, importlib.util, json
-import confluent_kafka, pyarrow, rocksdict, structlog
-import cassandra_storage, cdc_messages.envelope, cdc_program.settings, materializer.job.open_partitions
-assert importlib.util.find_spec("pyspark") is None
-modules = (pyarrow, rocksdict, structlog, cdc_messages.envelope, materializer.job.open_partitions)
-print(json.dumps([importlib.metadata.version("cassandra-cdc-materializer"), *(module.__file__ for module in modules)]))
+import importlib, importlib.metadata, json, pkgutil, sys
+program, *workers = sys.argv[1:]
+files = [importlib.import_module(name).__file__ for name in workers]
+missing = set()
+for module in pkgutil.walk_packages(importlib.import_module(program).__path__, f"{program}."):
+    if module.name.endswith("__main__"):
+        continue
+    try:
+        importlib.import_module(module.name)
+    except ModuleNotFoundError as error:
+        missing.add(error.name)
+print(json.dumps([importlib.metadata.version("cassandra-cdc-materializer"), sorted(missing), *files]))
 """
+"""Imports what workers do, and all that the program has: the driver's modules need PySpark, nothing else is missing."""
+LIBRARIES = ("confluent_kafka", "pyarrow", "rocksdict", "structlog", "cdc_messages.envelope")
+WORKERS = {
+    "materializer": (*LIBRARIES, "cassandra_storage", "materializer.job.open_partitions"),
+    "transformer": (*LIBRARIES, "transformer.job.worker_loop", "schematizer.client"),
+}
 
 
 def test_it_needs_what_a_worker_imports_and_nothing_of_spark_or_of_developers() -> None:
@@ -52,14 +64,23 @@ def test_an_archive_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.exhaustive
-def test_it_works_wherever_it_is_unpacked(tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", WORKERS)
+def test_it_works_wherever_it_is_unpacked(program: str, tmp_path: Path) -> None:
     target = tmp_path / "archive.tar.gz"
-    assert spark_archive.write_archive(target) == target.stat().st_size
+    assert spark_archive.write_archive(target, program) == target.stat().st_size
     assert list(tmp_path.iterdir()) == [target]
     for name in ("here", "there"):
         folder = tmp_path / name
         shutil.unpack_archive(target, folder, filter="fully_trusted")
-        python = [str(folder / "bin" / "python"), "-I", "-c", IMPORTED]
-        version, *files = json.loads(subprocess.run(python, capture_output=True, text=True, check=True).stdout)
+        python = [str(folder / "bin" / "python"), "-I"]
+        version, missing, *files = json.loads(said(*python, "-c", IMPORTED, program, *WORKERS[program]))
         assert version == distribution(spark_archive.OWN).version
+        assert missing == ["pyspark"]
         assert all(file.startswith(f"{folder}/lib") for file in files)
+        helped = said(*python, "-m", program, "--help")
+        assert helped.startswith(f"Usage: python -m {program} ")
+        assert " run " in helped
+
+
+def said(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

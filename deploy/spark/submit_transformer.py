@@ -1,0 +1,5 @@
+"""As submit.py, of cassandra-transformer; see docs/guides/transformers.md."""
+
+from transformer.cli import main
+
+main()

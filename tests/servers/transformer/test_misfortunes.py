@@ -1,0 +1,171 @@
+"""What befalls running transformers: topics that vanish, a registry that is away, messages that should not be there."""
+
+from __future__ import annotations
+
+import random
+from string import ascii_letters
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+
+from cdc_messages import wire
+from cdc_program.errors import Code
+from tests.support.transformer.local_job import LocalJob
+from tests.support.transformer.orders import ENVELOPE, KEY, ORDER, encode, envelope, with_column
+from tests.support.transformer.scene import PARTITIONS
+
+if TYPE_CHECKING:
+    from tests.support.schematizer.registry_process import Registry
+    from tests.support.transformer.scene import Scene
+
+pytestmark = [pytest.mark.servers, pytest.mark.exhaustive]
+
+MIB = 1 << 20
+LETTERS = "".join(random.Random(1).choices(ascii_letters, k=100_000))  # longer than LZ4 looks back, so incompressible
+SECONDS = 30.0
+
+
+@pytest.fixture
+def admin(scene: Scene) -> AdminClient:
+    return AdminClient({"bootstrap.servers": scene.bootstrap})
+
+
+def count(scene: Scene, admin: AdminClient) -> int:
+    """The messages that have come out."""
+    target = scene.targets[0]
+    if target not in admin.list_topics(timeout=SECONDS).topics:
+        return 0
+    return sum(map(len, scene.received(target).values()))
+
+
+def delete(admin: AdminClient, topic: str) -> None:
+    admin.delete_topics([topic])[topic].result(SECONDS)
+
+
+def produce(scene: Scene, key: bytes, value: bytes) -> None:
+    producer = Producer({"bootstrap.servers": scene.bootstrap, "message.max.bytes": 64 * MIB})
+    producer.produce(scene.topic, value, key, 0)
+    assert producer.flush(SECONDS) == 0
+
+
+def test_messages_are_as_large_as_the_source_allows(scene: Scene, admin: AdminClient) -> None:
+    operation = AlterConfigOpType.SET
+    entry = ConfigEntry("max.message.bytes", str(8 * MIB), incremental_operation=operation)
+    resource = ConfigResource(ResourceType.TOPIC, scene.topic, incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(SECONDS)
+    key_id, value_id = scene.register()
+    row = {**ORDER, "id": 0, "home": {"city": LETTERS * 30}}
+    value = wire.header(value_id) + encode(ENVELOPE, envelope(None, row, "c"))
+    assert len(value) > 2 * MIB
+    produce(scene, wire.header(key_id) + encode(KEY, {"id": 0}), value)
+    with LocalJob(scene) as job:
+        job.run_until(lambda: bool(job.errors) or count(scene, admin) == 1)
+        assert not job.errors
+
+
+def test_a_target_that_is_deleted_is_made_again(scene: Scene, admin: AdminClient) -> None:
+    """A group that is lost stops, since the target has messages. Its fix says to delete the target."""
+    scene.send(range(20))
+    with LocalJob(scene) as job:
+        job.run_until(lambda: count(scene, admin) == 20)
+    with LocalJob(scene, group_id=f"{scene.prefix}-other") as job:
+        job.run_until(lambda: len(job.errors) == PARTITIONS)
+        assert {error.code for error in job.errors.values()} == {Code.TRANSFORM_REPEATED}
+        delete(admin, scene.targets[0])
+        job.run_until(lambda: count(scene, admin) == 20)
+    assert scene.received(scene.targets[0]) == scene.expected(range(20))
+
+
+def test_a_source_that_is_deleted_and_comes_back_stops(scene: Scene, admin: AdminClient) -> None:
+    """It is another topic, whose messages may be the same again. Nothing of it is sent."""
+    scene.send(range(20))
+    with LocalJob(scene) as job:
+        job.run_until(lambda: count(scene, admin) == 20)
+        delete(admin, scene.topic)
+        for _ in range(3):
+            job.planner._next_look = -1.0
+            job.run_batch()
+        assert count(scene, admin) == 20
+        admin.create_topics([NewTopic(scene.topic, PARTITIONS, 1)])[scene.topic].result(SECONDS)
+        scene.send(range(20, 60))
+        job.errors.clear()
+        job.run_until(lambda: Code.TRANSFORM_SOURCE in {error.code for error in job.errors.values()})
+        for _ in range(3):
+            job.planner._next_look = -1.0
+            job.run_batch()
+    assert scene.received(scene.targets[0]) == scene.expected(range(20))
+
+
+def test_messages_that_are_deleted_before_they_are_read_stop(scene: Scene, admin: AdminClient) -> None:
+    scene.send(range(20))
+    with LocalJob(scene) as job:
+        job.run_until(lambda: count(scene, admin) == 20)
+    scene.send(range(20, 60))
+    places = [TopicPartition(scene.topic, number, 20) for number in range(PARTITIONS)]
+    for future in admin.delete_records(places).values():
+        future.result(SECONDS)
+    with LocalJob(scene) as job:
+        job.run_until(lambda: len(job.errors) == PARTITIONS)
+        assert {error.code for error in job.errors.values()} == {Code.TRANSFORM_SOURCE}
+        assert all("were deleted before they were read" in error.problem for error in job.errors.values())
+    assert scene.received(scene.targets[0]) == scene.expected(range(20))
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["of-another-topic", "of-none"])
+def test_a_schema_that_is_none_of_the_topics_stops_at_its_message(
+    scene: Scene,
+    admin: AdminClient,
+    is_known: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """`mail` is masked by no step. All messages before it are sent."""
+    other = with_column("mail", instead="email")
+    _, schema_id = scene.register(other, f"{scene.topic}-other") if is_known else (0, 999_999)
+    key_id, _ = scene.register()
+    scene.send([0])
+    row = {("mail" if name == "email" else name): value for name, value in ORDER.items()}
+    value = wire.header(schema_id) + encode(other, envelope(None, row, "c"))
+    produce(scene, wire.header(key_id) + encode(KEY, {"id": 0}), value)
+    scene.send([22])
+    with LocalJob(scene) as job:
+        job.run_until(lambda: bool(job.errors) and count(scene, admin) == 1)
+        [error] = job.errors.values()
+    assert error.code is Code.TRANSFORM_FAILED
+    assert f"the schema {schema_id} of its value is none of the topic's" in error.problem
+    assert scene.received(scene.targets[0]) == scene.expected([0])
+
+
+def test_a_worker_that_starts_waits_for_the_registry(scene: Scene, admin: AdminClient, registry: Registry) -> None:
+    scene.send(range(20))
+    registry.port = int(registry.url.rpartition(":")[2])
+    with LocalJob(scene) as job:
+        job.planner.plan_batch()
+        registry.stop()
+        try:
+            for _ in range(2):
+                job.errors.clear()
+                job.run_batch()
+                assert {error.code for error in job.errors.values()} == {Code.REGISTRY_UNREACHABLE}
+        finally:
+            registry.start()
+        job.run_until(lambda: count(scene, admin) == 20)
+    assert scene.received(scene.targets[0]) == scene.expected(range(20))
+
+
+def test_a_new_schema_waits_for_the_registry(scene: Scene, admin: AdminClient, registry: Registry) -> None:
+    """Messages of schemas that are known go on without it."""
+    scene.send(range(20))
+    registry.port = int(registry.url.rpartition(":")[2])
+    with LocalJob(scene) as job:
+        job.run_until(lambda: count(scene, admin) == 20)
+        scene.send(range(20, 40))
+        scene.send(range(40, 60), schema=with_column("note"))
+        registry.stop()
+        try:
+            job.run_until(lambda: len(job.errors) == PARTITIONS)
+            assert {error.code for error in job.errors.values()} == {Code.REGISTRY_UNREACHABLE}
+        finally:
+            registry.start()
+        assert count(scene, admin) == 40
+        job.run_until(lambda: count(scene, admin) == 60)
