@@ -1,4 +1,4 @@
-"""Writes docs/messages.md from the scripts of tests/e2e/scripts: `python -m tests.support.e2e.messages_page`."""
+"""Writes docs/reference/change-event-examples.md from the scripts of tests/e2e/scripts: `python -m tests.support.e2e.messages_page`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from tests.support.e2e.script import Script, Step
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "messages.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "change-event-examples.md"
 INTRODUCTION = """\
 # What comes out of a statement
 
