@@ -11,15 +11,18 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+import click
+
 from bench.jars import APICURIO
 from bench.registry_clients import Connection, Request, Service, register
 from local_stack.java.jars import install
 from local_stack.java.runtime import find_java
-from local_stack.process.network import free_ports
+from local_stack.process.network import LOCALHOST, free_ports
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+JAVA = 21
 HEAP = "-Xmx1g"
 START_SECONDS = 240
 
@@ -32,12 +35,14 @@ class Apicurio:
         self._folder = tempfile.TemporaryDirectory(prefix="cdc-apicurio-")
         with tarfile.open(archive) as packed:
             packed.extractall(self._folder.name, filter="data")
-        [port] = free_ports(1)
-        command = [str(find_java(17).executable), HEAP, "-jar", str(Path(self._folder.name) / "quarkus-run.jar")]
-        environment = {**os.environ, "QUARKUS_HTTP_PORT": str(port), "QUARKUS_HTTP_HOST": "127.0.0.1"}
+        port, management = free_ports(2)
+        command = [str(find_java(JAVA).executable), HEAP, "-jar", str(Path(self._folder.name) / "quarkus-run.jar")]
+        listening = {"QUARKUS_HTTP_HOST": LOCALHOST, "QUARKUS_HTTP_PORT": str(port)}
+        listening |= {"QUARKUS_MANAGEMENT_HOST": LOCALHOST, "QUARKUS_MANAGEMENT_PORT": str(management)}
+        environment = {**os.environ, **listening}
         self._log = (Path(self._folder.name) / "log").open("wb")
         self._process = subprocess.Popen(command, env=environment, stdout=self._log, stderr=subprocess.STDOUT)
-        self._url = f"http://127.0.0.1:{port}/apis/ccompat/v7"
+        self._url = f"http://{LOCALHOST}:{port}/apis/ccompat/v7"
         self._wait()
         return self
 
@@ -54,7 +59,7 @@ class Apicurio:
         while True:
             try:
                 Connection(self._url).ask(Request("GET", "/subjects", None))
-            except OSError:
+            except (OSError, click.ClickException):  # it listens before all of it is there
                 log = Path(self._log.name)
                 assert self._process.poll() is None, log.read_text()[-3000:]
                 assert time.monotonic() < deadline, log.read_text()[-3000:]

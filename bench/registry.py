@@ -1,5 +1,6 @@
 """The registry with 10^5 schemas beside another one: requests a second, their times and the service's CPU, for reads by
-id and for registrations of what is there already, which are what producers and consumers ask all day.
+id and for registrations of what is there already, which are what producers and consumers ask all day; and for new
+schemas.
 
 The other one is Apicurio Registry, the only one with Confluent's API that a package registry carries; it gets its
 schemas over HTTP and keeps them in memory, as it does by default.
@@ -14,15 +15,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import psutil
 
 from bench.apicurio import Apicurio
 from bench.registry_clients import KINDS, OF_CONFLUENT, Load, Measured, Service, measure
 from bench.registry_rows import PER_TOPIC, fill
+from bench.results import Figures, report
 from schematizer.model.database import opened
 from tests.support.schematizer.registry_process import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+OTHER = "Apicurio: "
 
 
 @click.command()
@@ -34,19 +39,21 @@ if TYPE_CHECKING:
     "--peer-seconds", default=120.0, show_default=True, help="How long Apicurio is filled at most; 0: no Apicurio."
 )
 def main(schemas: int, clients: int, seconds: float, database_url: str, peer_seconds: float) -> None:
-    """Prints one line for each kind of request."""
-    load = Load(clients, seconds)
+    """Prints a column for each kind of request."""
+    load, waiting = Load(clients, seconds), psutil.getloadavg()[1]
     with tempfile.TemporaryDirectory(prefix="cdc-bench-registry-") as folder:
-        _measure_ours(Path(folder) / "registry.db", database_url, schemas, load)
+        rows = _ours(Path(folder) / "registry.db", database_url, schemas, load)
+    facts = {"schemas": schemas, "clients": clients, "seconds": seconds, "load_before": round(waiting, 1)}
     if peer_seconds:
         with Apicurio() as other:
             started = time.monotonic()
             service = other.filled(schemas, clients, peer_seconds)
-            click.echo(f"Apicurio Registry: {service.schemas} schemas, filled in {time.monotonic() - started:.0f} s")
-            _measure(service, OF_CONFLUENT, load)
+            facts |= {"apicurio_schemas": service.schemas, "apicurio_filled_s": round(time.monotonic() - started)}
+            rows |= _measured(service, OF_CONFLUENT, load, OTHER)
+    report("registry", f"Registries: {facts}", rows, facts)
 
 
-def _measure_ours(file: Path, database_url: str, schemas: int, load: Load) -> None:
+def _ours(file: Path, database_url: str, schemas: int, load: Load) -> dict[str, Figures]:
     started = time.monotonic()
     with opened(database_url or f"sqlite:///{file}") as database:
         fill(database, schemas)
@@ -58,22 +65,28 @@ def _measure_ours(file: Path, database_url: str, schemas: int, load: Load) -> No
             f"cassandra-schematizer: {schemas} schemas in {schemas // PER_TOPIC} topics, filled in "
             f"{filled - started:.0f} s, started in {time.monotonic() - filled:.0f} s"
         )
-        _measure(Service(registry.url, registry.process.pid, schemas), KINDS, load)
+        return _measured(Service(registry.url, registry.process.pid, schemas), KINDS, load)
     finally:
         registry.stop()
 
 
-def _measure(service: Service, kinds: Iterable[str], load: Load) -> None:
+def _measured(service: Service, kinds: Iterable[str], load: Load, prefix: str = "") -> dict[str, Figures]:
+    found = {}
     for kind in kinds:
-        click.echo(_line(kind, measure(service, kind, load)))
+        found[prefix + kind] = _figures(measure(service, kind, load))
+        click.echo(f"{prefix}{kind}: {found[prefix + kind]}")
+    return found
 
 
-def _line(kind: str, found: Measured) -> str:
+def _figures(found: Measured) -> Figures:
     middle, last = statistics.median(found.seconds), found.seconds[int(len(found.seconds) * 0.99)]
-    return (
-        f"  {kind:<24} {found.rate:8.0f}/s   p50 {middle * 1000:6.1f} ms   p99 {last * 1000:6.1f} ms   "
-        f"CPU of the service {found.cpu * 1000:6.2f} ms each, {found.cores:4.0%} of a core"
-    )
+    return {
+        "requests_per_second": round(found.rate, 1),
+        "p50_ms": round(middle * 1000, 2),
+        "p99_ms": round(last * 1000, 2),
+        "cpu_ms": round(found.cpu * 1000, 3),
+        "cores": round(found.cores, 3),
+    }
 
 
 if __name__ == "__main__":

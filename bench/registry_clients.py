@@ -81,7 +81,7 @@ KINDS: dict[str, Callable[[int, int], Request]] = {
     "GET latest of a topic": latest_of_topic,
     "POST of a new schema": register_new,
 }
-OF_CONFLUENT = ("GET by id", "POST of a known schema")
+OF_CONFLUENT = ("GET by id", "POST of a known schema", "POST of a new schema")
 """Kinds that every registry with Confluent's API has."""
 
 

@@ -10,7 +10,7 @@ import httpx
 
 from cdc_program.describe import mask_url
 from cdc_program.errors import CdcError, Code
-from cdc_program.registry_tls import registry_tls
+from cdc_program.registry_connection import registry_login, registry_tls
 
 if TYPE_CHECKING:
     from cdc_program.settings import RegistrySettings
@@ -58,11 +58,10 @@ class TopicAssigner:
     def __init__(self, settings: RegistrySettings, timeout: float = 10.0) -> None:
         """`timeout`: of one request, in seconds."""
         self._url = mask_url(settings.url)
-        password = settings.password.get_secret_value()
         self._client = httpx.Client(
             base_url=settings.url,
             timeout=timeout,
-            auth=(settings.username, password) if settings.username else None,
+            auth=registry_login(settings),
             transport=httpx.HTTPTransport(verify=registry_tls(settings), retries=_RETRIES),
         )
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import ssl
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cdc_program.describe import mask_url
 from cdc_program.errors import CdcError, Code
 from cdc_program.registry import RegistryClient
+from cdc_program.registry_connection import registry_login, registry_tls
 from schematizer.client import SchematizerClient, SchematizerError
 from transformer.confluent import ConfluentCatalogue
 from transformer.registered import Newest, Part, Registered
@@ -68,10 +67,10 @@ def open_catalogue(settings: RegistrySettings) -> Catalogue:
     """Of the Schematizer, or of another registry with Confluent's API."""
     client = SchematizerClient(
         settings.url,
-        headers=_headers(settings),
+        login=registry_login(settings),
+        tls=registry_tls(settings),
         attempts=_ATTEMPTS,
         cache_seconds=_CACHE_SECONDS,
-        tls=_tls(settings),
     )
     try:
         with _errors(settings, "read its namespaces"):
@@ -193,20 +192,3 @@ def _errors(settings: RegistrySettings, doing: str) -> Iterator[None]:
 def _column(path: str) -> str:
     """The column that a path is in: its names are joined by dots, and items of lists and maps add [] and {}."""
     return path.partition(".")[0].partition("[")[0].partition("{")[0]
-
-
-def _headers(settings: RegistrySettings) -> dict[str, str]:
-    if not settings.username:
-        return {}
-    login = f"{settings.username}:{settings.password.get_secret_value()}"
-    return {"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
-
-
-def _tls(settings: RegistrySettings) -> ssl.SSLContext | None:
-    """None for the usual authorities, and no certificate of our own."""
-    if settings.ssl_ca_file is None and settings.ssl_identity_file is None:
-        return None
-    context = ssl.create_default_context(cafile=settings.ssl_ca_file)
-    if settings.ssl_identity_file is not None:
-        context.load_cert_chain(settings.ssl_identity_file)
-    return context

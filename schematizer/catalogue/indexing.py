@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import event, select
+from sqlalchemy import Select, and_, bindparam, event, or_, select
 from sqlalchemy.orm import Session
 
 from schematizer.catalogue import words
-from schematizer.catalogue.schemas import elements_of, newest_value
+from schematizer.catalogue.schemas import newest_value
 from schematizer.model.client_tables import DataTargetRow
 from schematizer.model.record_tables import About, NoteRow, TagRow
 from schematizer.model.search_tables import documents
 from schematizer.model.source_tables import ElementRow, FieldRow, NamespaceRow, SourceRow, TopicRow, TopicSchemaRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from sqlalchemy.orm import InstrumentedAttribute
 
 _TOUCHED = "schematizer.catalogue.indexing"
 _PII_WORDS = "PII personal"
+_OF_SOURCES = [About.SOURCE.value, About.TOPIC.value, About.FIELD.value]
 
 
 class Document(NamedTuple):
@@ -34,152 +36,160 @@ class Document(NamedTuple):
     unseen: str = ""
 
 
-@dataclass(slots=True)
-class _Touched:
-    """What a flush has written, by id."""
+@event.listens_for(Session, "after_flush")
+def _note(session: Session, _context: object) -> None:
+    """A row whose lists alone have changed is not written, and says nothing new."""
+    changed = (row for row in session.dirty if session.is_modified(row, include_collections=False))
+    session.info.setdefault(_TOUCHED, []).extend((*session.new, *changed, *session.deleted))
 
-    namespaces: set[int] = field(default_factory=set)
-    sources: set[int] = field(default_factory=set)
-    topics: set[int] = field(default_factory=set)
-    schemas: set[int] = field(default_factory=set)
-    fields: set[int] = field(default_factory=set)
-    targets: set[int] = field(default_factory=set)
+
+@event.listens_for(Session, "before_commit")
+def _index(session: Session) -> None:
+    """Once for all that the transaction has changed."""
+    session.flush()
+    touched = _Touched(session)
+    for row in session.info.pop(_TOUCHED, ()):
+        touched.note(row)
+    for namespace in touched.namespaces:
+        index_namespace(session, namespace)
+    for source in touched.sources:
+        index_source(session, source)
+    for target in touched.targets:
+        index_target(session, target)
+
+
+class _Touched:
+    """What has to be indexed because of rows that were written."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.namespaces: set[NamespaceRow] = set()
+        self.sources: set[SourceRow] = set()
+        self.targets: set[DataTargetRow] = set()
 
     def note(self, row: object) -> None:
         match row:
             case NamespaceRow():
-                self.namespaces.add(row.id)
+                self.namespaces.add(row)
             case SourceRow():
-                self.sources.add(row.id)
+                self.sources.add(row)
             case FieldRow() | TopicRow():
-                self.sources.add(row.source_id)
+                self.sources.add(row.source)
             case TopicSchemaRow():
-                self.topics.add(row.topic_id)
-            case ElementRow():
-                self.schemas.add(row.schema_id)
+                self.sources.add(row.topic.source)
             case DataTargetRow():
-                self.targets.add(row.id)
+                self.targets.add(row)
             case NoteRow() | TagRow():
-                self._of(row.about).add(row.about_id)
+                self._note_about(row.about, row.about_id)
 
-    def _of(self, about: About) -> set[int]:
-        return {
-            About.NAMESPACE: self.namespaces,
-            About.SOURCE: self.sources,
-            About.FIELD: self.fields,
-            About.TOPIC: self.topics,
-            About.SCHEMA: self.schemas,
-            About.DATA_TARGET: self.targets,
-        }[about]
-
-    def all_sources(self, session: Session) -> set[int]:
-        found = set(self.sources)
-        if self.topics:
-            found.update(session.scalars(select(TopicRow.source_id).where(TopicRow.id.in_(self.topics))))
-        if self.fields:
-            found.update(session.scalars(select(FieldRow.source_id).where(FieldRow.id.in_(self.fields))))
-        if self.schemas:
-            used = select(TopicRow.source_id).join(TopicSchemaRow).where(TopicSchemaRow.schema_id.in_(self.schemas))
-            found.update(session.scalars(used))
-        return found
+    def _note_about(self, about: About, about_id: int) -> None:
+        match about:
+            case About.NAMESPACE:
+                self.namespaces.add(self._session.get_one(NamespaceRow, about_id))
+            case About.SOURCE:
+                self.sources.add(self._session.get_one(SourceRow, about_id))
+            case About.FIELD:
+                self.sources.add(self._session.get_one(FieldRow, about_id).source)
+            case About.TOPIC:
+                self.sources.add(self._session.get_one(TopicRow, about_id).source)
+            case About.SCHEMA:
+                used = select(SourceRow).join(TopicRow).join(TopicSchemaRow).where(TopicSchemaRow.schema_id == about_id)
+                self.sources.update(self._session.scalars(used))
+            case About.DATA_TARGET:
+                self.targets.add(self._session.get_one(DataTargetRow, about_id))
 
 
-@event.listens_for(Session, "after_flush")
-def _note(session: Session, _context: object) -> None:
-    touched: _Touched = session.info.setdefault(_TOUCHED, _Touched())
-    for row in (*session.new, *session.dirty, *session.deleted):
-        touched.note(row)
+def index_namespace(session: Session, row: NamespaceRow) -> None:
+    said = _Said(session, {About.NAMESPACE: [row.id]})
+    text, unseen = _lines([row.doc], said.notes(About.NAMESPACE)), _lines([row.owner], said.tags(About.NAMESPACE))
+    _store(session, row.name, "", [Document(About.NAMESPACE, row.name, "", row.name, text, unseen)])
 
 
-@event.listens_for(Session, "after_flush_postexec")
-def _index(session: Session, _context: object) -> None:
-    touched: _Touched | None = session.info.pop(_TOUCHED, None)
-    if touched is None:
-        return
-    with session.no_autoflush:
-        for namespace_id in touched.namespaces:
-            index_namespace(session, namespace_id)
-        for source_id in touched.all_sources(session):
-            index_source(session, source_id)
-        for target_id in touched.targets:
-            index_target(session, target_id)
-
-
-def index_namespace(session: Session, namespace_id: int) -> None:
-    row = session.get_one(NamespaceRow, namespace_id)
-    said = _Said(session, [(About.NAMESPACE, row.id)])
-    said_of_it = (said.text(About.NAMESPACE, row.id, row.doc), said.unseen(About.NAMESPACE, row.id, row.owner))
-    _store(session, row.name, "", [Document(About.NAMESPACE, row.name, "", row.name, *said_of_it)])
-
-
-def index_source(session: Session, source_id: int) -> None:
+def index_source(session: Session, row: SourceRow) -> None:
     """The source, its topics, and the fields of its newest schema."""
-    row = session.get_one(SourceRow, source_id)
-    _store(session, row.namespace.name, row.name, list(_documents(session, row)))
+    found = {(each.about, each.name): each for each in _documents(session, row)}  # records of a union may share a path
+    _store(session, row.namespace.name, row.name, list(found.values()))
 
 
-def index_target(session: Session, target_id: int) -> None:
-    row = session.get_one(DataTargetRow, target_id)
-    said = _Said(session, [(About.DATA_TARGET, row.id)])
-    text = said.text(About.DATA_TARGET, row.id, row.doc, row.destination)
-    unseen = said.unseen(About.DATA_TARGET, row.id, row.owner, row.kind)
+def index_target(session: Session, row: DataTargetRow) -> None:
+    said = _Said(session, {About.DATA_TARGET: [row.id]})
+    text = _lines([row.doc, row.destination], said.notes(About.DATA_TARGET))
+    unseen = _lines([row.owner, row.kind], said.tags(About.DATA_TARGET))
     _store_one(session, Document(About.DATA_TARGET, "", "", row.name, text, unseen))
 
 
 def _documents(session: Session, row: SourceRow) -> Iterator[Document]:
-    topics = session.scalars(select(TopicRow).where(TopicRow.source_id == row.id)).all()
-    fields = session.scalars(select(FieldRow).where(FieldRow.source_id == row.id)).all()
-    used = select(TopicSchemaRow.schema_id).join(TopicRow).where(TopicRow.source_id == row.id).distinct()
-    schema_ids = list(session.scalars(used))
-    about = [(About.SOURCE, row.id), *((About.TOPIC, topic.id) for topic in topics)]
-    about += [(About.FIELD, each.id) for each in fields] + [(About.SCHEMA, each) for each in schema_ids]
-    said = _Said(session, about)
+    schema_ids = select(TopicSchemaRow.schema_id).join(TopicRow).where(TopicRow.source_id == row.id)
+    said = _Said(
+        session,
+        {
+            About.SOURCE: [row.id],
+            About.TOPIC: [topic.id for topic in row.topics],
+            About.FIELD: [field.id for field in row.fields],
+            About.SCHEMA: schema_ids,
+        },
+    )
     place = (row.namespace.name, row.name)
-    text = said.text(About.SOURCE, row.id, row.doc, *(said.text(About.SCHEMA, each) for each in schema_ids))
-    tags = (said.unseen(About.SCHEMA, each) for each in schema_ids)
-    yield Document(About.SOURCE, *place, row.name, text, said.unseen(About.SOURCE, row.id, row.owner, *tags))
-    for topic in topics:
-        unseen = said.unseen(About.TOPIC, topic.id, topic.kind.value)
-        yield Document(About.TOPIC, *place, topic.name, said.text(About.TOPIC, topic.id), unseen)
+    text = _lines([row.doc], said.notes(About.SOURCE, row.id), said.notes(About.SCHEMA))
+    unseen = _lines([row.owner], said.tags(About.SOURCE, row.id), said.tags(About.SCHEMA))
+    yield Document(About.SOURCE, *place, row.name, text, unseen)
+    for topic in row.topics:
+        unseen = _lines([topic.kind.value], said.tags(About.TOPIC, topic.id))
+        yield Document(About.TOPIC, *place, topic.name, _lines(said.notes(About.TOPIC, topic.id)), unseen)
     newest = newest_value(session, row)
-    for element in elements_of(session, newest.schema_id, newest) if newest is not None else ():
-        if element.path:
-            pii = _PII_WORDS if element.is_pii else None
-            text = said.text(About.FIELD, element.field_id, element.doc)
-            unseen = said.unseen(About.FIELD, element.field_id, element.owner, pii, *place)
-            yield Document(About.FIELD, *place, element.path, text, unseen)
+    if newest is not None:
+        yield from _of_fields(session, row, newest.schema_id, said)
+
+
+def _of_fields(session: Session, row: SourceRow, schema_id: int, said: _Said) -> Iterator[Document]:
+    place, known = (row.namespace.name, row.name), {field.path: field for field in row.fields}
+    query = select(ElementRow.path, ElementRow.doc).where(ElementRow.schema_id == schema_id, ElementRow.path != "")
+    for path, doc in session.execute(query.order_by(ElementRow.position)):
+        field = known.get(path)
+        if field is None:
+            yield Document(About.FIELD, *place, path, doc or "", _lines(place))
+        else:
+            text = _lines([field.doc or doc], said.notes(About.FIELD, field.id))
+            words_besides = (field.owner, _PII_WORDS if field.is_pii else None, *place)
+            yield Document(About.FIELD, *place, path, text, _lines(words_besides, said.tags(About.FIELD, field.id)))
 
 
 class _Said:
-    """The notes and tags of some things."""
+    """The notes and tags of some things: ids by kind, or a query for them."""
 
-    def __init__(self, session: Session, about: Iterable[tuple[About, int]]) -> None:
-        ids: defaultdict[About, list[int]] = defaultdict(list)
-        for kind, about_id in about:
-            ids[kind].append(about_id)
-        self._notes: defaultdict[tuple[About, int], list[str]] = defaultdict(list)
-        self._tags: defaultdict[tuple[About, int], list[str]] = defaultdict(list)
-        for kind, wanted in ids.items():
-            for note in session.execute(
-                select(NoteRow.about_id, NoteRow.text)
-                .where(NoteRow.about == kind, NoteRow.about_id.in_(wanted))
-                .order_by(NoteRow.id)
-            ):
-                self._notes[kind, note.about_id].append(note.text)
-            for tag in session.execute(
-                select(TagRow.about_id, TagRow.name)
-                .where(TagRow.about == kind, TagRow.about_id.in_(wanted))
-                .order_by(TagRow.name)
-            ):
-                self._tags[kind, tag.about_id].append(tag.name)
+    def __init__(self, session: Session, about: Mapping[About, list[int] | Select[int]]) -> None:
+        self._notes = _by_thing(session, NoteRow, about, NoteRow.text, NoteRow.id)
+        self._tags = _by_thing(session, TagRow, about, TagRow.name, TagRow.name)
 
-    def text(self, about: About, about_id: int | None, *more: str | None) -> str:
-        """With its notes; no notes without an id."""
-        return _lines(more, self._notes[about, about_id] if about_id is not None else ())
+    def notes(self, about: About, about_id: int | None = None) -> list[str]:
+        """Of one thing, or of all of the kind."""
+        return _of(self._notes[about], about_id)
 
-    def unseen(self, about: About, about_id: int | None, *more: str | None) -> str:
-        """With its tags, as text."""
-        return _lines(more, self._tags[about, about_id] if about_id is not None else ())
+    def tags(self, about: About, about_id: int | None = None) -> list[str]:
+        return _of(self._tags[about], about_id)
+
+
+def _by_thing(
+    session: Session,
+    table: type[NoteRow | TagRow],
+    about: Mapping[About, list[int] | Select[int]],
+    text: InstrumentedAttribute[str],
+    order: InstrumentedAttribute[Any],
+) -> dict[About, dict[int, list[str]]]:
+    """Texts by the id of what they are about, of each kind."""
+    some = {kind: ids for kind, ids in about.items() if isinstance(ids, Select) or ids}
+    wanted = or_(*(and_(table.about == kind, table.about_id.in_(ids)) for kind, ids in some.items()))
+    query = select(table.about, table.about_id, text).where(wanted).order_by(table.about_id, order)
+    found: dict[About, dict[int, list[str]]] = {kind: defaultdict(list) for kind in about}
+    for kind, about_id, said in session.execute(query):
+        found[kind][about_id].append(said)
+    return found
+
+
+def _of(texts: dict[int, list[str]], about_id: int | None) -> list[str]:
+    if about_id is not None:
+        return texts.get(about_id, [])
+    return [each for of_one in texts.values() for each in of_one]
 
 
 def _lines(*texts: Iterable[str | None]) -> str:
@@ -188,29 +198,35 @@ def _lines(*texts: Iterable[str | None]) -> str:
 
 def _store(session: Session, namespace: str, source: str, wanted: list[Document]) -> None:
     """Writes what differs, and removes what is no longer wanted."""
-    query = select(documents).where(documents.c.namespace == namespace, documents.c.source == source)
+    kinds = _OF_SOURCES if source else [About.NAMESPACE.value]  # named, as the index begins with it
+    place = (documents.c.about.in_(kinds), documents.c.namespace == namespace, documents.c.source == source)
+    query = select(documents).where(*place)
     known: dict[tuple[str, str], Any] = {(row.about, row.name): row for row in session.execute(query)}
-    for document in wanted:
-        old = known.pop((document.about.value, document.name), None)
-        _write(session, document, old)
-    for row in known.values():
-        session.execute(documents.delete().where(documents.c.id == row.id))
+    _write(session, [(each, known.pop((each.about.value, each.name), None)) for each in wanted])
+    if known:
+        session.execute(documents.delete().where(documents.c.id.in_([row.id for row in known.values()])))
 
 
 def _store_one(session: Session, document: Document) -> None:
     query = select(documents).where(
         documents.c.about == document.about.value, documents.c.namespace == "", documents.c.name == document.name
     )
-    _write(session, document, session.execute(query).first())
+    _write(session, [(document, session.execute(query).first())])
 
 
-def _write(session: Session, document: Document, old: Any) -> None:  # noqa: ANN401 - a row
-    text_words = words.text_words(f"{document.text} {document.unseen}")
-    if old is not None and (old.text, old.text_words) == (document.text, text_words):
-        return
-    values = {"text": document.text, "name_words": words.name_words(document.name), "text_words": text_words}
-    if old is not None:
-        session.execute(documents.update().where(documents.c.id == old.id).values(values))
-    else:
-        place = {"namespace": document.namespace, "source": document.source, "name": document.name}
-        session.execute(documents.insert().values(about=document.about.value, **place, **values))
+def _write(session: Session, wanted: list[tuple[Document, Any]]) -> None:
+    """Each document with the row that it has, or None."""
+    added, changed = [], []
+    for document, old in wanted:
+        text_words = words.text_words(f"{document.text} {document.unseen}")
+        values = {"text": document.text, "name_words": words.name_words(document.name), "text_words": text_words}
+        if old is None:
+            place = {"namespace": document.namespace, "source": document.source, "name": document.name}
+            added.append({"about": document.about.value, **place, **values})
+        elif (old.text, old.text_words) != (document.text, text_words):
+            changed.append({"document": old.id, **values})
+    connection = session.connection()
+    if added:
+        connection.execute(documents.insert(), added)
+    if changed:
+        connection.execute(documents.update().where(documents.c.id == bindparam("document")), changed)

@@ -6,12 +6,13 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import select
+from sqlalchemy.orm import contains_eager, joinedload
 
 from schematizer.errors import conflict, invalid, not_found
 from schematizer.model.client_tables import ConsumerGroupRow, DataTargetRow
 from schematizer.model.record_tables import ChangeRow
 from schematizer.model.registry_tables import schemas
-from schematizer.model.source_tables import NAME_LENGTH, NamespaceRow, SourceRow, TopicRow, TopicSchemaRow
+from schematizer.model.source_tables import NAME_LENGTH, NamespaceRow, Part, SourceRow, TopicRow, TopicSchemaRow
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -38,7 +39,12 @@ def namespace_row(session: Session, name: str) -> NamespaceRow:
 
 
 def find_source(session: Session, namespace: str, name: str) -> SourceRow | None:
-    query = select(SourceRow).join(NamespaceRow).where(NamespaceRow.name == namespace, SourceRow.name == name)
+    query = (
+        select(SourceRow)
+        .join(SourceRow.namespace)
+        .options(contains_eager(SourceRow.namespace))
+        .where(NamespaceRow.name == namespace, SourceRow.name == name)
+    )
     return session.scalar(query)
 
 
@@ -50,11 +56,24 @@ def source_row(session: Session, namespace: str, name: str) -> SourceRow:
     return row
 
 
+def find_topic(session: Session, name: str) -> TopicRow | None:
+    """With its source and namespace, which most callers name."""
+    place = joinedload(TopicRow.source, innerjoin=True).joinedload(SourceRow.namespace, innerjoin=True)
+    return session.scalar(select(TopicRow).options(place).where(TopicRow.name == name))
+
+
 def topic_row(session: Session, name: str) -> TopicRow:
-    row = session.scalar(select(TopicRow).where(TopicRow.name == name))
+    row = find_topic(session, name)
     if row is None:
         raise not_found("topic", name)
     return row
+
+
+def find_topic_schema(session: Session, topic: TopicRow, part: Part, schema_id: int) -> TopicSchemaRow | None:
+    query = select(TopicSchemaRow).where(
+        TopicSchemaRow.topic_id == topic.id, TopicSchemaRow.part == part, TopicSchemaRow.schema_id == schema_id
+    )
+    return session.scalar(query)
 
 
 def topic_schema_rows(session: Session, topic: str, schema_id: int) -> list[TopicSchemaRow]:

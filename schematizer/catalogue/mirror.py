@@ -12,7 +12,8 @@ from sqlalchemy.orm import Session
 
 from schematizer.catalogue import lookups
 from schematizer.catalogue.schemas import store_elements
-from schematizer.model.base import now
+from schematizer.catalogue.usage import touch
+from schematizer.model.database import write_in_session
 from schematizer.model.registry_tables import schemas, versions
 from schematizer.model.source_tables import Part, Status, TopicRow, TopicSchemaRow
 from schematizer.topic_names import parse_subject, parse_topic, subject_of
@@ -46,9 +47,7 @@ class Mirror:
         """A schema is now a version of the subject."""
         found = _topic_of(subject)
         if found is not None:
-            with Session(connection) as session:
-                self._add(session, *found, schema_id, text)
-                session.flush()
+            write_in_session(connection, lambda session: self._add(session, *found, schema_id, text))
 
     def deleted(self, connection: Connection, subject: str) -> None:
         """Some versions of the subject were deleted: their schemas are disabled in its topic."""
@@ -57,47 +56,50 @@ class Mirror:
             return
         topic, part = found
         alive = select(versions.c.schema_id).where(versions.c.subject == subject, versions.c.deleted == false())
-        with Session(connection) as session:
-            query = (
-                select(TopicSchemaRow)
-                .join(TopicRow)
-                .where(
-                    TopicRow.name == topic,
-                    TopicSchemaRow.part == part,
-                    TopicSchemaRow.status != Status.DISABLED,
-                    TopicSchemaRow.schema_id.not_in(alive),
-                )
+        query = (
+            select(TopicSchemaRow)
+            .join(TopicRow)
+            .where(
+                TopicRow.name == topic,
+                TopicSchemaRow.part == part,
+                TopicSchemaRow.status != Status.DISABLED,
+                TopicSchemaRow.schema_id.not_in(alive),
             )
+        )
+
+        def disable(session: Session) -> None:
             for row in session.scalars(query):
                 row.status = Status.DISABLED
                 namespace = row.topic.source.namespace.name
                 lookups.record(
                     session, BY, lookups.Deed("delete schema", namespace, f"{topic}: {row.schema_id}", subject)
                 )
-            session.flush()
+
+        write_in_session(connection, disable)
 
     def _add(self, session: Session, topic: str, part: Part, schema_id: int, text: str) -> None:
-        row = session.scalar(select(TopicRow).where(TopicRow.name == topic))
+        row = lookups.find_topic(session, topic)
+        used = None if row is None else lookups.find_topic_schema(session, row, part, schema_id)
         if row is None:
             row = self._add_topic(session, topic)
-        used = next((each for each in row.schemas if (each.part, each.schema_id) == (part, schema_id)), None)
         if used is None:
             used = TopicSchemaRow(topic=row, part=part, schema_id=schema_id, format=FORMAT)
-            lookups.added(session, used)
+            session.add(used)
             lookups.record(
                 session, BY, lookups.Deed("add schema", row.source.namespace.name, f"{topic}: {schema_id}", part.value)
             )
             store_elements(session, schema_id, text)
         elif used.status is Status.DISABLED:
             used.status = Status.READ_WRITE
-        used.last_used_at = row.last_used_at = now()
+        session.flush()
+        touch(row, used)
 
     def _add_topic(self, session: Session, topic: str) -> TopicRow:
         name = parse_topic(topic, self._pii_prefix)
         source = lookups.ensure_source(session, BY, name.namespace, name.source)
         pii = "\n".join(field.path for field in source.fields if field.is_pii)
         row = TopicRow(name=topic, source=source, kind=name.kind, pii=pii)
-        lookups.added(session, row)
+        session.add(row)
         lookups.record(session, BY, lookups.Deed("add topic", name.namespace, topic))
         return row
 

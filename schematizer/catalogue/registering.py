@@ -11,6 +11,7 @@ from schematizer.assignment.deciding import NewSchema, Verdict, decide, flagged
 from schematizer.avro_schemas import elements
 from schematizer.avro_schemas.parsing import AvroSchema, InvalidSchemaError, parse
 from schematizer.catalogue import assigning, documenting, lookups
+from schematizer.catalogue.usage import touch
 from schematizer.errors import conflict, invalid, not_found
 from schematizer.model import registry_queries
 from schematizer.model.record_tables import DecisionRow
@@ -201,7 +202,7 @@ def _known(session: Session, topic: TopicRow, new: NewSchema, wanted: _Wanted) -
                 f"{what} is {status.value}; the description of {wanted.description.namespace}/{wanted.source} is its.",
                 "Register another schema, or set its status to read-write.",
             )
-    assigning.touch(topic, value, key)
+    touch(topic, *(each for each in (value, key) if each is not None))
     return _registration(
         topic, value.schema_id, key.schema_id if key else None, assigning.there_already(topic), is_new_schema=False
     )
@@ -213,7 +214,7 @@ def _store(  # noqa: PLR0913, PLR0917 - a schema and its place
     """In the registry as a version of the topic's subject, and in the catalogue; the schema's id."""
     text = new.schema.canonical if part is Part.VALUE or new.key is None else new.key
     connection, subject = session.connection(), subject_of(topic.name, part)
-    if registry_queries.mode_of(connection, subject) == registry_queries.READ_ONLY:
+    if registry_queries.settings_of(connection, subject).is_read_only:
         raise conflict(f"The subject {subject} is in read-only mode.", "Set its mode to READWRITE first.")
     schema_id = registry_queries.ensure_schema(connection, registry_queries.digest_of(text), text)
     registry_queries.ensure_version(connection, subject, schema_id)

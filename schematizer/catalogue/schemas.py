@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select
+from sqlalchemy import insert, select
 
 from schematizer.avro_schemas import elements as avro_elements
 from schematizer.catalogue import lookups
 from schematizer.catalogue.topics import topic_schema_view
 from schematizer.model.source_tables import (
+    PATH_LENGTH,
     ElementRow,
     FieldRow,
     Part,
@@ -106,18 +107,12 @@ def store_elements(session: Session, schema_id: int, text: str) -> None:
     """Once for each schema."""
     if session.scalar(select(ElementRow.id).where(ElementRow.schema_id == schema_id).limit(1)) is not None:
         return
-    for position, each in enumerate(avro_elements.elements(text)):
-        session.add(
-            ElementRow(
-                schema_id=schema_id,
-                position=position,
-                path=each.path[:512],
-                type=each.type,
-                source_type=each.source_type,
-                is_nullable=each.is_nullable,
-                doc=each.doc,
-            )
-        )
+    rows = [
+        {**each._asdict(), "path": each.path[:PATH_LENGTH], "schema_id": schema_id, "position": position}
+        for position, each in enumerate(avro_elements.elements(text))
+    ]
+    if rows:
+        session.connection().execute(insert(ElementRow), rows)  # the session's own insert is one statement a row
 
 
 def _view(row: ElementRow, field: FieldRow | None, *, is_key: bool) -> Element:

@@ -88,12 +88,12 @@ class Search:
 
 
 def _build(session: Session) -> None:
-    for namespace_id in session.scalars(select(NamespaceRow.id)).all():
-        indexing.index_namespace(session, namespace_id)
-    for source_id in session.scalars(select(SourceRow.id)).all():
-        indexing.index_source(session, source_id)
-    for target_id in session.scalars(select(DataTargetRow.id)).all():
-        indexing.index_target(session, target_id)
+    for namespace in session.scalars(select(NamespaceRow)).all():
+        indexing.index_namespace(session, namespace)
+    for source in session.scalars(select(SourceRow)).all():
+        indexing.index_source(session, source)
+    for target in session.scalars(select(DataTargetRow)).all():
+        indexing.index_target(session, target)
 
 
 def _statement(session: Session, wanted: list[str]) -> tuple[TextClause, str]:

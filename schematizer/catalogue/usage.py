@@ -82,6 +82,14 @@ class Usage:
         return self._database.read_session(transaction)
 
 
+def touch(*used: TopicRow | TopicSchemaRow) -> None:
+    """They are in use now."""
+    moment = now()
+    for each in used:
+        if moment - each.last_used_at > EXACT_TO:
+            each.last_used_at = moment
+
+
 def is_unused_topic(before: datetime) -> ColumnElement[bool]:
     """Of a TopicRow."""
     return and_(TopicRow.last_used_at < before, TopicRow.status != Status.DISABLED, _OF_READERS)

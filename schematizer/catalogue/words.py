@@ -15,8 +15,12 @@ _MAX_WORD = 64
 
 def words(text: str) -> list[str]:
     """In order, without case and accents: `orderTotal_net` and `Order total, net` are order, total, net."""
-    plain = "".join(each for each in unicodedata.normalize("NFKD", text) if not unicodedata.combining(each))
+    plain = text if text.isascii() else _without_accents(text)
     return [word.casefold()[:_MAX_WORD] for word in _WORD.findall(_CAMEL.sub(" ", plain))]
+
+
+def _without_accents(text: str) -> str:
+    return "".join(each for each in unicodedata.normalize("NFKD", text) if not unicodedata.combining(each))
 
 
 def text_words(text: str) -> str:

@@ -69,16 +69,19 @@ class SchematizerClient:
         self,
         url: str,
         *,
+        login: tuple[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         tls: ssl.SSLContext | None = None,
         timeout: float = 10.0,
         attempts: int = 5,
         cache_seconds: float = 30.0,
     ) -> None:
-        """`url`: the root of the service. `headers`: sent with each request, such as an authorisation. `tls`: for
-        authorities or a certificate of one's own. `timeout`: of one attempt (s).
+        """`url`: the root of the service. `login`: user (or id of an API key) and password. `headers`: sent with each
+        request, such as a token. `tls`: for authorities or a certificate of one's own. `timeout`: of one attempt (s).
         """
-        client = httpx.Client(base_url=url, headers=dict(headers or {}), timeout=timeout, verify=tls or True)
+        client = httpx.Client(
+            base_url=url, auth=login, headers=dict(headers or {}), timeout=timeout, verify=tls or True
+        )
         self._transport = Transport(client, attempts)
         self._texts: LRUCache[int, str] = LRUCache(_MOST_CACHED)
         self._recent: TTLCache[Any, Any] = TTLCache(_MOST_CACHED, cache_seconds)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cdc_program.describe import mask_url
 from cdc_program.errors import CdcError, Code
-from cdc_program.registry_tls import registry_tls
+from cdc_program.registry_connection import registry_login, registry_tls
 from schematizer.client import SchematizerClient, SchematizerError
 
 if TYPE_CHECKING:
@@ -22,12 +21,9 @@ _ATTEMPTS = 3
 @contextmanager
 def service(settings: RegistrySettings) -> Iterator[SchematizerClient]:
     """CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED in place of the client's errors."""
-    headers = {}
-    if settings.username:
-        secret = f"{settings.username}:{settings.password.get_secret_value()}"
-        headers["Authorization"] = f"Basic {b64encode(secret.encode()).decode()}"
+    login, tls = registry_login(settings), registry_tls(settings)
     try:
-        with SchematizerClient(settings.url, headers=headers, tls=registry_tls(settings), attempts=_ATTEMPTS) as client:
+        with SchematizerClient(settings.url, login=login, tls=tls, attempts=_ATTEMPTS) as client:
             yield client
     except SchematizerError as error:
         code = Code.REGISTRY_UNREACHABLE if error.is_retried else Code.REGISTRY_REFUSED

@@ -203,13 +203,13 @@ class Store:
 
         def transaction(connection: Connection) -> list[str]:
             level = _level(connection, subject)
-            if number is None:
-                earlier = _found(connection, subject, deleted=False)
+            if version is None:
+                earlier = _compared(connection, subject, level)
             elif number is LATEST:
-                earlier = _found(connection, subject, deleted=False)[-1:]
+                earlier = _found(connection, subject, deleted=False, last=1)
             else:
                 earlier = [_version(connection, subject, number, deleted=False)]
-            return conflicts(level, schema, _parsed(earlier, level))
+            return conflicts(level, schema, _parsed(earlier))
 
         return self._database.read(transaction)
 
@@ -286,7 +286,7 @@ class Store:
             own = registry_queries.setting(connection, subject, "mode")
             if own is None and subject != GLOBAL and not or_global:
                 raise errors.no_mode_of_subject(subject)
-            return registry_queries.mode_of(connection, subject)
+            return registry_queries.settings_of(connection, subject).mode or registry_queries.READ_WRITE
 
         return self._database.read(transaction)
 
@@ -316,14 +316,18 @@ def _alive(*, deleted: bool) -> ColumnElement[bool]:
     return true() if deleted else versions.c.deleted == false()
 
 
-def _found(connection: Connection, subject: str, *conditions: ColumnElement[bool], deleted: bool) -> list[Registered]:
+def _found(
+    connection: Connection, subject: str, *conditions: ColumnElement[bool], deleted: bool, last: int | None = None
+) -> list[Registered]:
+    """The oldest first; the `last` ones alone, if it is set."""
     query = (
         select(versions.c.subject, versions.c.version, versions.c.schema_id, schemas.c.text, schemas.c.digest)
         .join(schemas, schemas.c.id == versions.c.schema_id)
         .where(versions.c.subject == subject, _alive(deleted=deleted), *conditions)
-        .order_by(versions.c.version)
+        .order_by(versions.c.version.desc())
+        .limit(last)
     )
-    return [Registered(*row) for row in connection.execute(query)]
+    return [Registered(*row) for row in connection.execute(query)][::-1]
 
 
 def _find(connection: Connection, subject: str, digest: str, *, deleted: bool) -> Registered | None:
@@ -353,9 +357,9 @@ def _version(connection: Connection, subject: str, number: int | None, *, delete
 
 
 def _register(connection: Connection, subject: str, schema: AvroSchema, digest: str) -> Registered:
-    _require_writable(connection, subject)
-    level = _level(connection, subject)
-    messages = conflicts(level, schema, _parsed(_found(connection, subject, deleted=False), level))
+    settings = _require_writable(connection, subject)
+    level = _level_in(settings)
+    messages = conflicts(level, schema, _parsed(_compared(connection, subject, level)))
     if messages:
         raise errors.incompatible(subject, [*messages, f"level: {level.name}"])
     schema_id = registry_queries.ensure_schema(connection, digest, schema.canonical)
@@ -363,21 +367,30 @@ def _register(connection: Connection, subject: str, schema: AvroSchema, digest: 
     return Registered(subject, version, schema_id, schema.canonical, digest)
 
 
-def _parsed(earlier: Sequence[Registered], level: Level) -> list[tuple[int, AvroSchema]]:
-    """Parses only the schemas that the level requires."""
-    return [(each.version, parse(each.text)) for each in (earlier if level.transitive else earlier[-1:])]
+def _compared(connection: Connection, subject: str, level: Level) -> list[Registered]:
+    """The versions that the level compares a new schema with, oldest first."""
+    if level is Level.NONE:
+        return []
+    return _found(connection, subject, deleted=False, last=None if level.transitive else 1)
 
 
-def _require_writable(connection: Connection, subject: str) -> None:
-    if registry_queries.mode_of(connection, subject) == registry_queries.READ_ONLY:
+def _parsed(earlier: Sequence[Registered]) -> list[tuple[int, AvroSchema]]:
+    return [(each.version, parse(each.text)) for each in earlier]
+
+
+def _require_writable(connection: Connection, subject: str) -> registry_queries.Settings:
+    settings = registry_queries.settings_of(connection, subject)
+    if settings.is_read_only:
         raise errors.operation_not_permitted(f"Subject {subject} is in read-only mode")
+    return settings
 
 
 def _level(connection: Connection, subject: str) -> Level:
-    name = registry_queries.setting(connection, subject, "compatibility") or registry_queries.setting(
-        connection, GLOBAL, "compatibility"
-    )
-    return Level[name] if name else DEFAULT_LEVEL
+    return _level_in(registry_queries.settings_of(connection, subject))
+
+
+def _level_in(settings: registry_queries.Settings) -> Level:
+    return Level[settings.compatibility] if settings.compatibility else DEFAULT_LEVEL
 
 
 def _set(connection: Connection, subject: str, name: str, value: str | None) -> None:

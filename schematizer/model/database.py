@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, insert, select
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as DatabaseTimeoutError
 from sqlalchemy.orm import Session
 
 from cdc_program.describe import mask_url
@@ -31,6 +33,7 @@ class Database:
     def __init__(self, url: str) -> None:
         """Opens the database and brings its tables up to date; CdcError REGISTRY_DATABASE if that fails."""
         self.url = url
+        self._writer = Lock()
         parsed = _parsed(url)
         try:
             if parsed.get_backend_name() == "sqlite":
@@ -50,7 +53,7 @@ class Database:
 
     def read_view(self, transaction: Callable[[Connection], T]) -> T:
         """As read, for many statements: others' commits in between are not seen in any database."""
-        options = {} if self._engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+        options = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
         with self._engine.connect().execution_options(**options) as connection, connection.begin():
             return transaction(connection)
 
@@ -65,17 +68,46 @@ class Database:
 
     def read_session(self, transaction: Callable[[Session], T]) -> T:
         """As read, with mapped classes."""
-        return self.read(lambda connection: _in_session(connection, transaction))
+
+        def in_session(connection: Connection) -> T:
+            with Session(connection) as session:
+                return transaction(session)
+
+        return self.read(in_session)
 
     def write_session(self, transaction: Callable[[Session], T]) -> T:
         """As write, with mapped classes. What `transaction` returns must not need the database any more."""
-        return self.write(lambda connection: _in_session(connection, transaction))
+        return self.write(lambda connection: write_in_session(connection, transaction))
 
     def _write_once(self, transaction: Callable[[Connection], T]) -> T:
-        with self._engine.connect().execution_options(cdc_write=True) as connection, connection.begin():
-            # SQLite already holds its write lock. In other databases this row is the lock.
-            connection.execute(select(subject_settings).where(subject_settings.c.subject == GLOBAL).with_for_update())
+        with (
+            self._turn(),
+            self._engine.connect().execution_options(cdc_write=True) as connection,
+            connection.begin(),
+        ):
+            if not self._is_sqlite:  # SQLite already holds its write lock; in other databases this row is the lock
+                lock = select(subject_settings.c.subject).where(subject_settings.c.subject == GLOBAL).with_for_update()
+                connection.execute(lock)
             return transaction(connection)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Threads that want SQLite's write lock wait for each other here: SQLite's own wait is a sleep of up to 100 ms,
+        after which whoever asks first gets the lock. Other databases have a queue.
+        """
+        if not self._is_sqlite:
+            yield
+            return
+        if not self._writer.acquire(timeout=BUSY_TIMEOUT_SECONDS):
+            raise DatabaseTimeoutError(f"another thread has been writing for {BUSY_TIMEOUT_SECONDS} s")
+        try:
+            yield
+        finally:
+            self._writer.release()
+
+    @property
+    def _is_sqlite(self) -> bool:
+        return self._engine.dialect.name == "sqlite"
 
     def _make_tables(self) -> None:
         with self._engine.connect().execution_options(cdc_write=True) as connection, connection.begin():
@@ -99,10 +131,13 @@ def opened(url: str) -> Iterator[Database]:
         database.close()
 
 
-def _in_session(connection: Connection, transaction: Callable[[Session], T]) -> T:
-    with Session(connection) as session:
+def write_in_session(connection: Connection, transaction: Callable[[Session], T]) -> T:
+    """What `transaction` returns, within the connection's transaction. The session's commit flushes and tells those who
+    listen for it; the connection's transaction goes on.
+    """
+    with Session(connection, join_transaction_mode="rollback_only", expire_on_commit=False) as session:
         result = transaction(session)
-        session.flush()
+        session.commit()
         return result
 
 

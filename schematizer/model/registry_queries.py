@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import false, func, insert, select
 
@@ -14,6 +14,17 @@ if TYPE_CHECKING:
 
 READ_WRITE = "READWRITE"
 READ_ONLY = "READONLY"
+
+
+class Settings(NamedTuple):
+    """Of a subject: its own, or else the global ones, or else None."""
+
+    compatibility: str | None
+    mode: str | None
+
+    @property
+    def is_read_only(self) -> bool:
+        return self.mode == READ_ONLY
 
 
 def digest_of(canonical: str) -> str:
@@ -47,8 +58,13 @@ def ensure_version(connection: Connection, subject: str, schema_id: int) -> None
         add_version(connection, subject, schema_id)
 
 
-def mode_of(connection: Connection, subject: str) -> str:
-    return setting(connection, subject, "mode") or setting(connection, GLOBAL, "mode") or READ_WRITE
+def settings_of(connection: Connection, subject: str) -> Settings:
+    table = subject_settings.c
+    query = select(table.subject, table.compatibility, table.mode).where(table.subject.in_((GLOBAL, subject)))
+    rows = {row.subject: row for row in connection.execute(query)}
+    found = [rows[each] for each in (subject, GLOBAL) if each in rows]
+    level = next((row.compatibility for row in found if row.compatibility), None)
+    return Settings(level, next((row.mode for row in found if row.mode), None))
 
 
 def setting(connection: Connection, subject: str, name: str) -> str | None:

@@ -210,6 +210,17 @@ def test_compatibility_without_registering(registry: Registry, subject: str) -> 
     assert registry.call("GET", f"/subjects/{subject}/versions").body == [1]
 
 
+def test_compatibility_with_the_latest_version_alone(registry: Registry, subject: str) -> None:
+    """Whatever the level: only without a version it is asked for all."""
+    registry.call("PUT", f"/config/{subject}", {"compatibility": "NONE"})
+    for schema in (A, AC):
+        registry.register(subject, schema)
+    registry.call("PUT", f"/config/{subject}", {"compatibility": "BACKWARD_TRANSITIVE"})
+    path = f"/compatibility/subjects/{subject}/versions"
+    answers = [registry.call("POST", f"{path}{end}", {"schema": json.dumps(AC)}).body for end in ("/latest", "/2", "")]
+    assert [each["is_compatible"] for each in answers] == [True, True, False]
+
+
 def test_deletion_is_soft_then_permanent(registry: Registry, subject: str) -> None:
     path = f"/subjects/{subject}"
     schema_id = registry.register(subject, A).body["id"]

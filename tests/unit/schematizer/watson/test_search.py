@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,6 +32,13 @@ def test_sqlites_index_is_what_the_documents_say(watson: Watson, database: Datab
             text("INSERT INTO search_index (search_index, rank) VALUES ('integrity-check', 1)")
         )
     )
+
+
+def test_records_of_a_union_may_have_the_same_fields(watson: Watson) -> None:
+    some = [{"type": "record", "name": name, "fields": [{"name": "zeppelin", "type": "int"}]} for name in ("A", "B")]
+    schema = {"type": "record", "name": "V", "fields": [{"name": "either", "type": some}]}
+    watson.store.register(f"{NAMESPACE}.flights-value", json.dumps(schema))
+    assert [each.name for each in watson.catalogue.search.find("zeppelin")] == ["either.zeppelin"]
 
 
 def test_a_catalogue_without_documents_gets_them(watson: Watson, database: Database) -> None:

@@ -1,4 +1,4 @@
-"""TLS to the schema registry, for clients that are not Confluent's."""
+"""Login and TLS to the schema registry, for clients that are not Confluent's."""
 
 from __future__ import annotations
 
@@ -15,3 +15,8 @@ def registry_tls(settings: RegistrySettings) -> ssl.SSLContext:
     if settings.ssl_identity_file is not None:
         context.load_cert_chain(settings.ssl_identity_file)
     return context
+
+
+def registry_login(settings: RegistrySettings) -> tuple[str, str] | None:
+    """User and password for HTTP Basic; None if no user is set."""
+    return (settings.username, settings.password.get_secret_value()) if settings.username else None
