@@ -20,10 +20,11 @@ EXPLANATIONS = {
     Code.TRANSFORM_STEP: Explanation(
         "Step does not fit",
         meaning="""A step of a transformers file does not fit the schema of its source; the message says which and why.
-        At a start the job exits. While it runs, only the partitions of that topic stop.""",
+        Only the partitions of that topic stop. The job does not start if no transformer of the file fits.""",
         cause="""A column does not exist or is not an integer, a key column would be removed, or a name is taken. Or a
         masked column was renamed or dropped: a mask that finds nothing to mask would let values through.""",
-        fix="Correct the step, then restart the job. `cassandra-transformer check` checks the file first.",
+        fix="""Correct the step, then restart the job. `cassandra-transformer check` checks the file first. Mask a
+        new name, and keep the old one in a step of its own with `missing = "ignore"`: unread messages may have it.""",
     ),
     Code.TRANSFORM_SOURCE: Explanation(
         "Source topic changed",

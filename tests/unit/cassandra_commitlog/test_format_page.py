@@ -1,4 +1,4 @@
-"""docs/reference/commit-log-format.md says what the code does: its tables of constants, and its mutation taken apart."""
+"""commit-log-format.md says what the code does: its tables of constants, and its mutation taken apart."""
 
 from __future__ import annotations
 
