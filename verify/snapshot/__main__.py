@@ -235,24 +235,13 @@ def stack_of(release: str, nodes: int, options: CassandraOptions, rate: float, c
         "publisher.snapshot": "initial",
         "publisher.snapshot_max_mib_per_second": rate,
     }
-    return _Stack(
+    return Stack(
         version=release,
         datacenters={DATACENTER: nodes},
         options=options,
         settings=settings,
         report=lambda text: console.print(text, style="dim", highlight=False),
     )
-
-
-class _Stack(Stack):
-    """Each publisher calls the nodetool of its own node."""
-
-    def start(self) -> Self:
-        super().start()
-        for node, publisher in zip(self.cassandra.cdc_nodes, self.publishers, strict=True):
-            publisher.settings["publisher.nodetool"] = ",".join(node.nodetool_command())
-            publisher.restart()
-        return self
 
 
 if __name__ == "__main__":
