@@ -136,7 +136,8 @@ class Stack(Managed):
     def _start_beside(self, node: CassandraNode) -> None:
         """A publisher and a filler."""
         suffix = "" if len(self.cassandra.cdc_nodes) == 1 else f"-{node.name}"
-        own = {"publisher.nodetool": ",".join(node.nodetool_command())}
+        nodetool = ",".join(node.nodetool_command())
+        own = {"publisher.nodetool": nodetool, "filler.nodetool": nodetool}
         where = (self._folder.path, node.address, node.cdc_raw, own | self._joined() | self._settings)
         for beside, program in (
             (self.publishers, programs.publisher(*where, f"publisher{suffix}")),

@@ -13,17 +13,18 @@ from local_stack.servers.cassandra import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.e2e.audit_command import audit
 from tests.support.e2e.audited_table import NAME, PLANTED, causes, loaded, plant
+from verify.model.push import BY_FILLER, SEGMENT_MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from local_stack.clients.cql import CqlClient
+    from local_stack.servers.programs import Setting
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 
 FLAGS = ("--log-delay-seconds", "10")  # the nodes sync ten times a second, but this machine may be busy
-SEGMENT_SECONDS = 15
-SETTINGS = {"publisher.heartbeat_seconds": 2, "materializer.stalled_publisher_seconds": 20}
+SETTINGS: Mapping[str, Setting] = {"publisher.heartbeat_seconds": 2, "materializer.stalled_publisher_seconds": 20}
 
 
 def test_planted_differences_and_nothing_else(stack: Stack, client: CqlClient) -> None:
@@ -37,8 +38,8 @@ def test_a_second_audit_is_clean(version: str) -> None:
     options = CassandraOptions(commitlog_sync_period_ms=SYNC_PERIOD_MS)
     settings, flags = SETTINGS, list(FLAGS)
     if version == "3.11":
-        options = replace(options, commitlog_segment_mib=1)
-        settings, flags = {**SETTINGS, "filler.max_segment_age_seconds": SEGMENT_SECONDS}, []
+        options = replace(options, commitlog_segment_mib=SEGMENT_MIB)
+        settings, flags = {**SETTINGS, **BY_FILLER}, []
     with (
         Stack(version=version, options=options, settings=settings) as stack,
         cql.connect(stack.servers.cassandra_hosts, stack.servers.cassandra_port) as client,

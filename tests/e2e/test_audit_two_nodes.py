@@ -99,13 +99,16 @@ def test_replicas_that_differ(pair: tuple[Stack, CqlClient]) -> None:
 
 
 def test_an_audit_that_is_killed_has_its_repair_done(pair: tuple[Stack, CqlClient]) -> None:
-    """It has only asked: the publishers and the job do the rest."""
+    """The publishers and the job do the rest. The same command continues where it was killed, and asks once more."""
     stack, client = pair
     plant(stack, client)
     before = requests(client)
     start_repair(stack, client).kill()
     [repair] = requests(client) - before
     await_ends(client, repair)
+    continued = audit(stack, NAME, *FLAGS, "--repair")
+    assert (continued.status, continued.of("difference")) == (1, [])
+    assert set(replaced(continued).values()) == {True}, continued.progress
     check_clean(stack)
 
 
