@@ -317,6 +317,7 @@ class CassandraCluster(Managed):
     """
 
     node_class: type[CassandraNode] = CassandraNode
+    ports: Ports
 
     def __init__(  # noqa: PLR0913 - settings by keyword, all with defaults
         self,
@@ -405,7 +406,7 @@ class CassandraCluster(Managed):
         placed = [datacenter for datacenter, count in self.datacenters.items() for _ in range(count)]
         addresses = loopback_addresses(len(placed))
         native, storage, ssl_storage = free_ports(3, *addresses)
-        self.ports: Ports = Ports(native, storage, ssl_storage, tuple(free_ports(len(placed))))
+        self.ports = Ports(native, storage, ssl_storage, tuple(free_ports(len(placed))))
         self.nodes = [
             self.node_class(self, number, datacenter, address, cdc=self._has_cdc(datacenter))
             for number, (datacenter, address) in enumerate(zip(placed, addresses, strict=True), start=1)
