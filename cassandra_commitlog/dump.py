@@ -1,4 +1,4 @@
-"""Mutations as JSON lines: docs/commitlog-tool.md has the form."""
+"""Mutations as JSON lines: docs/guides/inspect-commit-logs.md has the form."""
 
 from __future__ import annotations
 

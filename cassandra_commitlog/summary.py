@@ -114,7 +114,7 @@ def _row_timestamps(row: Row) -> Iterator[int]:
 
 
 def summary_json(walk: SegmentWalk, summary: SegmentSummary) -> dict[str, Any]:
-    """The output of `info --json` for a segment; docs/commitlog-tool.md describes the fields."""
+    """The output of `info --json` for a segment; docs/guides/inspect-commit-logs.md describes the fields."""
     descriptor = walk.descriptor
     version = walk.file.version if descriptor is None else descriptor.version
     return {

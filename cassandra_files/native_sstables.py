@@ -1,4 +1,4 @@
-"""A table's SSTables as the native core reads and merges them (cdc_native.partitions, docs/decisions/0037)."""
+"""A table's SSTables as the native core reads and merges them (cdc_native.partitions, decision 0037)."""
 
 from __future__ import annotations
 

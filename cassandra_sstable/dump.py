@@ -1,4 +1,4 @@
-"""Partitions, rows and markers as JSON lines: docs/sstable-tool.md has the form."""
+"""Partitions, rows and markers as JSON lines: docs/guides/inspect-sstables.md has the form."""
 
 from __future__ import annotations
 

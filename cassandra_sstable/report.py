@@ -18,7 +18,7 @@ _LABEL = 14
 
 
 def info_json(sstable: SSTable) -> dict[str, Any]:
-    """The output of `info --json` for an SSTable; docs/sstable-tool.md has the fields."""
+    """The output of `info --json` for an SSTable; docs/guides/inspect-sstables.md has the fields."""
     form, stats = sstable.file.descriptor.format, sstable.statistics.stats
     keyspace, name, table_id = sstable.file.table_name
     compression = sstable.data.compression

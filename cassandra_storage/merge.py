@@ -1,7 +1,7 @@
 """Cassandra's reconciliation: which of two writes to the same cell or row wins.
 
 Pure functions after org.apache.cassandra.db.rows.Cells (reconcile), Row.Merger and LivenessInfo.supersedes of 4.0, 4.1
-and 5.0, which are one; used for 3.11 too, which has other ties (docs/decisions/0007-merge-rules.md).
+and 5.0, which are one; used for 3.11 too, which has other ties (decision 0007).
 Each is commutative, associative and idempotent, so that the order in which replicas' copies arrive does not matter.
 The exceptions are Cassandra's own: counters that are deleted, counters' local shards, which are added, and shadowable
 deletions, which no supported release writes (they are from before CASSANDRA-11500).

@@ -2,7 +2,7 @@
 
 CQL's serialized values are close to Avro's: a text, blob or varint needs only a length prefix, a double needs its bytes
 reversed. Encoding from bytes to bytes takes 40 % of the time of Python values and a schema walk
-(docs/decisions/0003-avro-from-bytes.md). The tests compare the result with Avro's own readers.
+(decision 0003). The tests compare the result with Avro's own readers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Avro type of each CQL type (see the table in docs/formats/messages.md). Only empty values are lost."""
+"""The Avro type of each CQL type (see the table in docs/reference/raw-topics.md). Only empty values are lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Change messages: an Avro key record and the Debezium envelope (docs/formats/messages.md)."""
+"""Change messages: an Avro key record and the Debezium envelope (docs/reference/raw-topics.md)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class MessageLayout(NamedTuple):
 
 class _UnrepresentableFields(NamedTuple):
     """The names (as encoded strings) of fields that are null because Avro cannot represent their value: it is empty, or
-    not a value of its type, which Cassandra sometimes accepts (docs/formats/messages.md).
+    not a value of its type, which Cassandra sometimes accepts (docs/reference/raw-topics.md).
     """
 
     empty: list[bytes]

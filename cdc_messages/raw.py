@@ -6,7 +6,7 @@ others: a reader needs no registry, and reads its own version and the one before
 All versions have the same fields. Version 2 has the kinds of a snapshot, version 3 those that end a table's rows, and
 those that frame the repair of a Cassandra partition. Each message is written in the first version that has its kind, so
 that an older reader still reads the log's messages, and stops at the first one that it does not know
-(docs/decisions/0032, 0035 and 0041).
+(decision 0032, 0035 and 0041).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CONTROL_KINDS: frozenset[Kind] = frozenset({"snapshot_begin", "snapshot_end"})
 IMAGE_KINDS: frozenset[Kind] = frozenset(get_args(SnapshotKind)) - CONTROL_KINDS
 """What a snapshot writes."""
 TRUNCATION_KINDS: frozenset[Kind] = frozenset(get_args(TruncationKind))
-"""They end the rows that a host wrote up to a place in its log (docs/decisions/0035)."""
+"""They end the rows that a host wrote up to a place in its log (decision 0035)."""
 SETTLED_KINDS: frozenset[Kind] = frozenset({"truncated", "drop"})
 """All that the host has after that place follows them."""
 REPAIR_KINDS: frozenset[Kind] = frozenset(get_args(RepairKind))
@@ -65,7 +65,7 @@ class RawMessage:
     kind: row, static, partition_deletion or range_deletion: `update` is a PartitionUpdate with that one element, in
         Cassandra's serialization of `messaging_version`. gap: a quarantined mutation; `update` is what is known of it.
         The messages of its replay have the same host, segment and position. A gap with an empty `file` resolves the
-        gap whose place_id is `update` (docs/decisions/0013). A gap with an empty key is a gap of every Cassandra
+        gap whose place_id is `update` (decision 0013). A gap with an empty key is a gap of every Cassandra
         partition. heartbeat: `update` is empty; the message says nothing about rows. snapshot_row and so on: the same
         as without `snapshot_`, from an SSTable. snapshot_begin, snapshot_end: `update` is cdc_messages.snapshots'.
         truncate, truncated, drop: nothing is left of what the host's log had of the table up to segment and position.

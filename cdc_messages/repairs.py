@@ -1,4 +1,4 @@
-"""What frames the repair of a Cassandra partition: the content of `reset` and `reset_end` (docs/decisions/0041)."""
+"""What frames the repair of a Cassandra partition: the content of `reset` and `reset_end` (decision 0041)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What frames a snapshot in a raw topic: the content of `snapshot_begin` and `snapshot_end` (docs/decisions/0032)."""
+"""What frames a snapshot in a raw topic: the content of `snapshot_begin` and `snapshot_end` (decision 0032)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ when all hosts of a snapshot have ended.
 
 A key of the table's id and `snapshot` has what the materializer asks of the publishers: `{"format_version",
 "rows_lost_at_us"}`. Since then its state lacks rows of a host that did not take part in a TRUNCATE; 0 when it does not
-any more (docs/decisions/0035).
+any more (decision 0035).
 """
 
 from __future__ import annotations

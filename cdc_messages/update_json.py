@@ -1,4 +1,4 @@
-"""Partition updates as JSON, in Cassandra's own terms: docs/commitlog-tool.md has the form.
+"""Partition updates as JSON, in Cassandra's own terms: docs/guides/inspect-commit-logs.md has the form.
 
 Values (of cells, keys, clusterings and collection elements) are shown in full or as lengths. Everything but values is
 always shown.

@@ -1,4 +1,4 @@
-"""Serialized CQL values as lossless JSON: docs/commitlog-tool.md has the form of each type.
+"""Serialized CQL values as lossless JSON: docs/guides/inspect-commit-logs.md has the form of each type.
 
 A value that is not of its type, and a number with too many digits, is `{"$raw": "0x…"}`.
 """

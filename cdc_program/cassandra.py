@@ -297,7 +297,7 @@ def raise_cdc_error(error: Exception, where: str, query: str) -> NoReturn:
         raise CdcError(
             Code.CASSANDRA_AUTH,
             f"Cassandra at {where} does not permit: {query} ({_first_line(error)}).",
-            "Grant the role the permissions listed in docs/security.md.",
+            "Grant the role the permissions listed in docs/guides/secure.md.",
         ) from error
     if isinstance(error, _UNREACHABLE) or not isinstance(error, RequestExecutionException | DriverException):
         raise CdcError(

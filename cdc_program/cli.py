@@ -169,7 +169,7 @@ def _common_options() -> list[click.Parameter]:
             multiple=True,
             expose_value=False,
             callback=_store_overrides,
-            help="Override any setting of docs/configuration.md; may be repeated.  [default: none]",
+            help="Override any setting of docs/reference/configuration.md; may be repeated.  [default: none]",
         ),
         *(setting_option(flag, name) for flag, name in _LOG_FLAGS.items()),
     ]

@@ -1,4 +1,4 @@
-"""Generates docs/configuration.md from cdc_program/settings: `python -m cdc_program.docs`."""
+"""Generates docs/reference/configuration.md from cdc_program/settings: `python -m cdc_program.docs`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from cdc_program.describe import Setting, settings_of, table_model
 from cdc_program.settings import Settings
 
-CONFIGURATION = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
+CONFIGURATION = Path(__file__).resolve().parent.parent / "docs" / "reference" / "configuration.md"
 
 _INTRODUCTION = """\
 # Configuration
@@ -43,7 +43,7 @@ compiled core ([CDC-007](runbook.md#cdc-007-program-not-compiled)). The material
 
 
 def configuration() -> str:
-    """The text of docs/configuration.md."""
+    """The text of docs/reference/configuration.md."""
     return "\n".join([_INTRODUCTION, *(_table(table) for table in Settings.model_fields)])
 
 

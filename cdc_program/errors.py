@@ -1,4 +1,4 @@
-"""Every error and alert has a code (`CDC-012`) with a section in the runbook, docs/runbook.md.
+"""Every error and alert has a code (`CDC-012`) with a section in docs/reference/errors.md.
 
 A number always means the same situation: numbers are never reused. A test fails if a code has no section.
 """

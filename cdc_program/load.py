@@ -154,7 +154,7 @@ def _unknown(layer: _Layer, table: str, key: str) -> CdcError:
     origin = layer.origin_of(name)
     nearest = _nearest(table, key)
     if nearest is None:
-        fix = f"Remove it; the tables are {', '.join(Settings.model_fields)} (see docs/configuration.md)."
+        fix = f"Remove it; the tables are {', '.join(Settings.model_fields)} (see docs/reference/configuration.md)."
     elif origin.startswith("environment"):
         fix = f"Did you mean {nearest.environment_name}? Rename or remove it."
     else:

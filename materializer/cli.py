@@ -112,7 +112,7 @@ def archive(target: Path) -> None:
     """Packs this program for Spark's executors.
 
     The archive is a Python environment for spark-submit's --archives. The executors' machines need the same operating
-    system, processor type and Python. PySpark is not included. docs/spark.md shows how to use the archive.
+    system, processor type and Python. PySpark is not included. docs/guides/spark.md shows how to use the archive.
     """
     from materializer.job.spark_archive import write_archive  # noqa: PLC0415
 

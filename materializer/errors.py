@@ -65,7 +65,7 @@ def _advise_reshard(topic: str) -> str:
 
 def advise_rebuild(topic: str) -> str:
     """The fix where the state of a raw topic cannot be continued."""
-    return f"Rebuild the table: `cassandra-materializer rebuild {_table(topic)}` prints the steps (docs/operations.md)."
+    return f"Rebuild the table: `cassandra-materializer rebuild {_table(topic)}` prints the steps."
 
 
 def _table(topic: str) -> str:

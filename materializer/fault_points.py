@@ -1,4 +1,4 @@
-"""Fault points: where tests crash a process. Tests and the tables of docs/crashes.md are made from this list.
+"""Fault points: where tests crash a process. Tests and the tables of fault-points.md are made from this list.
 
 `reach(point)` does nothing unless the environment named the point when the process started:
 

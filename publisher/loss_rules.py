@@ -212,7 +212,7 @@ def _tables(facts: Facts) -> Iterator[Finding]:
 
 def _kafka(facts: Facts) -> Iterator[Finding]:
     for problem in facts.kafka_problems:
-        yield Finding("kafka", Severity.FAIL, problem, "See docs/security.md for the rights that the publisher needs.")
+        yield Finding("kafka", Severity.FAIL, problem, "See docs/guides/secure.md for the rights that the publisher needs.")
     if not facts.kafka_problems:
         yield Finding("kafka", Severity.OK, "Kafka answers, and grants the rights that the publisher needs.")
 

@@ -1,4 +1,4 @@
-"""Sends the ends of truncated and dropped tables to all their raw partitions (docs/decisions/0035).
+"""Sends the ends of truncated and dropped tables to all their raw partitions (decision 0035).
 
 A `truncate` is sent where it belongs in the log: before the first message of the table from after it or, if there is
 none, when all before it has been read. From then on the materializer leaves out what this node writes. When no other

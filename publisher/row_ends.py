@@ -1,4 +1,4 @@
-"""Up to which place in the log a table that was truncated or dropped has lost its rows (docs/decisions/0035).
+"""Up to which place in the log a table that was truncated or dropped has lost its rows (decision 0035).
 
 Of a TRUNCATE this is `replayAfter`, which the node keeps in system.local: up to there it replays nothing of the table
 either. Of a DROP it is the mutation of system_schema that makes it; that may be in a segment without CDC data, which

@@ -1,4 +1,4 @@
-"""The raw messages of a snapshot (docs/decisions/0032). Pure: no I/O.
+"""The raw messages of a snapshot (decision 0032). Pure: no I/O.
 
 A host sends a step `running`, then units of row images, then a step `ended` or `given_up`.
 """
@@ -146,7 +146,7 @@ class RowImages:
         return self._update(key, 0, stats, NO_COLUMNS.raw, body)
 
     def _row(self, key: bytes, row: Row, *, is_static: bool) -> bytes:
-        """With the row's own columns alone, as docs/decisions/0006 has it."""
+        """With the row's own columns alone, as decision 0006 has it."""
         columns, stats = self._columns_of(row), _stats_of(row)
         if is_static:
             body = write_row(row, self._header(stats, statics=columns), is_static=True) + _NO_ROWS

@@ -1,4 +1,4 @@
-"""Writes the map of packages and rooms in docs/architecture.md from their docstrings: `python -m tools.module_map`."""
+"""Writes the map of packages and rooms in docs/how-it-works.md from their docstrings: `python -m tools.module_map`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HEADING = "## Packages and rooms\n"
 
 
 def main() -> int:
-    page = project_root() / "docs" / "architecture.md"
+    page = project_root() / "docs" / "how-it-works.md"
     page.write_text(with_module_map(page.read_text()))
     return 0
 

@@ -68,7 +68,7 @@ def check(settings: Settings, file: Path | None) -> None:
 def archive(target: Path) -> None:
     """Packs this program for Spark's executors.
 
-    As `cassandra-materializer archive`; docs/spark.md shows how to use it.
+    As `cassandra-materializer archive`; docs/guides/spark.md shows how to use it.
     """
     from materializer.job.spark_archive import write_archive  # noqa: PLC0415 - as above
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pydantic_core import ErrorDetails
 
-_FIX = "docs/transformers.md shows the format."
+_FIX = "docs/guides/transformers.md shows the format."
 
 
 def load_transformers(file: Path) -> tuple[Transformer, ...]:

@@ -19,7 +19,7 @@ def message_refused(transformer: Transformer, partition: RawPartition, offset: i
         Code.TRANSFORM_FAILED,
         f'transformer "{transformer.name}" cannot transform the message at offset {offset} of {partition}: {reason}.',
         "Change the step in the transformers file and restart the job. If the message itself is wrong, find out who "
-        "sent it: a consumer of the source shows it (docs/transformers.md).",
+        "sent it: a consumer of the source shows it (docs/guides/transformers.md).",
     )
 
 

@@ -1,6 +1,6 @@
 """The settings of all programs: one TOML file, `cdc.toml`, overridden by the environment and then by flags.
 
-This package is the only place that defines a setting, its default and its meaning. docs/configuration.md is generated
+This package is the only place that defines a setting, its default and its meaning. configuration.md is generated
 from it. There is one module for each program, and `shared` for what several programs use.
 """
 

@@ -11,7 +11,7 @@ from cdc_program.settings.job import JobSettings
 
 
 class TransformerSettings(JobSettings):
-    """The Spark job of `cassandra-transformer`. What it transforms is in `file` (docs/transformers.md)."""
+    """The Spark job of `cassandra-transformer`. What it transforms is in `file` (docs/guides/transformers.md)."""
 
     group_id: Annotated[
         str,

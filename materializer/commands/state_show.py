@@ -113,7 +113,7 @@ def _invalid_key(problem: str) -> CdcError:
 def cassandra_partition_json(
     reader: StateReader, catalog: TableCatalog, partition_key: bytes, *, with_values: bool
 ) -> dict[str, Any]:
-    """The Cassandra partition in the form of docs/commitlog-tool.md, with the row_sequence of each row.
+    """The Cassandra partition in the form of docs/guides/inspect-commit-logs.md, with the row_sequence of each row.
 
     Bounds of range tombstones are shown only with values, in the state's byte-comparable encoding. `snapshots` is
     what the whole raw partition has heard of.

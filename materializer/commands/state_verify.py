@@ -62,7 +62,7 @@ def verify_states(settings: Settings, names: Sequence[str]) -> None:
         raise CdcError(
             Code.STATE_DAMAGED,
             f"{damaged} of {len(raw_partitions)} raw partitions have missing or damaged files.",
-            "The lines above name the files. The runbook says what to do.",
+            "The lines above name the files. docs/reference/errors.md says what to do.",
         )
 
 

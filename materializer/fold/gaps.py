@@ -1,6 +1,6 @@
 """Incomplete Cassandra partitions: their state lacks a raw message that could not be read, or part of a node's log.
 
-The state stores each of these gaps until the missing content has arrived after all (docs/decisions/0013). A gap under
+The state stores each of these gaps until the missing content has arrived after all (decision 0013). A gap under
 the empty key affects every Cassandra partition: it is unknown which one the message was for.
 """
 

@@ -1,4 +1,4 @@
-"""The native core's part of a table's fold: plain rows. See docs/decisions/0027.
+"""The native core's part of a table's fold: plain rows. See decision 0027.
 
 The Python code folds what the core leaves. Both work on the same overlay, timers, budget and changes, so it makes no
 difference which of them folds a mutation.

@@ -1,4 +1,4 @@
-"""The repairs of Cassandra partitions that a raw partition has heard of (docs/decisions/0041).
+"""The repairs of Cassandra partitions that a raw partition has heard of (decision 0041).
 
 While one is open, the images of its hosts and later writes are held beside the rows, which go on as ever
 (materializer.fold.held). Once all hosts have ended, what is held replaces the rows. If that does not come in time,

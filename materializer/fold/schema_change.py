@@ -1,4 +1,4 @@
-"""The rows of a state follow a changed schema. docs/formats/messages.md lists the change messages of each statement.
+"""The rows of a state follow a changed schema. raw-topics.md lists the change messages of each statement.
 
 A dropped column is deleted in every row. A column that is added again shows what is newer than its drop. All rows are
 deleted if the table was dropped and created again. The rows are migrated Cassandra partition by Cassandra partition: a

@@ -1,4 +1,4 @@
-"""The snapshots that a raw partition has heard of, and how far each of their hosts is (docs/decisions/0032)."""
+"""The snapshots that a raw partition has heard of, and how far each of their hosts is (decision 0032)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which part of each host's log a truncated or dropped table has lost (docs/decisions/0035).
+"""Which part of each host's log a truncated or dropped table has lost (decision 0035).
 
 A TRUNCATE runs on every host at another moment and at another place in its log. The first host's message deletes all
 rows, and from then on no host counts until it says what it has: its `truncated` or `drop`, which all follows that it

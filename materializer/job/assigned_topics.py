@@ -1,6 +1,6 @@
 """Finds the change topic of each schema of a table where the registry assigns the topics (materializer.topics).
 
-The registry decides by compatibility, primary key and personal data (docs/decisions/0038). Its answer is stored before
+The registry decides by compatibility, primary key and personal data (decision 0038). Its answer is stored before
 it is used, so that a job that starts while the registry is down goes on with it.
 """
 

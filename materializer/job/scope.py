@@ -1,7 +1,7 @@
 """What an error stops: the whole job, a raw topic, or one raw partition; and how soon it is worth another try.
 
 Where an error is raised says what it concerns. An error of the driver's own requests ends the job, one of a raw topic's
-plan stops the topic's raw partitions, and one of a raw partition stops only that. docs/decisions/0023 has the table.
+plan stops the topic's raw partitions, and one of a raw partition stops only that. decision 0023 has the table.
 """
 
 from __future__ import annotations

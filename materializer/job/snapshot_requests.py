@@ -1,4 +1,4 @@
-"""Asks the publishers for snapshots of tables of which the state lacks rows since a TRUNCATE (docs/decisions/0035).
+"""Asks the publishers for snapshots of tables of which the state lacks rows since a TRUNCATE (decision 0035).
 
 The request is a message of the tables topic, which the publishers read. It is the same for the same loss, so it does
 not matter how often it is sent.

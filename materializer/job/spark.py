@@ -1,7 +1,7 @@
 """Starts the job in Spark and stops it.
 
 The job is a streaming query of Spark. Spark starts the workers, runs the tasks of each micro-batch and retries failed
-ones. It keeps no state: positions are the consumer group's (docs/decisions/0004).
+ones. It keeps no state: positions are the consumer group's (decision 0004).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _AT_ONCE = 1000
 _POLL_SECONDS = 0.5
 QUICK = {
     # Measured: a new client is ready in 15 instead of 55 ms. While no broker is up it tries 60 to 80 times a second,
-    # which takes 3 % of a core: librdkafka restarts its backoff each time (docs/decisions/0018).
+    # which takes 3 % of a core: librdkafka restarts its backoff each time (decision 0018).
     "reconnect.backoff.ms": 5,
     "reconnect.backoff.max.ms": 1000,
     "retry.backoff.ms": 10,
@@ -69,7 +69,7 @@ def kafka_error(doing: str, exception: KafkaException) -> CdcError:
     return CdcError(
         Code.KAFKA_REFUSED,
         f"Kafka refuses to {doing}: {error.str()}.",
-        "Grant the materializer's user the rights listed in docs/security.md.",
+        "Grant the materializer's user the rights listed in docs/guides/secure.md.",
     )
 
 

@@ -24,7 +24,7 @@ class GroupPositions:
 
     stable: wait for open transactions, those of a killed task until their timeout; otherwise reads return what was
     committed before them. A task reads after its producer has ended the raw partition's transactions: it does not wait.
-    After a failure a new client asks (docs/decisions/0018).
+    After a failure a new client asks (decision 0018).
     """
 
     def __init__(self, settings: KafkaSettings, group: str, *, stable: bool = True) -> None:

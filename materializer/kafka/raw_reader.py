@@ -148,7 +148,7 @@ class RawReader:
         return found
 
     def renew_if_stuck(self, ends: Mapping[RawPartition, int]) -> list[RawPartition]:
-        """Read on with a new consumer if this one does not give what is there (docs/decisions/0018).
+        """Read on with a new consumer if this one does not give what is there (decision 0018).
 
         ends: the next offset of silent raw partitions. Those that were behind at two looks, and nothing came between.
         """

@@ -1,4 +1,4 @@
-"""The native core's plan of a table: what it must know to fold the table's plain rows (docs/decisions/0027).
+"""The native core's plan of a table: what it must know to fold the table's plain rows (decision 0027).
 
 The core is used if it is compiled and not turned off by CDC_NATIVE=0.
 """

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from cassandra_storage.schema import TableMetadata
     from publisher.snapshot.records import Record
 
-# Bytes of messages a second, from a core that others use, too: docs/performance.md.
+# Bytes of messages a second, from a core that others use, too: docs/internals/performance.md.
 CORE_RATE = 32 << 20
 PYTHON_RATE = 1 << 20
 # Bytes of a row beside what the SSTable has of it: of its message without the names of its columns, and in the state.
 MESSAGE_BYTES = 165
 STATE_BYTES = 90
-PACKED = 0.3  # the share of its bytes that a raw topic takes on disk: docs/operations.md, "How much room"
+PACKED = 0.3  # the share of its bytes that a raw topic takes on disk: docs/guides/operations.md, "How much room"
 
 
 class Estimate(NamedTuple):

@@ -1,4 +1,4 @@
-"""docs/messages.md is what the scripts say; the script format refuses what it does not know."""
+"""docs/reference/change-event-examples.md is what the scripts say; the script format refuses what it does not know."""
 
 from __future__ import annotations
 

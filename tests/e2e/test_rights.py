@@ -1,4 +1,4 @@
-"""The whole path on servers that ask who one is, with the rights that docs/security.md lists and no others."""
+"""The whole path on servers that ask who one is, with the rights that docs/guides/secure.md lists and no others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from local_stack.servers.programs import Program
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text()
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "guides" / "secure.md").read_text()
 SECONDS = 120.0
 PASSWORDS = {name: secrets.token_hex(8) for name in ("admin", "cdc-publisher", "cdc-materializer", "reader")}
 RESOURCES = {

@@ -1,4 +1,4 @@
-"""The materializer by spark-submit, on a cluster whose workers have nothing of ours: docs/spark.md says how."""
+"""The materializer by spark-submit, on a cluster whose workers have nothing of ours: docs/guides/spark.md says how."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes the end of docs/crashes.md from the fault points: `python -m verify.chaos.crash_page`."""
+"""Writes the end of docs/internals/fault-points.md from the fault points: `python -m verify.chaos.crash_page`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from materializer.fault_points import AnyPoint
 
-PAGE = "docs/crashes.md"
+PAGE = "docs/internals/fault-points.md"
 HEADING = "## The points\n"
 
 

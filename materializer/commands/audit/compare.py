@@ -26,7 +26,7 @@ ROW = ""
 
 
 class Cause(StrEnum):
-    """The likely cause of a difference: docs/audit.md says what to do about each."""
+    """The likely cause of a difference: docs/guides/audit.md says what to do about each."""
 
     MISSING_ROW = "missing_row"
     EXTRA_ROW = "extra_row"

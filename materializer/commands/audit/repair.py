@@ -1,4 +1,4 @@
-"""`--repair`: has the Cassandra partitions replaced in which rows differ. docs/decisions/0041 has the design.
+"""`--repair`: has the Cassandra partitions replaced in which rows differ. decision 0041 has the design.
 
 The publishers find the request in a row of the filler's keyspace, and send what their nodes have. The job replaces a
 partition once it has all of it. This only asks, and waits for both.

@@ -33,7 +33,7 @@ def _next_steps(table: str) -> list[str]:
     """What the operator does after the command."""
     keyspace = table.partition(".")[0]
     return [
-        'Next, on each node of the CDC datacenter, one after the other (docs/operations.md, "Rebuild a table"):',
+        'Next, on each node of the CDC datacenter, one after the other (docs/guides/operations.md, "Rebuild a table"):',
         f"  cqlsh -e \"DELETE FROM system.available_ranges_v2 WHERE keyspace_name = '{keyspace}'\"",  # noqa: S608 - for the reader
         "      (3.11: system.available_ranges; otherwise the node refuses or skips what it has already streamed)",
         f"  nodetool rebuild --keyspace {keyspace} -- <another datacenter>",

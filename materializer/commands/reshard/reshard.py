@@ -1,6 +1,6 @@
 """`cassandra-materializer state reshard`: redistributes a raw topic's state over the partitions that it has now.
 
-docs/decisions/0016 describes the steps. After a crash between any two of them, the committed state is the one before or
+decision 0016 describes the steps. After a crash between any two of them, the committed state is the one before or
 the one after the switch.
 """
 

@@ -1,4 +1,4 @@
-"""What Cassandra's own types take and Avro cannot say (docs/formats/messages.md): empty and unreadable values."""
+"""What Cassandra's own types take and Avro cannot say (docs/reference/raw-topics.md): empty and unreadable values."""
 
 from __future__ import annotations
 

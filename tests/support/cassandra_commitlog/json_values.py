@@ -1,4 +1,4 @@
-"""Values back from their JSON, to show that it loses nothing: written from docs/commitlog-tool.md alone."""
+"""Values back from their JSON, to show that it loses nothing: written from docs/guides/inspect-commit-logs.md alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an Avro reader reads, back to the bytes that Cassandra has: by docs/formats/messages.md alone, field by field.
+"""What an Avro reader reads, back to the bytes that Cassandra has: by raw-topics.md alone, field by field.
 
 The readers leave logical types out, so that a timestamp or a date is the number that was written.
 """

@@ -1,4 +1,4 @@
-"""Writes docs/messages.md from the scripts of tests/e2e/scripts: `python -m tests.support.e2e.messages_page`."""
+"""Writes the page change-event-examples.md from tests/e2e/scripts: `python -m tests.support.e2e.messages_page`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from tests.support.e2e.script import Script, Step
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "messages.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "change-event-examples.md"
 INTRODUCTION = """\
 # What comes out of a statement
 
@@ -21,7 +21,7 @@ which the tests run on a real Cassandra, Kafka and Spark: what stands here is wh
 
 Messages are shown as `make follow JSON=1` prints them, without `source` (but for `source.cause` where it is `expiry`):
 the key, the row before and after, and `op`, which is `c` for a row that was not there, `u` for one that was, `d` for
-one that is gone. Bytes are in hexadecimal. [formats/messages.md](formats/messages.md) describes every field and type.
+one that is gone. Bytes are in hexadecimal. [raw-topics.md](raw-topics.md) describes every field and type.
 
 What one statement gives for several rows comes in no promised order but that of each partition's writes.
 """

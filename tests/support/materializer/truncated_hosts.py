@@ -1,4 +1,4 @@
-"""Hosts whose logs have writes and truncations, and what their publishers send of them (docs/decisions/0035)."""
+"""Hosts whose logs have writes and truncations, and what their publishers send of them (decision 0035)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/formats/commitlog.md says what the code does: its tables of constants, and its mutation taken apart."""
+"""commit-log-format.md says what the code does: its tables of constants, and its mutation taken apart."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from local_stack.process.paths import project_root
 from tests.support.cassandra_commitlog.fixtures import commitlog, json_lines
 
 EXAMPLE = project_root() / "docs" / "example-segment"
-PAGE = (project_root() / "docs" / "formats" / "commitlog.md").read_text()
+PAGE = (project_root() / "docs" / "reference" / "commit-log-format.md").read_text()
 
 
 def rows(*header: str) -> list[list[str]]:

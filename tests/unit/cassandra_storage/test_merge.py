@@ -99,7 +99,7 @@ def test_a_deletion_may_come_before_or_after(a: Row, b: Row, active: DeletionTim
 def test_shadowable_deletions_depend_on_the_order() -> None:
     """In Cassandra too (verify/oracle): a newer row liveness lifts the deletion, but not from what it has deleted.
 
-    No supported release writes them, and the materializer refuses them by name (docs/decisions/0007-merge-rules.md).
+    No supported release writes them, and the materializer refuses them by name (decision 0007).
     """
     deleted = Row((), {}, deletion=RowDeletion(DeletionTime(1, 100), is_shadowable=True))
     cell, inserted = Row((), {"a": LIVE_X._replace(timestamp=1)}), Row((), {}, LivenessInfo(2))

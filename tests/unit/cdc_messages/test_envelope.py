@@ -279,7 +279,7 @@ def test_confluents_own_deserializer_reads_both() -> None:
 
 
 def test_the_documentations_messages_are_of_this_format() -> None:
-    page = Path(envelope.__file__).parents[1] / "docs" / "formats" / "messages.md"
+    page = Path(envelope.__file__).parents[1] / "docs" / "reference" / "raw-topics.md"
     schema, _key, created, updated, deleted = (
         json.loads(each) for each in re.findall(r"```json\n(.*?)```", page.read_text(), re.DOTALL)
     )

@@ -63,7 +63,7 @@ def test_the_next_version() -> None:
 
 
 def test_the_documentations_step_is_of_this_format() -> None:
-    page = Path(__file__).parents[3] / "docs" / "formats" / "messages.md"
+    page = Path(__file__).parents[3] / "docs" / "reference" / "raw-topics.md"
     (step,) = re.findall(r'`({"format_version": 1, "hosts".*?})`', page.read_text())
     found = decode_step(step.encode())
     assert found.state == "running"

@@ -113,8 +113,8 @@ def test_an_unknown_variable_is_named_with_the_nearest(
         ("[filler]\ncommitlog_segment_mib = 1\n", "filler.commitlog_segment_mib", "mean node.commitlog_segment_mib?"),
         ("[materializer]\nhold_seconds = 1\n", "materializer.hold_seconds", "mean materializer.reorder_seconds?"),
         ("[zebra]\nstripes = 1\n", "zebra.stripes", "schematizer"),
-        ("[zebra]\n", "zebra", "docs/configuration.md"),
-        ("zebra = 1\n", "zebra", "docs/configuration.md"),
+        ("[zebra]\n", "zebra", "docs/reference/configuration.md"),
+        ("zebra = 1\n", "zebra", "docs/reference/configuration.md"),
     ],
 )
 def test_an_unknown_key_of_the_file_is_named_with_the_nearest(

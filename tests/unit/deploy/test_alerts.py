@@ -18,9 +18,13 @@ from tests.support.deploy.served import metrics_of, served
 if TYPE_CHECKING:
     from pathlib import Path
 
-RUNBOOK = dict(re.findall(r"^## (CDC-\d{3}) (\S.*)$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE))
-OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
-ROW = re.compile(r"^\| `(Cdc\w+)` \| .{20,} \| .{20,} \| \[(CDC-\d{3})\]\(runbook\.md#([\w-]+)\) \|$", re.MULTILINE)
+RUNBOOK = dict(
+    re.findall(r"^## (CDC-\d{3}) (\S.*)$", (ROOT / "docs" / "reference" / "errors.md").read_text(), re.MULTILINE)
+)
+OPERATIONS = (ROOT / "docs" / "guides" / "operations.md").read_text()
+ROW = re.compile(
+    r"^\| `(Cdc\w+)` \| .{20,} \| .{20,} \| \[(CDC-\d{3})\]\(\.\./reference/errors\.md#([\w-]+)\) \|$", re.MULTILINE
+)
 
 PUBLISHER, FILLER, MATERIALIZER = "cassandra-publisher", "cassandra-filler", "cassandra-materializer"
 REGISTRY, TRANSFORMER = "cassandra-schematizer", "cassandra-transformer"
@@ -332,7 +336,7 @@ def promtool_test(alert: str) -> dict[str, Any]:
 
 
 def test_each_alert_says_what_to_do() -> None:
-    """Its line in docs/operations.md, which leads to the paragraph of its code; no line is of an alert that is none."""
+    """Its line in operations.md, which leads to the paragraph of its code; no line is of an alert that is none."""
     rows = {alert: (code, anchor) for alert, code, anchor in ROW.findall(OPERATIONS)}
     assert list(rows) == re.findall(r"^\| `(Cdc\w+)` \|", OPERATIONS, re.MULTILINE) == list(RULES)
     for alert, (code, anchor) in rows.items():

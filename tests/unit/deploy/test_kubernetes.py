@@ -311,7 +311,7 @@ def test_prometheus_finds_each_program_under_its_job() -> None:
                 jobs.add(rename["replacement"].replace("$1", found[1]))
     assert jobs == {f"cassandra-{program}" for program in PROGRAMS}
     asked = set(re.findall(r'job="([\w-]+)"', " ".join(rule["expr"] for rule in RULES.values())))
-    assert asked == jobs | {"cassandra-transformer"}  # it has no manifest yet (docs/transformers.md)
+    assert asked == jobs | {"cassandra-transformer"}  # it has no manifest yet (docs/guides/transformers.md)
 
 
 def test_prometheus_itself_takes_the_scraping(tmp_path: Path) -> None:

@@ -292,7 +292,7 @@ def test_a_second_truncation_replaces_one_that_is_not_sent(node: Node) -> None:
 
 
 def test_a_truncation_that_another_one_follows_is_only_announced(node: Node) -> None:
-    """The materializer could not know of which TRUNCATE one of them is (docs/decisions/0035)."""
+    """The materializer could not know of which TRUNCATE one of them is (decision 0035)."""
     node.log = {6: [Entry(node.mutation(key), 50 * key) for key in range(1, 5)]}
     node.read = {6: 200}
     node.ends.note_read(6, 200)

@@ -1,4 +1,4 @@
-"""docs/architecture.md says what is in the code."""
+"""docs/how-it-works.md says what is in the code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tools.module_map import CHECKOUT_PACKAGES, PACKAGES, module_map, modules, r
 
 def test_the_map_of_packages_and_rooms_is_up_to_date() -> None:
     """If not: python -m tools.module_map."""
-    page = (project_root() / "docs" / "architecture.md").read_text()
+    page = (project_root() / "docs" / "how-it-works.md").read_text()
     assert page == with_module_map(page)
 
 

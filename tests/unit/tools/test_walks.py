@@ -1,4 +1,4 @@
-"""The two walks in docs/architecture.md name functions that exist, at most 15 each."""
+"""The two walks in docs/how-it-works.md name functions that exist, at most 15 each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONGEST = 15
 
 
 def test_each_step_is_a_function_that_exists() -> None:
-    page = (project_root() / "docs" / "architecture.md").read_text()
+    page = (project_root() / "docs" / "how-it-works.md").read_text()
     steps = STEP.findall(page)
     numbers = [int(number) for number, _, _ in steps]
     assert numbers.count(1) == 2

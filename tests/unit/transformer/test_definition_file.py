@@ -130,7 +130,7 @@ def test_a_salt_that_cannot_be_used(tmp_path: Path, content: str | None, reason:
 
 
 def test_the_example_of_the_docs_is_valid(tmp_path: Path) -> None:
-    page = (project_root() / "docs" / "transformers.md").read_text()
+    page = (project_root() / "docs" / "guides" / "transformers.md").read_text()
     file = tmp_path / "transformers.toml"
     file.write_text(page.partition("```toml\n")[2].partition("```")[0])
     (tmp_path / "orders.salt").write_text("salt")

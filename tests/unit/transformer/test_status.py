@@ -1,4 +1,4 @@
-"""The job's status as JSON, as text and as metrics, which docs/transformers.md lists."""
+"""The job's status as JSON, as text and as metrics, which docs/guides/transformers.md lists."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_metrics_are_those_of_the_docs() -> None:
     registry = CollectorRegistry()
     registry.register(Collected(status().metrics))
     found = generate_latest(registry).decode()
-    page = (project_root() / "docs" / "transformers.md").read_text()
+    page = (project_root() / "docs" / "guides" / "transformers.md").read_text()
     named = set(re.findall(r"`(cdc_transformer_\w+)`", page))
     assert set(re.findall(r"^(cdc_transformer_\w+)(?:{| )", found, re.MULTILINE)) == named
     assert 'cdc_transformer_messages_total{transformer="one"} 7.0' in found

@@ -138,7 +138,7 @@ def by_key(run: Run) -> dict[tuple[int, int], Any]:
 
 @pytest.mark.exhaustive
 def test_another_run_repairs_a_kill_at_any_step(run: Run) -> None:
-    """docs/crashes.md says what each kill leaves. A publisher continues, and has more partitions at the end."""
+    """fault-points.md says what each kill leaves. A publisher continues, and has more partitions at the end."""
     run.send(80, RAW_PARTITIONS)
     assert run.materialize(RAW_PARTITIONS) == []
     for point, nth in KILLS:

@@ -82,7 +82,7 @@ def test_each_message_is_published_once(run: Run, capsys: pytest.CaptureFixture[
 
 @pytest.mark.exhaustive
 def test_another_run_repairs_a_kill_at_any_step(run: Run) -> None:
-    """docs/crashes.md says what each kill leaves."""
+    """docs/internals/fault-points.md says what each kill leaves."""
     assert {point for point, _ in KILLS} == set(ReshardPoint)
     grow(run)
     for point, nth in KILLS:
@@ -117,7 +117,7 @@ def test_on_an_object_store_the_state_is_as_if_the_partitions_had_always_been_th
 
 @pytest.mark.exhaustive
 def test_a_late_publishers_writes_are_merged_and_only_the_newest_are_changes(run: Run) -> None:
-    """docs/operations.md: a late message stops the job; if newer writes were folded first, it is not a change."""
+    """operations.md: a late message stops the job; if newer writes were folded first, it is not a change."""
     grow(run)
     assert run.reshard()[-1].endswith("start the materializer")
     overtaken = run.next_number()

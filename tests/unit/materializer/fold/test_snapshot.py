@@ -1,4 +1,4 @@
-"""Snapshot messages: row images merge like writes, begin and end frame them (docs/decisions/0032)."""
+"""Snapshot messages: row images merge like writes, begin and end frame them (decision 0032)."""
 
 from __future__ import annotations
 
