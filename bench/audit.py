@@ -16,7 +16,7 @@ from bench.results import Figures, report
 from local_stack.clients import cql
 from local_stack.servers.cassandra import OPTIMIZED, CassandraOptions
 from local_stack.servers.stack import Stack
-from tests.support.e2e.audit_command import audit
+from tests.support.e2e.audit_command import RunningAudit
 
 if TYPE_CHECKING:
     from local_stack.clients.cql import CqlClient
@@ -39,7 +39,7 @@ def main(rows: int, slices: int, page_rows: int) -> None:
         Changes(servers, f"{KEYSPACE}.{TABLE}").wait_for(rows)
         started = time.monotonic()
         flags = "--slices", str(slices), "--page-rows", str(page_rows)
-        audited = audit(stack, f"{KEYSPACE}.{TABLE}", *flags, seconds=MOST_SECONDS)
+        audited = RunningAudit(stack, f"{KEYSPACE}.{TABLE}", *flags).wait(MOST_SECONDS)
         seconds = time.monotonic() - started
         [summary] = audited.of("summary")
         if audited.status or summary["rows"] != rows:

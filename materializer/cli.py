@@ -224,17 +224,24 @@ main.add_command(state)
 
 @main.program_command(
     "ls",
-    params=[_JSON_LINES],
+    params=[
+        _JSON_LINES,
+        click.Option(
+            ["--topics", "with_topics"],
+            is_flag=True,
+            help="Show the change topics too. This restores each state into a temporary folder.",
+        ),
+    ],
     group=state,
 )
-def state_ls(settings: Settings, *, as_json: bool) -> None:
+def state_ls(settings: Settings, *, as_json: bool, with_topics: bool) -> None:
     """Lists the stored states.
 
     For each raw partition it prints version, offset, lag, and the number and size of changelogs and snapshots.
     """
     from materializer.commands.state_list import list_states  # noqa: PLC0415
 
-    list_states(settings, as_json=as_json)
+    list_states(settings, as_json=as_json, with_topics=with_topics)
 
 
 @main.program_command(

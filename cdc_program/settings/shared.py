@@ -83,6 +83,14 @@ class KafkaSettings(Table):
             ge=0,
         ),
     ] = 7 * 24
+    max_compaction_lag_hours: Annotated[
+        int,
+        Field(
+            description="When compaction of change topics must have removed what a later change has replaced, deleted "
+            "rows too (hours): at least min_compaction_lag_hours and a segment (segment.ms); 0 for no bound.",
+            ge=0,
+        ),
+    ] = 30 * 24
     connect_timeout_seconds: Annotated[
         float, Field(description="Maximum time that a starting program waits for a broker (s).", gt=0)
     ] = 15.0

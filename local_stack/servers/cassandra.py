@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -96,6 +96,7 @@ class CassandraNode(Restartable[ServerProcess]):
         self.address = address
         self.cdc_enabled = cdc
         self.folder = cluster.folder.path / f"node{number}"
+        self.bootstraps = False
         self._is_replacement = False
 
     @property
@@ -149,7 +150,7 @@ class CassandraNode(Restartable[ServerProcess]):
                 )
         shutil.rmtree(self.folder)
         self.folder.mkdir()
-        self._is_replacement = True
+        self.bootstraps = self._is_replacement = True
         self.start()
 
     def is_ready(self) -> bool:
@@ -242,7 +243,7 @@ class CassandraNode(Restartable[ServerProcess]):
                     "parameters": [{"seeds": f"{seed}:{ports.storage}" if version.seed_has_port else seed}],
                 }
             ],
-            "auto_bootstrap": self._is_replacement,
+            "auto_bootstrap": self.bootstraps,
             "auto_snapshot": False,
             **_commit_log_form(options),
             **version.yaml,
@@ -316,6 +317,7 @@ class CassandraCluster(Managed):
     """
 
     node_class: type[CassandraNode] = CassandraNode
+    ports: Ports
 
     def __init__(  # noqa: PLR0913 - settings by keyword, all with defaults
         self,
@@ -375,6 +377,16 @@ class CassandraCluster(Managed):
         """Bring what a node of this version needs to start."""
         install(version.jars, self.report)
 
+    def add_node(self, datacenter: str) -> CassandraNode:
+        """One more node, not started: with its first start it joins the ring and streams what it owns from then on."""
+        block, _, _ = self.nodes[0].address.rpartition(".")
+        number = len(self.nodes) + 1
+        node = self.node_class(self, number, datacenter, f"{block}.{number}", cdc=self._has_cdc(datacenter))
+        node.bootstraps = True
+        self.ports = replace(self.ports, jmx=(*self.ports.jmx, *free_ports(1)))
+        self.nodes.append(node)
+        return node
+
     def stop(self) -> None:
         """Stop every node gracefully; the files stay."""
         with ThreadPoolExecutor(len(self.nodes)) as pool:
@@ -395,11 +407,13 @@ class CassandraCluster(Managed):
         addresses = loopback_addresses(len(placed))
         native, storage, ssl_storage = free_ports(3, *addresses)
         self.ports = Ports(native, storage, ssl_storage, tuple(free_ports(len(placed))))
-        single = CDC_DATACENTER not in self.datacenters
         self.nodes = [
-            self.node_class(self, number, datacenter, address, cdc=single or datacenter == CDC_DATACENTER)
+            self.node_class(self, number, datacenter, address, cdc=self._has_cdc(datacenter))
             for number, (datacenter, address) in enumerate(zip(placed, addresses, strict=True), start=1)
         ]
+
+    def _has_cdc(self, datacenter: str) -> bool:
+        return CDC_DATACENTER not in self.datacenters or datacenter == CDC_DATACENTER
 
     def _start_nodes(self) -> None:
         first, *others = self.nodes

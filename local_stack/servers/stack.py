@@ -20,6 +20,7 @@ from local_stack.servers.stack_settings import remove_settings, write_settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from local_stack.servers.cassandra import CassandraNode
     from local_stack.servers.programs import Program, Release, Setting
 
 TOPIC_PREFIX = "cdc"
@@ -97,6 +98,14 @@ class Stack(Managed):
         self._report(f"All is up ({time.monotonic() - started:.0f} s)")
         return self
 
+    def add_node(self, datacenter: str) -> CassandraNode:
+        """One more node, which joins the running ring, with what runs beside a node with CDC. Raises CdcError."""
+        node = self.cassandra.add_node(datacenter)
+        node.start()
+        if node.cdc_enabled:
+            self._start_beside(node)
+        return node
+
     def check(self) -> None:
         """Raises CdcError(SERVER_FAILED) for one of our programs that has ended."""
         for program in self.programs():
@@ -129,18 +138,22 @@ class Stack(Managed):
         self.cassandra.start()
         self._report("Cassandra is up")
         self._has_kafka.wait()
-        settings = {**self._joined(), **self._settings}
         for node in self.cassandra.cdc_nodes:
-            suffix = "" if len(self.cassandra.cdc_nodes) == 1 else f"-{node.name}"
-            own = {"publisher.nodetool": ",".join(node.nodetool_command())}
-            where = (self._folder.path, node.address, node.cdc_raw, own | settings)
-            for beside, program in (
-                (self.publishers, programs.publisher(*where, f"publisher{suffix}")),
-                (self.fillers, programs.filler(*where, f"filler{suffix}")),
-            ):
-                program.release = self._release
-                beside.append(program)
-                program.start()
+            self._start_beside(node)
+
+    def _start_beside(self, node: CassandraNode) -> None:
+        """A publisher and a filler."""
+        suffix = "" if len(self.cassandra.cdc_nodes) == 1 else f"-{node.name}"
+        nodetool = ",".join(node.nodetool_command())
+        own = {"publisher.nodetool": nodetool, "filler.nodetool": nodetool}
+        where = (self._folder.path, node.address, node.cdc_raw, own | self._joined() | self._settings)
+        for beside, program in (
+            (self.publishers, programs.publisher(*where, f"publisher{suffix}")),
+            (self.fillers, programs.filler(*where, f"filler{suffix}")),
+        ):
+            program.release = self._release
+            beside.append(program)
+            program.start()
 
     def _all_settings(self) -> dict[str, Setting]:
         """Of all programs; of publishers and fillers the first ones'."""

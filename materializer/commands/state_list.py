@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from materializer.commands.stored_partitions import list_stored_partitions, read_positions
+from materializer.commands.stored_partitions import list_stored_partitions, read_positions, restored
 from materializer.exactly_once.position import Position
 from materializer.job.wiring import object_store
 from materializer.kafka import Topics
 from materializer.records import RawPartition
+from materializer.rows.published import read_published
 from materializer.store.checkpoints import CheckpointStore
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ class StoredState(NamedTuple):
     """The state of a raw partition in the checkpoint location.
 
     position: None if the group has no offset. end: the raw partition's next offset, None if the topic is gone.
-    snapshot_bytes: of the manifests and of their files.
+    snapshot_bytes: of the manifests and of their files. topics: the change topics that its changes go to; None if they
+    were not asked for, or without a position.
     """
 
     raw_partition: RawPartition
@@ -36,22 +38,26 @@ class StoredState(NamedTuple):
     changelog_bytes: int
     snapshots: int
     snapshot_bytes: int
+    topics: list[str] | None
 
 
-def list_states(settings: Settings, *, as_json: bool) -> None:
-    """Print one line for each raw partition that has a state in the checkpoint location."""
-    found = list(_read_states(settings))
+def list_states(settings: Settings, *, as_json: bool, with_topics: bool) -> None:
+    """Print one line for each raw partition that has a state in the checkpoint location. with_topics: restore each one,
+    one after the other, for the change topics that only the state itself has.
+    """
+    found = [_as_json(each, with_topics=with_topics) for each in _read_states(settings, with_topics=with_topics)]
     if as_json:
         for each in found:
-            click.echo(json.dumps(_as_json(each)))
+            click.echo(json.dumps(each))
         return
-    rows = [_COLUMNS, *(tuple(map(_text, _as_json(each).values())) for each in found)]
+    columns = (*_COLUMNS, "topics") if with_topics else _COLUMNS
+    rows = [columns, *(tuple(map(_text, each.values())) for each in found)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _read_states(settings: Settings) -> Iterator[StoredState]:
+def _read_states(settings: Settings, *, with_topics: bool) -> Iterator[StoredState]:
     store, group = object_store(settings.materializer), settings.materializer.group_id
     raw_partitions = list_stored_partitions(store, group)
     positions = read_positions(settings, raw_partitions)
@@ -60,18 +66,29 @@ def _read_states(settings: Settings) -> Iterator[StoredState]:
     bounds = topics.bounds([each for each in raw_partitions if each.partition < counts.get(each.topic, 0)])
     for raw_partition in raw_partitions:
         changelogs, snapshots, files = CheckpointStore(store, group, raw_partition).entries()
+        position = positions.get(raw_partition)
         yield StoredState(
             raw_partition,
-            positions.get(raw_partition),
+            position,
             bounds[raw_partition][1] if raw_partition in bounds else None,
             len(changelogs),
             sum(each.size for each in changelogs),
             len(snapshots),
             sum(each.size for each in (*snapshots, *files)),
+            _read_topics(settings, raw_partition) if with_topics else None,
         )
 
 
-def _as_json(stored: StoredState) -> dict[str, Any]:
+def _read_topics(settings: Settings, raw_partition: RawPartition) -> list[str] | None:
+    """At the position of now: the job goes on, and deletes old versions, while the states before this one are read."""
+    position = read_positions(settings, [raw_partition])[raw_partition]
+    if position is None:
+        return None
+    with restored(settings, raw_partition, position) as state:
+        return sorted(each.topic.name for each in read_published(state).values())
+
+
+def _as_json(stored: StoredState, *, with_topics: bool) -> dict[str, Any]:
     position, end = stored.position, stored.end
     return {
         "partition": str(stored.raw_partition),
@@ -82,8 +99,11 @@ def _as_json(stored: StoredState) -> dict[str, Any]:
         "changelog_bytes": stored.changelog_bytes,
         "snapshots": stored.snapshots,
         "snapshot_bytes": stored.snapshot_bytes,
+        **({"topics": stored.topics} if with_topics else {}),
     }
 
 
 def _text(value: object) -> str:
+    if isinstance(value, list):
+        return " ".join(value) or "-"
     return "-" if value is None else str(value)

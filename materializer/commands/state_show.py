@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
-from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -17,13 +14,12 @@ from cassandra_storage.partition import PartitionUpdate
 from cdc_messages.topics import partition_for, raw_topic
 from cdc_messages.update_json import deletion_json, update_json
 from cdc_program.errors import CdcError, Code
-from materializer.commands.stored_partitions import read_positions
+from materializer.commands.stored_partitions import read_positions, restored
 from materializer.fold.repairs import Repair, read_repairs
 from materializer.fold.snapshots import SnapshotProgress, read_snapshots
 from materializer.fold.truncations import TruncationState, read_truncations
 from materializer.job.processor import table_catalog
 from materializer.job.table_schemas import read_table_schemas
-from materializer.job.wiring import object_store
 from materializer.kafka import Topics
 from materializer.records import RawPartition
 from materializer.rows.keys import (
@@ -38,9 +34,6 @@ from materializer.rows.overlay import Overlay
 from materializer.rows.partition_state import decode_facts
 from materializer.rows.range_tombstones import decode_range
 from materializer.rows.row_codec import RowCodec, with_dropped_columns
-from materializer.store.checkpoints import CheckpointStore
-from materializer.store.restore import restore
-from materializer.store.rocksdb import open_local_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,11 +63,7 @@ def show_cassandra_partition(settings: Settings, table: str, key: Sequence[str],
         raise CdcError(
             Code.STATE_MISMATCH, f"The group has no offset for {raw_partition}.", "Set group_id to the job's group."
         )
-    store = object_store(settings.materializer)
-    checkpoints = CheckpointStore(store, settings.materializer.group_id, raw_partition)
-    temporary = tempfile.TemporaryDirectory(prefix="cassandra-materializer-")
-    with temporary as folder, closing(open_local_store(Path(folder))) as state:
-        restore(state, checkpoints, position.version)
+    with restored(settings, raw_partition, position) as state:
         shown = cassandra_partition_json(state, catalog, partition_key, with_values=with_values)
     click.echo(json.dumps(shown, indent=2))
 

@@ -1,16 +1,26 @@
-"""What all commands read first: the raw partitions that have a stored state, and their committed positions."""
+"""What all commands read first: the raw partitions that have a stored state, their committed positions, and a state."""
 
 from __future__ import annotations
 
+import tempfile
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from materializer.job.wiring import object_store
 from materializer.kafka import GroupPositions, driver_errors
 from materializer.records import RawPartition
+from materializer.store.checkpoints import CheckpointStore
+from materializer.store.restore import restore
+from materializer.store.rocksdb import open_local_store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cdc_program.settings import Settings
     from materializer.exactly_once.position import Position
     from materializer.store.object_store import ObjectStore
+    from materializer.store.rocksdb import LocalStore
 
 
 def list_stored_partitions(store: ObjectStore, group: str) -> list[RawPartition]:
@@ -24,3 +34,13 @@ def read_positions(settings: Settings, raw_partitions: list[RawPartition]) -> di
     group = settings.materializer.group_id
     with driver_errors(f"read the offsets of the group {group}"):
         return GroupPositions(settings.kafka, group, stable=False).read(raw_partitions)
+
+
+@contextmanager
+def restored(settings: Settings, raw_partition: RawPartition, position: Position) -> Iterator[LocalStore]:
+    """The state at that position, in a temporary folder that has room for its snapshot. CdcError if it is damaged."""
+    checkpoints = CheckpointStore(object_store(settings.materializer), settings.materializer.group_id, raw_partition)
+    temporary = tempfile.TemporaryDirectory(prefix="cassandra-materializer-")
+    with temporary as folder, closing(open_local_store(Path(folder))) as state:
+        restore(state, checkpoints, position.version)
+        yield state

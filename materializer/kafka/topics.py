@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from cdc_program.settings import KafkaSettings
 
+_HOUR_MS = 3_600_000
 _DEAD_LETTER_BYTES = (64 << 20) + 100_000  # the largest message that materializer.output.large_messages sends
 
 
@@ -131,8 +132,10 @@ class Topics:
         """
         config = {"cleanup.policy": "delete"}
         if is_keyed:
-            lag_ms = str(self._settings.min_compaction_lag_hours * 3_600_000)
-            config = {"cleanup.policy": "compact", "min.compaction.lag.ms": lag_ms}
+            least, most = self._settings.min_compaction_lag_hours, self._settings.max_compaction_lag_hours
+            config = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(least * _HOUR_MS)}
+            if most:  # the brokers refuse less than the least
+                config["max.compaction.lag.ms"] = str(max(least, most) * _HOUR_MS)
         if max_message_bytes is not None:
             config["max.message.bytes"] = str(max_message_bytes)
         return self._make(topic, partitions or self._settings.change_partitions, config)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from local_stack.clients import cql
 from local_stack.clients.compare import compare
 from local_stack.process.processes import wait_until
 from local_stack.servers.cassandra import CassandraOptions
+from local_stack.servers.programs import environment_of
 from local_stack.servers.spark_cluster import python_workers
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
 from tests.support.e2e.kafka_topics import read_all
@@ -93,6 +95,15 @@ def check(client: CqlClient, topics: Topics, topic: str, *left: str) -> None:
     assert result.tables[f"{KEYSPACE}.{TABLE}"] > len(PARTITIONS) * ROWS / 2
 
 
+def states(stack: Stack) -> list[dict[str, Any]]:
+    """What `state ls --topics` says of each raw partition of the table."""
+    command = [sys.executable, "-m", "materializer", "state", "ls", "--json", "--topics"]
+    environment = {**os.environ, **environment_of(stack.materializer.settings)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    found = map(json.loads, done.stdout.splitlines())
+    return [each for each in found if f"{KEYSPACE}.{TABLE}-" in each["partition"]]
+
+
 def test_a_field_becomes_personal_under_load(stack: Stack, client: CqlClient, topics: Topics, tmp_path: Path) -> None:
     client.execute(
         f"CREATE KEYSPACE {KEYSPACE} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
@@ -142,3 +153,4 @@ def test_a_field_becomes_personal_under_load(stack: Stack, client: CqlClient, to
     mark(client, 3, "k")
     topics.wait_for_marks(THIRD, 3, SECONDS)
     check(client, topics, THIRD, FIRST, SECOND)
+    assert {tuple(each["topics"]) for each in states(stack)} == {(THIRD,)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -11,10 +10,11 @@ import pytest
 from cdc_program.errors import CdcError
 from cdc_program.settings import KafkaSettings
 from local_stack.clients import cql
-from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
-from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from local_stack.servers.cassandra import CDC_DATACENTER
+from local_stack.servers.stack import Stack
 from materializer.job.table_schemas import read_table_schemas
 from tests.support.e2e.evolution import KEYSPACE, PARTITIONS, Table
+from tests.support.e2e.replicas import TRUNCATE_SECONDS, TRUNCATE_TIMEOUT_SECONDS, truncate_and_kill, truncation_options
 from tests.support.e2e.truncated_table import causes, workload
 from verify.model import duplicates
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(1200), pytest.mark.exhaustive]
 
 REPLICATION = f"{{'class': 'NetworkTopologyStrategy', 'main': 1, '{CDC_DATACENTER}': 2}}"
-TRUNCATE_SECONDS = 5.0
-TIMEOUT_SECONDS = 8.0  # of TRUNCATE
 SETTINGS: dict[str, Setting] = {
     "publisher.heartbeat_seconds": 1,
     "publisher.snapshot": "when_needed",
@@ -41,16 +39,7 @@ SNAPSHOT_SECONDS = 600.0  # a minute until a host is known to have missed it, tw
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
-    """Its publishers may take snapshots."""
-    yaml = {
-        "hints_flush_period_in_ms": duplicates.HINTS_FLUSH_SECONDS * 1000,
-        "truncate_request_timeout_in_ms": int(TIMEOUT_SECONDS * 1000),
-    }
-    options = CassandraOptions(commitlog_sync_period_ms=SYNC_PERIOD_MS, yaml=yaml)
-    with Stack(datacenters={"main": 1, CDC_DATACENTER: 2}, options=options, settings=SETTINGS) as stack:
-        for node, publisher in zip(stack.cassandra.cdc_nodes, stack.publishers, strict=True):
-            publisher.settings["publisher.nodetool"] = ",".join(node.nodetool_command())
-            publisher.restart()
+    with Stack(datacenters={"main": 1, CDC_DATACENTER: 2}, options=truncation_options(), settings=SETTINGS) as stack:
         yield stack
 
 
@@ -104,18 +93,8 @@ def test_a_node_dies_during_a_truncation_that_is_tried_again(stack: Stack, clien
     _, second = stack.cassandra.cdc_nodes
     t = make_table(stack, client, "died")
 
-    def truncate() -> None:
-        try:
-            t.run("TRUNCATE $t")
-        except CdcError:
-            failed.set()
-
-    failed = threading.Event()
     with workload(stack, t):
-        attempt = threading.Thread(target=truncate)
-        attempt.start()
-        second.kill()
-        attempt.join()
+        truncate_and_kill(t, second)
         time.sleep(2)
         second.start()
         t.run("TRUNCATE $t")
@@ -144,7 +123,7 @@ def test_the_rows_of_a_node_that_misses_a_truncation_come_back_by_a_snapshot(sta
     try:
         with pytest.raises(CdcError):
             t.run("TRUNCATE $t")
-        time.sleep(TIMEOUT_SECONDS)  # what waits for it expires
+        time.sleep(TRUNCATE_TIMEOUT_SECONDS)  # what waits for it expires
     finally:
         second.resume()
     first = stack.cassandra.cdc_nodes[0]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from cdc_program.errors import CdcError
 from local_stack.clients import cql
-from local_stack.servers.cassandra import CDC_DATACENTER, CassandraOptions
-from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from local_stack.servers.cassandra import CDC_DATACENTER
+from local_stack.servers.stack import Stack
 from tests.support.e2e.evolution import KEYSPACE, PARTITIONS, Table
+from tests.support.e2e.replicas import TRUNCATE_SECONDS, TWICE, truncate_and_kill, truncation_options
 from tests.support.e2e.truncated_table import causes, workload
 from verify.model import duplicates
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900), pytest.mark.exhaustive]
 
-REPLICATION = f"{{'class': 'NetworkTopologyStrategy', '{CDC_DATACENTER}': 2}}"
-TRUNCATE_SECONDS = 5.0
 SETTINGS: dict[str, Setting] = {
     "publisher.heartbeat_seconds": 1,
     "publisher.drop_seconds": 3,
@@ -36,13 +33,11 @@ RETRY_SECONDS = TRUNCATE_SECONDS + 5
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[tuple[Stack, CqlClient]]:
-    yaml = {"hints_flush_period_in_ms": duplicates.HINTS_FLUSH_SECONDS * 1000, "truncate_request_timeout_in_ms": 8000}
-    options = CassandraOptions(commitlog_sync_period_ms=SYNC_PERIOD_MS, yaml=yaml)
     with (
-        Stack(datacenters={CDC_DATACENTER: 2}, options=options, settings=SETTINGS) as stack,
+        Stack(datacenters={CDC_DATACENTER: 2}, options=truncation_options(), settings=SETTINGS) as stack,
         cql.connect(stack.servers.cassandra_hosts[:1], stack.servers.cassandra_port) as client,
     ):
-        client.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {REPLICATION}")
+        client.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {TWICE}")
         yield stack, client
 
 
@@ -75,18 +70,8 @@ def test_a_node_dies_during_a_truncation_that_is_tried_again(pair: tuple[Stack, 
     _, second = stack.cassandra.nodes
     t = make_table(pair, "died")
 
-    def truncate() -> None:
-        try:
-            t.run("TRUNCATE $t")
-        except CdcError:
-            failed.set()
-
-    failed = threading.Event()
     with workload(stack, t):
-        attempt = threading.Thread(target=truncate)
-        attempt.start()
-        second.kill()
-        attempt.join()
+        truncate_and_kill(t, second)
         time.sleep(2)
         t.run(f"INSERT INTO $t (p, c, v) VALUES (1, 1, {int(time.time())})")  # a hint from before the next truncation
         time.sleep(RETRY_SECONDS)

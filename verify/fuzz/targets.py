@@ -25,6 +25,7 @@ from cassandra_storage.unfiltered import read_row, write_row
 from cassandra_storage.versions import VERSION_40, VERSION_50, VERSION_3014
 from tests.support.cassandra_storage.split_parts import joined
 from tests.support.vectors.load import FOLDER
+from verify.fuzz.component_targets import component_list, compression_info, sstable_index
 from verify.fuzz.segment_targets import coded, descriptor, entry, index, section, segment
 from verify.fuzz.sstable_targets import (
     cql_schema,
@@ -258,6 +259,9 @@ TARGETS: dict[str, Callable[[], Target]] = {
         sstable_files,
         sstable_name,
         statistics,
+        compression_info,
+        component_list,
+        sstable_index,
         type_name,
         cql_schema,
     )

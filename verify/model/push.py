@@ -5,12 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from local_stack.clients.cql import CqlClient
     from local_stack.servers.cassandra import CassandraNode
+    from local_stack.servers.programs import Setting
 
 SEGMENT_MIB = 1  # small, so that little has to be written to fill one
+# With these the filler has it handed over by itself, within half a minute.
+BY_FILLER: Mapping[str, Setting] = {
+    "node.commitlog_segment_mib": SEGMENT_MIB,
+    "filler.max_segment_age_seconds": 15,
+    "filler.period_seconds": 1,
+    "filler.flush_seconds": 15,
+}
 WRITE_BYTES = 100_000
 KEYSPACE = "push"
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     Report = Callable[[str], None]
 
 FLUSHES = 3  # in each round; the first two are compacted with each other
-UNITS = 4000  # between flushes, at most
+UNITS = 12_000  # between flushes, at most
+FRESH = 0.5  # of the keys are new, so that there are many partitions
 _OLD = (
     "'class': 'LZ4Compressor', 'chunk_length_in_kb': 4",
     "'class': 'SnappyCompressor'",
@@ -63,7 +64,7 @@ def judge_version(name: str, partitions: int, seed: int, report: Report) -> SSTa
     """At least so many partitions of SSTables of one of FORMS."""
     cluster = make_cluster(name, report)
     line = FORMS[name][0]
-    workload = Workload(line, seed, has_negative_partition_deletions=line != "5.0-NONE")
+    workload = Workload(line, seed, has_negative_partition_deletions=line != "5.0-NONE", fresh=FRESH)
     total = SSTableTally()
     with tempfile.TemporaryDirectory(prefix="oracle-") as folder:
         try:

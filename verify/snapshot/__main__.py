@@ -21,7 +21,7 @@ from local_stack.servers.stack import Stack
 from verify.model.__main__ import SETTINGS, options_of
 from verify.model.check import EXPIRY_SECONDS, Run, Seed, generator_of
 from verify.model.generator import Course, Generator
-from verify.model.push import pusher
+from verify.model.push import BY_FILLER, pusher
 from verify.model.shapes import SWITCHED, schema
 from verify.snapshot import bulk
 from verify.snapshot.disturber import Disturber
@@ -234,25 +234,15 @@ def stack_of(release: str, nodes: int, options: CassandraOptions, rate: float, c
         **SETTINGS,
         "publisher.snapshot": "initial",
         "publisher.snapshot_max_mib_per_second": rate,
+        **(BY_FILLER if release == "3.11" else {}),
     }
-    return _Stack(
+    return Stack(
         version=release,
         datacenters={DATACENTER: nodes},
         options=options,
         settings=settings,
         report=lambda text: console.print(text, style="dim", highlight=False),
     )
-
-
-class _Stack(Stack):
-    """Each publisher calls the nodetool of its own node."""
-
-    def start(self) -> Self:
-        super().start()
-        for node, publisher in zip(self.cassandra.cdc_nodes, self.publishers, strict=True):
-            publisher.settings["publisher.nodetool"] = ",".join(node.nodetool_command())
-            publisher.restart()
-        return self
 
 
 if __name__ == "__main__":

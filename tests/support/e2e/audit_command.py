@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from local_stack.servers.programs import environment_of
 
@@ -25,22 +26,47 @@ class Audited(NamedTuple):
         return [each for each in self.found if each["type"] == type_]
 
 
-def audit(stack: Stack, table: str, *arguments: str, seconds: float = 400) -> Audited:
-    """AssertionError for an exit status that no audit has."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("CDC_")}
-    settings = {
-        **stack.materializer.settings,
-        "materializer.spark_master": "local[2]",
-        "cassandra.contact_points": ",".join(stack.servers.cassandra_hosts),
-        "cassandra.port": stack.servers.cassandra_port,
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "materializer", "audit", table, "--json", *arguments],
-        env={**kept, **stack.materializer.environment, **environment_of(settings)},
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
-    )
-    assert done.returncode in {0, 1, 2}, done.stdout + done.stderr
-    return Audited(done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr)
+class RunningAudit:
+    """The command. What it prints goes to files, which nothing has to read while it runs."""
+
+    def __init__(self, stack: Stack, table: str, *arguments: str) -> None:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("CDC_")}
+        settings = {
+            **stack.materializer.settings,
+            "materializer.spark_master": "local[2]",
+            "cassandra.contact_points": ",".join(stack.servers.cassandra_hosts),
+            "cassandra.port": stack.servers.cassandra_port,
+        }
+        self._printed = TemporaryFile()  # noqa: SIM115 - read and closed once the command is over
+        self._progress = TemporaryFile()  # noqa: SIM115 - as above
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "materializer", "audit", table, "--json", *arguments],
+            env={**kept, **stack.materializer.environment, **environment_of(settings)},
+            stdout=self._printed,
+            stderr=self._progress,
+        )
+
+    def wait(self, seconds: float = 400) -> Audited:
+        """AssertionError for an exit status that no audit has; subprocess.TimeoutExpired, and it is killed."""
+        try:
+            status = self._process.wait(seconds)
+        finally:
+            self._process.kill()
+        printed, progress = (_text(file) for file in (self._printed, self._progress))
+        assert status in {0, 1, 2}, printed + progress
+        return Audited(status, [json.loads(line) for line in printed.splitlines()], progress)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def _text(file: IO[bytes]) -> str:
+    with file:
+        file.seek(0)
+        return file.read().decode()
+
+
+def audit(stack: Stack, table: str, *arguments: str) -> Audited:
+    """What an audit has found, once it is over. Errors as RunningAudit.wait."""
+    return RunningAudit(stack, table, *arguments).wait()

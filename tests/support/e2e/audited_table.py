@@ -34,6 +34,8 @@ PLANTED = {
     (2, 103, ""): "missing_row",
     (3, 105, ""): "extra_row",
 }
+PLANTED_AGAIN = {place: cause for place, cause in PLANTED.items() if cause != "missing_row"}
+"""What `plant` alone plants."""
 
 
 def statements(chance: random.Random, count: int, first: int = 0) -> Iterator[str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Parse: TypeAlias = Callable[[str], CqlType]
 
 POOLED = 16  # values of a type, so that keys meet again
-FRESH = 0.15  # how often a pooled value makes room for a new one
+FRESH = 0.15
 NOW = 1_700_000_000_000_000  # µs
 BEYOND_2038 = 20 * 365 * 86_400  # s: the longest TTL
 TTLS = (1, 86_400, 200_000_000, BEYOND_2038)
@@ -43,12 +43,14 @@ class Shape(NamedTuple):
 
 class Draw:
     """Values of one random generator. `id`: the serialized key that statements share while one mutation is made.
-    `timestamps`: about how many there are to choose from where a statement has one; the fewer, the more ties.
+    `timestamps`: about how many there are to choose from where a statement has one; the fewer, the more ties. `fresh`:
+    how often a pooled value makes room for a new one.
     """
 
-    def __init__(self, rng: random.Random, timestamps: int) -> None:
+    def __init__(self, rng: random.Random, timestamps: int, fresh: float = FRESH) -> None:
         self.rng = rng
         self.timestamps = timestamps
+        self._fresh = fresh
         self.id: bytes | None = None
         self._values = TypeValues(rng, is_plain=False)
         self._plain_values = TypeValues(rng, is_plain=True)
@@ -67,7 +69,7 @@ class Draw:
     def pooled(self, name: str, type_: CqlType, *, may_be_empty: bool = True) -> bytes:
         pool = self._pools.setdefault(name, [])
         place = self.rng.randrange(POOLED)
-        if place < len(pool) and self.rng.random() > FRESH:
+        if place < len(pool) and self.rng.random() > self._fresh:
             return pool[place]
         value = self.fresh(type_)
         while not value and not may_be_empty:

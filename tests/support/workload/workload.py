@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.cql_types import parse_type
-from tests.support.workload.statements import Draw, Shape, Value, shapes
+from tests.support.workload.statements import FRESH, Draw, Shape, Value, shapes
 from tests.support.workload.tables import EVOLVING, TYPES, Table, create_types, quoted, tables
 from verify.oracle.type_values import KEYSPACE
 
@@ -39,14 +39,20 @@ class Workload:
     """`create`, then any number of `units`, with `evolve` in between, which changes what units there are."""
 
     def __init__(
-        self, version: str, seed: int, *, has_negative_partition_deletions: bool = True, timestamps: int = 50
+        self,
+        version: str,
+        seed: int,
+        *,
+        has_negative_partition_deletions: bool = True,
+        timestamps: int = 50,
+        fresh: float = FRESH,
     ) -> None:
         """5.0 cannot read its SSTables of `oa` and `da` where a partition is deleted at a negative timestamp.
-        `timestamps`: see Draw.
+        `timestamps`, `fresh`: see Draw.
         """
         self._has_negative_partition_deletions = has_negative_partition_deletions
         self._rng = random.Random(f"{seed} workload")
-        self._draw = Draw(random.Random(f"{seed} values"), timestamps)
+        self._draw = Draw(random.Random(f"{seed} values"), timestamps, fresh)
         self._types = dict(TYPES)
         self.tables = {table.name: table for table in tables(version, seed)}
         self._evolution = self._steps()

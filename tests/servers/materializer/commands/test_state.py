@@ -216,7 +216,10 @@ def test_states_are_listed_and_verified(kafka: KafkaBroker, topic_prefix: str, t
         len(setup.checkpoints.snapshots()),
         len(setup.checkpoints.parents()),
     )
+    assert "topics" not in found
     assert str(setup.raw) in CliRunner().invoke(main, ["state", "ls", *options]).output
+    listed = CliRunner().invoke(main, ["state", "ls", "--json", "--topics", *options])
+    assert json.loads(listed.output) == found | {"topics": []}  # this fold, which is a simple one, records none
     assert CliRunner().invoke(main, ["state", "verify", *options]).output.startswith(f"ok  {setup.raw}")
     flip(next((setup.stored / "changelogs").iterdir()))
     verified = CliRunner().invoke(main, ["state", "verify", str(setup.raw), *options])

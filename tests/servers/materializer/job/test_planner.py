@@ -89,6 +89,7 @@ def test_a_plan_follows_the_topics(settings: Settings) -> None:
     made = admin.describe_configs([resource])[resource].result()
     assert made["cleanup.policy"].value == "compact"
     assert made["min.compaction.lag.ms"].value == str(7 * 24 * 3_600_000)
+    assert made["max.compaction.lag.ms"].value == str(30 * 24 * 3_600_000)
 
 
 @pytest.mark.servers
