@@ -17,7 +17,7 @@ READ_ONLY = "READONLY"
 
 
 class Settings(NamedTuple):
-    """Of a subject: its own, or else the global ones, or else None."""
+    """The subject's own settings, the global ones without these, or None."""
 
     compatibility: str | None
     mode: str | None

@@ -97,8 +97,8 @@ def test_a_replica_that_missed_writes(pair: tuple[Stack, CqlClient]) -> None:
 
 
 def test_a_node_joins_after_a_truncation_and_nothing_is_cleaned_up(pair: tuple[Stack, CqlClient]) -> None:
-    """Of `stale`, the first two nodes keep rows that they do not own any more, and of which the owners have forgotten
-    even the deletion. Of `truncated`, the new node has what it streams.
+    """The first two nodes keep rows of `stale` that they do not own any more. The owners have forgotten even the
+    deletion of these rows. The new node has of `truncated` what it streams.
     """
     stack, client = pair
     truncated, stale = (Table(client, stack.servers, name) for name in ("truncated", "stale"))

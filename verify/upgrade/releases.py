@@ -1,6 +1,6 @@
 """Older releases of this project, installed beside the checkout.
 
-A release is a wheel, an sdist, or any git ref of this repository, of which a wheel is built. It gets a Python
+A release is a wheel, an sdist, or any git ref of this repository, from which a wheel is built. It gets a Python
 environment of its own and takes its dependencies from the checkout's, so nothing is downloaded.
 """
 

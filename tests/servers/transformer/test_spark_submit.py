@@ -1,4 +1,4 @@
-"""Transformers by spark-submit, on a cluster whose workers have nothing of ours: transformers.md says how."""
+"""Transformers by spark-submit, on a cluster whose workers lack our packages: transformers.md says how."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def truncation_options() -> CassandraOptions:
 
 @contextmanager
 def cut_off(node: CassandraNode, peer: CassandraNode) -> Iterator[None]:
-    """The node misses what is written meanwhile, and the peer keeps no hints of it."""
+    """The node misses what is written during this time, and the peer keeps no hints of it."""
     node.nodetool("disablebinary")
     node.nodetool("disablegossip")
     peer.nodetool("disablehandoff")

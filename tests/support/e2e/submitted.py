@@ -135,7 +135,7 @@ def states(worker: SparkServer) -> set[str]:
 
 def check_is_of_archive(of: Restartable[ChildProcess], library: str) -> None:
     """A library of this name in the executors' Python is the unpacked archive's, and they have no way to anything else
-    of ours. Waits until they have loaded it.
+    of our packages. Waits until they have loaded it.
     """
     wait_until(lambda: bool(_loaded(of, library)), f"an executor to load {library}", WAIT_SECONDS)
     for folder, path in _loaded(of, library):

@@ -1,4 +1,4 @@
-"""All formats of which a release freezes vectors."""
+"""All formats whose vectors a release freezes."""
 
 from __future__ import annotations
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from local_stack.servers.programs import Setting
 
+    from local_stack.servers.programs import Setting
+
 SHOW = """
 import os, time
 print({name: value for name, value in os.environ.items() if name.startswith("CDC_")}, flush=True)
@@ -144,7 +146,7 @@ def test_the_preflight_refuses_a_full_disk(capsys: pytest.CaptureFixture[str], m
 def test_settings_go_through_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Values as flags take them come back as what the programs read from a file."""
     monkeypatch.setenv("CDC_SERVERS", str(tmp_path / "servers.json"))
-    given = {
+    given: dict[str, Setting] = {
         "cassandra.port": "9043",
         "cassandra.contact_points": "127.0.0.1,127.0.0.2",
         "kafka.topic_prefix": "cdc",

@@ -209,7 +209,7 @@ def test_a_whole_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def release(clone: Path) -> subprocess.CompletedProcess[str]:
-    """`make release`, but for the installation, which is this tree's."""
+    """`make release` without the installation, which is this tree's."""
     make = shutil.which("make")
     assert make is not None
     command = [make, "release", f"PYTHON={sys.executable}", "--assume-old=install"]
