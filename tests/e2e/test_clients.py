@@ -96,7 +96,8 @@ def test_the_follower_prints_one_json_object_a_line(client: CqlClient, servers: 
     )
     client.execute("CREATE TABLE followed.t (p int PRIMARY KEY, v text) WITH cdc = true")
     client.execute("INSERT INTO followed.t (p, v) VALUES (1, 'a')")
-    client.execute("UPDATE followed.t SET v = 'b' WHERE p = 1")
+    shell = [sys.executable, "-m", "local_stack.clients.cqlsh", "-e", "UPDATE followed.t SET v = 'b' WHERE p = 1"]
+    subprocess.run(shell, cwd=ROOT, check=True, timeout=60)
     command = [sys.executable, "-m", "local_stack.clients.follow", "--table", "followed.t", "--json"]
     said = [json.loads(line) for line in first_lines(command, 2, ROOT)]
     assert [(one["op"], one["key"], one["before"], one["after"]) for one in said] == [

@@ -172,7 +172,7 @@ MAKE: dict[str, Run | str] = {
     "demo": Run("tests/e2e/test_interrupt.py", ('"local_stack.demo.demo"',)),
     "stack": "the demo's servers and programs (local_stack.demo), until Ctrl-C",
     "follow": Run("tests/e2e/test_clients.py", ("follow",)),
-    "cqlsh": Run("tests/e2e/test_clients.py", ("cqlsh",)),
+    "cqlsh": Run("tests/e2e/test_clients.py", ("clients.cqlsh",)),
     "preflight": Run("tests/unit/local_stack/test_programs.py", ("test_the_preflight_finds_what_it_needs",)),
     "install": "what each job of .ci does first",
     "unit": "a part of make test, which a job of .ci runs",

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from local_stack.servers.programs import Setting
 
-    from local_stack.servers.programs import Setting
 
 SHOW = """
 import os, time

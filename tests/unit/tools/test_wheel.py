@@ -43,7 +43,9 @@ sys.path.insert(0, sys.argv[1])
 said = {}
 for script in wheel.entry_points.select(group="console_scripts"):
     with contextlib.redirect_stdout(io.StringIO()) as output:
-        script.load()(["--help"], prog_name=script.name, standalone_mode=False)
+        sys.argv = [script.name, "--help"]
+        with contextlib.suppress(SystemExit):
+            script.load()()
     said[script.name] = [sys.modules[script.module].__file__, output.getvalue()]
 print(json.dumps(said))
 """

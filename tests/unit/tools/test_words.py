@@ -89,7 +89,7 @@ def test_a_finding_says_where_and_what_to_write(words: WordList) -> None:
 
 
 def test_the_command_fails_on_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tools/module_map.py"]) == 0
+    assert main(["tools/menu.py"]) == 0
     folder = Path("tests/unit/tools")
     file = project_root() / folder / "words_example.html"
     file.write_text("it begins " + "a" + "new")
