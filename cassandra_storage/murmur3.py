@@ -19,7 +19,7 @@ def decorated_token(partition_key: bytes) -> int:
 
 
 def token(partition_key: bytes) -> int:
-    """What CQL's `token(…)` gives of the columns of a serialized partition key."""
+    """The value of CQL's `token(…)` for the columns of a serialized partition key."""
     length = len(partition_key)
     h1 = h2 = 0
     for k1, k2 in (unpack_from("<QQ", partition_key, start) for start in range(0, length - 15, 16)):

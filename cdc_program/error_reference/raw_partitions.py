@@ -85,7 +85,7 @@ EXPLANATIONS = {
     Code.SPARK_FAILED: Explanation(
         "Spark job failed",
         meaning="""A batch failed after Spark's own retries, for a reason that no other code names; the message has
-        Spark's words. What was half done was never visible. An exception that one raw partition meets is CDC-084, and
+        Spark's words. Unfinished work was never visible. An exception that one raw partition meets is CDC-084, and
         stops only that one.""",
         cause="""Most often an executor died (out of memory: see its log), the driver lost its workers, the driver's JVM
         died, or the cluster's manager ended the application.""",

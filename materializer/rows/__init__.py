@@ -1,1 +1,1 @@
-"""What is stored of a Cassandra partition, and what SELECT shows of it. Pure."""
+"""The stored form of a Cassandra partition, and the rows that SELECT shows of it. Pure."""

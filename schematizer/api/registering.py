@@ -33,7 +33,7 @@ def router(catalogue: Catalogue, access: Access) -> APIRouter:
 
     @routes.post("/namespaces/{namespace}/compatibility")
     def check(namespace: str, body: DescriptionBody) -> Compatibility:
-        """What a registration would decide; nothing is registered."""
+        """The decision that a registration would take; nothing is registered."""
         verdict = catalogue.registering.check(_description(namespace, body))
         return Compatibility(is_compatible=not verdict.is_new_topic, rule=verdict.rule, reason=verdict.reason)
 

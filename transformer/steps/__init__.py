@@ -1,1 +1,1 @@
-"""What the steps of a transformer do to the columns of a record."""
+"""The steps of a transformer: each changes columns of a record."""

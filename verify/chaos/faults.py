@@ -39,19 +39,19 @@ POINT_NTH = 3  # a point is met the first to third time that a worker comes ther
 class StackFault(Enum):
     """A fault of the whole path; the value tells what happens."""
 
-    WORKER = "kill -9 of a Python worker of Spark's"
+    WORKER = "kill -9 of one of Spark's Python workers"
     POINT = "kill -9 of the job, and of the next one's worker at one of the points above"
     EXECUTOR = "kill -9 of an executor's JVM"
     DRIVER = "kill -9 of the driver's Python alone, then the job starts again"
     JOB = "kill -9 of the whole job, which starts again"
     LOST_STATE = "kill -9 of the whole job, which starts again without the local states"
-    ZOMBIES = "SIGSTOP of the executors and workers, kill -9 of the driver; they come back when the next job is done"
+    ZOMBIES = "SIGSTOP of the executors and workers, kill -9 of the driver; they resume when the next job is done"
     PAUSE = "SIGSTOP of the whole job for some seconds"
     BROKER = "kill -9 of the broker, which starts again"
     BROKER_STOP = "a controlled restart of the broker"
     PUBLISHER = "kill -9 of the node's publisher, which starts again"
     SPARK_WORKER = (
-        "kill -9 of one of a standalone cluster's workers; it starts again once its executor has ended itself"
+        "kill -9 of one of a standalone cluster's workers; it starts again when its executor has exited"
     )
 
 
