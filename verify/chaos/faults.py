@@ -50,9 +50,7 @@ class StackFault(Enum):
     BROKER = "kill -9 of the broker, which starts again"
     BROKER_STOP = "a controlled restart of the broker"
     PUBLISHER = "kill -9 of the node's publisher, which starts again"
-    SPARK_WORKER = (
-        "kill -9 of one of a standalone cluster's workers; it starts again when its executor has exited"
-    )
+    SPARK_WORKER = "kill -9 of one of a standalone cluster's workers; it starts again when its executor has exited"
 
 
 class Strike(NamedTuple):
