@@ -99,8 +99,8 @@ class TableSSTables:
         self._oldest_unrepaired = min(unrepaired, default=None)
 
     def purger(self, now: int, *, only_repaired: bool = False) -> Purger:
-        """The rules by which a compaction of all of them at `now` (s since the epoch) purges. `only_repaired`: the table's
-        compaction option only_purge_repaired_tombstones.
+        """The rules by which a compaction of all of them at `now` (s since the epoch) purges. `only_repaired`: the
+        table's compaction option only_purge_repaired_tombstones.
         """
         oldest = self._oldest_unrepaired if only_repaired else None
         return Purger(now, self.table.gc_grace_seconds, oldest_unrepaired=oldest)
@@ -108,9 +108,10 @@ class TableSSTables:
     def merged(
         self, purger: Purger, ranges: Iterable[TokenRange] = WHOLE_RING, after: Place | None = None
     ) -> Generator[MergedPartition, None, None]:
-        """The merged partitions whose tokens are in the ranges, after that place (sstable_merge.merge_sources). The SSTables' indexes
-        find the place: nothing before it is read. The generator closes the files when it is closed.
-        DamagedTableError, UnsupportedError and OSError come from it and from the rows of its partitions.
+        """The merged partitions whose tokens are in the ranges, after that place (sstable_merge.merge_sources).
+
+        The SSTables' indexes find the place: nothing before it is read. The generator closes the files when it is
+        closed. DamagedTableError, UnsupportedError and OSError come from it and from the rows of its partitions.
         """
         self.merged_to = None
         sources = self.sources(ranges, after)
