@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import py4j.java_gateway
+import py4j.protocol
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
@@ -13,7 +15,10 @@ JARS = Path(pyspark.__file__).parent / "jars"
 
 
 def java_gateway(class_path: str) -> JavaGateway:
-    """`shutdown` ends its JVM."""
+    """`shutdown` ends its JVM. Exceptions are py4j's: PySpark, once it has had a session in this process, would ask the
+    session's JVM about them.
+    """
+    py4j.java_gateway.get_return_value = py4j.protocol.get_return_value
     (py4j_jar,) = JARS.glob("py4j-*.jar")
     port, token = launch_gateway(
         jarpath=str(py4j_jar),
