@@ -22,7 +22,6 @@ import click
 import structlog
 
 from cdc_program.describe import mask_url, setting, settings_of, value_text
-from cdc_program.error_reference import explain, titles
 from cdc_program.errors import CdcError, Code
 from cdc_program.load import DEFAULT_ORIGIN, Loaded, load_settings
 from cdc_program.logs import configure_logging
@@ -244,6 +243,8 @@ def _parse_codes(_context: click.Context, _parameter: click.Parameter, names: tu
 
 
 def _explain(codes: list[Code]) -> None:
+    from cdc_program.error_reference import explain, titles  # noqa: PLC0415 - no other command needs the texts
+
     click.echo("\n\n".join(map(explain, codes)) if codes else titles())
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cdc_program.cli import reported_errors
-from materializer.commands import job_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +42,9 @@ def add_job_commands(
         For each stopped partition: code, since when, offset, lag, how long Kafka keeps what is unread, next try and
         fix. The exit status is 4 if a partition is stopped.
         """
-        job_status.print_status(job, getattr(settings, job), text, as_json=as_json, advice=advice)
+        from materializer.commands.job_status import print_status  # noqa: PLC0415 - only it asks a job
+
+        print_status(job, getattr(settings, job), text, as_json=as_json, advice=advice)
 
     @program.program_command(
         "retry",
@@ -56,7 +57,9 @@ def add_job_commands(
         The running job tries each stopped partition again by itself, after pauses of up to 5 minutes. This command
         makes the next try of these, or of all, happen now.
         """
-        job_status.retry(job, getattr(settings, job), partitions, advice)
+        from materializer.commands.job_status import retry as retry_now  # noqa: PLC0415 - as above
+
+        retry_now(job, getattr(settings, job), partitions, advice)
 
     @program.command(
         "archive",
