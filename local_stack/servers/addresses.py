@@ -67,11 +67,15 @@ def servers_file() -> Path:
 
 
 def write_servers(servers: Servers) -> Path:
-    """Put the addresses there whole or not at all."""
-    path = servers_file()
+    """Returns the file."""
+    return replace_file(servers_file(), servers.to_json())
+
+
+def replace_file(path: Path, text: str) -> Path:
+    """Put the text there whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_suffix(f".{os.getpid()}")
-    fresh.write_text(servers.to_json())
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    fresh.write_text(text)
     return fresh.replace(path)
 
 

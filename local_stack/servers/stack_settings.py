@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from cdc_program.load import load_settings
-from local_stack.servers.addresses import servers_file
+from local_stack.servers.addresses import replace_file, servers_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from local_stack.servers.programs import Setting
 
@@ -23,16 +24,15 @@ def settings_file() -> Path:
 
 def write_settings(settings: Mapping[str, Setting]) -> Path:
     """`settings` are by `table.key`, with values as flags take them. The file has no secrets: the stack has none."""
-    path = settings_file()
-    path.write_text("")  # or a cdc.toml of the current folder would count
-    loaded = load_settings(path, settings).settings
+    with NamedTemporaryFile(suffix=".toml") as empty:  # or a cdc.toml of the current folder would count
+        loaded = load_settings(Path(empty.name), settings).settings
     tables: dict[str, list[str]] = {}
     for name in sorted(settings):
         table, key = name.split(".", 1)
         value = getattr(getattr(loaded, table), key)
         tables.setdefault(table, []).append(f"{key} = {json.dumps(value, default=str)}")
-    path.write_text("\n".join(f"[{table}]\n" + "\n".join(lines) + "\n" for table, lines in tables.items()))
-    return path
+    text = "\n".join(f"[{table}]\n" + "\n".join(lines) + "\n" for table, lines in tables.items())
+    return replace_file(settings_file(), text)
 
 
 def remove_settings() -> None:
