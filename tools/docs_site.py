@@ -53,6 +53,7 @@ MENU = (
 SETTINGS = {
     "project": TITLE,
     "extensions": ["myst_parser", "tools.docs_site"],
+    "root_doc": FRONT,
     "source_suffix": {".md": "markdown"},
     "language": "en",
     "myst_heading_anchors": 6,
@@ -71,14 +72,14 @@ SETTINGS = {
 }
 
 
-def menu(pages: Path, front: str = FRONT) -> Iterator[tuple[Section, list[str]]]:
+def menu(pages: Path) -> Iterator[tuple[Section, list[str]]]:
     """Each section with its pages' names (`guides/install`); sections without pages are left out."""
     for section in MENU:
         folder = pages / section.folder
         found = sorted(file.stem for file in folder.glob("*.md"))
         names = [name for name in section.first if name in found]
         names += [name for name in found if name not in names]
-        full = [f"{section.folder}/{name}".lstrip("/") for name in names if section.folder or name != front]
+        full = [f"{section.folder}/{name}".lstrip("/") for name in names if section.folder or name != FRONT]
         if full:
             yield section, full
 
@@ -87,8 +88,8 @@ def prepare(app: Sphinx, page: str, source: list[str]) -> None:
     """A page's text as Sphinx reads it: `page` is its name, `source` a list of one."""
     folder = posixpath.dirname(page)
     source[0] = LINK.sub(lambda match: _link(Path(app.srcdir), folder, match), source[0])
-    if page == app.config.root_doc:
-        source[0] += "".join(_directive(section, names) for section, names in menu(Path(app.srcdir), page))
+    if page == FRONT:
+        source[0] += "".join(_directive(section, names) for section, names in menu(Path(app.srcdir)))
 
 
 def _link(pages: Path, folder: str, match: re.Match[str]) -> str:
@@ -130,8 +131,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
 def build(out: Path, pages: Path = PAGES) -> bool:
     """Whether the site was built without a warning. `out` is emptied first."""
     shutil.rmtree(out, ignore_errors=True)
-    front = FRONT if (pages / f"{FRONT}.md").is_file() else "how-it-works"
-    settings = {**SETTINGS, "root_doc": front}
     with patch_docutils(), docutils_namespace():
         app = Sphinx(
             pages,
@@ -139,7 +138,7 @@ def build(out: Path, pages: Path = PAGES) -> bool:
             out,
             out / ".doctrees",
             "html",
-            settings,
+            SETTINGS,
             freshenv=True,
             warningiserror=True,
             status=None,
@@ -148,7 +147,7 @@ def build(out: Path, pages: Path = PAGES) -> bool:
         )
         app.build(force_all=True)
     shutil.rmtree(out / ".doctrees")
-    shutil.copyfile(out / f"{front}.html", out / "index.html")
+    shutil.copyfile(out / f"{FRONT}.html", out / "index.html")
     return app.statuscode == 0
 
 
