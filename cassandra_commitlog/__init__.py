@@ -5,8 +5,9 @@ As a library it decodes the mutations of segments with the schemas in these segm
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from cassandra_storage.public_names import loader
 
 if TYPE_CHECKING:
     from cassandra_commitlog.mutations import Damaged, Decoded, MutationReader, SizedUpdate, Undecoded
@@ -33,12 +34,7 @@ _MODULES = {
     "segments": ("SegmentEnd", "SegmentFile", "SegmentWalk", "find_segments"),
 }
 
-
-def __getattr__(name: str) -> object:
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(name)
+__getattr__ = loader(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

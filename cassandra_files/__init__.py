@@ -6,8 +6,9 @@ reference of the names exported here.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from cassandra_storage.public_names import loader
 
 if TYPE_CHECKING:
     from cassandra_files.codecs import SegmentCodecs
@@ -50,12 +51,7 @@ _MODULES = {
     "table_sstables": ("DamagedTableError", "TableSSTables", "table_files"),
 }
 
-
-def __getattr__(name: str) -> object:
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(name)
+__getattr__ = loader(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -5,8 +5,9 @@ As a library it finds the tables of SSTables: docs/library.md.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from cassandra_storage.public_names import loader
 
 if TYPE_CHECKING:
     from cassandra_sstable.schemas import Schemas, read_data_folder, with_dropped
@@ -18,12 +19,7 @@ _MODULES = {
     "schemas": ("Schemas", "read_data_folder", "with_dropped"),
 }
 
-
-def __getattr__(name: str) -> object:
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(name)
+__getattr__ = loader(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

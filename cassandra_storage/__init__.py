@@ -6,8 +6,9 @@ beside them. docs/library.md has examples and the reference of the names exporte
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from cassandra_storage.public_names import loader
 
 if TYPE_CHECKING:
     from cassandra_storage.clustering import Clustering, ClusteringBound, Kind
@@ -141,12 +142,7 @@ _MODULES = {
     "unfiltered": ("Marker",),
 }
 
-
-def __getattr__(name: str) -> object:
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(name)
+__getattr__ = loader(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:
