@@ -8,26 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from local_stack.process.paths import project_root
+from tools.reference.module_map import CHECKOUT_PACKAGES, PACKAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PROGRAMS = (
-    "cassandra_storage",
-    "cassandra_files",
-    "cassandra_commitlog",
-    "cassandra_sstable",
-    "cdc_messages",
-    "cdc_native",
-    "cdc_program",
-    "publisher",
-    "filler",
-    "materializer",
-    "schematizer",
-    "transformer",
-)
-CHECKOUT = ("local_stack", "tests", "tools", "verify", "bench")
+PROGRAMS = tuple(name for name in PACKAGES if name != "local_stack")
+CHECKOUT = ("local_stack", "tests", *CHECKOUT_PACKAGES)
 RUN_OTHER_TESTS = {
     "tests/unit/materializer/fold/test_mutants.py",  # to see that each finds a seeded defect
     "tests/unit/materializer/fold/test_native_fold.py",  # with the native core and the Python code side by side

@@ -8,8 +8,10 @@ from tools.reference.cli_page import cli_page
 from tools.reference.configuration_page import configuration_page
 from tools.reference.errors_page import errors_page
 from tools.reference.fault_points_page import with_fault_points
+from tools.reference.library_api import library_api_page
 from tools.reference.metrics_page import metrics_page
 from tools.reference.module_map import with_module_map
+from tools.reference.registry_api import with_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,8 +20,10 @@ PAGES: Mapping[str, Callable[[str], str]] = {
     "docs/reference/cli.md": lambda _: cli_page(),
     "docs/reference/configuration.md": lambda _: configuration_page(),
     "docs/reference/errors.md": lambda _: errors_page(),
+    "docs/reference/library-api.md": lambda _: library_api_page(),
     "docs/reference/metrics.md": lambda _: metrics_page(),
+    "docs/reference/registry-api.md": with_tables,
     "docs/internals/code.md": with_module_map,
     "docs/internals/fault-points.md": with_fault_points,
 }
-"""The last two are written by hand up to a heading, below which all is generated."""
+"""Those that take the page are written by hand up to a heading, or around the tables, that are generated."""

@@ -6,13 +6,13 @@ import re
 
 from local_stack.process.paths import project_root
 from schematizer.confluent.guard import RULES
-from tools.registry_api import with_tables
+from tools.reference.registry_api import with_tables
 
 PAGE = project_root() / "docs" / "reference" / "registry-api.md"
 
 
 def test_the_tables_of_paths_are_up_to_date() -> None:
-    """If not: python -m tools.registry_api."""
+    """If not: make docs-reference."""
     page = PAGE.read_text()
     assert page == with_tables(page)
 

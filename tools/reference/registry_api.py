@@ -1,14 +1,12 @@
-"""Writes the tables of docs/reference/registry-api.md from the registry's OpenAPI: `python -m tools.registry_api`."""
+"""The tables of docs/reference/registry-api.md, from the registry's OpenAPI."""
 
 from __future__ import annotations
 
 import re
-import sys
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from cdc_program.settings import SchematizerSettings
-from local_stack.process.paths import project_root
 from schematizer.api.application import rest_application
 from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
@@ -18,26 +16,21 @@ from schematizer.confluent.guard import RULES
 from schematizer.confluent.store import Store
 from schematizer.model.database import Database
 from schematizer.security.service import Security
+from tools.reference.markdown import markdown_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from fastapi import FastAPI
 
-_TABLE = re.compile(r"(<!-- (\w+): python -m tools\.registry_api -->\n)(?:\|.*\n)*")
-
-
-def main() -> int:
-    page = project_root() / "docs" / "reference" / "registry-api.md"
-    page.write_text(with_tables(page.read_text()))
-    return 0
+_TABLE = re.compile(r"(<!-- (\w+): make docs-reference -->\n)(?:\|.*\n)*")
 
 
 def with_tables(page: str) -> str:
     """The page with fresh tables after their comments."""
     with TemporaryDirectory() as folder:
         made = tables(f"sqlite:///{folder}/registry.db")
-    return _TABLE.sub(lambda found: found[1] + made[found[2]], page)
+    return _TABLE.sub(lambda found: f"{found[1]}{made[found[2]]}\n", page)
 
 
 def tables(database_url: str) -> dict[str, str]:
@@ -50,22 +43,17 @@ def tables(database_url: str) -> dict[str, str]:
         rest = rest_application(catalogue, security.access, lambda: None, security)
         roles = {(method, path.replace(":path", "")): rule.role.word for (method, path), rule in RULES.items()}
         return {
-            "confluent": _table(
+            "confluent": markdown_table(
                 ("request", "query", "role", "answer"),
                 (
                     (request, query, roles[method, path], answer)
                     for method, path, request, query, answer in _rows(confluent)
                 ),
             ),
-            "rest": _table(("request", "query", "answer"), (row[2:] for row in _rows(rest))),
+            "rest": markdown_table(("request", "query", "answer"), (row[2:] for row in _rows(rest))),
         }
     finally:
         database.close()
-
-
-def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = (header, ("---",) * len(header), *rows)
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _rows(app: FastAPI) -> Iterator[tuple[str, str, str, str, str]]:
@@ -78,7 +66,3 @@ def _rows(app: FastAPI) -> Iterator[tuple[str, str, str, str, str]]:
 
 def _query(operation: dict[str, Any]) -> str:
     return ", ".join(f"`{each['name']}`" for each in operation.get("parameters", ()) if each["in"] == "query")
-
-
-if __name__ == "__main__":
-    sys.exit(main())
