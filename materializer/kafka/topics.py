@@ -29,8 +29,8 @@ _DEAD_LETTER_BYTES = (64 << 20) + 100_000  # the largest message that materializ
 class Topics:
     """An admin client. CdcError (KAFKA_UNREACHABLE, KAFKA_REFUSED).
 
-    After a failure a new client asks (decision 0018). A broker that wakes up may name no controller; a client then waits
-    for one until its next look at the metadata, which is minutes away.
+    After a failure a new client asks (decision 0018). A broker that wakes up may name no controller; a client then
+    waits for one until its next look at the metadata, which is minutes away.
     """
 
     def __init__(self, settings: KafkaSettings) -> None:
