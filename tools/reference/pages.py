@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tools.reference.alerts_table import with_alerts
 from tools.reference.cli_page import cli_page
 from tools.reference.configuration_page import configuration_page
 from tools.reference.errors_page import errors_page
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 PAGES: Mapping[str, Callable[[str], str]] = {
+    "docs/guides/monitor.md": with_alerts,
     "docs/reference/cli.md": lambda _: cli_page(),
     "docs/reference/configuration.md": lambda _: configuration_page(),
     "docs/reference/errors.md": lambda _: errors_page(),
