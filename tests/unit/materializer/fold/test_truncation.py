@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -366,5 +367,5 @@ def test_a_defect_is_found(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(fold_run, "fold_chunk", fold_chunk)
     seed(mutant, monkeypatch)
-    with pytest.raises(AssertionError):
+    with pytest.raises((AssertionError, struct.error)):  # a count of rows below 0 cannot be stored
         check()
