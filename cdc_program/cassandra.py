@@ -152,7 +152,9 @@ class _RawResult(ResultMessage):  # type: ignore[misc]  # the driver ships no ty
         self.parsed_rows = [self.recv_row(f, len(columns)) for _ in range(read_int(f))]
 
 
-class _RawHandler(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
+class RawValuesHandler(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
+    """Of a session whose rows are the bytes of their values."""
+
     message_types_by_opcode: ClassVar = {**ProtocolHandler.message_types_by_opcode, ResultMessage.opcode: _RawResult}
 
 
@@ -160,7 +162,7 @@ class _RawHandler(ProtocolHandler):  # type: ignore[misc]  # the driver ships no
 def connect_raw(settings: CassandraSettings, consistency: Consistency, answer_seconds: float) -> Iterator[RawReader]:
     """A reader whose coordinators are in the datacenter of the contact points. answer_seconds: for each page."""
     with _session(settings, settings.contact_points) as (session, where):
-        session.client_protocol_handler = _RawHandler
+        session.client_protocol_handler = RawValuesHandler
         profile = session.execution_profile_clone_update(
             EXEC_PROFILE_DEFAULT,
             consistency_level=ConsistencyLevel.name_to_value[consistency],

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.errors import FormatError
 from cdc_messages import raw
-from cdc_program.cassandra import connect, read_node
 from cdc_program.errors import CdcError, Code
 from publisher.inflight import PendingMessages
 from publisher.kafka.sender import Sender
 from publisher.messages import make_void_gap, split_into_messages
-from publisher.open_topics import make_raw_topics
+from publisher.own_connection import connect_beside_publisher
 from publisher.quarantine import open_quarantine
 from publisher.raw_topics import RawTopics, send_to_all_raw_partitions
 from publisher.schema import NodeSchema
-from publisher.selection import selection_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,7 +41,7 @@ def replay_mutations(settings: Settings, write_line: Callable[[str], None]) -> N
     quarantine = open_quarantine(settings.publisher)
     entries, sent = quarantine.read_all(), 0
     if entries:
-        with _connect_both(settings) as connection:
+        with _connected(settings) as connection:
             for entry in entries:
                 try:
                     decoded = split_into_messages(entry.mutation, entry.origin, connection.schema)
@@ -68,7 +63,7 @@ def discard_mutation(settings: Settings, place: str, write_line: Callable[[str],
         raise CdcError(
             Code.CONFIG_INVALID, f"No mutation from {place} is quarantined.", "See cassandra-publisher quarantine ls."
         )
-    with _connect_both(settings) as connection:
+    with _connected(settings) as connection:
         connection.withdraw_gaps(entry)
     quarantine.remove(entry)
     write_line(f"{place} is discarded: repair the rows, if other replicas have them")
@@ -116,21 +111,6 @@ class _Connection(NamedTuple):
 
 
 @contextmanager
-def _connect_both(settings: Settings) -> Iterator[_Connection]:
-    """To Cassandra and Kafka. Works on a copy of the schema file: a running publisher may write the original."""
-    own = settings.publisher
-    with (
-        connect(settings.cassandra, only=settings.cassandra.contact_points[0]) as client,
-        tempfile.TemporaryDirectory(prefix="cassandra-publisher-") as scratch,
-    ):
-        file = Path(scratch) / "schema.json"
-        if (own.state_directory / file.name).exists():
-            shutil.copy(own.state_directory / file.name, file)
-        filler = settings.filler.keyspace, settings.filler.table
-        schema = NodeSchema(file, client.rows, filler, selection_from(own))
-        schema.load()
-        schema.refresh()
-        sender = Sender(settings.kafka)
-        raw_topics = make_raw_topics(settings, read_node(client).cluster, sender)
-        raw_topics.open_tables_topic()
-        yield _Connection(schema, raw_topics, sender)
+def _connected(settings: Settings) -> Iterator[_Connection]:
+    with connect_beside_publisher(settings) as own:
+        yield _Connection(own.schema, own.raw_topics, own.sender)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from cdc_messages import raw
-from cdc_program.cassandra import CassandraClient, Node, connect, read_node
+from cdc_program.cassandra import CassandraClient, Node
 from cdc_program.errors import CdcError, Code
 from publisher.inflight import PendingMessages
 from publisher.kafka.sender import Sender
-from publisher.open_topics import make_raw_topics
+from publisher.own_connection import connect_beside_publisher
 from publisher.raw_topics import RawTopics, send_to_all_raw_partitions
 from publisher.schema import NodeSchema
-from publisher.selection import selection_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -117,20 +113,5 @@ class Link:
 
 @contextmanager
 def open_link(settings: Settings, orders: Orders) -> Iterator[Link]:
-    """Works on a copy of the schema file: the running publisher writes the original."""
-    own = settings.publisher
-    with (
-        connect(settings.cassandra, only=settings.cassandra.contact_points[0]) as client,
-        tempfile.TemporaryDirectory(prefix="cassandra-publisher-") as scratch,
-    ):
-        file = Path(scratch) / "schema.json"
-        if (own.state_directory / file.name).exists():
-            shutil.copy(own.state_directory / file.name, file)
-        schema = NodeSchema(file, client.rows, (settings.filler.keyspace, settings.filler.table), selection_from(own))
-        schema.load()
-        schema.refresh()
-        sender = Sender(settings.kafka)
-        node = read_node(client)
-        raw_topics = make_raw_topics(settings, node.cluster, sender)
-        raw_topics.open_tables_topic()
-        yield Link(client, node, schema, raw_topics, sender, orders)
+    with connect_beside_publisher(settings) as own:
+        yield Link(*own, orders)

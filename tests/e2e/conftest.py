@@ -15,6 +15,7 @@ from local_stack.clients.change_reader import ChangeReader
 from local_stack.demo import shop
 from local_stack.servers.cassandra import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS, Stack
+from tests.support.e2e.evolution import KEYSPACE, Table
 from verify.model.__main__ import NO_SNAPSHOTS, TTL_IS_CAPPED
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from local_stack.clients.cql import CqlClient
     from local_stack.servers.addresses import Servers
+    from tests.support.e2e.evolution import MakeTable
 
 
 # Purging is soon only where gc_grace_seconds is, too.
@@ -88,3 +90,22 @@ def markers(client: CqlClient, servers: Servers) -> shop.Markers:
     """Marks an end of writing in the tables of `shop`, which are there then."""
     shop.create(client)
     return shop.Markers(client, servers.kafka, servers.topic_prefix)
+
+
+@pytest.fixture
+def table(client: CqlClient, servers: Servers) -> Iterator[MakeTable]:
+    """Makes a table with the columns given beside p and c."""
+    client.execute(
+        f"CREATE KEYSPACE IF NOT EXISTS {KEYSPACE}"
+        " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+    )
+    made: list[Table] = []
+
+    def make(name: str, columns: str) -> Table:
+        made.append(Table(client, servers, name))
+        made[-1].run(f"CREATE TABLE $t (p int, c int, {columns}, PRIMARY KEY (p, c)) WITH cdc = true")
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()

@@ -14,34 +14,14 @@ from tests.support.e2e.evolution import KEYSPACE, MOST_SECONDS, Table, told
 from tests.support.e2e.kafka_topics import read_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from local_stack.clients.cql import CqlClient
     from local_stack.servers.addresses import Servers
     from local_stack.servers.stack import Stack
-
-    MakeTable = Callable[..., Table]
+    from tests.support.e2e.evolution import MakeTable
 
 pytestmark = pytest.mark.servers
-
-
-@pytest.fixture
-def table(client: CqlClient, servers: Servers) -> Iterator[MakeTable]:
-    """Makes a table with the columns given beside p and c."""
-    client.execute(
-        f"CREATE KEYSPACE IF NOT EXISTS {KEYSPACE}"
-        " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
-    )
-    made: list[Table] = []
-
-    def make(name: str, columns: str) -> Table:
-        made.append(Table(client, servers, name))
-        made[-1].run(f"CREATE TABLE $t (p int, c int, {columns}, PRIMARY KEY (p, c)) WITH cdc = true")
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
 
 
 def test_columns_are_dropped_and_added(table: MakeTable) -> None:

@@ -18,12 +18,13 @@ from local_stack.servers.stack import Stack
 from tests.support.e2e.evolution import KEYSPACE, PARTITIONS, Table
 from tests.support.e2e.replicas import TRUNCATE_SECONDS, TWICE, cut_off, truncation_options
 from tests.support.e2e.truncated_table import causes, workload
+from tests.support.publisher.publisher_process import eventually
 from verify.model import duplicates
 from verify.model.raw_log import Place, RawLog
 from verify.snapshot.__main__ import Snapshots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from local_stack.clients.cql import CqlClient
     from local_stack.servers.programs import Setting
@@ -53,13 +54,6 @@ def pair() -> Iterator[tuple[Stack, CqlClient]]:
     ):
         client.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {TWICE}")
         yield stack, client
-
-
-def eventually(is_so: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(1)
 
 
 def await_snapshot(stack: Stack, t: Table) -> None:

@@ -8,36 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from local_stack.clients import cql
-from tests.support.e2e.evolution import KEYSPACE, Table, told
+from tests.support.e2e.evolution import KEYSPACE, told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from local_stack.clients.cql import CqlClient
     from local_stack.servers.addresses import Servers
-
-    MakeTable = Callable[..., Table]
+    from tests.support.e2e.evolution import MakeTable
 
 pytestmark = pytest.mark.servers
-
-
-@pytest.fixture
-def table(client: CqlClient, servers: Servers) -> Iterator[MakeTable]:
-    """Makes a table with the columns given beside p and c."""
-    client.execute(
-        f"CREATE KEYSPACE IF NOT EXISTS {KEYSPACE}"
-        " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
-    )
-    made: list[Table] = []
-
-    def make(name: str, columns: str) -> Table:
-        made.append(Table(client, servers, name))
-        made[-1].run(f"CREATE TABLE $t (p int, c int, {columns}, PRIMARY KEY (p, c)) WITH cdc = true")
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
 
 
 def test_a_truncated_table_loses_its_rows_and_begins_again(table: MakeTable) -> None:

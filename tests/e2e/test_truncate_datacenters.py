@@ -16,10 +16,11 @@ from materializer.job.table_schemas import read_table_schemas
 from tests.support.e2e.evolution import KEYSPACE, PARTITIONS, Table
 from tests.support.e2e.replicas import TRUNCATE_SECONDS, TRUNCATE_TIMEOUT_SECONDS, truncate_and_kill, truncation_options
 from tests.support.e2e.truncated_table import causes, workload
+from tests.support.publisher.publisher_process import eventually
 from verify.model import duplicates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from local_stack.clients.cql import CqlClient
     from local_stack.servers.programs import Setting
@@ -60,13 +61,6 @@ def make_table(stack: Stack, client: CqlClient, name: str) -> Table:
     t.run_on_all(*(f"INSERT INTO $t (p, c, v) VALUES ({p}, 0, 0)" for p in PARTITIONS))
     t.settle()
     return t
-
-
-def eventually(is_so: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(1)
 
 
 def test_truncations_in_a_workload_of_the_other_datacenter(stack: Stack, client: CqlClient) -> None:

@@ -9,7 +9,6 @@ A line a version; the exit status is 1 if anything differed, or too little was c
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import sys
@@ -39,6 +38,7 @@ from verify.oracle.judge import first_difference
 from verify.oracle.sstable_oracle import END, ERROR, Purge, SSTableOracle, SSTableTally, compare_lines, partition_lines
 from verify.oracle.sstable_run import FORMS, make_cluster, write_sstables
 from verify.oracle.type_values import KEYSPACE
+from verify.oracle.versions import Judged, judge_all, make_parser, print_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -249,25 +249,15 @@ def _agree(found: list[_Held], expected: list[_Held], where: str, tally: SSTable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("verify.oracle.compaction_run", description=__doc__)
-    parser.add_argument("--versions", default=",".join(FORMS), help=f"by commas (default: all): {', '.join(FORMS)}")
-    parser.add_argument("--partitions", type=int, default=20_000, help="merged, for each version (default: 20000)")
-    parser.add_argument("--seed", type=int, default=1)
+    parser = make_parser("verify.oracle.compaction_run", __doc__, FORMS, "partitions", 20_000)
     options = parser.parse_args(arguments)
-    has_failed = False
-    for name in options.versions.split(","):
-        started = time.monotonic()
-        tally = judge_version(name, options.partitions, options.seed, _print_progress)
-        for difference in tally.differences:
-            _print_progress(f"DIFFERENCE {difference}")
-        print(f"{name}: {tally} ({time.monotonic() - started:.0f} s)", flush=True)  # noqa: T201 - the result
-        has_failed |= bool(tally.different) or tally.partitions < options.partitions
-    return int(has_failed)
 
+    def judge(name: str) -> Judged:
+        tally = judge_version(name, options.partitions, options.seed, print_progress)
+        is_good = not tally.different and tally.partitions >= options.partitions
+        return Judged(str(tally), tally.differences, is_good)
 
-def _print_progress(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    return judge_all(options.versions, judge)
 
 
 if __name__ == "__main__":

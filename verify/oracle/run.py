@@ -6,7 +6,6 @@ compared.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 import tempfile
@@ -27,6 +26,7 @@ from verify.oracle.damage import DamageJudge
 from verify.oracle.judge import Tally, judge_made, judge_segment, summary
 from verify.oracle.parts import judge_parts, mutations_of
 from verify.oracle.type_values import KEYSPACE
+from verify.oracle.versions import Judged, judge_all, make_parser, print_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -86,29 +86,18 @@ def _judge(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("verify.oracle.run", description=__doc__)
-    parser.add_argument("--versions", default=",".join(VERSIONS), help="by commas (default: all)")
-    parser.add_argument("--mutations", type=int, default=100_000, help="for each version (default: 100000)")
-    parser.add_argument("--seed", type=int, default=1)
+    parser = make_parser("verify.oracle.run", __doc__, VERSIONS, "mutations", 100_000)
     parser.add_argument(
         "--forms", help="of commit logs, by commas: none, LZ4, …, encrypted (default: all of the version's)"
     )
     options = parser.parse_args(arguments)
-    has_failed = False
-    for version in options.versions.split(","):
-        started = time.monotonic()
+
+    def judge(version: str) -> Judged:
         chosen = options.forms.split(",") if options.forms else forms(VERSIONS[version])
-        tally = judge_version(version, chosen, options.mutations, options.seed, _print_progress)
-        for difference in tally.differences:
-            _print_progress(f"DIFFERENCE {difference}")
-        print(f"{version}: {summary(tally)} ({time.monotonic() - started:.0f} s)", flush=True)  # noqa: T201 - the result
-        has_failed |= bool(tally.different) or tally.mutations < options.mutations
-    return int(has_failed)
+        tally = judge_version(version, chosen, options.mutations, options.seed, print_progress)
+        return Judged(summary(tally), tally.differences, not tally.different and tally.mutations >= options.mutations)
 
-
-def _print_progress(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    return judge_all(options.versions, judge)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ compared. Tables are compressed by each of the version's compressors in turn, an
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import time
@@ -22,6 +21,7 @@ from tests.support.workload.session import WorkloadSession
 from tests.support.workload.tables import quoted
 from tests.support.workload.workload import Workload
 from verify.oracle.sstable_oracle import SSTableOracle, SSTableTally, judge_sstable
+from verify.oracle.versions import Judged, judge_all, make_parser, print_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -136,25 +136,15 @@ def chosen_sstables(data: Path, tables: Mapping[bytes, TableMetadata]) -> Iterat
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("verify.oracle.sstable_run", description=__doc__)
-    parser.add_argument("--versions", default=",".join(FORMS), help=f"by commas (default: all): {', '.join(FORMS)}")
-    parser.add_argument("--partitions", type=int, default=100_000, help="for each version (default: 100000)")
-    parser.add_argument("--seed", type=int, default=1)
+    parser = make_parser("verify.oracle.sstable_run", __doc__, FORMS, "partitions", 100_000)
     options = parser.parse_args(arguments)
-    has_failed = False
-    for name in options.versions.split(","):
-        started = time.monotonic()
-        tally = judge_version(name, options.partitions, options.seed, _print_progress)
-        for difference in tally.differences:
-            _print_progress(f"DIFFERENCE {difference}")
-        print(f"{name}: {tally} ({time.monotonic() - started:.0f} s)", flush=True)  # noqa: T201 - the result
-        has_failed |= bool(tally.different) or tally.partitions < options.partitions
-    return int(has_failed)
 
+    def judge(name: str) -> Judged:
+        tally = judge_version(name, options.partitions, options.seed, print_progress)
+        is_good = not tally.different and tally.partitions >= options.partitions
+        return Judged(str(tally), tally.differences, is_good)
 
-def _print_progress(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    return judge_all(options.versions, judge)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from local_stack.clients.change_reader import ColumnNames, Record
 
+    MakeTable = Callable[..., "Table"]
+    """The fixture `table`: a table's name and its columns beside the key."""
+
 KEYSPACE = "evolution"
 PARTITIONS = range(6)  # some in each raw partition
 END = 99

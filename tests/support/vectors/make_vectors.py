@@ -15,13 +15,13 @@ import sys
 import time
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from cassandra.cluster import Cluster, Session
-from cassandra.protocol import ProtocolHandler, ResultMessage, read_int
 from cassandra.query import dict_factory
 
+from cdc_program.cassandra import RawValuesHandler
 from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
 from tests.support.vectors import make_segments, workload
 from tests.support.vectors.load import FOLDER
@@ -43,24 +43,6 @@ SCHEMA = {
     "dropped_columns": "keyspace_name, table_name, column_name, type, kind, dropped_time",
     "views": "keyspace_name, view_name, id, gc_grace_seconds, cdc",
 }
-
-
-class _RawResult(ResultMessage):  # type: ignore[misc]  # the driver ships no types
-    """Rows as the bytes of their values."""
-
-    def recv_results_rows(
-        self, f: BinaryIO, _version: int, user_type_map: object, result_metadata: list[Any] | None, *_: object
-    ) -> None:
-        self.recv_results_metadata(f, user_type_map)
-        columns = self.column_metadata or result_metadata
-        assert columns is not None
-        self.column_names = [column[2] for column in columns]
-        self.column_types = [column[3] for column in columns]
-        self.parsed_rows = [self.recv_row(f, len(columns)) for _ in range(read_int(f))]
-
-
-class RawHandler(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
-    message_types_by_opcode: ClassVar = {**ProtocolHandler.message_types_by_opcode, ResultMessage.opcode: _RawResult}
 
 
 def connect(node: CassandraNode) -> tuple[Cluster, Session]:
@@ -109,7 +91,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  whatever the driver gives
 def select(session: Session, schema: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     """{table: {"columns": names, "rows": hex values}}: every column, WRITETIME and TTL of those that have them."""
     session.row_factory = lambda names, rows: [(names, rows)]
-    session.client_protocol_handler = RawHandler
+    session.client_protocol_handler = RawValuesHandler
     found = {}
     tables = [row["table_name"] for row in _own(schema["tables"])]
     for name in tables + [row["view_name"] for row in _own(schema["views"])]:

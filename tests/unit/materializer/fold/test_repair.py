@@ -21,7 +21,6 @@ from materializer.fold.repairs import Repair, Repairs, decode_repair, encode_rep
 from materializer.fold.table import TableFold
 from materializer.rows.keys import HELD, REPAIR, REPAIR_END
 from tests.support.materializer import fold_run
-from tests.support.materializer.both_folds import fold_both
 from tests.support.materializer.fold_checks import EXAMPLES, NEVER_PURGE
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.mutants import Mutant, seed
@@ -42,8 +41,6 @@ from tests.support.materializer.repaired_logs import check_repair, check_timeout
 from tests.support.materializer.table_writes import FORWARD, WRITERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from materializer.records import RawRecord
     from tests.support.materializer.raw_builder import TableWriter
 
@@ -51,15 +48,8 @@ KEY = int_bytes(1)
 START_S = 1_700_000_000
 START_MS = START_S * 1000
 UNTIL_MS = START_MS + 60_000
+pytestmark = pytest.mark.usefixtures("both_folds")
 TABLES = pytest.mark.parametrize("writer", WRITERS, ids=["forward", "reversed", "mixed", "single"])
-
-
-@pytest.fixture(autouse=True)
-def both_folds() -> Iterator[None]:
-    """Everything here is folded with and without the native core."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fold_run, "fold_chunk", fold_both)
-        yield
 
 
 @TABLES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -28,7 +29,6 @@ from materializer.fold.truncations import (
 from materializer.rows.keys import TRUNCATED
 from materializer.rows.settings import FoldSettings
 from tests.support.materializer import fold_run
-from tests.support.materializer.both_folds import fold_both
 from tests.support.materializer.fold_checks import EXAMPLES, NEVER_PURGE
 from tests.support.materializer.fold_run import FoldRun
 from tests.support.materializer.memory_state import MemoryState
@@ -45,23 +45,14 @@ from tests.support.materializer.table_writes import FORWARD, WRITERS
 from tests.support.materializer.truncated_logs import check_truncations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cdc_messages.changes import RowChange
     from materializer.records import RawRecord
     from tests.support.materializer.raw_builder import TableWriter
 
 AT = 1_700_000_000_000  # ms
 LATE_US = (AT + NEVER_PURGE.truncate_ms + RECORD_MS + 1) * 1000
+pytestmark = pytest.mark.usefixtures("both_folds")
 TABLES = pytest.mark.parametrize("writer", WRITERS, ids=["forward", "reversed", "mixed", "single"])
-
-
-@pytest.fixture(autouse=True)
-def both_folds() -> Iterator[None]:
-    """Everything here is folded with and without the native core."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fold_run, "fold_chunk", fold_both)
-        yield
 
 
 @TABLES
@@ -376,5 +367,5 @@ def test_a_defect_is_found(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(fold_run, "fold_chunk", fold_chunk)
     seed(mutant, monkeypatch)
-    with pytest.raises(AssertionError):
+    with pytest.raises((AssertionError, struct.error)):  # a count of rows below 0 cannot be stored
         check()

@@ -1,0 +1,49 @@
+"""Cassandra and Kafka for a process beside the running publisher: a command, or the worker that reads a snapshot."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from cdc_program.cassandra import CassandraClient, Node, connect, read_node
+from publisher.kafka.sender import Sender
+from publisher.open_topics import make_raw_topics
+from publisher.raw_topics import RawTopics
+from publisher.schema import NodeSchema
+from publisher.selection import selection_from
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cdc_program.settings import Settings
+
+
+class OwnConnection(NamedTuple):
+    client: CassandraClient
+    node: Node
+    schema: NodeSchema
+    raw_topics: RawTopics
+    sender: Sender
+
+
+@contextmanager
+def connect_beside_publisher(settings: Settings) -> Iterator[OwnConnection]:
+    """Works on a copy of the schema file: a running publisher writes the original."""
+    own = settings.publisher
+    with (
+        connect(settings.cassandra, only=settings.cassandra.contact_points[0]) as client,
+        tempfile.TemporaryDirectory(prefix="cassandra-publisher-") as scratch,
+    ):
+        file = Path(scratch) / "schema.json"
+        if (own.state_directory / file.name).exists():
+            shutil.copy(own.state_directory / file.name, file)
+        schema = NodeSchema(file, client.rows, (settings.filler.keyspace, settings.filler.table), selection_from(own))
+        schema.load()
+        schema.refresh()
+        sender, node = Sender(settings.kafka), read_node(client)
+        raw_topics = make_raw_topics(settings, node.cluster, sender)
+        raw_topics.open_tables_topic()
+        yield OwnConnection(client, node, schema, raw_topics, sender)
