@@ -12,8 +12,8 @@ from uuid import UUID
 import structlog
 
 from cdc_program.errors import CdcError, Code
-from cdc_program.snapshot_rows import Part
-from publisher.snapshot.portion import parse
+from cdc_program.snapshot_rows import KEPT_SECONDS, Part
+from publisher.snapshot.portion import WHOLE, parse
 from publisher.snapshot.records import new_record
 
 if TYPE_CHECKING:
@@ -71,7 +71,9 @@ class Together:
         """Take part in what others have begun; whether there was any."""
         has_joined = False
         own = {part.snapshot for part in parts if part.host_id == self._host_id}
-        for part in sorted(parts, key=lambda each: each.requested_at):
+        in_order = sorted(parts, key=lambda each: each.requested_at)
+        first_asked = {part.snapshot: part.requested_at for part in reversed(in_order)}
+        for part in in_order:
             table = tables.get(part.table_id)
             if table is None or part.snapshot in own or self._host_id not in part.hosts:
                 continue
@@ -82,10 +84,13 @@ class Together:
             if portion.repair is not None:
                 if portion.repair.until_ms < time() * 1000:
                     continue
-            elif known is not None and int(known.requested_at * 1e6) >= part.requested_at:
-                continue
-            self._records.write(new_record(table.table, part.snapshot, part.hosts, portion))
-            self._records.want(table.table.qualified_name, "run")
+            elif part.requested_at < (time() - KEPT_SECONDS) * 1e6:
+                continue  # the row that says that this host has ended may be gone first
+            elif known is not None and known.portion in (WHOLE, portion):
+                asked_at = first_asked.get(known.snapshot, int(known.requested_at * 1e6))
+                if asked_at >= part.requested_at:
+                    continue  # it has sent all of this since
+            self._records.begin(new_record(table.table, part.snapshot, part.hosts, portion))
             log.info("takes part in a snapshot", table=part.table_name, snapshot=str(part.snapshot))
             has_joined = True
         return has_joined

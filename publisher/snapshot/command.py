@@ -61,8 +61,7 @@ def request_snapshot(settings: Settings, name: str, options: Options, write_line
         for line in preflight(record, estimate, settings.publisher.snapshot_max_mib_per_second):
             write_line(line)
         records.make_folder()
-        records.want(name, "run")
-        records.write(record)
+        records.begin(record)
     else:
         _check_publisher_runs(settings.publisher.state_directory)
         if records.wanted(name) == "pause":

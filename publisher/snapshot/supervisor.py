@@ -64,6 +64,7 @@ class Supervisor:
         self._worker: Worker | None = None
         self._tried_at: dict[str, float] = {}
         self.newest: tuple[Record, ...] = ()
+        self._before: list[Record] = []
         records.make_folder()
 
     @property
@@ -83,6 +84,8 @@ class Supervisor:
 
     def _serve(self, now: float, cdc_raw_percent: float, published: tuple[tuple[int, int], float]) -> None:
         self.newest = tuple(self._records.all())
+        before = (self._records.before(each.name) for each in self.newest)
+        self._before = [each for each in before if each is not None]
         if self._worker is not None and not self._worker.is_alive():
             self._worker.stop()
             self._worker = None
@@ -115,21 +118,20 @@ class Supervisor:
         if len(hosts) > 1 and not (self._together.is_possible and self._together.is_first(hosts)):
             return
         for table in due:
-            self._records.write(new_record(table.table, hosts=tuple(hosts)))
-            self._records.want(table.table.qualified_name, "run")
+            self._records.begin(new_record(table.table, hosts=tuple(hosts)))
             log.info("a snapshot is due", table=table.table.qualified_name, mode=mode)
 
     def ended(self) -> list[Record]:
         """Of those of whole tables: they have ended on all hosts, and the table may still be marked as needing one."""
-        return [
-            each
-            for each in self.newest
-            if not each.portion.tokens and not each.is_mark_cleared and self._together.has_ended(each)
-        ]
+        known = (*self._before, *self.newest)
+        return [each for each in known if each.may_clear_mark and self._together.has_ended(each)]
 
     def mark_cleared(self, record: Record) -> None:
         """The table's mark is gone."""
-        self._records.write(record.moved(is_mark_cleared=True))
+        try:
+            self._records.mark_cleared(record)
+        except CdcError as error:
+            self._note(error)
 
     def shown(self) -> tuple[Shown, ...]:
         """For the status."""
@@ -144,7 +146,8 @@ class Supervisor:
         known = self._records.read(table.table.qualified_name)
         if known is None or known.table_id != table.id.hex():
             return bool(table.needs_snapshot_since) or mode == "initial"
-        asked_at = 0.0 if known.portion.tokens else known.requested_at * 1e6
+        whole = self._records.before(known.name) if known.portion.tokens else known
+        asked_at = 0.0 if whole is None or whole.table_id != known.table_id else whole.requested_at * 1e6
         return known.is_final and asked_at < table.needs_snapshot_since
 
     def _start_next(self, now: float) -> None:
