@@ -45,6 +45,12 @@ def request_snapshot(settings: Settings, name: str, options: Options, write_line
     portion = portion_of(options)
     records = Records(settings.publisher.state_directory)
     running = records.read(name)
+    if running is not None and not running.is_final and running.portion.repair is not None:
+        raise CdcError(
+            Code.CONFIG_INVALID,
+            f"A repair of {len(running.portion.repair.keys)} Cassandra partitions of {name} is running on this node.",
+            "Wait until cassandra-publisher status shows that it has ended.",
+        )
     if running is not None and not running.is_final and portion not in (WHOLE, running.portion):
         raise CdcError(
             Code.CONFIG_INVALID,
