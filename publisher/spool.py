@@ -68,8 +68,8 @@ class Spool:
             log.info("the spool is empty")
 
     def take_oldest(self, files: Iterable[SegmentFile], excess: int) -> Iterator[SegmentFile]:
-        """Move the complete ones of these segments out of cdc_raw, in their order, until `excess` bytes are moved, at most SEGMENTS_PER_CALL;
-        yields each at its new place.
+        """Move the complete ones of these segments out of cdc_raw, in their order, until `excess` bytes are moved, at
+        most SEGMENTS_PER_CALL; yields each at its new place.
         """
         if not self.is_on or excess <= 0:
             self._set_problem(None)

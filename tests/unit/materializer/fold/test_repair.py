@@ -240,9 +240,10 @@ def test_what_was_left_out_of_it_does_not_count_when_nothing_is_left_out_any_mor
     both, theirs = {"hosts": (1, 2)}, image({"a": b"x"}, 8, host=2)
     run.chunk(step("running", **both), step("running", host=2, **both), theirs, step("ended", host=2, **both))
     run.heartbeat(START_MS + 1, host=2, clock=(START_MS + 10**6) * 1000)
-    other = {"host": 2, "hosts": (2,), "ms": START_MS + 2}
+    begin = snapshot_step("running", host=2, hosts=(2,), ms=START_MS + 2)
+    end = snapshot_step("ended", host=2, hosts=(2,), ms=START_MS + 2)
     row_image = as_image(row({"a": b"x"}, 8, host=2, ms=START_MS + 2))
-    assert not run.chunk(snapshot_step("running", **other), row_image, snapshot_step("ended", **other)).lost_hosts
+    assert not run.chunk(begin, row_image, end).lost_hosts
     run.chunk(step("ended", **both))
     assert run.visible(KEY) == {(int_bytes(5),): {"a": b"x"}}
 
