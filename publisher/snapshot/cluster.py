@@ -63,9 +63,9 @@ class Together:
         """Whether the snapshot has ended on every host that it expects."""
         return record.phase == "ended" and (len(record.hosts) == 1 or record.snapshot in self._ended)
 
-    def is_first(self, hosts: Iterable[UUID]) -> bool:
-        """Whether this one of the hosts begins snapshots that are due: all see that they are."""
-        return self._host_id == min((*hosts, self._host_id))
+    def turn_of(self, hosts: Iterable[UUID]) -> int:
+        """In which place this one of the hosts begins snapshots that are due, from 0: others may see that they are."""
+        return sorted({*hosts, self._host_id}).index(self._host_id)
 
     def _join(self, parts: Sequence[Part], tables: dict[UUID, PublishedTable]) -> bool:
         """Take part in what others have begun; whether there was any."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 RETRY_SECONDS = 10.0
 FOLLOW_SECONDS = 5.0
 STOP_SECONDS = 5.0
+TURN_SECONDS = 300.0  # until the next host begins what is due: the ones before are away, or have no mark of their own
 
 log = structlog.get_logger(__name__)
 
@@ -63,6 +64,7 @@ class Supervisor:
         self._problem = ""
         self._worker: Worker | None = None
         self._tried_at: dict[str, float] = {}
+        self._due_since: dict[bytes, float] = {}
         self.newest: tuple[Record, ...] = ()
         self._before: list[Record] = []
         records.make_folder()
@@ -102,7 +104,7 @@ class Supervisor:
         self._next_follow = now + FOLLOW_SECONDS
         try:
             self._together.follow(tables)
-            self._request_due(tables)
+            self._request_due(tables, now)
         except CdcError as error:
             self._note(error)
 
@@ -111,15 +113,18 @@ class Supervisor:
             self._problem = error.problem
             log.error("snapshots wait", code=error.code.text, problem=error.problem, fix=error.fix)
 
-    def _request_due(self, tables: Sequence[PublishedTable]) -> None:
+    def _request_due(self, tables: Sequence[PublishedTable], now: float) -> None:
         mode = self._settings.publisher.snapshot
-        due = [table for table in tables if mode != "never" and self._is_due(table, mode)]
+        due = {table.id: table for table in tables if mode != "never" and self._is_due(table, mode)}
+        self._due_since = {table_id: self._due_since.get(table_id, now) for table_id in due}
         hosts = self._read_hosts() if due else ()
-        if len(hosts) > 1 and not (self._together.is_possible and self._together.is_first(hosts)):
+        if len(hosts) > 1 and not self._together.is_possible:
             return
-        for table in due:
-            self._records.begin(new_record(table.table, hosts=tuple(hosts)))
-            log.info("a snapshot is due", table=table.table.qualified_name, mode=mode)
+        turn_seconds = TURN_SECONDS * self._together.turn_of(hosts) if len(hosts) > 1 else 0.0
+        for table_id, table in due.items():
+            if now - self._due_since[table_id] >= turn_seconds:
+                self._records.begin(new_record(table.table, hosts=tuple(hosts)))
+                log.info("a snapshot is due", table=table.table.qualified_name, mode=mode)
 
     def ended(self) -> list[Record]:
         """Of those of whole tables: they have ended on all hosts, and the table may still be marked as needing one."""

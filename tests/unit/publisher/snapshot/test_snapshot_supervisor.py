@@ -18,7 +18,7 @@ from publisher.snapshot import supervisor as supervisor_module
 from publisher.snapshot.cluster import Together
 from publisher.snapshot.portion import WHOLE, Portion
 from publisher.snapshot.records import Record, Records, new_record
-from publisher.snapshot.supervisor import FOLLOW_SECONDS, RETRY_SECONDS, Supervisor
+from publisher.snapshot.supervisor import FOLLOW_SECONDS, RETRY_SECONDS, TURN_SECONDS, Supervisor
 from publisher.snapshot.worker import CANCEL, GO_ON, PAUSE
 from tests.support.materializer.table_writes import MIXED
 
@@ -221,6 +221,21 @@ def test_the_hosts_of_a_datacenter_take_part_and_wait_for_each_other(tmp_path: P
         host.supervisor.mark_cleared(record)
         host.serve()
         assert host.supervisor.ended() == []
+
+
+def test_a_host_that_alone_has_a_mark_begins_in_its_turn(tmp_path: Path, rows: Rows) -> None:
+    """Part of its log is lost: the first host has all of its own."""
+    one, two = (Host(tmp_path / name, rows, each, "when_needed", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    assert (one.follow(), two.follow(MARKED)) == (None, None)
+    two.now += TURN_SECONDS - 2 * FOLLOW_SECONDS
+    assert two.follow(MARKED) is None
+    begun = two.follow(MARKED)
+    assert begun is not None
+    assert begun.hosts == (ONE, TWO)
+    two.follow(MARKED)
+    joined = one.follow()
+    assert joined is not None
+    assert joined.snapshot == begun.snapshot
 
 
 def test_a_snapshot_of_some_tokens_leaves_the_mark(tmp_path: Path, rows: Rows) -> None:
