@@ -97,7 +97,7 @@ class Together:
 
     def _report(self, parts: Sequence[Part]) -> None:
         known = {part.snapshot: part.state for part in parts if part.host_id == self._host_id}
-        for record in self._records.all():
+        for record in self._records.all_of_marks():
             state = _state(record)
             is_of_several = len(record.hosts) > 1 or record.portion.repair is not None
             if is_of_several and known.get(record.snapshot) != state:

@@ -151,6 +151,14 @@ class Records:
         """The one before the newest, if the table's mark depends on it."""
         return _read(self._before(name))
 
+    def all_of_marks(self) -> Iterator[Record]:
+        """As `all`, each after the one before it, if the table's mark depends on that."""
+        for newest in self.all():
+            before = self.before(newest.name)
+            if before is not None:
+                yield before
+            yield newest
+
     def mark_cleared(self, record: Record) -> None:
         """The table's mark is gone. A newer snapshot may have begun since the record was read."""
         newest, before = self.read(record.name), self.before(record.name)

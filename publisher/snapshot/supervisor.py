@@ -66,7 +66,7 @@ class Supervisor:
         self._tried_at: dict[str, float] = {}
         self._due_since: dict[bytes, float] = {}
         self.newest: tuple[Record, ...] = ()
-        self._before: list[Record] = []
+        self._of_marks: tuple[Record, ...] = ()
         records.make_folder()
 
     @property
@@ -86,8 +86,7 @@ class Supervisor:
 
     def _serve(self, now: float, cdc_raw_percent: float, published: tuple[tuple[int, int], float]) -> None:
         self.newest = tuple(self._records.all())
-        before = (self._records.before(each.name) for each in self.newest)
-        self._before = [each for each in before if each is not None]
+        self._of_marks = tuple(self._records.all_of_marks())
         if self._worker is not None and not self._worker.is_alive():
             self._worker.stop()
             self._worker = None
@@ -128,8 +127,7 @@ class Supervisor:
 
     def ended(self) -> list[Record]:
         """Of those of whole tables: they have ended on all hosts, and the table may still be marked as needing one."""
-        known = (*self._before, *self.newest)
-        return [each for each in known if each.may_clear_mark and self._together.has_ended(each)]
+        return [each for each in self._of_marks if each.may_clear_mark and self._together.has_ended(each)]
 
     def mark_cleared(self, record: Record) -> None:
         """The table's mark is gone."""

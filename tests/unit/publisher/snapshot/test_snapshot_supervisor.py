@@ -426,3 +426,16 @@ def test_the_mark_goes_when_the_last_host_has_ended_although_a_repair_has_begun(
     assert clear_marks(one) == [begun.snapshot]
     one.serve()
     assert clear_marks(one) == []
+
+
+def test_a_snapshot_that_another_one_follows_at_once_is_reported_as_ended(tmp_path: Path, rows: Rows) -> None:
+    host = Host(tmp_path / "one", rows, ONE)
+    begun = new_record(TABLE.table, hosts=(ONE, TWO))
+    host.records.begin(begun)
+    host.follow()
+    host.end()
+    host.records.begin(new_record(TABLE.table, hosts=(ONE, TWO), portion=Portion((Span(1, 5),))))
+    host.follow()
+    states = {part.snapshot: part.state for part in SnapshotRows(rows.read, rows.write, "cdc_filler").read()}
+    assert states.pop(begun.snapshot) == "ended"
+    assert list(states.values()) == ["running"]
