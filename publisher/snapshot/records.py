@@ -47,7 +47,8 @@ class Record:
     last truncated the table before that, in ms. `place`: all before it is
     acknowledged. `started`: the time (µs) at which the sending began or resumed last. `rows`, `bytes`, `partitions`:
     acknowledged; `done`: that share of the tokens. `file_bytes`: of the files. `problem`: what it waits for, or why it
-    was given up. `own_flushed_to`: see node.own_flush; for a repair. Times are in s since the epoch.
+    was given up. `own_flushed_to`: see node.own_flush; for a repair. `may_be_begun`: a raw partition may have its
+    begin. Times are in s since the epoch.
     """
 
     snapshot: UUID
@@ -74,6 +75,7 @@ class Record:
     problem: str = ""
     is_mark_cleared: bool = False
     own_flushed_to: tuple[int, int] = (0, 0)
+    may_be_begun: bool = False
 
     @property
     def name(self) -> str:
