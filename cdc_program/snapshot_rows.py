@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 TABLE = "snapshots"
 NO_HOST = UUID(int=0)
 """The host of a row that asks all others."""
+KEPT_SECONDS = 30 * 24 * 3600
+"""How long Cassandra keeps a row after it was written last."""
 
 _REPAIR = "repair"
 

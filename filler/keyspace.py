@@ -8,6 +8,7 @@ from uuid import NAMESPACE_OID, uuid5
 import structlog
 
 from cdc_program.cassandra import peer_datacenters
+from cdc_program.snapshot_rows import KEPT_SECONDS
 from filler.election import Member
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 STRATEGY = "org.apache.cassandra.locator.NetworkTopologyStrategy"
 MEMBERS = "members"
 SNAPSHOTS = "snapshots"  # written by publishers: publisher.snapshot.cluster
-SNAPSHOT_SECONDS = 30 * 24 * 3600
 _REPLICATION_OF = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = %s"
 
 log = structlog.get_logger(__name__)
@@ -51,7 +51,7 @@ def create_keyspace(client: CassandraClient, settings: FillerSettings, node: Nod
     client.rows(
         f"CREATE TABLE IF NOT EXISTS {snapshots} (snapshot uuid, host_id uuid, table_id uuid, table_name text,"
         " hosts set<uuid>, portion text, state text, requested_at bigint, PRIMARY KEY (snapshot, host_id))"
-        f" WITH id = {uuid5(NAMESPACE_OID, snapshots)} AND default_time_to_live = {SNAPSHOT_SECONDS}"
+        f" WITH id = {uuid5(NAMESPACE_OID, snapshots)} AND default_time_to_live = {KEPT_SECONDS}"
         " AND comment = 'How far the snapshot of a table is on each node, as its cassandra-publisher reports.'"
     )
 

@@ -64,9 +64,9 @@ class _Drop(NamedTuple):
 
 
 class RowEnds:
-    """The ends of this node's tables. `pending`: those that not all raw partitions have, by the ids of their tables.
-    `announced`: those of them whose `truncate` is sent. `records_read_at`: up to when (µs) the truncation records are
-    known.
+    """The ends of this node's tables. `announced`: those that are pending and whose `truncate` is sent.
+    `records_read_at`: up to when (µs) the truncation records are known. `published`: the ids of the tables that are
+    published.
     """
 
     def __init__(self, segments: LogSegments) -> None:
@@ -77,9 +77,17 @@ class RowEnds:
         self._records: Mapping[UUID, bytes] = {}
         self._knows_records = False
         self._was_loaded = False
-        self.pending: dict[bytes, RowsEnd] = {}
+        self._pending: dict[bytes, RowsEnd] = {}
+        self.published: Collection[bytes] = ()
         self.announced: dict[bytes, RowsEnd] = {}
         self.records_read_at = 0
+
+    @property
+    def pending(self) -> dict[bytes, RowsEnd]:
+        """Those that not all raw partitions have, by the ids of their tables. That of a table which is not published
+        any more waits until it is published again: it keeps no segment, and nothing is sent.
+        """
+        return {table_id: end for table_id, end in self._pending.items() if table_id in self.published}
 
     def sent_at(self, table_id: bytes) -> int:
         """The time (ms) of the last end that every raw partition of the table has; 0 if there is none."""
@@ -154,9 +162,9 @@ class RowEnds:
                     continue
                 if table.altered_at >= drop.dropped_at:
                     continue  # it was created after that
-                pending = self.pending.get(table.id.bytes)
+                pending = self._pending.get(table.id.bytes)
                 if pending is not None and pending.kind == "drop":
-                    self.pending[table.id.bytes] = pending._replace(position=min(pending.position, position))
+                    self._pending[table.id.bytes] = pending._replace(position=min(pending.position, position))
                     self._dropped[table.id.bytes] = max(self._dropped[table.id.bytes], -(-drop.dropped_at // 1000))
                     has_changed = True
                 elif self._dropped.get(table.id.bytes, -1) * 1000 < drop.dropped_at:
@@ -167,8 +175,8 @@ class RowEnds:
     def mark_sent(self, table_id: bytes, end: RowsEnd) -> None:
         """Every raw partition of the table has acknowledged the end, and what was sent again after it."""
         self._sent[table_id] = max(end.at, self._sent.get(table_id, 0))
-        if self.pending.get(table_id) == end:
-            del self.pending[table_id]
+        if self._pending.get(table_id) == end:
+            del self._pending[table_id]
             self.announced.pop(table_id, None)
 
     def to_json(self) -> dict[str, Any]:
@@ -178,7 +186,7 @@ class RowEnds:
             "sent": {table_id.hex(): at for table_id, at in self._sent.items()},
             "pending": {
                 table_id.hex(): [end.kind, *end.position, end.at, end.noticed_at]
-                for table_id, end in self.pending.items()
+                for table_id, end in self._pending.items()
             },
         }
 
@@ -196,7 +204,7 @@ class RowEnds:
         )
         for table_id, (kind, segment, position, at, noticed_at) in stored["pending"].items():
             place = CommitLogPosition(int(segment), int(position))
-            self.pending[bytes.fromhex(table_id)] = RowsEnd(kind, place, int(at), int(noticed_at))
+            self._pending[bytes.fromhex(table_id)] = RowsEnd(kind, place, int(at), int(noticed_at))
 
     def _is_old(self, position: CommitLogPosition) -> bool:
         return not self._was_loaded and position.segment_id < self._segments.oldest()
@@ -208,9 +216,9 @@ class RowEnds:
 
     def _end(self, table_id: bytes, kind: EndKind, position: CommitLogPosition, at: int) -> None:
         """A later end of a table includes the one before."""
-        before = self.pending.get(table_id)
+        before = self._pending.get(table_id)
         if before is None or position >= before.position:
-            self.pending[table_id] = RowsEnd(kind, position, at, time_ns() // 1000)
+            self._pending[table_id] = RowsEnd(kind, position, at, time_ns() // 1000)
 
 
 def _after_all() -> int:

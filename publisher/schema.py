@@ -382,6 +382,7 @@ class NodeSchema:
             table_id: known if (known := self.published.get(table_id)) == table else table
             for table_id, table in published.items()
         }
+        self.row_ends.published = self.published.keys()
         doubts = self._dropped_columns.doubts(tables)
         self._readings = Readings(tables, doubts)
         self._in_doubt = frozenset(doubts)

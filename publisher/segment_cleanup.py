@@ -11,6 +11,7 @@ from publisher.spool import spool_above
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from cassandra_files.segments import SegmentFile
     from publisher.progress import Progress
     from publisher.sides import NodeSide
     from publisher.space import Space
@@ -50,12 +51,19 @@ class SegmentCleanup:
         self._node.positions.forget_missing({file.id for file in files})
 
     def relieve_cdc_raw(self, space: Space) -> None:
-        """A node that crashed before it flushed a segment links it here again: the spool has the complete copy."""
+        """A node that crashed before it flushed a segment links it here again: the spool has the complete copy.
+        Finished segments that may have to be read again take room, too.
+        """
         spooled = {file.id for file in self._node.spool.files()}
         found = list_cdc_segments(self._cdc_raw)
         for file in found:
             if file.id in spooled:
                 file.delete()
-        unread = [file for file in found if file.id not in spooled and not self._node.positions.is_finished(file.id)]
-        for moved in self._node.spool.take_oldest(unread, space.used - spool_above(space)):
+        needed = [file for file in found if file.id not in spooled and self._is_needed(file)]
+        for moved in self._node.spool.take_oldest(needed, space.used - spool_above(space)):
             self._node.tails.relocate(moved)
+
+    def _is_needed(self, file: SegmentFile) -> bool:
+        first_needed = self._node.schema.row_ends.first_needed_segment
+        is_held = first_needed is not None and file.id >= first_needed
+        return is_held or not self._node.positions.is_finished(file.id)

@@ -67,15 +67,15 @@ class Spool:
         if self._sizes.pop(file, None) is not None and not self._sizes:
             log.info("the spool is empty")
 
-    def take_oldest(self, unread: Iterable[SegmentFile], excess: int) -> Iterator[SegmentFile]:
-        """Move the oldest complete segments out of cdc_raw until `excess` bytes are moved, at most SEGMENTS_PER_CALL;
-        yields each at its new place.
+    def take_oldest(self, files: Iterable[SegmentFile], excess: int) -> Iterator[SegmentFile]:
+        """Move the complete ones of these segments out of cdc_raw, in their order, until `excess` bytes are moved, at
+        most SEGMENTS_PER_CALL; yields each at its new place.
         """
         if not self.is_on or excess <= 0:
             self._set_problem(None)
             return
         moved = 0
-        for file in unread:
+        for file in files:
             if excess <= 0 or moved >= SEGMENTS_PER_CALL:
                 return
             index = read_index(file)

@@ -72,7 +72,7 @@ def read(path: Path) -> dict[str, Any] | None:
 def write(path: Path, value: Mapping[str, Any]) -> None:
     """Replace the file atomically and durably: a crash leaves the old content or the new."""
     content = json.dumps({"format_version": FORMAT_VERSION, **value}, separators=(",", ":"))
-    temporary = path.with_suffix(".tmp")
+    temporary = path.with_name(f"{path.name}.tmp")  # another process may write a file of the same stem
     try:
         handle = os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
         with open(handle, "w") as file:  # noqa: PTH123  Path.open takes no descriptor, which carries the mode

@@ -137,12 +137,12 @@ class Part(ChunkFold):
             return
         table.prepare_partition(record.key, second)
         self.budget.check()
-        repair = self._repairs.apply_step(step, message.host_id, record.key, arrival_ms, table.schema.digest)
-        if repair is None:
-            return
         truncated = read_truncations(self._overlay)
-        if truncated is not None and (truncated.waits or truncated.lost):
-            self._repairs.fail(repair)  # images that were left out may have rows that are not gone
+        # Images that were left out may have rows that are not gone.
+        is_heard = truncated is None or not (truncated.waits or truncated.lost)
+        schema = table.schema.digest
+        repair = self._repairs.apply_step(step, message.host_id, record.key, arrival_ms, schema, is_heard=is_heard)
+        if repair is None:
             return
         source = Source(message.clock, message.host_id, file_name(repair.id), 0, "repair")
         table.replace_partition(repair, source, second)

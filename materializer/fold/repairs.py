@@ -82,12 +82,20 @@ class Repairs:
     def get(self, partition_key: bytes, repair: UUID) -> Repair | None:
         return self._known.get((partition_key, repair))
 
-    def apply_step(
-        self, step: RepairStep, host: bytes, partition_key: bytes, arrival_ms: int, schema: bytes
+    def apply_step(  # noqa: PLR0913 - what is known of the step
+        self,
+        step: RepairStep,
+        host: bytes,
+        partition_key: bytes,
+        arrival_ms: int,
+        schema: bytes,
+        *,
+        is_heard: bool,
     ) -> Repair | None:
         """Take note of a host's reset or reset_end. The repair if all its hosts have ended now: then it counts as done.
 
-        schema: the digest of the table's newest schema.
+        schema: the digest of the table's newest schema. is_heard: whether all that hosts send now is merged; if not,
+        the repair fails.
         """
         repair = self.get(partition_key, step.repair)
         if repair is None:
@@ -99,13 +107,22 @@ class Repairs:
         if repair.state != "open":
             return None
         part: HostPart = "running" if step.state == "running" else step.flushed_to
-        if step.state == "given_up" or arrival_ms > repair.until_ms or schema != repair.schema:
+        is_late = arrival_ms > repair.until_ms
+        if step.state == "given_up" or is_late or schema != repair.schema or not is_heard:
             self.fail(repair)
         elif step.state == "running" or repair.hosts.get(host) == "running":  # an end without a begin says nothing
             repair = repair._replace(hosts={**repair.hosts, host: part})
             self._put(repair._replace(state="done") if repair.has_ended else repair)
             return repair if repair.has_ended else None
         return None
+
+    def note_snapshot(self, partition_key: bytes, host: bytes) -> None:
+        """A host has sent a snapshot's image of a Cassandra partition. If it has begun an open repair of it before, the
+        image may have what is in no log and not in the repair's images: the repair fails.
+        """
+        for repair in self.open_of(partition_key):
+            if repair.hosts.get(host) != "expected":
+                self.fail(repair)
 
     def fail(self, repair: Repair) -> None:
         """It changes nothing."""

@@ -187,9 +187,11 @@ class TableFold:
     def _hold(self, updates: Iterable[RowUpdate]) -> None:
         """Hold writes of a Cassandra partition with an open repair, too."""
         for update in updates:
-            if not update.is_snapshot:
-                for repair in self._repairs.open_of(update.partition_key):
-                    hold(self._overlay, repair, update, self._tools.clustering_key)
+            if update.is_snapshot:
+                self._repairs.note_snapshot(update.partition_key, update.source.host)
+                continue
+            for repair in self._repairs.open_of(update.partition_key):
+                hold(self._overlay, repair, update, self._tools.clustering_key)
 
     def prepare_partition(self, partition_key: bytes, second: int) -> None:
         """Let a Cassandra partition follow a changed schema before anything is merged into it at a second."""

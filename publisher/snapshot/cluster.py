@@ -12,8 +12,8 @@ from uuid import UUID
 import structlog
 
 from cdc_program.errors import CdcError, Code
-from cdc_program.snapshot_rows import Part
-from publisher.snapshot.portion import parse
+from cdc_program.snapshot_rows import KEPT_SECONDS, Part
+from publisher.snapshot.portion import WHOLE, parse
 from publisher.snapshot.records import new_record
 
 if TYPE_CHECKING:
@@ -63,15 +63,17 @@ class Together:
         """Whether the snapshot has ended on every host that it expects."""
         return record.phase == "ended" and (len(record.hosts) == 1 or record.snapshot in self._ended)
 
-    def is_first(self, hosts: Iterable[UUID]) -> bool:
-        """Whether this one of the hosts begins snapshots that are due: all see that they are."""
-        return self._host_id == min((*hosts, self._host_id))
+    def turn_of(self, hosts: Iterable[UUID]) -> int:
+        """In which place this one of the hosts begins snapshots that are due, from 0: others may see that they are."""
+        return sorted({*hosts, self._host_id}).index(self._host_id)
 
     def _join(self, parts: Sequence[Part], tables: dict[UUID, PublishedTable]) -> bool:
         """Take part in what others have begun; whether there was any."""
         has_joined = False
         own = {part.snapshot for part in parts if part.host_id == self._host_id}
-        for part in sorted(parts, key=lambda each: each.requested_at):
+        in_order = sorted(parts, key=lambda each: each.requested_at)
+        first_asked = {part.snapshot: part.requested_at for part in reversed(in_order)}
+        for part in in_order:
             table = tables.get(part.table_id)
             if table is None or part.snapshot in own or self._host_id not in part.hosts:
                 continue
@@ -82,17 +84,20 @@ class Together:
             if portion.repair is not None:
                 if portion.repair.until_ms < time() * 1000:
                     continue
-            elif known is not None and int(known.requested_at * 1e6) >= part.requested_at:
-                continue
-            self._records.write(new_record(table.table, part.snapshot, part.hosts, portion))
-            self._records.want(table.table.qualified_name, "run")
+            elif part.requested_at < (time() - KEPT_SECONDS) * 1e6:
+                continue  # the row that says that this host has ended may be gone first
+            elif known is not None and known.portion in (WHOLE, portion):
+                asked_at = first_asked.get(known.snapshot, int(known.requested_at * 1e6))
+                if asked_at >= part.requested_at:
+                    continue  # it has sent all of this since
+            self._records.begin(new_record(table.table, part.snapshot, part.hosts, portion))
             log.info("takes part in a snapshot", table=part.table_name, snapshot=str(part.snapshot))
             has_joined = True
         return has_joined
 
     def _report(self, parts: Sequence[Part]) -> None:
         known = {part.snapshot: part.state for part in parts if part.host_id == self._host_id}
-        for record in self._records.all():
+        for record in self._records.all_of_marks():
             state = _state(record)
             is_of_several = len(record.hosts) > 1 or record.portion.repair is not None
             if is_of_several and known.get(record.snapshot) != state:

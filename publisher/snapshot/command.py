@@ -45,6 +45,12 @@ def request_snapshot(settings: Settings, name: str, options: Options, write_line
     portion = portion_of(options)
     records = Records(settings.publisher.state_directory)
     running = records.read(name)
+    if running is not None and not running.is_final and running.portion.repair is not None:
+        raise CdcError(
+            Code.CONFIG_INVALID,
+            f"A repair of {len(running.portion.repair.keys)} Cassandra partitions of {name} is running on this node.",
+            "Wait until cassandra-publisher status shows that it has ended.",
+        )
     if running is not None and not running.is_final and portion not in (WHOLE, running.portion):
         raise CdcError(
             Code.CONFIG_INVALID,
@@ -61,8 +67,7 @@ def request_snapshot(settings: Settings, name: str, options: Options, write_line
         for line in preflight(record, estimate, settings.publisher.snapshot_max_mib_per_second):
             write_line(line)
         records.make_folder()
-        records.want(name, "run")
-        records.write(record)
+        records.begin(record)
     else:
         _check_publisher_runs(settings.publisher.state_directory)
         if records.wanted(name) == "pause":

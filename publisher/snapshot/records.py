@@ -1,8 +1,10 @@
-"""The files of snapshots in `<state directory>/snapshots`, two for each table.
+"""The files of snapshots in `<state directory>/snapshots`, up to three for each table.
 
 `KEYSPACE.TABLE.json`: how far its newest snapshot is. Who asks for it writes the first one,
 the worker those after it.
 `KEYSPACE.TABLE.wanted`: whether it is to run, pause or be cancelled. The command writes it.
+`KEYSPACE.TABLE.before`: the last one of the whole table, while the table's mark still depends on it: it has ended on
+this node, maybe not yet on all others, and a newer one has begun.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ class Record:
     last truncated the table before that, in ms. `place`: all before it is
     acknowledged. `started`: the time (µs) at which the sending began or resumed last. `rows`, `bytes`, `partitions`:
     acknowledged; `done`: that share of the tokens. `file_bytes`: of the files. `problem`: what it waits for, or why it
-    was given up. `own_flushed_to`: see node.own_flush; for a repair. Times are in s since the epoch.
+    was given up. `own_flushed_to`: see node.own_flush; for a repair. `may_be_begun`: a raw partition may have its
+    begin. Times are in s since the epoch.
     """
 
     snapshot: UUID
@@ -72,6 +75,7 @@ class Record:
     problem: str = ""
     is_mark_cleared: bool = False
     own_flushed_to: tuple[int, int] = (0, 0)
+    may_be_begun: bool = False
 
     @property
     def name(self) -> str:
@@ -85,6 +89,11 @@ class Record:
     @property
     def is_final(self) -> bool:
         return self.phase in FINAL
+
+    @property
+    def may_clear_mark(self) -> bool:
+        """Whether the table's mark goes when it has ended on all nodes."""
+        return self.phase == "ended" and not self.portion.tokens and not self.is_mark_cleared
 
     def moved(self, **changes: Any) -> Record:  # noqa: ANN401 - the fields'
         """With these changes, made now."""
@@ -131,6 +140,37 @@ class Records:
     def write(self, record: Record) -> None:
         """Replace the table's record durably."""
         state_files.write(self.folder / f"{record.name}.json", _to_json(record))
+
+    def begin(self, record: Record) -> None:
+        """Make a new snapshot the table's newest. CdcError if the one before is damaged."""
+        before = self.read(record.name)
+        if before is not None and before.may_clear_mark:
+            state_files.write(self._before(record.name), _to_json(before))
+        self.want(record.name, "run")
+        self.write(record)
+
+    def before(self, name: str) -> Record | None:
+        """The one before the newest, if the table's mark depends on it."""
+        return _read(self._before(name))
+
+    def all_of_marks(self) -> Iterator[Record]:
+        """As `all`, each after the one before it, if the table's mark depends on that."""
+        for newest in self.all():
+            before = self.before(newest.name)
+            if before is not None:
+                yield before
+            yield newest
+
+    def mark_cleared(self, record: Record) -> None:
+        """The table's mark is gone. A newer snapshot may have begun since the record was read."""
+        newest, before = self.read(record.name), self.before(record.name)
+        if newest is not None and newest.snapshot == record.snapshot:
+            self.write(newest.moved(is_mark_cleared=True))
+        if before is not None and before.snapshot == record.snapshot:
+            self._before(record.name).unlink(missing_ok=True)
+
+    def _before(self, name: str) -> Path:
+        return self.folder / f"{name}.before"
 
     def wanted(self, name: str) -> Wanted:
         stored = state_files.read(self.folder / f"{name}.wanted")

@@ -100,7 +100,8 @@ class SnapshotRun:
         """This host is no longer waited for: what it had not sent stays missing."""
         log.error("a snapshot is given up", code=Code.SNAPSHOT_GIVEN_UP.text, table=self.record.name, reason=reason)
         table = self._link.schema.published.get(bytes.fromhex(self.record.table_id))
-        if table is None or self.record.phase == "requested":
+        is_begun = self.record.may_be_begun or self.record.phase != "requested"
+        if table is None or not is_begun:
             self._end("given_up", problem=reason)
         else:
             self._finish(table, "given_up", problem=reason)
@@ -113,7 +114,7 @@ class SnapshotRun:
         while not self._link.orders.published().clock:
             self.set_problem("the publisher has not yet published any of this node's log")
         hosts = self.record.hosts or tuple(datacenter_hosts(self._link.client))
-        self._save(hosts=hosts)
+        self._save(hosts=hosts, may_be_begun=True)
         self._send_step(table, "running")
         self._save(phase="announced", problem="")
         log.info("a snapshot begins", table=self.record.name, snapshot=str(self.record.snapshot), hosts=len(hosts))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 RETRY_SECONDS = 10.0
 FOLLOW_SECONDS = 5.0
 STOP_SECONDS = 5.0
+TURN_SECONDS = 300.0  # until the next host begins what is due: the ones before are away, or have no mark of their own
 
 log = structlog.get_logger(__name__)
 
@@ -63,7 +64,9 @@ class Supervisor:
         self._problem = ""
         self._worker: Worker | None = None
         self._tried_at: dict[str, float] = {}
+        self._due_since: dict[bytes, float] = {}
         self.newest: tuple[Record, ...] = ()
+        self._of_marks: tuple[Record, ...] = ()
         records.make_folder()
 
     @property
@@ -83,6 +86,7 @@ class Supervisor:
 
     def _serve(self, now: float, cdc_raw_percent: float, published: tuple[tuple[int, int], float]) -> None:
         self.newest = tuple(self._records.all())
+        self._of_marks = tuple(self._records.all_of_marks())
         if self._worker is not None and not self._worker.is_alive():
             self._worker.stop()
             self._worker = None
@@ -99,7 +103,7 @@ class Supervisor:
         self._next_follow = now + FOLLOW_SECONDS
         try:
             self._together.follow(tables)
-            self._request_due(tables)
+            self._request_due(tables, now)
         except CdcError as error:
             self._note(error)
 
@@ -108,28 +112,29 @@ class Supervisor:
             self._problem = error.problem
             log.error("snapshots wait", code=error.code.text, problem=error.problem, fix=error.fix)
 
-    def _request_due(self, tables: Sequence[PublishedTable]) -> None:
+    def _request_due(self, tables: Sequence[PublishedTable], now: float) -> None:
         mode = self._settings.publisher.snapshot
-        due = [table for table in tables if mode != "never" and self._is_due(table, mode)]
+        due = {table.id: table for table in tables if mode != "never" and self._is_due(table, mode)}
+        self._due_since = {table_id: self._due_since.get(table_id, now) for table_id in due}
         hosts = self._read_hosts() if due else ()
-        if len(hosts) > 1 and not (self._together.is_possible and self._together.is_first(hosts)):
+        if len(hosts) > 1 and not self._together.is_possible:
             return
-        for table in due:
-            self._records.write(new_record(table.table, hosts=tuple(hosts)))
-            self._records.want(table.table.qualified_name, "run")
-            log.info("a snapshot is due", table=table.table.qualified_name, mode=mode)
+        turn_seconds = TURN_SECONDS * self._together.turn_of(hosts) if len(hosts) > 1 else 0.0
+        for table_id, table in due.items():
+            if now - self._due_since[table_id] >= turn_seconds:
+                self._records.begin(new_record(table.table, hosts=tuple(hosts)))
+                log.info("a snapshot is due", table=table.table.qualified_name, mode=mode)
 
     def ended(self) -> list[Record]:
         """Of those of whole tables: they have ended on all hosts, and the table may still be marked as needing one."""
-        return [
-            each
-            for each in self.newest
-            if not each.portion.tokens and not each.is_mark_cleared and self._together.has_ended(each)
-        ]
+        return [each for each in self._of_marks if each.may_clear_mark and self._together.has_ended(each)]
 
     def mark_cleared(self, record: Record) -> None:
         """The table's mark is gone."""
-        self._records.write(record.moved(is_mark_cleared=True))
+        try:
+            self._records.mark_cleared(record)
+        except CdcError as error:
+            self._note(error)
 
     def shown(self) -> tuple[Shown, ...]:
         """For the status."""
@@ -144,7 +149,8 @@ class Supervisor:
         known = self._records.read(table.table.qualified_name)
         if known is None or known.table_id != table.id.hex():
             return bool(table.needs_snapshot_since) or mode == "initial"
-        asked_at = 0.0 if known.portion.tokens else known.requested_at * 1e6
+        whole = self._records.before(known.name) if known.portion.tokens else known
+        asked_at = 0.0 if whole is None or whole.table_id != known.table_id else whole.requested_at * 1e6
         return known.is_final and asked_at < table.needs_snapshot_since
 
     def _start_next(self, now: float) -> None:

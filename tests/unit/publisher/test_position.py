@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -130,10 +131,25 @@ def test_files_of_this_version_and_the_one_before_are_read(file: Path, monkeypat
 
 def test_a_crash_before_the_rename_leaves_the_old_file(file: Path) -> None:
     state_files.write(file, {"a": 1})
-    file.with_suffix(".tmp").write_text("{torn")
+    file.with_name(f"{file.name}.tmp").write_text("{torn")
     assert state_files.read(file) == {"format_version": 1, "a": 1}
     state_files.write(file, {"a": 2})
     assert json.loads(file.read_text())["a"] == 2
+
+
+def test_files_of_one_stem_may_be_written_at_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A snapshot's record by its worker, and what is wanted of it by the command."""
+    wanted = file.with_suffix(".wanted")
+
+    def sync(handle: int) -> None:
+        monkeypatch.undo()
+        state_files.write(wanted, {"b": 2})
+        os.fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    state_files.write(file, {"a": 1})
+    assert state_files.read(file) == {"format_version": 1, "a": 1}
+    assert state_files.read(wanted) == {"format_version": 1, "b": 2}
 
 
 def test_two_publishers_do_not_share_a_state_directory(tmp_path: Path) -> None:

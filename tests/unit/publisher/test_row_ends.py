@@ -22,6 +22,7 @@ from publisher.messages import Origin
 from publisher.row_end_sender import RowEndSender
 from publisher.row_ends import LAST_POSITION, LogSegments
 from publisher.schema import NodeSchema
+from publisher.selection import ALL_TABLES, Selection
 from tests.support.materializer.raw_builder import TableWriter, int_bytes, partition_update
 from tests.support.publisher.schema_rows import SchemaRows
 
@@ -77,11 +78,12 @@ class Node:
         self.outstanding: list[PendingMessages] = []
         self.restart()
 
-    def restart(self) -> None:
+    def restart(self, selection: Selection = ALL_TABLES) -> None:
         self.schema = NodeSchema(
             self._file,
             self.rows.run_query,
             ("cdc_filler", "filler"),
+            selection,
             segments=LogSegments(oldest=lambda: OLDEST, newest=lambda: NEWEST),
         )
         self.schema.load()
@@ -238,6 +240,20 @@ def test_an_end_is_sent_once_more_unless_it_was_acknowledged(node: Node, *, is_a
         node.settle()
         assert node.kinds()[1:] == [("truncated", 6, 100)]
     assert node.schema.published[node.table_id].truncated_at == (AT if is_acknowledged else 0)
+
+
+def test_an_end_of_a_table_that_is_excluded_waits_and_holds_nothing_up(node: Node) -> None:
+    node.truncate(6, 100)
+    node.restart(Selection(exclude=("ks.a",)))
+    node.ends.note_read(7, 1)
+    node.ends.follow()
+    assert not node.sent
+    assert node.schema.row_ends.first_needed_segment is None
+    assert not node.schema.row_ends.unannounced  # the native splitter steps over its mutations
+    node.restart()
+    node.ends.note_read(7, 1)
+    node.settle()
+    assert node.kinds() == [("truncated", 6, 100)]
 
 
 def test_messages_say_when_their_table_was_truncated(node: Node) -> None:

@@ -6,17 +6,21 @@ import errno
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID
 
 import pytest
 
+from cassandra_storage.commitlog import CommitLogPosition
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import PublisherSettings
 from publisher import segment_disposal
 from publisher.cdc_raw import list_cdc_segments
 from publisher.inflight import PendingPosition
 from publisher.position import Positions
+from publisher.progress import Progress
+from publisher.segment_cleanup import SegmentCleanup
 from publisher.segment_disposal import SegmentDisposal, open_segment_disposal
 from publisher.space import Space
 from publisher.spool import SEGMENTS_PER_CALL, Spool, open_spool, spool_above
@@ -262,3 +266,28 @@ def test_a_published_segment_goes_where_the_settings_say(tmp_path: Path, cdc_raw
         kept: list[SegmentFile] = list_cdc_segments(tmp_path / "old")
         assert [each.path.read_bytes() for each in kept] == [content]
         assert kept[0].index_path.exists()
+
+
+def test_segments_that_a_truncation_holds_make_room_too(tmp_path: Path, cdc_raw: Path) -> None:
+    """They are finished, and may have to be read again: they may not fill cdc_raw."""
+    written = fill(cdc_raw, 3)
+    positions = Positions.load(tmp_path / "position.json", HOST)
+    positions.move(PendingPosition(FIRST + number, 1, is_end=True) for number in range(3))
+    spool = opened(tmp_path)
+    tails = SegmentTails(cdc_raw, positions, spool=spool)
+    schema = SimpleNamespace(row_ends=SimpleNamespace(first_needed_segment=FIRST + 1))
+    node = SimpleNamespace(
+        spool=spool, tails=tails, positions=positions, schema=schema, disposal=SegmentDisposal("delete", None)
+    )
+    cleanup = SegmentCleanup(cdc_raw, cast("Any", node), Progress(0))
+    cleanup.dispose_of_finished(1)
+    assert [file.id for file in list_cdc_segments(cdc_raw)] == [FIRST + 1, FIRST + 2, FIRST + 3]
+    cleanup.relieve_cdc_raw(Space(50 * MIB, 60 * MIB, 0, 0, None, None, MIB))
+    assert [file.id for file in list_cdc_segments(cdc_raw)] == [FIRST + 3]
+    again = [
+        entry.mutation for tail, _ in tails.read_again(CommitLogPosition(FIRST + 1, 0)) for entry in tail.entries()
+    ]
+    assert again == written[PER_SEGMENT : 3 * PER_SEGMENT]
+    schema.row_ends.first_needed_segment = None
+    cleanup.dispose_of_finished(2)
+    assert spool.files() == []

@@ -36,6 +36,7 @@ from tests.support.materializer.raw_builder import (
     raw_record,
     repair_step,
     rows_end,
+    snapshot_step,
 )
 from tests.support.materializer.repaired_logs import check_repair, check_timeout
 from tests.support.materializer.table_writes import FORWARD, WRITERS
@@ -221,6 +222,34 @@ def test_a_host_that_has_not_truncated_yet_is_not_believed() -> None:
     assert [each.state for each in read_repairs(run.state)] == ["failed"]
 
 
+def test_what_was_left_out_of_it_does_not_count_when_nothing_is_left_out_any_more() -> None:
+    """Its host took no part in a truncation. A snapshot has brought its rows before the last host ends the repair."""
+    run = FoldRun(WRITER)
+    run.heartbeat(START_MS, host=2)
+    run.chunk(rows_end(START_MS, position=50, ms=START_MS))
+    both, theirs = {"hosts": (1, 2)}, image({"a": b"x"}, 8, host=2)
+    run.chunk(step("running", **both), step("running", host=2, **both), theirs, step("ended", host=2, **both))
+    run.heartbeat(START_MS + 1, host=2, clock=(START_MS + 10**6) * 1000)
+    begin = snapshot_step("running", host=2, hosts=(2,), ms=START_MS + 2)
+    end = snapshot_step("ended", host=2, hosts=(2,), ms=START_MS + 2)
+    row_image = as_image(row({"a": b"x"}, 8, host=2, ms=START_MS + 2))
+    assert not run.chunk(begin, row_image, end).lost_hosts
+    run.chunk(step("ended", **both))
+    assert run.visible(KEY) == {(int_bytes(5),): {"a": b"x"}}
+
+
+@pytest.mark.parametrize(("host", "is_replaced"), [(1, False), (2, True), (3, False)])
+def test_a_snapshot_that_is_newer_than_its_images_ends_it(host: int, is_replaced: bool) -> None:  # noqa: FBT001 - a case
+    """It may bring what is in no log. A host that has not begun yet has it in its images."""
+    run = FoldRun(WRITER)
+    both = {"hosts": (1, 2)}
+    run.chunk(step("running", **both), image({"a": b"x"}, 7), step("ended", **both))
+    run.chunk(as_image(row({"b": b"imported"}, 9, host=host)))
+    run.chunk(step("running", host=2, **both), step("ended", host=2, **both))
+    shown = {"a": b"x"} if is_replaced else {"b": b"imported"}
+    assert run.visible(KEY) == {(int_bytes(5),): shown}
+
+
 def test_an_altered_table_ends_it() -> None:
     run = FoldRun(WRITER)
     run.chunk(row({"a": b"x"}, 7), step("running"))
@@ -303,7 +332,7 @@ def test_what_is_stored_of_a_repair_can_be_read(repair: Repair) -> None:
     "mutant",
     [
         Mutant("rows that are too much stay", PartitionReplacement._replace_one, "elif stored is not None:", "elif 0:"),
-        Mutant("later writes are lost", TableFold._hold, "if not update.is_snapshot:", "if False:"),
+        Mutant("later writes are lost", TableFold._hold, "if update.is_snapshot:", "if True:"),
         Mutant("the first host is enough", Repairs.apply_step, "{**repair.hosts, host: part}", "{host: part}"),
         pytest.param(
             Mutant("old ranges stay", PartitionReplacement._drop_old_ranges, "if not self._state", "if self._state"),

@@ -330,6 +330,15 @@ def test_a_table_that_is_gone_and_one_that_is_cancelled(beside: Beside, records:
     assert "It is dropped" in record.problem
 
 
+def test_one_that_is_cancelled_while_its_begin_is_sent_ends_in_all_raw_partitions(
+    beside: Beside, records: Records
+) -> None:
+    """Some may have it: they would wait for its end, and purge nothing."""
+    beside.stop_at, beside.stop_with = 1, CancelledError
+    record = take(beside, records)
+    assert (record.phase, beside.events) == ("given_up", ["asked", "given_up"])
+
+
 def test_only_owned_ranges_are_sent(beside: Beside, records: Records) -> None:
     beside.ranges = [TokenRange(0, (1 << 63) - 1)]
     record = take(beside, records)

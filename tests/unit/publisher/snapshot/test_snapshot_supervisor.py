@@ -12,13 +12,13 @@ import pytest
 from cassandra_storage.token_ranges import Span
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import PublisherSettings, Settings
-from cdc_program.snapshot_rows import NO_HOST, Part, RepairRequest, SnapshotRows
+from cdc_program.snapshot_rows import KEPT_SECONDS, NO_HOST, Part, RepairRequest, SnapshotRows
 from publisher.schema import PublishedTable
 from publisher.snapshot import supervisor as supervisor_module
 from publisher.snapshot.cluster import Together
 from publisher.snapshot.portion import WHOLE, Portion
 from publisher.snapshot.records import Record, Records, new_record
-from publisher.snapshot.supervisor import FOLLOW_SECONDS, RETRY_SECONDS, Supervisor
+from publisher.snapshot.supervisor import FOLLOW_SECONDS, RETRY_SECONDS, TURN_SECONDS, Supervisor
 from publisher.snapshot.worker import CANCEL, GO_ON, PAUSE
 from tests.support.materializer.table_writes import MIXED
 
@@ -223,6 +223,21 @@ def test_the_hosts_of_a_datacenter_take_part_and_wait_for_each_other(tmp_path: P
         assert host.supervisor.ended() == []
 
 
+def test_a_host_that_alone_has_a_mark_begins_in_its_turn(tmp_path: Path, rows: Rows) -> None:
+    """Part of its log is lost: the first host has all of its own."""
+    one, two = (Host(tmp_path / name, rows, each, "when_needed", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    assert (one.follow(), two.follow(MARKED)) == (None, None)
+    two.now += TURN_SECONDS - 2 * FOLLOW_SECONDS
+    assert two.follow(MARKED) is None
+    begun = two.follow(MARKED)
+    assert begun is not None
+    assert begun.hosts == (ONE, TWO)
+    two.follow(MARKED)
+    joined = one.follow()
+    assert joined is not None
+    assert joined.snapshot == begun.snapshot
+
+
 def test_a_snapshot_of_some_tokens_leaves_the_mark(tmp_path: Path, rows: Rows) -> None:
     one, two = (Host(tmp_path / name, rows, each, "when_needed", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
     portion = Portion((Span(1, 5),), is_primary=True)
@@ -315,3 +330,112 @@ def test_repairs_come_one_after_another_and_not_late(tmp_path: Path, rows: Rows)
     host.end()
     host.follow()
     assert {part.state for part in audit.read() if part.host_id == ONE} == {"ended"}  # of one host, too
+
+
+def test_a_snapshot_that_is_asked_for_while_a_repair_waits_for_a_host_is_taken_there(
+    tmp_path: Path, rows: Rows
+) -> None:
+    """The host was away. Its part of the repair begins after the snapshot was asked for, and says nothing about it."""
+    one, two = (Host(tmp_path / name, rows, each, "never", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    SnapshotRows(rows.read, rows.write, "cdc_filler").report(repair_row((ONE, TWO), time() + 60))
+    one.follow()
+    one.end()
+    one.follow()
+    asked = new_record(TABLE.table, hosts=(ONE, TWO))
+    one.records.write(asked)
+    one.follow()
+    repair = two.follow()
+    assert repair is not None
+    assert repair.portion.repair is not None
+    two.end()
+    joined = two.follow()
+    assert joined is not None
+    assert joined.snapshot == asked.snapshot
+
+
+def test_two_snapshots_that_a_host_was_away_for_are_taken_one_after_the_other(tmp_path: Path, rows: Rows) -> None:
+    one, two = (Host(tmp_path / name, rows, each, "never", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    asked = []
+    for portion in (Portion((Span(1, 5),)), WHOLE):
+        asked.append(new_record(TABLE.table, hosts=(ONE, TWO), portion=portion))
+        one.records.write(asked[-1])
+        one.follow()
+        one.end()
+        one.follow()
+    for each in asked:
+        joined = two.follow()
+        assert joined is not None
+        assert joined.snapshot == each.snapshot
+        two.end()
+    last = two.follow()
+    assert last is not None
+    assert last.snapshot == asked[-1].snapshot
+
+
+def test_a_snapshot_is_not_taken_again_when_the_row_of_its_end_has_expired(tmp_path: Path, rows: Rows) -> None:
+    one, two = (Host(tmp_path / name, rows, each, "never", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    one.records.write(replace(new_record(TABLE.table, hosts=(ONE, TWO)), requested_at=time() - KEPT_SECONDS - 1))
+    one.follow()
+    assert two.follow() is None
+
+
+def clear_marks(host: Host) -> list[UUID]:
+    """As the publisher's loop: the ids of the snapshots whose tables' marks go."""
+    ended = host.supervisor.ended()
+    for each in ended:
+        host.supervisor.mark_cleared(each)
+    return [each.snapshot for each in ended]
+
+
+def test_a_repair_that_waits_for_a_snapshot_is_not_lost_when_the_mark_goes(tmp_path: Path, rows: Rows) -> None:
+    host = Host(tmp_path / "one", rows, ONE, "initial")
+    snapshot = host.follow(MARKED)
+    assert snapshot is not None
+    SnapshotRows(rows.read, rows.write, "cdc_filler").report(repair_row((ONE,), time() + 60))
+    host.end()
+    host.serve()
+    repair = host.follow(MARKED)
+    assert clear_marks(host) == [snapshot.snapshot]
+    assert host.records.read(NAME) == repair
+    assert repair is not None
+    assert repair.snapshot == UUID(int=1)
+    host.serve()
+    assert clear_marks(host) == []
+
+
+def test_the_mark_goes_when_the_last_host_has_ended_although_a_repair_has_begun(tmp_path: Path, rows: Rows) -> None:
+    one, two = (Host(tmp_path / name, rows, each, "when_needed", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    begun = one.follow(MARKED)
+    assert begun is not None
+    one.follow(MARKED)
+    two.follow(MARKED)
+    SnapshotRows(rows.read, rows.write, "cdc_filler").report(repair_row((ONE, TWO), time() + 60))
+    one.end()
+    repair = one.follow(MARKED)
+    assert repair is not None
+    assert repair.snapshot == UUID(int=1)
+    one.end()
+    one.serve()
+    assert one.follow(MARKED) == one.records.read(NAME)
+    assert clear_marks(one) == []
+    two.end()
+    two.follow(MARKED)
+    last = one.follow(MARKED)
+    assert last is not None
+    assert last.snapshot == repair.snapshot  # no other snapshot is due
+    assert clear_marks(one) == [begun.snapshot]
+    one.serve()
+    assert clear_marks(one) == []
+
+
+def test_a_snapshot_that_another_one_follows_at_once_is_reported_as_ended(tmp_path: Path, rows: Rows) -> None:
+    host = Host(tmp_path / "one", rows, ONE)
+    begun = new_record(TABLE.table, hosts=(ONE, TWO))
+    host.records.begin(begun)
+    host.follow()
+    host.end()
+    host.records.begin(new_record(TABLE.table, hosts=(ONE, TWO), portion=Portion((Span(1, 5),))))
+    host.follow()
+    states = {part.snapshot: part.state for part in SnapshotRows(rows.read, rows.write, "cdc_filler").read()}
+    assert states.pop(begun.snapshot) == "ended"
+    assert list(states.values()) == ["running"]
