@@ -20,7 +20,7 @@ from publisher.schema import NodeSchema
 from publisher.selection import selection_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cdc_native.batches import Batch
     from cdc_program.settings import Settings
@@ -33,7 +33,9 @@ _POLL_SECONDS = 0.1
 
 
 class Orders(Protocol):
-    """Of worker.Orders; `serve` and `published` raise to stop the worker."""
+    """Of worker.Orders; `serve` and `published` raise to stop the worker. `while_held`: called while it is held."""
+
+    while_held: Callable[[], None] | None
 
     def serve(self) -> None: ...
 
