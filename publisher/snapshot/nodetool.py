@@ -18,7 +18,7 @@ TIMEOUT_SECONDS = 1800.0  # a snapshot flushes
 ANSWER_SECONDS = 30.0  # of what only reports
 _RANGE = re.compile(r"TokenRange\(start_token:(-?\d+), end_token:(-?\d+), endpoints:\[([^\]]*)\](.*)")
 _DATACENTER = re.compile(r"EndpointDetails\(host:([^,]+), datacenter:([^,)]+)")
-_PENDING_COMPACTIONS = re.compile(r"^pending tasks: (\d+)", re.MULTILINE)
+_PENDING_COMPACTIONS = re.compile(r"^pending tasks:? +(\d+)", re.MULTILINE)  # a table from 4.1 on
 _POOL = re.compile(r"^(\S+) +\d+ +(\d+) +\d+ ", re.MULTILINE)  # its name; active, pending and completed tasks
 
 

@@ -32,7 +32,7 @@ from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, TokenRange, spans
 from tests.support.vectors import indexed_sstables
 from tests.support.vectors.indexed_sstables import PARTITIONS as MADE
 from tests.support.vectors.indexed_sstables import ROWS as WIDE_ROWS
-from tests.support.vectors.indexed_sstables import IndexedVectors
+from tests.support.vectors.indexed_sstables import IndexedVectors, entry_starts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -170,33 +170,12 @@ def test_a_summary_saves_reading(copied: IndexedVectors) -> None:
     assert with_summary < 200 < entries()
 
 
-def _cuts(index: bytes) -> list[int]:
-    """Where the entries of an Index.db begin, by the layout alone."""
-    found, at = [], 0
-
-    def vint() -> int:
-        nonlocal at
-        more = 8 - (index[at] ^ 0xFF).bit_length()
-        value = int.from_bytes(index[at : at + more + 1], "big") & ((1 << (7 * more + 7)) - 1)
-        at += more + 1
-        return value
-
-    while at < len(index):
-        found.append(at)
-        at += 2 + int.from_bytes(index[at : at + 2], "big")
-        vint()
-        size = vint()
-        at += size
-    assert at == len(index)
-    return found
-
-
 @pytest.mark.parametrize("summary", ["whole", "missing", "cut", "of another"])
 def test_an_index_that_is_cut_between_two_entries_is_found_out(copied: IndexedVectors, summary: str) -> None:
     """What lies before the cut is found, and what lies after it is not taken for absent."""
     file = _big(copied)
     places, sound, path = _places(file, copied), file.path(INDEX).read_bytes(), file.path(SUMMARY)
-    cuts = _cuts(sound)
+    cuts = entry_starts(sound)
     assert len(cuts) == len(places)
     if summary == "missing":
         path.unlink()
@@ -224,7 +203,7 @@ def test_an_index_that_is_cut_between_two_entries_is_found_out(copied: IndexedVe
 def test_a_range_after_a_cut_index_is_damage(copied: IndexedVectors) -> None:
     file = _big(copied)
     places, sound = _places(file, copied), file.path(INDEX).read_bytes()
-    file.path(INDEX).write_bytes(sound[: _cuts(sound)[-2]])
+    file.path(INDEX).write_bytes(sound[: entry_starts(sound)[-2]])
     with pytest.raises(DamagedTableError, match="ends after the entry of the token") as raised:
         _keys(copied, [TokenRange(places[-1][0] - 1, MAXIMUM)])
     assert raised.value.path == file.path(INDEX)

@@ -164,10 +164,14 @@ def test_what_cannot_be_known_is_none() -> None:
         node_load(fail).waiting_requests()
 
 
-COMPACTIONS = """concurrent compactors: 2
-pending tasks: 37
+COMPACTIONS = """pending tasks: 37
 - ks.t: 37
 
+"""
+TABLE_OF_COMPACTIONS = """concurrent compactors             2
+pending tasks                    37
+ks                    t          37
+compactions completed            12
 """
 POOLS = """Pool Name                         Active   Pending      Completed   Blocked  All time blocked
 ReadStage                              0         4            102         0                 0
@@ -180,7 +184,8 @@ READ                         9
 
 
 def test_what_nodetool_prints() -> None:
-    assert node_load(list, COMPACTIONS).waiting_compactions() == 37
+    for printed in (COMPACTIONS, TABLE_OF_COMPACTIONS):
+        assert node_load(list, printed).waiting_compactions() == 37
     assert node_load(list, POOLS, LegacyNodeLoad).waiting_requests() == 40
 
 
