@@ -7,6 +7,7 @@ SSTables lie one after the other (leveled compaction) few are open at a time.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -214,7 +215,9 @@ class Source:
                     yield span.first, span.last, entry.key, self._is_before(entry), size, chunks
 
     def _find(self, span: Span) -> IndexEntry | None:
-        return IndexEntry(0) if span.first == MINIMUM else find_partition(self._file, span.first)
+        if span.first == MINIMUM:
+            return IndexEntry(0)
+        return find_partition(self._file, span.first, self._of.table)
 
     def _is_before(self, entry: IndexEntry) -> bool:
         """Whether the index leads to a partition before those that it was asked for."""
@@ -240,15 +243,30 @@ class Source:
                 yield token, partition
 
 
-def find_partition(file: SSTableFile, token: int) -> IndexEntry | None:
+def find_partition(file: SSTableFile, token: int, table: TableMetadata | None = None) -> IndexEntry | None:
     """Where the partitions from that token on begin (partition_index), by the SSTable's index: the first of them (BIG),
-    or one before all of them (BTI). FormatError, OSError.
+    or one before all of them (BTI). FormatError, OSError. `table`: as for SSTable.
     """
     if file.descriptor.format.format == BTI:
         with ComponentFile(file.path(PARTITIONS)) as partitions, ComponentFile(file.path(ROWS)) as rows:
             return find_before_in_trie(partitions, rows, token)
+    find_next = partial(_find_next, file, table)
     with ComponentFile(file.path(INDEX)) as index:
         if not file.path(SUMMARY).exists():
-            return find_in_index(index, None, token)
+            return find_in_index(index, None, token, find_next)
         with ComponentFile(file.path(SUMMARY)) as summary:
-            return find_in_index(index, summary, token)
+            return find_in_index(index, summary, token, find_next)
+
+
+def _find_next(file: SSTableFile, table: TableMetadata | None, entry: IndexEntry) -> int | None:
+    """Where in the data the partition after the one of the entry begins; None if that is the last one. FormatError if
+    the entry leads to no such partition.
+    """
+    with SSTable(file, table) as sstable:
+        partitions = sstable.partitions(entry.position)
+        found = next(partitions, None)
+        if found is None or found.key != entry.key:
+            reason = f"Index.db leads to byte {entry.position} of the data, where another partition is"
+            raise FormatError(reason, position=entry.position, segment=file.data_path.name)
+        following = next(partitions, None)
+        return None if following is None else following.position

@@ -3,7 +3,7 @@ format.big.RowIndexEntry, indexsummary.IndexSummary; format.bti.PartitionIndex, 
 
 Index.db (BIG) has an entry for each partition, in their order: the key after its length (2 bytes), the position in the
 data (vint), and the size (vint) of an index of its rows that follows. Summary.db has some of the keys with their
-positions in Index.db. It only saves reading: what it says is compared with Index.db.
+positions in Index.db, and the first and the last key. It only saves reading: what it says is compared with Index.db.
 
 Partitions.db (BTI) is a trie of the shortest prefixes of tokens and keys that differ. Its leaves have the position in
 the data, or in Rows.db, where wide partitions have their key and the position in the data.
@@ -19,11 +19,12 @@ from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.vint import read_int, read_unsigned_vint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _WINDOW = 1 << 16
 _LARGEST_HEAD = 2 + 0xFFFF + 2 * 9  # of an entry of Index.db
 _SUMMARY_HEAD = 24
+_KEY_LENGTH = 4  # before the first and the last key of Summary.db
 _FOOTER = 24  # of Partitions.db
 _LARGEST_NODE = 3 + 256 * 8 + 9
 _HAS_HASH = 8  # PartitionIndex.FLAG_HAS_HASH_BYTE
@@ -47,20 +48,47 @@ class IndexEntry(NamedTuple):
     key: bytes | None = None
 
 
-def find_in_index(index: Component, summary: Component | None, token: int) -> IndexEntry | None:
+def find_in_index(
+    index: Component, summary: Component | None, token: int, find_next: Callable[[IndexEntry], int | None]
+) -> IndexEntry | None:
     """The first partition whose token is not below `token`, by Index.db; None if there is none. FormatError if the
-    entries are no such or out of order. A summary that does not fit Index.db is not used.
+    entries are no such or out of order, or if Index.db ends before the entry of the data's last partition.
+
+    A summary that does not fit Index.db is not used. `find_next`: the position in the data of the partition after the
+    one of an entry, None for the last one. It is asked if all entries are below `token` and the summary does not
+    confirm the last one: a file that was cut between two entries looks like a whole one.
     """
     start = 0 if summary is None else _summary_start(index, summary, token)
     before: tuple[int, bytes] | None = None
+    last: IndexEntry | None = None
     for key, position, _ in _entries(index, start):
         place = (decorated_token(key), key)
         if before is not None and place <= before:
             raise index.error("a partition that is out of order", start)
         if place[0] >= token:
             return IndexEntry(position, key)
-        before = place
+        before, last = place, IndexEntry(position, key)
+    if before is None or last is None:
+        raise index.error("has no entry: no partition of the data can be found", 0)
+    if summary is None or _last_key(summary) != last.key:
+        following = find_next(last)
+        if following is not None:
+            lost = f"the partitions from byte {following} of the data on cannot be found"
+            raise index.error(f"ends after the entry of the token {before[0]}: {lost}", index.size)
     return None
+
+
+def _last_key(summary: Component) -> bytes | None:
+    """That of the SSTable's last partition, as Summary.db has it (SSTableReader.saveSummary); None if it does not."""
+    try:
+        position = _SUMMARY_HEAD + int.from_bytes(summary.read(8, 8), "big")
+        position += _KEY_LENGTH + int.from_bytes(summary.read(_KEY_LENGTH, position), "big")
+        size = int.from_bytes(summary.read(_KEY_LENGTH, position), "big")
+        if position + _KEY_LENGTH + size != summary.size:
+            return None
+        return summary.read(size, position + _KEY_LENGTH)
+    except (FormatError, OverflowError):
+        return None
 
 
 def _entries(index: Component, start: int) -> Iterator[tuple[bytes, int, int]]:

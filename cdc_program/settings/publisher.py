@@ -118,7 +118,11 @@ class PublisherSettings(Table):
     ] = "never"
     snapshot_max_mib_per_second: Annotated[
         float,
-        Field(description="Maximum rate of a snapshot, before compression (MiB/s); 0 for no limit.", ge=0),
+        Field(
+            description="Maximum rate of a snapshot, before compression (MiB/s); 0 for no limit, not even on a busy "
+            "node.",
+            ge=0,
+        ),
     ] = 10.0
     snapshot_max_lag_seconds: Annotated[
         float,
@@ -136,6 +140,48 @@ class PublisherSettings(Table):
             ge=0,
         ),
     ] = 10_240.0
+    snapshot_busy_load_per_core: Annotated[
+        float,
+        Field(
+            description="One-minute load average of the machine for each core above which the node is busy; 0 to "
+            "ignore it. On a busy node the rate of a snapshot is halved every 5 s, down to an eighth of "
+            "`snapshot_max_mib_per_second`.",
+            ge=0,
+        ),
+    ] = 1.0
+    snapshot_busy_waiting_requests: Annotated[
+        int,
+        Field(
+            description="Number of reads, or of writes, waiting for a thread of Cassandra above which the node is "
+            "busy; 0 to ignore them.",
+            ge=0,
+        ),
+    ] = 15
+    snapshot_busy_waiting_compactions: Annotated[
+        int,
+        Field(
+            description="Number of waiting compactions (`nodetool compactionstats`, once a minute) above which the "
+            "node is busy; 0 to ignore them.",
+            ge=0,
+        ),
+    ] = 100
+    snapshot_min_free_percent: Annotated[
+        float,
+        Field(
+            description="Minimum free space of each data directory's disk (%); 0 for none. Below it a snapshot removes "
+            "its links to SSTables, waits until 1 % more is free, and continues with new ones.",
+            ge=0,
+            lt=100,
+        ),
+    ] = 10.0
+    snapshot_part_gib: Annotated[
+        float,
+        Field(
+            description="Size of a table's SSTables (GiB) above which a snapshot sends it in parts, token range by "
+            "token range. Each part has its own links to SSTables, which are removed at its end; 0 for one part.",
+            ge=0,
+        ),
+    ] = 64.0
     snapshot_data_directories: list[Path] = Field(
         default=[],
         description="The node's data_file_directories (cassandra.yaml). Empty for those that the node reports. "

@@ -28,6 +28,11 @@ SYNC_PERIOD_MS = 100
 GIVE_UP_SECONDS = 10.0
 # Little data, two cores: fewer partitions mean fewer tasks for each batch.
 SETTINGS: Mapping[str, Setting] = {"kafka.raw_partitions": 2, "kafka.change_partitions": 2}
+# Many servers share one machine: its load and its disk say nothing about the node.
+OF_A_SHARED_MACHINE: Mapping[str, Setting] = {
+    "publisher.snapshot_busy_load_per_core": 0,
+    "publisher.snapshot_min_free_percent": 0,
+}
 
 
 class Stack(Managed):
@@ -145,7 +150,7 @@ class Stack(Managed):
         """A publisher and a filler."""
         suffix = "" if len(self.cassandra.cdc_nodes) == 1 else f"-{node.name}"
         nodetool = ",".join(node.nodetool_command())
-        own = {"publisher.nodetool": nodetool, "filler.nodetool": nodetool}
+        own = {"publisher.nodetool": nodetool, "filler.nodetool": nodetool, **OF_A_SHARED_MACHINE}
         where = (self._folder.path, node.address, node.cdc_raw, own | self._joined() | self._settings)
         for beside, program in (
             (self.publishers, programs.publisher(*where, f"publisher{suffix}")),

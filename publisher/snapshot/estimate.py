@@ -82,7 +82,7 @@ def preflight(record: Record, estimate: Estimate, max_mib_per_second: float) -> 
         f"  sends         {what}; {duration}",
         f"  Kafka's disk  {raw_topic}",
         f"  the state     {state}",
-        "  keeps         hard links of the SSTables on disk, and all tombstones in the materializer, until it ends",
+        "  keeps         hard links of the SSTables while it sends; the materializer's tombstones until it ends",
         "  as exact as   this node's replica: run nodetool repair on the table first, if replicas may differ",
     ]
     if others:

@@ -16,7 +16,7 @@ from publisher.raw_topics import RawTopics, send_to_all_raw_partitions
 from publisher.schema import NodeSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cdc_native.batches import Batch
     from cdc_program.settings import Settings
@@ -29,7 +29,9 @@ _POLL_SECONDS = 0.1
 
 
 class Orders(Protocol):
-    """Of worker.Orders; `serve` and `published` raise to stop the worker."""
+    """Of worker.Orders; `serve` and `published` raise to stop the worker. `while_held`: called while it is held."""
+
+    while_held: Callable[[], None] | None
 
     def serve(self) -> None: ...
 

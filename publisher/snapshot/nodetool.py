@@ -1,4 +1,6 @@
-"""What a snapshot asks the node's own nodetool for: Cassandra's snapshot of a table, and who owns which tokens."""
+"""What a snapshot asks the node's own nodetool for: Cassandra's snapshot of a table, who owns which tokens, and what
+waits on the node.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 TIMEOUT_SECONDS = 1800.0  # a snapshot flushes
+ANSWER_SECONDS = 30.0  # of what only reports
 _RANGE = re.compile(r"TokenRange\(start_token:(-?\d+), end_token:(-?\d+), endpoints:\[([^\]]*)\](.*)")
 _DATACENTER = re.compile(r"EndpointDetails\(host:([^,]+), datacenter:([^,)]+)")
+_PENDING_COMPACTIONS = re.compile(r"^pending tasks:? +(\d+)", re.MULTILINE)  # a table from 4.1 on
+_POOL = re.compile(r"^(\S+) +\d+ +(\d+) +\d+ ", re.MULTILINE)  # its name; active, pending and completed tasks
 
 
 class Nodetool:
@@ -38,16 +43,29 @@ class Nodetool:
         output = self._run("describering", "--", keyspace)
         return owned_ranges(output, keyspace, address, only_primary=only_primary)
 
-    def _run(self, *arguments: str) -> str:
+    def waiting_compactions(self) -> int:
+        """The node's estimate (`nodetool compactionstats`)."""
+        output = self._run("compactionstats", timeout=ANSWER_SECONDS)
+        found = _PENDING_COMPACTIONS.search(output)
+        if found is None:
+            raise _failed([*self._command, "compactionstats"], "its answer has no pending tasks")
+        return int(found[1])
+
+    def waiting_tasks(self) -> dict[str, int]:
+        """By thread pool (`nodetool tpstats`)."""
+        output = self._run("tpstats", timeout=ANSWER_SECONDS)
+        return {name: int(pending) for name, pending in _POOL.findall(output)}
+
+    def _run(self, *arguments: str, timeout: float = TIMEOUT_SECONDS) -> str:
         command = [*self._command, *arguments]
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_SECONDS, check=False
+                command, capture_output=True, text=True, errors="replace", timeout=timeout, check=False
             )
         except OSError as error:
             raise _failed(command, str(error)) from error
         except subprocess.TimeoutExpired as error:
-            raise _failed(command, f"it is still running after {TIMEOUT_SECONDS:.0f} s") from error
+            raise _failed(command, f"it is still running after {timeout:.0f} s") from error
         if done.returncode:
             raise _failed(command, (done.stderr or done.stdout).strip()[:500])
         return done.stdout

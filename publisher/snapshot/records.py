@@ -48,7 +48,9 @@ class Record:
     acknowledged. `started`: the time (µs) at which the sending began or resumed last. `rows`, `bytes`, `partitions`:
     acknowledged; `done`: that share of the tokens. `file_bytes`: of the files. `problem`: what it waits for, or why it
     was given up. `own_flushed_to`: see node.own_flush; for a repair. `may_be_begun`: a raw partition may have its
-    begin. Times are in s since the epoch.
+    begin. `done_to`: all tokens up to it were sent of files before those that are there now; `until`: these are for
+    tokens up to it (parts.part_end), None for all that are left. `pace`: the share of its rate that it may use
+    (busy.BusyNode). `pinned_bytes`: of SSTables that only the snapshot keeps. Times are in s since the epoch.
     """
 
     snapshot: UUID
@@ -76,6 +78,10 @@ class Record:
     is_mark_cleared: bool = False
     own_flushed_to: tuple[int, int] = (0, 0)
     may_be_begun: bool = False
+    done_to: int | None = None
+    until: int | None = None
+    pace: float = 1.0
+    pinned_bytes: int = 0
 
     @property
     def name(self) -> str:
@@ -85,6 +91,12 @@ class Record:
     def tag(self) -> str:
         """Of Cassandra's snapshot."""
         return f"cdc-{self.snapshot}"
+
+    @property
+    def reached(self) -> int | None:
+        """The last token up to which something is sent; None if nothing is."""
+        tokens = [self.done_to, None if self.place is None else self.place.token]
+        return max((token for token in tokens if token is not None), default=None)
 
     @property
     def is_final(self) -> bool:

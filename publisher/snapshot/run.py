@@ -7,14 +7,17 @@
 5. The merged partitions are sent; what is acknowledged is recorded about once a second.
 6. An end is acknowledged in every raw partition, and the links are removed.
 
+Of a large table, steps 3 to 5 are taken part by part (parts), each with links of its own. They are also repeated from
+the place that was reached, if the disk has run short of space: the links are removed first (disk).
+
 A repair has the same steps, but its begins and ends are resets and ends of resets of the Cassandra partitions that it
 replaces, and it ends in time or not at all.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from time import monotonic, sleep, time, time_ns
+from contextlib import suppress
+from time import sleep, time, time_ns
 from typing import TYPE_CHECKING
 
 import structlog
@@ -23,30 +26,33 @@ from cassandra_files.sstables import read_statistics
 from cassandra_files.table_sstables import DamagedTableError, TableSSTables, table_files
 from cassandra_storage.errors import FormatError
 from cassandra_storage.murmur3 import decorated_token
-from cassandra_storage.token_ranges import spans
+from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span, spans
 from cdc_messages.repairs import RepairStep
 from cdc_program.errors import CdcError, Code
 from cdc_program.snapshot_rows import datacenter_hosts
-from publisher.interval import Interval
 from publisher.snapshot import node
 from publisher.snapshot.backlog import open_backlog
+from publisher.snapshot.busy import open_busy_node
+from publisher.snapshot.disk import MORE_PERCENT, DiskSpace, LowDiskError, linked_only_here
 from publisher.snapshot.merged_table import MergedTable
-from publisher.snapshot.sending import Pace, PartitionSender, share_done
+from publisher.snapshot.output import RawTopicOutput, Reports
+from publisher.snapshot.parts import part_end
+from publisher.snapshot.portion import Portion
+from publisher.snapshot.sending import Pace, PartitionSender
 from publisher.snapshot_messages import RowImages, SnapshotOrigin, make_repair_steps, make_step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from cassandra_files.sstables import SSTableFile
     from cassandra_storage.token_ranges import TokenRange
     from cdc_messages.snapshots import HostState
     from cdc_program.settings import Settings
-    from publisher.raw_topics import RawTopic
     from publisher.schema import PublishedTable
     from publisher.snapshot.link import Link
     from publisher.snapshot.nodetool import Nodetool
     from publisher.snapshot.records import Phase, Record, Records
-    from publisher.snapshot.sending import Progress
 
 RECORD_SECONDS = 1.0
 _WAIT_SECONDS = 0.2
@@ -68,6 +74,9 @@ class SnapshotRun:
         self._records = records
         self.record = record
         self._sent: list[TokenRange] = []  # by this process
+        self._folders: list[Path] = []
+        self._files: list[SSTableFile] = []  # that are linked now
+        self._disk: DiskSpace | None = None
 
     def run(self) -> None:
         """Until it has ended, or is given up because its SSTables cannot be read."""
@@ -76,13 +85,9 @@ class SnapshotRun:
             self._check_time()
             if self.record.phase == "requested":
                 self._announce(table)
-            if self.record.phase == "announced":
-                self._take_files(table)
-            if self.record.phase == "taken":
-                self._wait_for_log()
-            if self.record.phase == "sending":
-                self._send_rows(table)
-                self._finish(table, "ended")
+            while not self._has_sent_all(table):
+                pass
+            self._finish(table, "ended")
         except (DamagedTableError, FormatError, TooLateError) as error:
             self.give_up(str(error))
         except OSError as error:
@@ -96,6 +101,36 @@ class SnapshotRun:
                 raise
             self.give_up(f"{error.problem} {error.fix}")
 
+    def _has_sent_all(self, table: PublishedTable) -> bool:
+        """After one set of files: whether no other is needed."""
+        try:
+            if self.record.phase == "announced":
+                self._take_files(table)
+            if self.record.phase == "taken":
+                self._wait_for_log()
+            self._send_rows(table)
+        except LowDiskError as error:
+            log.warning("a snapshot gives up its files", table=self.record.name, reason=str(error))
+            self._release_files(str(error))
+            self._wait_for_disk(MORE_PERCENT)
+            return False
+        if self.record.until is None:
+            return True
+        log.info("a part of a snapshot is sent", table=self.record.name, up_to_token=self.record.until)
+        self._release_files(done_to=self.record.until)
+        return False
+
+    def pause(self) -> None:
+        """Nothing is linked while it is paused."""
+        if self.record.phase in {"taken", "sending"}:
+            self._release_files()
+
+    def _release_files(self, problem: str = "", **changes: object) -> None:
+        """Remove the links; the sending goes on at its place with new ones."""
+        self._link.orders.while_held = None
+        self._nodetool.clear_snapshot(self.record.keyspace, self.record.tag)
+        self.save(phase="announced", pinned_bytes=0, pace=1.0, problem=problem, **changes)
+
     def give_up(self, reason: str) -> None:
         """This host is no longer waited for: what it had not sent stays missing."""
         log.error("a snapshot is given up", code=Code.SNAPSHOT_GIVEN_UP.text, table=self.record.name, reason=reason)
@@ -106,7 +141,8 @@ class SnapshotRun:
         else:
             self._finish(table, "given_up", problem=reason)
 
-    def _save(self, **changes: object) -> None:
+    def save(self, **changes: object) -> None:
+        """Change the record."""
         self.record = self.record.moved(**changes)
         self._records.write(self.record)
 
@@ -114,9 +150,9 @@ class SnapshotRun:
         while not self._link.orders.published().clock:
             self.set_problem("the publisher has not yet published any of this node's log")
         hosts = self.record.hosts or tuple(datacenter_hosts(self._link.client))
-        self._save(hosts=hosts, may_be_begun=True)
+        self.save(hosts=hosts, may_be_begun=True)
         self._send_step(table, "running")
-        self._save(phase="announced", problem="")
+        self.save(phase="announced", problem="")
         log.info("a snapshot begins", table=self.record.name, snapshot=str(self.record.snapshot), hosts=len(hosts))
 
     def _send_step(self, table: PublishedTable, state: HostState) -> None:
@@ -156,13 +192,14 @@ class SnapshotRun:
         """With files that are newer, a place that was reached stays reached: the log has what came since."""
         record = self.record
         if record.portion.repair is not None and not self._ranges():
-            self._save(phase="sending", sending_at=time(), problem="")  # nothing of it is on this node
+            self.save(phase="sending", sending_at=time(), problem="")  # nothing of it is on this node
             return
-        truncated_at = self._link.truncated_at(table)
         self._nodetool.clear_snapshot(record.keyspace, record.tag)
+        self._wait_for_disk()
+        truncated_at = self._link.truncated_at(table)
         self._nodetool.take_snapshot(record.keyspace, record.table, record.tag)
         now = time()
-        files = self._files(table, is_new=True)
+        files = self._list_files(table, is_new=True)
         stats = [read_statistics(file).stats for file in files]
         bounds = [each.commit_log_upper_bound for each in stats]
         flushed_to = node.last_flush(bounds, node.newest_segment(self._settings.node))
@@ -170,7 +207,7 @@ class SnapshotRun:
         if record.place is None:
             own_flushed_to = node.own_flush(stats, self._link.node.host_id)
         size = sum(file.data_path.stat().st_size for file in files)
-        self._save(
+        self.save(
             phase="taken",
             now=int(now),
             flushed_at=now,
@@ -178,18 +215,56 @@ class SnapshotRun:
             own_flushed_to=own_flushed_to,
             truncated_at=truncated_at,
             file_bytes=size,
+            until=self._part_end(size),
             problem="",
         )
         log.info("a snapshot has its files", table=record.name, files=len(files), bytes=size, flushed_to=flushed_to)
 
-    def _files(self, table: PublishedTable, *, is_new: bool) -> list[SSTableFile]:
-        folders = node.data_directories(self._link.client, self._settings.publisher)
+    def _part_end(self, file_bytes: int) -> int | None:
+        """See parts.part_end."""
+        part_bytes = self._settings.publisher.snapshot_part_gib * (1 << 30)
+        if self.record.portion.repair is not None or not part_bytes or file_bytes <= part_bytes:
+            return None
+        owned, place, done_to = self._owned(), self.record.place, self.record.done_to
+        sent = spans(self.record.portion.of(owned))
+        if place is not None and (done_to is None or done_to < place.token):
+            done_to = place.token - 1  # other keys may have that token
+        return part_end(spans(owned), sent, done_to, file_bytes, part_bytes)
+
+    def _wait_for_disk(self, more: float = 0.0) -> None:
+        """Until there is room for links, and so many percent more."""
+        while problem := self._space().shortage(more):
+            more = MORE_PERCENT
+            self._check_time()
+            self.set_problem(problem)
+            self._wait_a_moment()
+
+    def _space(self) -> DiskSpace:
+        if self._disk is None:
+            self._folders = node.data_directories(self._link.client, self._settings.publisher)
+            self._disk = DiskSpace(self._folders, self._settings.publisher.snapshot_min_free_percent)
+        return self._disk
+
+    def check_disk(self) -> None:
+        """LowDiskError if the links must go."""
+        if self._space().is_due():
+            with suppress(FileNotFoundError):  # removed by hand: whoever reads them next finds out
+                pinned = linked_only_here(self._files)
+                self.save(pinned_bytes=pinned, changed_at=self.record.changed_at)
+            if shortage := self._space().shortage():
+                raise LowDiskError(shortage)
+
+    def _list_files(self, table: PublishedTable, *, is_new: bool) -> list[SSTableFile]:
+        self._space()
+        self._files = []
         try:
-            return table_files(folders, table.table, self.record.tag)
+            self._files = table_files(self._folders, table.table, self.record.tag)
         except FileNotFoundError:
-            if is_new:
-                return []  # a table without an SSTable
-            raise
+            if not is_new:
+                raise
+            # a table without an SSTable
+        self._link.orders.while_held = self.check_disk
+        return self._files
 
     def _wait_for_log(self) -> None:
         """Kafka has acknowledged the log up to the flush; or, of a node that has written nothing since and begun a new
@@ -204,54 +279,71 @@ class SnapshotRun:
             if published.up_to >= record.flushed_to or is_idle:
                 break
             self._check_time()
+            self.check_disk()
             self.set_problem(f"the log is published up to {published.up_to}, and the flush was at {record.flushed_to}")
         reorder_until = time() + self._settings.materializer.reorder_seconds
         while time() < reorder_until:
-            self._pause()
-        self._save(phase="sending", problem="", sending_at=time())
+            self._wait_a_moment()
+            self.check_disk()
+        self.save(phase="sending", problem="", sending_at=self.record.sending_at or time())
 
-    def set_problem(self, problem: str) -> None:
-        """What it waits for; nothing if it goes on."""
-        if problem != self.record.problem:
-            self._save(problem=problem)
+    def set_problem(self, problem: str, pace: float = 1.0) -> None:
+        """What it waits for, nothing if it goes on; and the share of its rate that it may use."""
+        if (problem, pace) != (self.record.problem, self.record.pace):
+            self.save(problem=problem, pace=pace)
 
-    def _pause(self) -> None:
+    def _wait_a_moment(self) -> None:
         self._link.serve()
         sleep(_WAIT_SECONDS)
 
     def _send_rows(self, table: PublishedTable) -> None:
         try:
-            files = self._files(table, is_new=not self.record.file_bytes)
+            files = self._list_files(table, is_new=not self.record.file_bytes)
         except FileNotFoundError:
-            self._save(phase="announced", problem="its files were removed: it takes new ones")
+            self.save(phase="announced", problem="its files were removed: it takes new ones")
             self._take_files(table)
             self._wait_for_log()
-            files = self._files(table, is_new=True)
-        ranges = self._sent = self._ranges()
-        self._save(started=max(time_ns() // 1000, self.record.started + 1), problem="")
-        record = self.record
+            files = self._list_files(table, is_new=True)
+        ranges = self._ranges()
+        now_sent = self._sent = self._of_these_files(ranges)
+        self.save(started=max(time_ns() // 1000, self.record.started + 1), problem="")
+        record, own = self.record, self._settings.publisher
         origin = self._origin(record.started)
         raw_topic = self._link.raw_topics.open(table)
-        output = _Output(self, raw_topic)
-        pace = Pace(self._settings.publisher.snapshot_max_mib_per_second * (1 << 20), self._link.serve)
-        report = _Reports(self, ranges)
+        busy = open_busy_node(own, self._link, self._nodetool)
+        output = RawTopicOutput(self._link, raw_topic, self, open_backlog(self._settings, raw_topic), busy)
+        pace = Pace(own.snapshot_max_mib_per_second * (1 << 20), self._link.serve, busy.look)
+        report = Reports(self, ranges, RECORD_SECONDS)
         images = RowImages(table, origin)
-        sender = PartitionSender(images, output, pace, report.add, self.record.place)
+        sender = PartitionSender(images, output, pace, report.add, record.place)
         sstables = TableSSTables(table.table, files)
         only_repaired = node.purges_only_repaired(self._link.client, table.table)
-        purger = sstables.purger(self.record.now, only_repaired=only_repaired)
+        purger = sstables.purger(record.now, only_repaired=only_repaired)
         try:
-            MergedTable(sstables, purger, ranges).send(sender, images, raw_topic, origin)
+            MergedTable(sstables, purger, now_sent).send(sender, images, raw_topic, origin)
         finally:
             report.save(sender.progress)
 
     def _ranges(self) -> list[TokenRange]:
         """What this node owns of the snapshot's portion."""
-        portion, address = self.record.portion, node.broadcast_address(self._link.client)
-        owned = self._nodetool.owned_ranges(self.record.keyspace, address, only_primary=portion.is_primary)
-        return portion.of(owned)
+        return self.record.portion.of(self._owned())
+
+    def _of_these_files(self, ranges: Sequence[TokenRange]) -> list[TokenRange]:
+        """Those tokens for which the files that are there now were taken."""
+        done_to, until = self.record.done_to, self.record.until
+        if done_to is None and until is None:
+            return list(ranges)
+        first = MINIMUM if done_to is None else done_to + 1
+        return Portion((Span(first, MAXIMUM if until is None else until),)).of(ranges)
+
+    def _owned(self) -> list[TokenRange]:
+        """All of which this node is a replica, or the primary one."""
+        address = node.broadcast_address(self._link.client)
+        only_primary = self.record.portion.is_primary
+        return self._nodetool.owned_ranges(self.record.keyspace, address, only_primary=only_primary)
 
     def _finish(self, table: PublishedTable, state: HostState, problem: str = "") -> None:
+        self._link.orders.while_held = None
         self._send_step(table, state)
         self._end("ended" if state == "ended" else "given_up", problem)
 
@@ -260,59 +352,12 @@ class SnapshotRun:
         record = self.record
         if record.phase != "requested":
             self._nodetool.clear_snapshot(record.keyspace, record.tag)
-        self._save(phase=phase, problem=problem, done=1.0 if phase == "ended" else record.done)
+        done = 1.0 if phase == "ended" else record.done
+        self.save(phase=phase, problem=problem, done=done, pinned_bytes=0, pace=1.0)
         log.info(
             "a snapshot has ended" if phase == "ended" else "a snapshot was given up",
             table=record.name,
             rows=record.rows,
             bytes=record.bytes,
             seconds=round(time() - (record.sending_at or time()), 1),
-        )
-
-
-class _Output:
-    """The raw topic as the place where units go (sending.Output)."""
-
-    def __init__(self, run: SnapshotRun, raw_topic: RawTopic) -> None:
-        settings, link = run._settings, run._link  # noqa: SLF001 - its own part
-        self._run = run
-        self._link = link
-        self.send = partial(link.send, raw_topic)
-        self.send_batch = partial(link.send_batch, (raw_topic.name,))
-        self.wait = link.wait
-        self._backlog = open_backlog(settings, raw_topic)
-
-    def poll(self) -> None:
-        """Also wait while the materializer is too far from the end."""
-        self._link.sender.poll(0)
-        self._link.serve()
-        record = self._run.record
-        size = record.bytes / record.rows if record.rows else 0.0
-        while reason := self._backlog.look(size):
-            self._run.set_problem(reason)
-            self.wait()
-        self._run.set_problem("")
-
-
-class _Reports:
-    """Records the progress once in a while, beside what was sent before the snapshot resumed."""
-
-    def __init__(self, run: SnapshotRun, ranges: Sequence[TokenRange]) -> None:
-        self._run = run
-        self._before = run.record
-        self._owned = spans(ranges)
-        self._interval = Interval(RECORD_SECONDS, monotonic())
-
-    def add(self, progress: Progress) -> None:
-        if self._interval.is_due(monotonic()):
-            self.save(progress)
-
-    def save(self, progress: Progress) -> None:
-        before, place = self._before, progress.place
-        self._run._save(  # noqa: SLF001 - its own part
-            place=place,
-            rows=before.rows + progress.rows,
-            bytes=before.bytes + progress.bytes,
-            partitions=before.partitions + progress.partitions,
-            done=share_done(self._owned, None if place is None else place.token),
         )

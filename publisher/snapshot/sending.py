@@ -14,13 +14,12 @@ from cassandra_storage.sstable_merge import Place
 from publisher.inflight import PendingMessages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from cassandra_storage.clustering import Clustering
     from cassandra_storage.deletion import RangeTombstone
     from cassandra_storage.sstable_merge import MergedPartition
     from cassandra_storage.sstable_reader import Unfiltered
-    from cassandra_storage.token_ranges import Span
     from cdc_native.batches import Batch
     from publisher.messages import OutgoingMessage
     from publisher.snapshot_messages import RowImages
@@ -49,11 +48,17 @@ class _Batch(NamedTuple):
 
 
 class Pace:
-    """Holds a rate in bytes a second, 0 for none: a pause is short, and what was not used is not saved up."""
+    """Holds a rate in bytes a second, 0 for none: a pause is short, and what was not used is not saved up.
 
-    def __init__(self, bytes_per_second: float, serve: Callable[[], None]) -> None:
-        self._rate = bytes_per_second
+    share: asked before each pause, how much of the rate may be used.
+    """
+
+    def __init__(
+        self, bytes_per_second: float, serve: Callable[[], None], share: Callable[[], float] = lambda: 1.0
+    ) -> None:
+        self._most = self._rate = bytes_per_second
         self._serve = serve
+        self._share = share
         self._due = monotonic()
 
     def at_once(self, most: int) -> int:
@@ -62,8 +67,9 @@ class Pace:
 
     def spend(self, size: int) -> None:
         """Wait until so many bytes more may be sent."""
-        if not self._rate:
+        if not self._most:
             return
+        self._rate = self._most * self._share()
         self._due = max(self._due, monotonic() - 1) + size / self._rate
         while (rest := self._due - monotonic()) > 0:
             self._serve()
@@ -191,12 +197,3 @@ class PartitionSender:
             progress.bytes += batch.bytes
             progress.partitions += batch.partitions
         self._report(progress)
-
-
-def share_done(owned: Sequence[Span], token: int | None) -> float:
-    """The share of the owned tokens that lie at or before a token; None: none of them."""
-    total = sum(last - first + 1 for first, last in owned)
-    if token is None or not total:
-        return 0.0
-    passed = sum(min(last, token) - first + 1 for first, last in owned if first <= token)
-    return passed / total

@@ -29,7 +29,8 @@ _DOES = {
 class Shown(NamedTuple):
     """A table's newest snapshot. `state`: records.Phase; `done`: from 0 to 1; `idle`: seconds since it came further, 0
     once it is over; `seconds_left`: at the pace so far, None if it is unknown; `problem`: what it waits for, or why it
-    was given up.
+    was given up. `pace`: the share of its rate that it may use, less than 1 on a busy node; `pinned_bytes`: of SSTables
+    that compaction has replaced, and that the snapshot's links keep on disk.
     """
 
     table: str
@@ -41,12 +42,14 @@ class Shown(NamedTuple):
     idle: float
     seconds_left: float | None = None
     problem: str = ""
+    pace: float = 1.0
+    pinned_bytes: int = 0
 
 
 def shown(record: Record, now: float) -> Shown:
     """`now`: s since the epoch."""
     left = None
-    if record.phase == "sending" and record.done > 0:
+    if not record.is_final and record.done > 0:
         left = (record.changed_at - record.sending_at) / record.done * (1 - record.done)
     return Shown(
         table=record.name,
@@ -58,6 +61,8 @@ def shown(record: Record, now: float) -> Shown:
         idle=0.0 if record.is_final else max(0.0, now - record.changed_at),
         seconds_left=left,
         problem=record.problem,
+        pace=record.pace,
+        pinned_bytes=record.pinned_bytes,
     )
 
 
@@ -65,6 +70,8 @@ def text(snapshot: Shown) -> str:
     """One line."""
     sent = f"{snapshot.rows:,} rows, {as_size(snapshot.bytes)}"
     line = f"{snapshot.table} {_DOES.get(snapshot.state, snapshot.state)}: {sent}"
+    if snapshot.pinned_bytes:
+        line += f", {as_size(snapshot.pinned_bytes)} of replaced SSTables kept on disk"
     if snapshot.state not in FINAL:
         line += f", {snapshot.done:.1%} of its tokens, {as_time(snapshot.seconds_left, 'an unknown time')} left"
     return f"{line}; {snapshot.problem}" if snapshot.problem else line
@@ -80,6 +87,16 @@ def metrics(snapshots: Sequence[Shown]) -> Iterator[Metric]:
         ),
         ("bytes", "Size of the snapshot's messages before compression.", [each.bytes for each in snapshots]),
         ("done_ratio", "Share of the node's tokens that is done.", [each.done for each in snapshots]),
+        (
+            "pace_ratio",
+            "Share of its rate that the snapshot may use: less than 1 on a busy node.",
+            [each.pace for each in snapshots],
+        ),
+        (
+            "pinned_bytes",
+            "Size of SSTables that compaction has replaced, and that only the snapshot's links keep on disk.",
+            [each.pinned_bytes for each in snapshots],
+        ),
         ("idle_seconds", "Time since the last progress of an unfinished snapshot.", [each.idle for each in snapshots]),
     )
     for name, help_text, values in rows:

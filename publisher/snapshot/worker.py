@@ -20,6 +20,7 @@ from publisher.snapshot.records import Records
 from publisher.snapshot.run import SnapshotRun
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from multiprocessing.connection import Connection
 
     from cdc_program.settings import Settings
@@ -35,6 +36,10 @@ class StoppedError(Exception):
     """The publisher or its user wants the worker to stop now: a later one goes on."""
 
 
+class PausedError(StoppedError):
+    """Its user wants it to stop until further notice."""
+
+
 class CancelledError(Exception):
     """Its user does not want the snapshot any more."""
 
@@ -46,11 +51,14 @@ class Orders:
         self._pipe = pipe
         self._order = GO_ON
         self._published: Published | None = None
+        self.while_held: Callable[[], None] | None = None
 
     def serve(self) -> None:
         """Returns once the snapshot may go on; StoppedError or CancelledError if it must not."""
         self._read()
         while self._order:
+            if self.while_held is not None:
+                self.while_held()
             sleep(_HOLD_SECONDS)
             self._read()
 
@@ -74,7 +82,8 @@ class Orders:
         except (EOFError, OSError):
             raise StoppedError from None
         if self._order == PAUSE:
-            raise StoppedError
+            self._order = GO_ON  # as below
+            raise PausedError
         if self._order == CANCEL:
             self._order = GO_ON  # what is left to do for it is not to be held up
             raise CancelledError
@@ -100,6 +109,8 @@ def _run(settings: Settings, name: str, orders: Orders) -> None:
                 run.run()
             except CancelledError:
                 run.give_up("it was cancelled")
+            except PausedError:
+                run.pause()
     except StoppedError:
         return
     except CdcError as error:

@@ -1,4 +1,4 @@
-"""The publisher with the defect that CDC_MUTANT names."""
+"""The publisher with the defect that CDC_MUTANT names, and so its snapshot worker, which imports this module."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 from publisher.cli import main
 from verify.model.mutants import VARIABLE, seed_once
 
+seed_once(os.environ[VARIABLE])
+
 if __name__ == "__main__":
-    seed_once(os.environ[VARIABLE])
     main()

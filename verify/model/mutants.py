@@ -19,6 +19,7 @@ from materializer.fold.partition import PartitionFold
 from materializer.fold.partition_schema_change import PartitionSchemaChange
 from materializer.job.plan import BatchPlan
 from materializer.job.planner import Planner
+from publisher.snapshot import nodetool
 from tests.support.materializer.mutants import MUTANTS, Mutant, seed
 
 if TYPE_CHECKING:
@@ -65,8 +66,18 @@ IN_PUBLISHER = (
         "return False",
     ),
 )
+# Shows in a snapshot of rows that a node does not own any more (verify.snapshot.stale_rows).
+IN_SNAPSHOT = (
+    Mutant(
+        "a snapshot sends what the node does not own",
+        nodetool.owned_ranges,
+        "if address not in endpoints:",
+        "if not endpoints:",
+    ),
+)
 SEEDS = {"the newer type of a dropped column is taken": 8}  # which writes to the column for long before it drops it
-PUBLISHERS = frozenset(mutant.name for mutant in IN_PUBLISHER)
+SNAPSHOTS = frozenset(mutant.name for mutant in IN_SNAPSHOT)
+PUBLISHERS = SNAPSHOTS.union(mutant.name for mutant in IN_PUBLISHER)
 NAMES = (
     SKIP,
     "every second intermediate change is dropped",
@@ -78,13 +89,13 @@ NAMES = (
     "expiry is not emitted",
     "gc_grace is ignored",
     REORDERING,
-    *(mutant.name for mutant in (*OWN, *IN_PUBLISHER)),
+    *(mutant.name for mutant in (*OWN, *IN_PUBLISHER, *IN_SNAPSHOT)),
 )
 
 
 def version_for(name: str) -> str:
     """The version of Cassandra on which the defect shows."""
-    return "3.11" if name in PUBLISHERS else "5.0"
+    return "3.11" if name in PUBLISHERS - SNAPSHOTS else "5.0"
 
 
 def start_with(stack: Stack, name: str, reorder_seconds: float = 0.0) -> Program:
@@ -153,6 +164,6 @@ class _Patch:
 @cache
 def seed_once(name: str) -> None:
     """Once in a process."""
-    for mutant in (*MUTANTS, *OWN, *IN_PUBLISHER):
+    for mutant in (*MUTANTS, *OWN, *IN_PUBLISHER, *IN_SNAPSHOT):
         if mutant.name == name:
             seed(mutant, _Patch())  # type: ignore[arg-type]  # it has what is used

@@ -13,13 +13,16 @@ from rich.console import Console
 from cdc_program.cli import reported_errors
 from verify.model.__main__ import EVENTS_SHARE, REORDER_SECONDS, every_event, stack_for
 from verify.model.check import check
-from verify.model.mutants import NAMES, REORDERING, SEEDS, start_with, version_for
+from verify.model.mutants import NAMES, REORDERING, SEEDS, SNAPSHOTS, start_with, version_for
+from verify.snapshot.stale_rows import stale_row_problems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from local_stack.servers.stack import Stack
     from verify.model.check import Run
+
+SHOWN = 300  # characters of a problem
 
 
 @click.command()
@@ -31,10 +34,14 @@ def main(seed: int | None, statements: int, defects: tuple[str, ...]) -> None:
     console = Console(soft_wrap=True)
     seeded, missed = defects or NAMES, []
     with reported_errors():
-        for version in sorted({version_for(name) for name in seeded}, reverse=True):
+        of_model = [name for name in seeded if name not in SNAPSHOTS]
+        for version in sorted({version_for(name) for name in of_model}, reverse=True):
             with stack_for(version, cluster=False, console=console) as (stack, run):
-                names = [name for name in seeded if version_for(name) == version]
+                names = [name for name in of_model if version_for(name) == version]
                 missed += not_found(console, stack, run, names, seed, statements)
+        for name in seeded:
+            if name in SNAPSHOTS:
+                missed += not_found_in_snapshot(console, name)
     console.print(f"{len(seeded)} defects, not found: {missed or 'none'}", style="bold red" if missed else "bold green")
     sys.exit(1 if missed else 0)
 
@@ -46,13 +53,28 @@ def not_found(
     for number, name in enumerate(names):
         start = time.monotonic()
         checked = seed or SEEDS.get(name, 1), statements, f"mutant_{number}"
-        problems = problems_with(stack, run, name, checked)
-        found = f"found: {len(problems)} problems" if problems else "NOT FOUND"
-        console.print(f"{name}: {found} ({time.monotonic() - start:.0f} s)", highlight=False)
-        for line in problems[:1]:
-            console.print(f"  {line}", style="dim", highlight=False, markup=False)
-        missed += [] if problems else [name]
+        missed += show(console, name, problems_with(stack, run, name, checked), start)
     return missed
+
+
+def not_found_in_snapshot(console: Console, name: str) -> list[str]:
+    """On servers of its own."""
+
+    def seed_defect(stack: Stack) -> None:
+        start_with(stack, name)
+
+    start = time.monotonic()
+    problems = stale_row_problems(seed_defect, lambda text: console.print(text, style="dim", highlight=False))
+    return show(console, name, problems, start)
+
+
+def show(console: Console, name: str, problems: Sequence[str], start: float) -> list[str]:
+    """The defect, if it has gone unnoticed."""
+    found = f"found: {len(problems)} problems" if problems else "NOT FOUND"
+    console.print(f"{name}: {found} ({time.monotonic() - start:.0f} s)", highlight=False)
+    for line in problems[:1]:
+        console.print(f"  {line[:SHOWN]}", style="dim", highlight=False, markup=False)
+    return [] if problems else [name]
 
 
 def problems_with(stack: Stack, run: Run, name: str, checked: tuple[int, int, str]) -> list[str]:

@@ -29,6 +29,7 @@ from verify.snapshot.disturber import Disturber
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from local_stack.clients.cql import CqlClient
     from local_stack.servers.cassandra import CassandraOptions
     from local_stack.servers.programs import Program, Setting
     from verify.model.statement import Item
@@ -58,20 +59,6 @@ class SnapshotSeed(Seed):
         for statement in schema(off, self.run.replication):
             self.run.schema_client.execute(statement.replace("$k", self.keyspace))
         return self
-
-    def pass_present_log(self, publishers: Sequence[Program]) -> None:
-        """Until every publisher is past what was written so far. The log has it, and shows it with the next change."""
-        client = self.run.client
-        client.execute(f"CREATE TABLE {self.keyspace}.mark (p int PRIMARY KEY) WITH cdc = true")
-        before = [int(status_of(each).get("messages", 0)) for each in publishers]
-        deadline = time.monotonic() + SNAPSHOT_SECONDS
-        left = list(zip(publishers, before, strict=True))
-        while left := [(each, count) for each, count in left if int(status_of(each).get("messages", 0)) <= count]:
-            assert time.monotonic() < deadline, "the publishers do not get past the log of now"
-            for number in range(MARKS):
-                client.execute_at_all(f"INSERT INTO {self.keyspace}.mark (p) VALUES ({number})")
-            self.run.push()
-            time.sleep(1)
 
     def switch_on(self) -> None:
         for table in self.first_tables:
@@ -119,6 +106,24 @@ def taken(items: Iterator[Item], count: int) -> Iterator[Item]:
         time.sleep(1)
 
 
+def pass_present_log(
+    client: CqlClient, keyspace: str, publishers: Sequence[Program], push: Callable[[], None] = lambda: None
+) -> None:
+    """Until every publisher is past what was written so far. The log has it, and shows it with the next change. `push`:
+    as Run's.
+    """
+    client.execute(f"CREATE TABLE {keyspace}.mark (p int PRIMARY KEY) WITH cdc = true")
+    before = [int(status_of(each).get("messages", 0)) for each in publishers]
+    deadline = time.monotonic() + SNAPSHOT_SECONDS
+    left = list(zip(publishers, before, strict=True))
+    while left := [(each, count) for each, count in left if int(status_of(each).get("messages", 0)) <= count]:
+        assert time.monotonic() < deadline, "the publishers do not get past the log of now"
+        for number in range(MARKS):
+            client.execute_at_all(f"INSERT INTO {keyspace}.mark (p) VALUES ({number})")
+        push()
+        time.sleep(1)
+
+
 class Snapshots:
     """What the publishers say of the snapshots of a keyspace's tables."""
 
@@ -162,7 +167,7 @@ def check(stack: Stack, run: Run, seed: int, size: Size, console: Console) -> bo
     publishers = stack.publishers
     with SnapshotSeed(run, seed, keyspace, tables_of(run, seed, size.rows)) as one:
         one.write_before(size)
-        one.pass_present_log(publishers)
+        pass_present_log(run.client, keyspace, publishers, run.push)
         console.print(f"seed {seed}: written before CDC ({time.monotonic() - started:.0f} s)")
         names = [table.name for table in one.first_tables if table.is_cdc]
         snapshots = Snapshots(publishers, [f"{keyspace}.{name}" for name in names])

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import random
-import threading
-import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,14 +13,20 @@ from cdc_program.cassandra import connect, read_node
 from cdc_program.settings import CassandraSettings, FillerSettings, KafkaSettings, Settings
 from filler.keyspace import create_keyspace
 from local_stack.clients import cql as cql_client
-from local_stack.clients.compare import compare
-from local_stack.clients.history import History
 from local_stack.servers.cassandra import CassandraOptions
 from local_stack.servers.stack import SYNC_PERIOD_MS
 from publisher.snapshot.records import Records
-from tests.support.e2e.folded_topic import FoldedTopic
 from tests.support.e2e.kafka_topics import read_all
-from tests.support.publisher.publisher_process import PublisherProcess, eventually, settings_beside
+from tests.support.publisher.publisher_process import PublisherProcess, eventually
+from tests.support.publisher.snapshot_table import (
+    PARTITIONS,
+    SECONDS,
+    Folded,
+    Writes,
+    fill_table,
+    pass_present_log,
+    publisher_beside,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,15 +34,13 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-    from local_stack.servers.cassandra import CassandraCluster, CassandraNode
+    from local_stack.servers.cassandra import CassandraCluster
     from local_stack.servers.kafka import KafkaBroker
     from publisher.snapshot.records import Record
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(240)]
 
-PARTITIONS, ROWS = 40, 60
 SLOW_MIB = 0.25  # a second: slow enough to be killed in the middle
-SECONDS = 90.0
 
 
 @pytest.fixture
@@ -48,36 +49,6 @@ def publisher(publisher: PublisherProcess, cassandra: CassandraCluster, fresh_ke
     publisher.settings["publisher.snapshot_max_mib_per_second"] = 0
     publisher.settings["publisher.include_tables"] = f"{fresh_keyspace}.*"  # not what other tests have left
     return publisher
-
-
-class Folded:
-    """A table's raw topic, folded, beside the table."""
-
-    def __init__(self, settings: Settings, client: cql_client.CqlClient, keyspace: str, table: str) -> None:
-        self.history = History()
-        self._topic = FoldedTopic(settings, keyspace, table)
-        self._client = client
-        self._name = keyspace, table
-
-    def read(self) -> None:
-        """What is there now, and a little longer."""
-        rounds = iter(range(4))
-        self.history.add(self._topic.changes(lambda _: next(rounds, None) is None))
-
-    def differences(self) -> list[str]:
-        self.read()
-        return compare(self._client, self.history, [self._name]).differences
-
-    def changes(self) -> Iterator[dict[str, Any]]:
-        for each in self.history.changes.values():
-            for change in each:
-                assert change.value is not None
-                yield change.value
-
-    def check(self) -> None:
-        eventually(lambda: not self.differences(), SECONDS)
-        assert list(self.history.problems()) == []
-        assert self.history.count
 
 
 @pytest.fixture
@@ -91,79 +62,8 @@ def fold(
         yield lambda table: Folded(settings, client, fresh_keyspace, table)
 
 
-def fill(cql: Session, table: str, flush: Callable[[], object]) -> None:
-    """In several SSTables: rows, statics, collections, TTLs, and deletions of each kind."""
-    pick = random.Random(1)
-    cql.execute(
-        f"CREATE TABLE {table} (p int, c int, st text STATIC, v text, n int, s set<text>, m map<text, int>,"
-        " PRIMARY KEY (p, c))"
-    )
-    insert = cql.prepare(f"INSERT INTO {table} (p, c, v, n, s, m) VALUES (?, ?, ?, ?, ?, ?) USING TTL ?")
-    for p in range(PARTITIONS):
-        for c in range(ROWS):
-            tags = {pick.choice("abc") for _ in range(pick.randrange(3))}
-            ttl = pick.choice((0, 0, 0, 5, 86_400))
-            cql.execute(insert, (p, c, "v" * pick.randrange(30), c, tags, {"k": c}, ttl))
-        cql.execute(f"UPDATE {table} SET st = 'of {p}' WHERE p = {p}")
-    flush()
-    for p in range(0, PARTITIONS, 2):
-        cql.execute(f"DELETE FROM {table} WHERE p = {p} AND c = 3")
-        cql.execute(f"DELETE FROM {table} WHERE p = {p} AND c >= 10 AND c < 20")
-        cql.execute(f"UPDATE {table} SET s = s + {{'new'}}, m = {{'only': 1}}, v = null WHERE p = {p} AND c = 5")
-        cql.execute(f"INSERT INTO {table} (p, c, n) VALUES ({p}, 15, 0)")
-    cql.execute(f"DELETE FROM {table} WHERE p = 7")
-    cql.execute(f"INSERT INTO {table} (p, c, n) VALUES (7, 1000, 1)")
-    flush()
-    for p in range(0, PARTITIONS, 5):
-        cql.execute(f"UPDATE {table} SET v = 'in the memtable' WHERE p = {p} AND c = 30")
-
-
-def pass_present_log(publisher: PublisherProcess, cql: Session, keyspace: str) -> None:
-    """Until the publisher is past what was written before cdc = true: the log has it, too, and shows it once another
-    table has changes there.
-    """
-    cql.execute(f"CREATE TABLE {keyspace}.mark (p int PRIMARY KEY) WITH cdc = true")
-    eventually(lambda: publisher.status()["tables"] == 1)
-    cql.execute(f"INSERT INTO {keyspace}.mark (p) VALUES (1)")
-    eventually(lambda: publisher.status()["messages"] == 1)
-
-
 def shown(publisher: PublisherProcess) -> list[tuple[str, str]]:
     return [(each["table"], each["state"]) for each in publisher.status()["snapshots"]]
-
-
-class Writes:
-    """Statements of a thread of their own, until they are stopped."""
-
-    def __init__(self, cql: Session, table: str) -> None:
-        self._cql, self._table = cql, table
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._write)
-        self.count = 0
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
-
-    def _write(self) -> None:
-        pick = random.Random(2)
-        while not self._end.is_set():
-            p, c = pick.randrange(PARTITIONS), pick.randrange(ROWS)
-            statement = pick.choice(
-                (
-                    f"UPDATE {self._table} SET n = {pick.randrange(1000)} WHERE p = {p} AND c = {c}",
-                    f"UPDATE {self._table} SET s = s - {{'a'}}, m['x'] = 1 WHERE p = {p} AND c = {c}",
-                    f"DELETE FROM {self._table} WHERE p = {p} AND c = {c}",
-                    f"DELETE FROM {self._table} WHERE p = {p} AND c > {c} AND c < {c + 4}",
-                )
-            )
-            self._cql.execute(statement)
-            self.count += 1
-            time.sleep(0.01)
 
 
 def test_a_snapshot_under_writes_and_a_kill_gives_what_select_shows(
@@ -177,7 +77,7 @@ def test_a_snapshot_under_writes_and_a_kill_gives_what_select_shows(
     tmp_path: Path,
 ) -> None:
     table = f"{fresh_keyspace}.t"
-    fill(cql, table, lambda: cassandra.nodes[0].nodetool("flush", fresh_keyspace))
+    fill_table(cql, table, lambda: cassandra.nodes[0].nodetool("flush", fresh_keyspace))
     publisher.start(publisher__snapshot_max_mib_per_second=SLOW_MIB)
     pass_present_log(publisher, cql, fresh_keyspace)
     cql.execute(f"ALTER TABLE {table} WITH cdc = true")
@@ -303,16 +203,3 @@ def rows_sent(publishers: list[PublisherProcess], records: list[Records], *optio
 
     eventually(lambda: [each.phase for each in parts()] == ["ended"] * len(records), SECONDS)
     return [each.rows for each in parts()]
-
-
-def publisher_beside(
-    node: CassandraNode, cluster: CassandraCluster, kafka_side: dict[str, object], folder: Path
-) -> PublisherProcess:
-    folder.mkdir()
-    own = {
-        "cassandra.contact_points": node.address,
-        "node.cdc_raw_directory": node.cdc_raw,
-        "publisher.nodetool": ",".join(node.nodetool_command()),
-        "publisher.snapshot_max_mib_per_second": 0,
-    }
-    return PublisherProcess(settings_beside(cluster, folder / "state") | kafka_side | own, folder)

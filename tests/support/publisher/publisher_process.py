@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from local_stack.servers.cassandra import CassandraCluster
 
 from local_stack.process.network import free_ports
+from local_stack.servers.stack import OF_A_SHARED_MACHINE
 from tests.support.program_process import READY_SECONDS, ProgramProcess
 
 
@@ -25,6 +26,7 @@ def settings_beside(cassandra: CassandraCluster, state: Path) -> dict[str, objec
         "node.cdc_raw_directory": cassandra.nodes[0].cdc_raw,
         "publisher.state_directory": state,
         "publisher.operations_port": free_ports(1)[0],
+        **OF_A_SHARED_MACHINE,
     }
 
 

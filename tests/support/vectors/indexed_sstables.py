@@ -59,6 +59,27 @@ def load(form: str) -> IndexedVectors:
     return IndexedVectors(folder, table)
 
 
+def entry_starts(index: bytes) -> list[int]:
+    """Where the entries of an Index.db begin, by the layout alone."""
+    found, at = [], 0
+
+    def vint() -> int:
+        nonlocal at
+        more = 8 - (index[at] ^ 0xFF).bit_length()
+        value = int.from_bytes(index[at : at + more + 1], "big") & ((1 << (7 * more + 7)) - 1)
+        at += more + 1
+        return value
+
+    while at < len(index):
+        found.append(at)
+        at += 2 + int.from_bytes(index[at : at + 2], "big")
+        vint()
+        size = vint()
+        at += size
+    assert at == len(index)
+    return found
+
+
 def make(form: str) -> None:
     cluster = make_cluster(form, print)
     try:

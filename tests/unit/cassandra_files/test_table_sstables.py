@@ -32,7 +32,7 @@ from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, TokenRange, spans
 from tests.support.vectors import indexed_sstables
 from tests.support.vectors.indexed_sstables import PARTITIONS as MADE
 from tests.support.vectors.indexed_sstables import ROWS as WIDE_ROWS
-from tests.support.vectors.indexed_sstables import IndexedVectors
+from tests.support.vectors.indexed_sstables import IndexedVectors, entry_starts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -168,6 +168,55 @@ def test_a_summary_saves_reading(copied: IndexedVectors) -> None:
     with_summary = entries()
     file.path(SUMMARY).unlink()
     assert with_summary < 200 < entries()
+
+
+@pytest.mark.parametrize("summary", ["whole", "missing", "cut", "of another"])
+def test_an_index_that_is_cut_between_two_entries_is_found_out(copied: IndexedVectors, summary: str) -> None:
+    """What lies before the cut is found, and what lies after it is not taken for absent."""
+    file = _big(copied)
+    places, sound, path = _places(file, copied), file.path(INDEX).read_bytes(), file.path(SUMMARY)
+    cuts = entry_starts(sound)
+    assert len(cuts) == len(places)
+    if summary == "missing":
+        path.unlink()
+    elif summary == "cut":
+        path.write_bytes(path.read_bytes()[:-1])
+    elif summary == "of another":
+        shutil.copy(copied.files()[1].path(SUMMARY), path)
+    assert find_partition(file, places[-1][0] + 1) is None
+    for number in (0, 1, 2, len(cuts) // 2, len(cuts) - 1):
+        file.path(INDEX).write_bytes(sound[: cuts[number]])
+        for token, key, _ in places[:number:50]:
+            assert _entry(file, token).key == key
+        for token in (places[number][0], places[-1][0], MAXIMUM):
+            with pytest.raises(FormatError) as raised:
+                find_partition(file, token)
+            error = raised.value
+            assert (error.segment, error.position) == (file.path(INDEX).name, cuts[number])
+            if number:
+                assert f"ends after the entry of the token {places[number - 1][0]}: " in error.reason
+                assert f"from byte {places[number][2]} of the data on cannot be found" in error.reason
+            else:
+                assert "no partition of the data can be found" in error.reason
+
+
+def test_a_range_after_a_cut_index_is_damage(copied: IndexedVectors) -> None:
+    file = _big(copied)
+    places, sound = _places(file, copied), file.path(INDEX).read_bytes()
+    file.path(INDEX).write_bytes(sound[: entry_starts(sound)[-2]])
+    with pytest.raises(DamagedTableError, match="ends after the entry of the token") as raised:
+        _keys(copied, [TokenRange(places[-1][0] - 1, MAXIMUM)])
+    assert raised.value.path == file.path(INDEX)
+
+
+def test_an_index_that_leads_elsewhere_is_found_out_at_its_end(copied: IndexedVectors) -> None:
+    file = _big(copied)
+    other = copied.files()[1]
+    file.path(SUMMARY).unlink()
+    shutil.copy(other.path(INDEX), file.path(INDEX))
+    with pytest.raises(FormatError) as raised:
+        find_partition(file, MAXIMUM)
+    assert raised.value.segment == file.data_path.name
 
 
 def _entry(file: SSTableFile, token: int) -> IndexEntry:

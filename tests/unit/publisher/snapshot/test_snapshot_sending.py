@@ -10,14 +10,14 @@ import pytest
 
 from cassandra_files.table_sstables import TableSSTables
 from cassandra_storage.murmur3 import decorated_token
-from cassandra_storage.token_ranges import WHOLE_RING, Span
+from cassandra_storage.token_ranges import WHOLE_RING
 from cdc_messages import tables
 from cdc_messages.raw import decode
 from publisher.raw_topics import RawTopic
 from publisher.schema import PublishedTable
 from publisher.snapshot import merged_table, sending
 from publisher.snapshot.merged_table import MergedTable
-from publisher.snapshot.sending import Pace, PartitionSender, Progress, share_done
+from publisher.snapshot.sending import Pace, PartitionSender, Progress
 from publisher.snapshot_messages import RowImages, SnapshotOrigin
 from tests.support.vectors import indexed_sstables
 
@@ -124,14 +124,6 @@ def test_a_place_is_recorded_once_all_before_it_is_acknowledged(vectors: Indexed
     assert all(before.rows <= after.rows for (before, _), (after, _) in pairwise(reported))
 
 
-def test_the_share_of_tokens_that_is_done() -> None:
-    owned = [Span(-100, -1), Span(100, 199)]
-    assert [share_done(owned, token) for token in (None, -101, -100, -51, 0, 149, 199, 500)] == [
-        0.0, 0.0, 0.005, 0.25, 0.5, 0.75, 1.0, 1.0
-    ]  # fmt: skip
-    assert share_done([], 5) == 0.0
-
-
 def test_a_pace_is_held_and_orders_are_heard_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, heard = [100.0], []
     monkeypatch.setattr(sending, "monotonic", lambda: clock[0])
@@ -145,6 +137,23 @@ def test_a_pace_is_held_and_orders_are_heard_meanwhile(monkeypatch: pytest.Monke
     for _ in range(4):
         pace.spend(500)
     assert clock[0] - 170.0 == pytest.approx(1.0)
+
+
+def test_a_busy_node_gets_a_share_of_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, shares = [100.0], [1.0]
+    monkeypatch.setattr(sending, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(sending, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+    pace = Pace(1000.0, lambda: None, lambda: shares[0])
+    pace.spend(1000)
+    assert clock[0] == pytest.approx(101.0)
+    assert pace.at_once(1 << 18) == 100
+    shares[0] = 0.25
+    pace.spend(1000)
+    assert clock[0] == pytest.approx(105.0)
+    assert pace.at_once(1 << 18) == 25
+    shares[0] = 1.0
+    pace.spend(1000)
+    assert clock[0] == pytest.approx(106.0)
 
 
 def test_a_slow_pace_makes_small_batches() -> None:

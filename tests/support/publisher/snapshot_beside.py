@@ -1,0 +1,231 @@
+"""A node and a Kafka in memory, beside which a snapshot of real SSTables is taken."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+from cassandra_files.sstables import read_statistics
+from cassandra_storage.token_ranges import WHOLE_RING, TokenRange
+from cdc_messages import repairs, tables
+from cdc_messages.raw import decode
+from cdc_messages.snapshots import decode_step
+from cdc_program.cassandra import Node
+from cdc_program.errors import CdcError, Code
+from cdc_program.settings import MaterializerSettings, NodeSettings, PublisherSettings, Settings
+from publisher.raw_topics import RawTopic
+from publisher.schema import PublishedTable
+from publisher.snapshot import merged_table, node, sending
+from publisher.snapshot import run as run_module
+from publisher.snapshot.node import Published
+from publisher.snapshot.records import Record, Records, new_record
+from publisher.snapshot.run import SnapshotRun
+from publisher.snapshot.worker import CancelledError, PausedError, StoppedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    import pytest
+
+    from cdc_messages.repairs import RepairStep
+    from cdc_native.batches import Batch
+    from publisher.inflight import PendingMessages
+    from publisher.messages import OutgoingMessage
+    from tests.support.vectors.indexed_sstables import IndexedVectors
+
+HOST = UUID(int=0xA)
+TRUNCATED_AT = 1_700_000_000_000
+NAME = "ks.indexed"
+NO_BOUNDS: dict[str, Any] = dict.fromkeys(
+    (
+        "snapshot_max_mib_per_second",
+        "snapshot_max_lag_seconds",
+        "snapshot_max_lag_mib",
+        "snapshot_min_free_percent",
+        "snapshot_part_gib",
+    ),
+    0,
+)
+FLUSH = ["clear", "truncated_at", "flush"]
+
+
+class Beside:
+    """A node and a Kafka: `events` in order. `stop_at`: the worker is stopped before the event of that number."""
+
+    def __init__(self, vectors: IndexedVectors, folder: Path) -> None:
+        self.vectors = vectors
+        self.data = folder / "data"
+        shutil.copytree(vectors.data, self.data)
+        self.table = PublishedTable(
+            vectors.table, vectors.table.id.bytes, tables.digest(tables.canonical(vectors.table))
+        )
+        self.events: list[str] = []
+        self.rows: list[tuple[bytes, bytes]] = []
+        self.stop_at: int | None = None
+        self.stop_with: type[Exception] = StoppedError
+        self.published_after = 0  # so many questions
+        self.is_published = True
+        self.ranges: list[TokenRange] = list(WHOLE_RING)
+        self.only_primary = False
+        self.epochs: set[int] = set()
+        self.files: set[str] = set()
+        self.steps: list[RepairStep] = []
+        self.settings = NO_BOUNDS
+        self.while_held: Callable[[], None] | None = None
+        self.client = self
+        self.node = Node(HOST, "cluster", "dc1", "5.0.8")
+        self.schema = cast("Any", self)
+        self.raw_topics = cast("Any", self)
+        self.sender = cast("Any", self)
+        self.orders = cast("Any", self)
+        bounds = [read_statistics(file).stats.commit_log_upper_bound for file in vectors.files()]
+        self.flushed_to = max(bounds)
+
+    def note(self, event: str) -> None:
+        if self.stop_at is not None and len(self.events) >= self.stop_at:
+            self.stop_at = None
+            raise self.stop_with
+        self.events.append(event)
+
+    # the node
+
+    def rows_of(self, query: str) -> list[dict[str, Any]]:
+        if "compaction" in query:
+            return [{"compaction": {"class": "any"}}]
+        if "system.local" in query:
+            return [{"host_id": HOST, "data_center": "dc1", "broadcast_address": "10.0.0.1"}]
+        return []
+
+    def take_snapshot(self, _keyspace: str, _table: str, tag: str) -> None:
+        self.note("flush")
+        for file in self.vectors.files():
+            folder = self.data / file.folder.relative_to(self.vectors.data)
+            if (folder / "snapshots" / tag).exists():
+                continue
+            shutil.copytree(file.folder, folder / "snapshots" / tag, ignore=shutil.ignore_patterns("snapshots"))
+
+    def clear_snapshot(self, _keyspace: str, tag: str) -> None:
+        self.note("clear")
+        for folder in self.data.glob(f"*/*/snapshots/{tag}"):
+            shutil.rmtree(folder)
+
+    def owned_ranges(self, _keyspace: str, address: str, *, only_primary: bool) -> list[TokenRange]:
+        assert address == "10.0.0.1"
+        self.only_primary = only_primary
+        return self.ranges
+
+    # the link
+
+    @property
+    def published_tables(self) -> dict[bytes, PublishedTable]:
+        return {self.table.id: self.table}
+
+    def find_table(self, _table_id: str) -> PublishedTable:
+        if not self.is_published:
+            raise CdcError(Code.TABLE_NOT_PUBLISHED, "It is dropped.", "None.")
+        return self.table
+
+    def truncated_at(self, _table: PublishedTable) -> int:
+        self.note("truncated_at")
+        return TRUNCATED_AT
+
+    def open(self, table: PublishedTable) -> RawTopic:
+        return RawTopic(table, "raw", 3, 7)
+
+    def poll(self, _seconds: float) -> None:
+        return
+
+    def serve(self) -> None:
+        return
+
+    def wait(self) -> None:
+        return
+
+    def published(self) -> Published:
+        self.note("asked")
+        asked = self.events.count("asked")
+        return Published(self.flushed_to if asked > self.published_after else (0, 0), 1.0)
+
+    def send_to_all(self, outgoing: OutgoingMessage) -> None:
+        step = decode_step(outgoing.message.update)
+        assert step.hosts == (HOST.bytes,)
+        self.note(step.state)
+
+    def send_and_wait(self, table: PublishedTable, messages: Sequence[OutgoingMessage]) -> None:
+        assert table is self.table
+        for each in messages:
+            step = repairs.decode_step(each.message.update)
+            assert each.message.kind == ("reset" if step.state == "running" else "reset_end")
+            self.note(f"{step.state} {each.partition_key.hex()}")
+            self.steps.append(step)
+
+    def send(self, _raw_topic: RawTopic, unit: list[OutgoingMessage], _pending: PendingMessages) -> int:
+        self.note("unit")
+        self.epochs |= {each.message.truncation_epoch for each in unit}
+        self.files |= {each.message.file for each in unit}
+        self.rows += [(each.partition_key, each.message.update) for each in unit]
+        return 1
+
+    def send_batch(self, _topics: tuple[str, ...], batch: Batch, _pending: PendingMessages) -> None:
+        for index in range(len(batch)):
+            self.note("unit")  # all of these tables' units have one message
+            _, key, value = batch.message(index)
+            message = decode(value)
+            self.epochs.add(message.truncation_epoch)
+            self.files.add(message.file)
+            self.rows.append((key, message.update))
+
+
+class Link:
+    """As `Beside`, with the names of the real one where they collide."""
+
+    def __init__(self, beside: Beside) -> None:
+        self._beside = beside
+        self.client = type("Client", (), {"rows": staticmethod(lambda query, *_: beside.rows_of(query))})
+        self.schema = type("Schema", (), {"published": beside.published_tables})
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._beside, name)
+
+
+def make_beside(vectors: IndexedVectors, folder: Path, patch: pytest.MonkeyPatch) -> Beside:
+    """With small batches, each of which is recorded, and without pauses."""
+    patch.setattr(run_module, "sleep", lambda _seconds: None)
+    patch.setattr(run_module, "RECORD_SECONDS", 0.0)
+    patch.setattr(sending, "BATCH_UNITS", 9)
+    patch.setattr(merged_table, "BATCH_BYTES", 3000)
+    patch.setattr(node, "newest_segment", lambda _settings: 1 << 62)
+    return Beside(vectors, folder)
+
+
+def make_records(beside: Beside, folder: Path) -> Records:
+    """With a snapshot of the whole table."""
+    made = Records(folder)
+    made.make_folder()
+    made.write(new_record(beside.table.table))
+    return made
+
+
+def take(beside: Beside, records: Records) -> Record:
+    """One worker; the record it leaves."""
+    settings = Settings(
+        publisher=PublisherSettings(snapshot_data_directories=[beside.data], **beside.settings),
+        node=NodeSettings(cdc_raw_directory=beside.data),
+        materializer=MaterializerSettings(),
+    )
+    record = records.read(NAME)
+    assert record is not None
+    run = SnapshotRun(settings, cast("Any", Link(beside)), cast("Any", beside), records, record)
+    try:
+        run.run()
+    except PausedError:
+        run.pause()
+    except StoppedError:
+        pass
+    except CancelledError:
+        run.give_up("it was cancelled")
+    found = records.read(NAME)
+    assert found is not None
+    return found

@@ -1,0 +1,57 @@
+"""What the publisher wants of its worker, through their pipe."""
+
+from __future__ import annotations
+
+from multiprocessing import Pipe
+from typing import TYPE_CHECKING
+
+import pytest
+
+from publisher.snapshot import worker
+from publisher.snapshot.worker import CANCEL, GO_ON, PAUSE, CancelledError, Orders, PausedError, StoppedError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+
+@pytest.fixture
+def pipe(monkeypatch: pytest.MonkeyPatch) -> tuple[Connection, Orders]:
+    monkeypatch.setattr(worker, "_HOLD_SECONDS", 0.0)
+    ours, theirs = Pipe()
+    return ours, Orders(theirs)
+
+
+def test_a_worker_that_is_held_looks_at_its_disk_until_it_may_go_on(pipe: tuple[Connection, Orders]) -> None:
+    ours, orders = pipe
+    looks: list[int] = []
+
+    def look() -> None:
+        looks.append(len(looks))
+        if len(looks) == 3:
+            ours.send(GO_ON)
+
+    orders.while_held = look
+    orders.serve()
+    assert looks == []
+    ours.send("cdc_raw is 60 % full")
+    orders.serve()
+    assert looks == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("order", "error"), [(PAUSE, PausedError), (CANCEL, CancelledError)])
+def test_what_is_left_to_do_after_an_order_is_not_held_up(
+    pipe: tuple[Connection, Orders], order: str, error: type[Exception]
+) -> None:
+    ours, orders = pipe
+    ours.send(order)
+    with pytest.raises(error):
+        orders.serve()
+    orders.serve()
+
+
+def test_a_worker_stops_without_its_publisher(pipe: tuple[Connection, Orders]) -> None:
+    ours, orders = pipe
+    ours.close()
+    with pytest.raises(StoppedError) as raised:
+        orders.serve()
+    assert not isinstance(raised.value, PausedError)  # its links stay for the next one
