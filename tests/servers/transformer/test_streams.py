@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -181,6 +182,24 @@ def test_a_source_with_more_partitions_stops(scene: Scene) -> None:
         job.run_until(lambda: f"first/{scene.topic}-0" in job.errors)
     assert job.errors[f"first/{scene.topic}-0"].code is Code.TRANSFORM_SOURCE
     assert "has 3 partitions now; it had 2" in job.errors[f"first/{scene.topic}-0"].problem
+
+
+def test_a_source_that_is_recreated_during_a_batch_sends_nothing(scene: Scene) -> None:
+    """The new topic has messages at the offsets of the old one, and the workers' plan does not know of it."""
+    scene.send(range(20))
+    with LocalJob(scene) as job:
+        job.run_until(lambda: count_of(scene) == 20)
+        plan = job.planner.plan_batch()
+        scene.recreate_source()
+        scene.send(range(20, 80))
+        deadline = time.monotonic() + 60
+        while Code.TRANSFORM_SOURCE not in {error.code for error in job.errors.values()}:
+            assert time.monotonic() < deadline, job.errors
+            assert received(scene) == scene.expected(range(20))
+            job.run_plan(plan)
+        for _ in range(3):
+            job.run_plan(plan)
+    assert received(scene) == scene.expected(range(20))
 
 
 @pytest.mark.exhaustive
