@@ -121,12 +121,11 @@ class OpenStreams:
         checked = self._checked.setdefault(partition, set())
 
         def check_target(target: RawPartition) -> None:
-            if not opened.task.is_new or target in checked:
-                return
-            if next(read_partition(self._definitions.kafka, *target), None) is not None:
-                group = self._definitions.group(opened.transformer)
-                raise published_already(group, opened.source, target.topic)
-            checked.add(target)
+            if opened.task.is_new and target not in checked:
+                if self._has_had_messages(target):
+                    group = self._definitions.group(opened.transformer)
+                    raise published_already(group, opened.source, target.topic)
+                checked.add(target)
 
         def transform(record: SourceRecord) -> Message:
             return opened.routes.transform(record, opened.source.partition, check_target)
@@ -153,6 +152,13 @@ class OpenStreams:
             reader.close()
         if self._catalogue is not None:
             self._catalogue.close()
+
+    def _has_had_messages(self, target: RawPartition) -> bool:
+        """Also of those that retention has deleted. Markers of aborted transactions alone are none."""
+        if next(read_partition(self._definitions.kafka, *target), None) is not None:  # waits for a leader
+            return True
+        first, _ = self._topics.bounds([target])[target]
+        return first > 0
 
     def _shapes(self, transformer: str) -> dict[RawPartition, TopicShape]:
         """What its open partitions of Kafka are bound to."""

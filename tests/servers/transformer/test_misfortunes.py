@@ -48,6 +48,12 @@ def delete(admin: AdminClient, topic: str) -> None:
     admin.delete_topics([topic])[topic].result(SECONDS)
 
 
+def set_topic(admin: AdminClient, topic: str, name: str, value: str) -> None:
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(SECONDS)
+
+
 def produce(scene: Scene, key: bytes, value: bytes) -> None:
     producer = Producer({"bootstrap.servers": scene.bootstrap, "message.max.bytes": 64 * MIB})
     producer.produce(scene.topic, value, key, 0)
@@ -55,10 +61,7 @@ def produce(scene: Scene, key: bytes, value: bytes) -> None:
 
 
 def test_messages_are_as_large_as_the_source_allows(scene: Scene, admin: AdminClient) -> None:
-    operation = AlterConfigOpType.SET
-    entry = ConfigEntry("max.message.bytes", str(8 * MIB), incremental_operation=operation)
-    resource = ConfigResource(ResourceType.TOPIC, scene.topic, incremental_configs=[entry])
-    admin.incremental_alter_configs([resource])[resource].result(SECONDS)
+    set_topic(admin, scene.topic, "max.message.bytes", str(8 * MIB))
     key_id, value_id = scene.register()
     row = {**ORDER, "id": 0, "bits": 1, "home": {"city": LETTERS * 30}}
     value = wire.header(value_id) + encode(ENVELOPE, envelope(None, row, "c"))
@@ -80,6 +83,21 @@ def test_a_target_that_is_deleted_is_made_again(scene: Scene, admin: AdminClient
         delete(admin, scene.targets[0])
         job.run_until(lambda: count(scene, admin) == 20)
     assert scene.received(scene.targets[0]) == scene.expected(range(20))
+
+
+def test_a_lost_group_stops_also_if_the_targets_messages_have_expired(scene: Scene, admin: AdminClient) -> None:
+    scene.send(range(20))
+    target = scene.targets[0]
+    with LocalJob(scene) as job:
+        job.run_until(lambda: count(scene, admin) == 20)
+    set_topic(admin, target, "cleanup.policy", "compact,delete")
+    for future in admin.delete_records([TopicPartition(target, number, -1) for number in range(PARTITIONS)]).values():
+        future.result(SECONDS)
+    assert count(scene, admin) == 0
+    with LocalJob(scene, group_id=f"{scene.prefix}-other") as job:
+        job.run_until(lambda: len(job.errors) == PARTITIONS)
+    assert {error.code for error in job.errors.values()} == {Code.TRANSFORM_REPEATED}
+    assert count(scene, admin) == 0
 
 
 class TestBrokerThatMakesTopics:
