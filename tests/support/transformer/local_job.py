@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from materializer.job.plan import Assignment, list_raw_partitions
@@ -14,7 +15,7 @@ from transformer.job.worker_loop import TransformLoop
 from transformer.kafka import GroupOffsets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
     from cdc_program.errors import CdcError
@@ -53,6 +54,15 @@ class LocalJob:
         found = self._offsets.read([place])[place]
         return None if found is None else found.offset
 
+    @contextmanager
+    def without_fetches(self) -> Iterator[None]:
+        """The only transformer's consumer fetches nothing until the end."""
+        (reader,) = self._loop._streams._readers.values()
+        partitions = reader.consumer.assignment()
+        reader.consumer.pause(partitions)
+        yield
+        reader.consumer.resume(partitions)
+
     def run_batch(self) -> None:
         """Of all partitions but those of streams that cannot be planned. Those that have failed are tried again, as if
         their pauses were over.
@@ -71,11 +81,12 @@ class LocalJob:
             if result.error is not None:
                 self.errors[str(result.raw_partition)] = result.error
 
-    def run_until(self, condition: Callable[[], bool]) -> None:
+    def run_until(self, condition: Callable[[], bool], plan: TransformPlan | None = None) -> None:
+        """plan: of all batches, instead of one of its own for each."""
         deadline = time.monotonic() + WAIT_SECONDS
         while not condition():
             assert time.monotonic() < deadline, self.errors
-            self.run_batch()
+            self.run_batch() if plan is None else self.run_plan(plan)
 
 
 def _return(_standing: Standing) -> bool:
