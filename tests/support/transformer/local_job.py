@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from materializer.job.plan import Assignment, list_raw_partitions
@@ -34,7 +35,7 @@ class LocalJob:
         self.errors: dict[str, CdcError] = {}
         definitions = definitions_of(scene.settings(**settings), scene.file)
         self._topic = scene.topic
-        self._offsets = GroupOffsets(definitions.kafka, definitions.group(definitions.transformers[0]))
+        self._definitions = definitions
         self._catalogue = open_catalogue(definitions.registry)
         self.planner = StreamPlanner(definitions, self._catalogue)
         self._loop = TransformLoop(definitions)
@@ -47,6 +48,10 @@ class LocalJob:
     ) -> None:
         self._loop.close()
         self._catalogue.close()
+
+    @cached_property
+    def _offsets(self) -> GroupOffsets:
+        return GroupOffsets(self._definitions.kafka, self._definitions.group(self._definitions.transformers[0]))
 
     def committed(self, partition: int) -> int | None:
         """The first transformer's offset of a partition of the source."""
