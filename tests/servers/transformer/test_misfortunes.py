@@ -120,7 +120,7 @@ class TestBrokerThatMakesTopics:
             job.run_until(lambda: count(scene, admin) == 20)
             delete(admin, scene.targets[0])
             scene.send(range(20, 60))
-            job.run_until(lambda: count(scene, admin) == 40)
+            job.run_until(lambda: count(scene, admin) == 40, seconds=6 * SECONDS)  # a commit gives up after 30 s
         assert scene.received(scene.targets[0]) == scene.expected(range(20, 60))
         resource = ConfigResource(ResourceType.TOPIC, scene.targets[0])
         settings = admin.describe_configs([resource])[resource].result(SECONDS)

@@ -86,9 +86,11 @@ class LocalJob:
             if result.error is not None:
                 self.errors[str(result.raw_partition)] = result.error
 
-    def run_until(self, condition: Callable[[], bool], plan: TransformPlan | None = None) -> None:
+    def run_until(
+        self, condition: Callable[[], bool], plan: TransformPlan | None = None, seconds: float = WAIT_SECONDS
+    ) -> None:
         """plan: of all batches, instead of one of its own for each."""
-        deadline = time.monotonic() + WAIT_SECONDS
+        deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, self.errors
             self.run_batch() if plan is None else self.run_plan(plan)
