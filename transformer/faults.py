@@ -8,7 +8,7 @@ from cdc_program.errors import CdcError, Code
 from transformer.definition_file import place
 
 if TYPE_CHECKING:
-    from materializer.records import RawPartition
+    from materializer.records import RawPartition, TopicShape
     from transformer.definition import Transformer
     from transformer.errors import StepError
 
@@ -32,8 +32,11 @@ def step_does_not_fit(transformer: Transformer, topic: str, error: StepError) ->
     )
 
 
-def source_changed(topic: str, problem: str) -> CdcError:
-    """CdcError(TRANSFORM_SOURCE)."""
+def source_changed(topic: str, known: TopicShape, now: TopicShape) -> CdcError:
+    """CdcError(TRANSFORM_SOURCE). known, now: two shapes that differ."""
+    problem = f"has {now.partitions} partitions now; it had {known.partitions}"
+    if known.topic_id != now.topic_id:
+        problem = "was deleted and recreated"
     return CdcError(
         Code.TRANSFORM_SOURCE,
         f"The source topic {topic} {problem}.",
@@ -57,8 +60,9 @@ def published_already(group: str, partition: RawPartition, target: str) -> CdcEr
     """CdcError(TRANSFORM_REPEATED)."""
     return CdcError(
         Code.TRANSFORM_REPEATED,
-        f"The group {group} has no committed offset of {partition}, but {target}-{partition.partition} has messages: "
-        "another transformer writes there, or the group was deleted or has expired.",
+        f"The group {group} has sent no message of {partition} yet, but {target}-{partition.partition} has messages: "
+        "another transformer writes there, or the group's offsets were deleted, have expired, or were deleted together "
+        f"with an earlier topic {partition.topic}.",
         "Give each transformer a target of its own. After a new name, use a new target too, or delete the old topic. "
         "To continue a lost group, commit its offset again (kafka-consumer-groups --reset-offsets).",
     )

@@ -35,10 +35,13 @@ _MEMORY = {
 
 
 class Committed(NamedTuple):
-    """A committed offset. at: when it was committed (s since 1970); 0 if an operator has set it."""
+    """A committed offset. at: when it was committed (s since 1970); 0 if an operator has set it. sent: whether a
+    message before it was sent, as far as is known.
+    """
 
     offset: int
     at: float
+    sent: bool = True
 
 
 class Read(NamedTuple):
@@ -78,7 +81,7 @@ class SourceReader:
                 raise KafkaException(found.error)
         if found.offset < 0:
             return None
-        return Committed(found.offset, _committed_at(found.metadata, partition, shape))
+        return _committed(found.offset, found.metadata, partition, shape)
 
     def bounds(self, partition: RawPartition) -> tuple[int, int]:
         """The first available offset and the next one."""
@@ -151,24 +154,29 @@ class SourceReader:
             read.errors[partition] = kafka_error(f"read {partition}", KafkaException(error))
 
 
-def metadata(shape: TopicShape, now: float) -> str:
-    """Of a committed offset: the source topic's shape, and the time (s since 1970)."""
-    fields = {"format": FORMAT_VERSION, "partitions": shape.partitions, "topic_id": shape.topic_id, "at": int(now)}
+def metadata(shape: TopicShape, now: float, *, sent: bool) -> str:
+    """Of a committed offset: the source topic's shape, the time (s since 1970), and whether a message was sent."""
+    fields = {
+        "format": FORMAT_VERSION,
+        "partitions": shape.partitions,
+        "topic_id": shape.topic_id,
+        "at": int(now),
+        "sent": sent,
+    }
     return json.dumps(fields, separators=(",", ":"))
 
 
-def _committed_at(text: str | None, partition: RawPartition, shape: TopicShape) -> float:
+def _committed(offset: int, text: str | None, partition: RawPartition, shape: TopicShape) -> Committed:
     """An offset that an operator has set lacks the transformer's metadata, and is taken as it is."""
     try:
         fields = json.loads(text or "null")
-        known, at = TopicShape(int(fields["partitions"]), str(fields["topic_id"])), float(fields["at"])
+        known = TopicShape(int(fields["partitions"]), str(fields["topic_id"]))
+        committed = Committed(offset, float(fields["at"]), bool(fields.get("sent", True)))
     except (ValueError, KeyError, TypeError):
-        return 0.0
-    if known.topic_id != shape.topic_id:
-        raise source_changed(partition.topic, "was deleted and recreated")
-    if known.partitions != shape.partitions:
-        raise source_changed(partition.topic, f"has {shape.partitions} partitions now; it had {known.partitions}")
-    return at
+        return Committed(offset, 0.0)
+    if known != shape:
+        raise source_changed(partition.topic, known, shape)
+    return committed
 
 
 class GroupOffsets:

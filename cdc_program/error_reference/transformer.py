@@ -38,9 +38,10 @@ EXPLANATIONS = {
     ),
     Code.TRANSFORM_REPEATED: Explanation(
         "Target has messages already",
-        meaning="""The transformer's group has no committed offset of a source partition, but the target's partition has
-        messages. It stops, because it would send all of them a second time.""",
-        cause="Another transformer has the same target, this one was renamed, or its group was deleted or has expired.",
+        meaning="""The transformer's group has sent no message of a source partition yet, but the target's partition has
+        or had messages. It stops, because it would send all of them a second time.""",
+        cause="""Another transformer has the same target, this one was renamed, or its group was deleted or has expired.
+        Or the source topic was deleted, with the group's offsets, and recreated.""",
         fix="""Two transformers or a new name: give this one its own new target. A lost group: commit the last offset
         again (`kafka-consumer-groups --reset-offsets --to-offset`) if you know it; otherwise delete the target topic
         and start from the beginning.""",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _BATCH_BYTES = 1_000_000
 _INIT_SECONDS = 0.02
+_NO_TOPICS = {"allow.auto.create.topics": False}  # a deleted topic would return with the brokers' default settings
 
 
 class ProducerSettings(NamedTuple):
@@ -55,6 +56,7 @@ class PartitionProducer:
             {
                 **client_config(settings),
                 **QUICK,
+                **_NO_TOPICS,
                 "transactional.id": f"{group}/{raw_partition}",
                 "compression.type": "lz4",
                 "linger.ms": 5,
@@ -165,7 +167,8 @@ class PartitionProducer:
 def send_all(settings: KafkaSettings, messages: Iterable[Message]) -> None:
     """Send messages and wait until the brokers have them."""
     errors: list[KafkaError] = []
-    producer = Producer({**client_config(settings), **QUICK, "enable.idempotence": True, "compression.type": "lz4"})
+    own = {"enable.idempotence": True, "compression.type": "lz4"}
+    producer = Producer({**client_config(settings), **QUICK, **_NO_TOPICS, **own})
     with driver_errors("send messages"):
         for topic, partition, key, value, headers in messages:
             producer.produce(

@@ -16,13 +16,14 @@ from transformer.definition import Transformer
 from transformer.faults import published_already
 from transformer.job.partition_task import Done, PartitionTask, TaskSettings
 from transformer.job.routes import Routes
+from transformer.job.source_check import check_sources
 from transformer.kafka import SourceReader
 from transformer.records import Stream, kafka_partition
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from materializer.records import Message
+    from materializer.records import Message, TopicShape
     from transformer.catalogue import Catalogue
     from transformer.job.routes import MakeTopic
     from transformer.kafka import Read
@@ -99,13 +100,16 @@ class OpenStreams:
         self._open[partition] = _Open(stream, transformer, source, task, routes)
 
     def read(self, most: int, seconds: float) -> Iterator[tuple[str, Read | CdcError]]:
-        """What each transformer's consumer has read, in so many seconds together."""
+        """Step 2: what each transformer's consumer has read, in so many seconds together."""
         readers = {name: reader for name, reader in self._readers.items() if self.of_transformer(name)}
         for name, reader in readers.items():
             try:
-                yield name, reader.read(max(1, most // len(readers)), seconds / len(readers))
+                read = reader.read(max(1, most // len(readers)), seconds / len(readers))
             except CdcError as error:
                 yield name, error
+            else:
+                reach(TransformPoint.POLLED)
+                yield name, check_sources(read, self._shapes(name), self._topics)
 
     def process(self, partition: RawPartition, records: Sequence[SourceRecord], following: int | None) -> Done:
         """Step 3."""
@@ -114,17 +118,14 @@ class OpenStreams:
             opened.task.rest(following)
             return Done()
         assert following is not None
-        is_new = opened.task.offset is None
         checked = self._checked.setdefault(partition, set())
 
         def check_target(target: RawPartition) -> None:
-            """A partition without any offset has sent nothing yet."""
-            if not is_new or target in checked:
-                return
-            if next(read_partition(self._definitions.kafka, *target), None) is not None:
-                group = self._definitions.group(opened.transformer)
-                raise published_already(group, opened.source, target.topic)
-            checked.add(target)
+            if opened.task.is_new and target not in checked:
+                if self._has_had_messages(target):
+                    group = self._definitions.group(opened.transformer)
+                    raise published_already(group, opened.source, target.topic)
+                checked.add(target)
 
         def transform(record: SourceRecord) -> Message:
             return opened.routes.transform(record, opened.source.partition, check_target)
@@ -151,6 +152,18 @@ class OpenStreams:
             reader.close()
         if self._catalogue is not None:
             self._catalogue.close()
+
+    def _has_had_messages(self, target: RawPartition) -> bool:
+        """Also of those that retention has deleted. Markers of aborted transactions alone are none."""
+        if next(read_partition(self._definitions.kafka, *target), None) is not None:  # waits for a leader
+            return True
+        first, _ = self._topics.bounds([target])[target]
+        return first > 0
+
+    def _shapes(self, transformer: str) -> dict[RawPartition, TopicShape]:
+        """What its open partitions of Kafka are bound to."""
+        opened = (self._open[each] for each in self.of_transformer(transformer))
+        return {each.source: each.stream.shape for each in opened}
 
     def _reader(self, transformer: Transformer) -> SourceReader:
         reader = self._readers.get(transformer.name)

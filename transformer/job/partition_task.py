@@ -4,7 +4,7 @@ The group's committed offset is the only state. After a crash at any point it is
 transaction, because of the order of the steps:
 
 1. create the transactional producer, which fences an older attempt; only then read the committed offset;
-2. read from there on;
+2. read from there on; then check that the topic is still the one that the offset is of (source_check);
 3. for each chunk: transform it in memory, produce its messages, and commit them together with the offset.
 """
 
@@ -60,7 +60,10 @@ class Done(NamedTuple):
 
 
 class PartitionTask:
-    """What a process keeps open of a partition. After any exception it must be closed, and a new one opened."""
+    """What a process keeps open of a partition. After any exception it must be closed, and a new one opened.
+
+    offset: the committed one, or None. is_new: whether no message was sent yet, by any process.
+    """
 
     def __init__(
         self,
@@ -75,8 +78,9 @@ class PartitionTask:
         self._shape = shape
         self._settings = settings
         self._wall_clock = wall_clock
-        self._following = 0
+        self._following: int | None = None
         self.offset = None if committed is None else committed.offset
+        self.is_new = committed is None or not committed.sent
         self._committed_at = 0.0 if committed is None else committed.at
 
     def process(
@@ -110,13 +114,17 @@ class PartitionTask:
         return done
 
     def rest(self, following: int | None) -> None:
-        """There is nothing to transform. Commits the offset at the partition's end if markers have moved it, and an
-        offset that would expire. following: if there is news of it.
+        """There is nothing to transform. Commits the offset at the partition's end if there is none yet or markers have
+        moved it, and an offset that would expire. following: if there is news of it.
+
+        Without an offset, the next task could not tell that messages were deleted before they were read.
         """
-        self._following = following or self._following
+        if following is not None:
+            self._following = following
+        end = -1 if self._following is None else self._following
         age = self._wall_clock() - self._committed_at
-        if self._following > (self.offset or 0) and age > _IDLE_COMMIT_SECONDS:
-            self._commit([], self._following)
+        if end > (-1 if self.offset is None else self.offset) and age > _IDLE_COMMIT_SECONDS:
+            self._commit([], end)
         elif self.offset is not None and age > self._settings.refresh_seconds:
             self._commit([], self.offset)
 
@@ -130,10 +138,11 @@ class PartitionTask:
             self._transactions.send(message)
             reach(TransformPoint.SOME_SENT)
         reach(TransformPoint.ALL_SENT)
-        self._transactions.send_offset(offset, metadata(self._shape, now))
+        is_new = self.is_new and not messages
+        self._transactions.send_offset(offset, metadata(self._shape, now, sent=not is_new))
         reach(TransformPoint.OFFSET_SENT)
         self._transactions.commit()
-        self.offset, self._committed_at = offset, now
+        self.offset, self.is_new, self._committed_at = offset, is_new, now
         reach(TransformPoint.CHUNK_COMMITTED)
 
 

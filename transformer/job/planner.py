@@ -63,7 +63,8 @@ class StreamPlanner:
             self._find_sources()
         shapes = self._describe()
         for name, shape in shapes.items():
-            if name not in self.errors and (is_look or name not in self._streams):
+            known = self._streams.get(name)
+            if name not in self.errors and (is_look or known is None or known.shape != shape):
                 self._guard(name, shape)
         self._shapes = shapes
         streams = {name: stream for name, stream in self._streams.items() if name in shapes}
@@ -187,7 +188,7 @@ class StreamPlanner:
         number, topic = self._sources[name]
         known = self._streams.get(name)
         if known is not None and known.shape != shape and name not in self._stale:
-            raise source_changed(topic, "was recreated, or has another number of partitions, while the job ran")
+            raise source_changed(topic, known.shape, shape)
         transformer = self._definitions.transformers[number]
         newest = self._catalogue.newest(topic)
         if newest is None:

@@ -15,7 +15,6 @@ import structlog
 from cdc_program.errors import CdcError
 from materializer.errors import trace_of, unexpected
 from materializer.exactly_once.partition_task import Report
-from materializer.fault_points import TransformPoint, reach
 from materializer.job.worker_loop import Standing, TaskResult
 from materializer.kafka import driver_errors
 from transformer.job.open_streams import OpenStreams
@@ -104,7 +103,6 @@ class TransformLoop:
                 for partition in self._streams.of_transformer(transformer):
                     self._fail(partition, read)
                 continue
-            reach(TransformPoint.POLLED)
             for partition in self._streams.of_transformer(transformer):
                 count += self._process(partition, read)
         return count

@@ -12,11 +12,15 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from cdc_messages import wire
 from cdc_program.errors import Code
+from local_stack.servers.kafka import KafkaBroker
 from tests.support.transformer.local_job import LocalJob
 from tests.support.transformer.orders import ENVELOPE, KEY, ORDER, encode, envelope, with_column
 from tests.support.transformer.scene import PARTITIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from tests.support.schematizer.registry_process import Registry
     from tests.support.transformer.scene import Scene
 
@@ -44,6 +48,12 @@ def delete(admin: AdminClient, topic: str) -> None:
     admin.delete_topics([topic])[topic].result(SECONDS)
 
 
+def set_topic(admin: AdminClient, topic: str, name: str, value: str) -> None:
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(SECONDS)
+
+
 def produce(scene: Scene, key: bytes, value: bytes) -> None:
     producer = Producer({"bootstrap.servers": scene.bootstrap, "message.max.bytes": 64 * MIB})
     producer.produce(scene.topic, value, key, 0)
@@ -51,12 +61,9 @@ def produce(scene: Scene, key: bytes, value: bytes) -> None:
 
 
 def test_messages_are_as_large_as_the_source_allows(scene: Scene, admin: AdminClient) -> None:
-    operation = AlterConfigOpType.SET
-    entry = ConfigEntry("max.message.bytes", str(8 * MIB), incremental_operation=operation)
-    resource = ConfigResource(ResourceType.TOPIC, scene.topic, incremental_configs=[entry])
-    admin.incremental_alter_configs([resource])[resource].result(SECONDS)
+    set_topic(admin, scene.topic, "max.message.bytes", str(8 * MIB))
     key_id, value_id = scene.register()
-    row = {**ORDER, "id": 0, "home": {"city": LETTERS * 30}}
+    row = {**ORDER, "id": 0, "bits": 1, "home": {"city": LETTERS * 30}}
     value = wire.header(value_id) + encode(ENVELOPE, envelope(None, row, "c"))
     assert len(value) > 2 * MIB
     produce(scene, wire.header(key_id) + encode(KEY, {"id": 0}), value)
@@ -76,6 +83,48 @@ def test_a_target_that_is_deleted_is_made_again(scene: Scene, admin: AdminClient
         delete(admin, scene.targets[0])
         job.run_until(lambda: count(scene, admin) == 20)
     assert scene.received(scene.targets[0]) == scene.expected(range(20))
+
+
+def test_a_lost_group_stops_also_if_the_targets_messages_have_expired(scene: Scene, admin: AdminClient) -> None:
+    scene.send(range(20))
+    target = scene.targets[0]
+    with LocalJob(scene) as job:
+        job.run_until(lambda: count(scene, admin) == 20)
+    set_topic(admin, target, "cleanup.policy", "compact,delete")
+    for future in admin.delete_records([TopicPartition(target, number, -1) for number in range(PARTITIONS)]).values():
+        future.result(SECONDS)
+    assert count(scene, admin) == 0
+    with LocalJob(scene, group_id=f"{scene.prefix}-other") as job:
+        job.run_until(lambda: len(job.errors) == PARTITIONS)
+    assert {error.code for error in job.errors.values()} == {Code.TRANSFORM_REPEATED}
+    assert count(scene, admin) == 0
+
+
+class TestBrokerThatMakesTopics:
+    """As Kafka is by default: it makes what a client asks for, with its own settings."""
+
+    @pytest.fixture
+    def kafka(self, tmp_path: Path) -> Iterator[KafkaBroker]:
+        own = {"auto.create.topics.enable": "true", "num.partitions": str(PARTITIONS)}
+        broker = KafkaBroker(settings=own, folder=tmp_path / "kafka")
+        try:
+            yield broker.start()
+        finally:
+            broker.close()
+
+    def test_a_target_that_is_deleted_under_a_running_job_is_made_again_as_it_must_be(
+        self, scene: Scene, admin: AdminClient
+    ) -> None:
+        scene.send(range(20))
+        with LocalJob(scene) as job:
+            job.run_until(lambda: count(scene, admin) == 20)
+            delete(admin, scene.targets[0])
+            scene.send(range(20, 60))
+            job.run_until(lambda: count(scene, admin) == 40, seconds=6 * SECONDS)  # a commit gives up after 30 s
+        assert scene.received(scene.targets[0]) == scene.expected(range(20, 60))
+        resource = ConfigResource(ResourceType.TOPIC, scene.targets[0])
+        settings = admin.describe_configs([resource])[resource].result(SECONDS)
+        assert settings["cleanup.policy"].value == "compact"
 
 
 def test_a_source_that_is_deleted_and_comes_back_stops(scene: Scene, admin: AdminClient) -> None:
@@ -111,6 +160,25 @@ def test_messages_that_are_deleted_before_they_are_read_stop(scene: Scene, admin
         assert {error.code for error in job.errors.values()} == {Code.TRANSFORM_SOURCE}
         assert all("were deleted before they were read" in error.problem for error in job.errors.values())
     assert scene.received(scene.targets[0]) == scene.expected(range(20))
+
+
+def test_messages_of_a_partition_that_was_empty_and_are_deleted_before_they_are_read_stop(
+    scene: Scene, admin: AdminClient
+) -> None:
+    """The offset before the first message is committed, too."""
+    scene.send([0, 2])  # to partition 0
+    with LocalJob(scene) as job:
+        job.run_until(lambda: count(scene, admin) == 2)
+        job.run_until(lambda: job.committed(1) is not None)
+    scene.send([1, 3])
+    place = TopicPartition(scene.topic, 1, 1)
+    for future in admin.delete_records([place]).values():
+        future.result(SECONDS)
+    with LocalJob(scene) as job:
+        job.run_until(lambda: bool(job.errors))
+        assert job.errors.keys() == {f"first/{scene.topic}-1"}
+        assert {error.code for error in job.errors.values()} == {Code.TRANSFORM_SOURCE}
+    assert scene.received(scene.targets[0]) == scene.expected([0, 2])
 
 
 @pytest.mark.parametrize("is_known", [True, False], ids=["of-another-topic", "of-none"])

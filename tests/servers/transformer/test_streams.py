@@ -183,6 +183,21 @@ def test_a_source_with_more_partitions_stops(scene: Scene) -> None:
     assert "has 3 partitions now; it had 2" in job.errors[f"first/{scene.topic}-0"].problem
 
 
+def test_a_source_that_is_recreated_during_a_batch_sends_nothing(scene: Scene) -> None:
+    """The new topic has messages at the offsets of the old one, and the workers' plan does not know of it."""
+    scene.send(range(20))
+    with LocalJob(scene) as job:
+        job.run_until(lambda: count_of(scene) == 20)
+        plan = job.planner.plan_batch()
+        with job.without_fetches():
+            scene.recreate_source()
+            scene.send(range(20, 80))
+        job.run_until(lambda: len(job.errors) == PARTITIONS, plan)
+        assert {error.code for error in job.errors.values()} == {Code.TRANSFORM_SOURCE}
+        assert all("was deleted and recreated" in error.problem for error in job.errors.values())
+    assert received(scene) == scene.expected(range(20))
+
+
 @pytest.mark.exhaustive
 def test_each_topic_of_a_source_has_a_topic_of_its_own(scene: Scene) -> None:
     """The second topic of a source, as it comes after a changed key or flag, has the same schemas here."""

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from materializer.job.plan import Assignment, list_raw_partitions
+from materializer.records import RawPartition
 from transformer.catalogue import open_catalogue
 from transformer.job.planner import StreamPlanner
 from transformer.job.run import definitions_of
 from transformer.job.worker_loop import TransformLoop
+from transformer.kafka import GroupOffsets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
     from cdc_program.errors import CdcError
     from materializer.job.worker_loop import Standing
     from tests.support.transformer.scene import Scene
+    from transformer.records import TransformPlan
 
 WAIT_SECONDS = 60.0
 AT_ONCE = 10_000
@@ -29,6 +34,8 @@ class LocalJob:
     def __init__(self, scene: Scene, **settings: Any) -> None:  # noqa: ANN401 - the transformer's settings
         self.errors: dict[str, CdcError] = {}
         definitions = definitions_of(scene.settings(**settings), scene.file)
+        self._topic = scene.topic
+        self._definitions = definitions
         self._catalogue = open_catalogue(definitions.registry)
         self.planner = StreamPlanner(definitions, self._catalogue)
         self._loop = TransformLoop(definitions)
@@ -42,6 +49,25 @@ class LocalJob:
         self._loop.close()
         self._catalogue.close()
 
+    @cached_property
+    def _offsets(self) -> GroupOffsets:
+        return GroupOffsets(self._definitions.kafka, self._definitions.group(self._definitions.transformers[0]))
+
+    def committed(self, partition: int) -> int | None:
+        """The first transformer's offset of a partition of the source."""
+        place = RawPartition(self._topic, partition)
+        found = self._offsets.read([place])[place]
+        return None if found is None else found.offset
+
+    @contextmanager
+    def without_fetches(self) -> Iterator[None]:
+        """The only transformer's consumer fetches nothing until the end."""
+        (reader,) = self._loop._streams._readers.values()
+        partitions = reader.consumer.assignment()
+        reader.consumer.pause(partitions)
+        yield
+        reader.consumer.resume(partitions)
+
     def run_batch(self) -> None:
         """Of all partitions but those of streams that cannot be planned. Those that have failed are tried again, as if
         their pauses were over.
@@ -49,6 +75,10 @@ class LocalJob:
         self.planner.retry(set(self.planner.errors))
         plan = self.planner.plan_batch()
         self.errors |= self.planner.errors
+        self.run_plan(plan)
+
+    def run_plan(self, plan: TransformPlan) -> None:
+        """Run the workers' part of a batch."""
         planned = plan.streams.keys() - self.planner.errors.keys()
         streams = {name: shape for name, shape in plan.shapes.items() if name in planned}
         assignment = Assignment(tuple(list_raw_partitions(streams)), AT_ONCE, 0.0)
@@ -56,11 +86,14 @@ class LocalJob:
             if result.error is not None:
                 self.errors[str(result.raw_partition)] = result.error
 
-    def run_until(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + WAIT_SECONDS
+    def run_until(
+        self, condition: Callable[[], bool], plan: TransformPlan | None = None, seconds: float = WAIT_SECONDS
+    ) -> None:
+        """plan: of all batches, instead of one of its own for each."""
+        deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, self.errors
-            self.run_batch()
+            self.run_batch() if plan is None else self.run_plan(plan)
 
 
 def _return(_standing: Standing) -> bool:

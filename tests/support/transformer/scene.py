@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdc_messages import wire
@@ -86,6 +86,19 @@ class Scene(NamedTuple):
         for future in admin.create_topics([NewTopic(self.topic, PARTITIONS, 1)]).values():
             future.result()
         self.register(schema)
+
+    def recreate_source(self) -> None:
+        """Delete its topic, and create another one of the same name as soon as the brokers allow it."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin.delete_topics([self.topic])[self.topic].result()
+        while True:
+            try:
+                admin.create_topics([NewTopic(self.topic, PARTITIONS, 1)])[self.topic].result()
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+            else:
+                return
 
     def register(self, schema: Any = ENVELOPE, topic: str = "") -> tuple[int, int]:  # noqa: ANN401 - JSON
         """The ids of the schemas of key and value, now of this topic."""

@@ -71,7 +71,13 @@ def test_a_chunk_is_a_transaction_and_the_last_one_goes_to_the_end() -> None:
     scene = Scene()
     assert scene.process(records(0, 1, 3, 4), following=6) is None
     assert scene.transactions.committed == [([b"k0", b"k1", b"k3"], 4), ([b"k4"], 6)]
-    assert scene.transactions.metadata == {"format": 1, "partitions": 2, "topic_id": "the-id", "at": int(scene.now)}
+    assert scene.transactions.metadata == {
+        "format": 1,
+        "partitions": 2,
+        "topic_id": "the-id",
+        "at": int(scene.now),
+        "sent": True,
+    }
 
 
 def test_a_chunk_ends_with_its_bytes() -> None:
@@ -115,7 +121,23 @@ def test_an_offset_is_refreshed_before_it_expires() -> None:
     assert scene.transactions.committed == [([], 4)]
 
 
-def test_an_empty_partition_commits_nothing() -> None:
+def test_an_empty_partition_commits_its_end_once_and_stays_new_until_a_message_is_sent() -> None:
+    """Otherwise messages that are deleted before they are read would not be missed, nor a target of another one."""
     scene = Scene()
-    scene.task.rest(0)
+    scene.task.rest(None)
     assert not scene.transactions.committed
+    scene.task.rest(0)
+    scene.now += 60
+    scene.task.rest(0)
+    scene.task.rest(2)  # markers
+    assert scene.transactions.committed == [([], 0), ([], 2)]
+    assert scene.transactions.metadata["sent"] is False
+    assert scene.task.is_new
+    scene.process(records(2), following=3)
+    assert scene.transactions.metadata["sent"] is True
+    assert not scene.task.is_new
+
+
+def test_an_offset_before_which_nothing_was_sent_is_of_a_new_partition() -> None:
+    assert Scene(Committed(4, 0.0, sent=False)).task.is_new
+    assert not Scene(Committed(4, 0.0)).task.is_new

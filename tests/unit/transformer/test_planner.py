@@ -115,7 +115,7 @@ def test_a_topic_that_changes_its_shape_stops_until_it_is_tried_again() -> None:
     scene = Scene()
     scene.streams()
     Topics.shapes = {TOPIC: TopicShape(3, "id")}
-    scene.streams()
+    scene.streams(seconds=0.1)
     assert scene.planner.errors[NAME].code is Code.TRANSFORM_SOURCE
     scene.planner.retry([NAME])  # the committed offsets say then whether it fits
     assert scene.planner.plan_batch().streams[NAME].shape.partitions == 3

@@ -1,0 +1,45 @@
+"""Whether messages are of the topics that the streams are bound to.
+
+A topic that is deleted and created again has the same name, and a consumer reads on in it without an error if it has
+messages at the consumer's position. librdkafka tells the topic's id with no message. So the brokers are asked for the
+ids after messages were read, and before any of them is transformed: no two topics have the same id, so a topic that has
+its id now had it when the messages were read. One request for all messages of a read is enough.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from cdc_program.errors import CdcError
+from transformer.faults import source_changed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from materializer.records import RawPartition, TopicShape
+    from transformer.kafka import Read
+
+
+class Describe(Protocol):
+    """materializer.kafka.Topics."""
+
+    def each_shape(self, topics: Collection[str], /) -> Mapping[str, TopicShape | CdcError]: ...
+
+
+def check_sources(read: Read, bound: Mapping[RawPartition, TopicShape], topics: Describe) -> Read:
+    """Puts an error in the place of all that was read of a partition whose topic has another shape than it is bound to,
+    or cannot be described now.
+    """
+    if not read.records:
+        return read
+    try:
+        shapes = topics.each_shape(sorted({each.topic for each in read.records}))
+    except CdcError as error:
+        shapes = dict.fromkeys((each.topic for each in read.records), error)
+    for partition in [each for each in read.records if each in bound]:
+        known, now = bound[partition], shapes[partition.topic]
+        if now != known:
+            del read.records[partition]
+            read.following.pop(partition, None)
+            read.errors[partition] = now if isinstance(now, CdcError) else source_changed(partition.topic, known, now)
+    return read
