@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -95,6 +96,10 @@ class Reading(threading.Thread):
             self.topics.add(received.message.topic() or "")
 
 
+def has_some(registry: Registry, path: str) -> bool:
+    return registry.call("GET", path).body != []
+
+
 def wait_until_read(reading: Reading, ids: set[int]) -> None:
     wait_until(lambda: not reading.is_alive() or ids <= set(reading.ids), "all messages", DEADLINE_SECONDS)
     assert reading.is_alive(), reading.error
@@ -126,7 +131,7 @@ def test_a_source_whose_topic_changes_midway(registry: Registry, kafka: KafkaBro
         assert reading.topics == {first, second}
         for what, topic in (("producers", second), ("consumers", first), ("consumers", second)):
             path = f"/api/v1/{what}?topic={topic}"
-            wait_until(lambda path=path: registry.call("GET", path).body != [], path, DEADLINE_SECONDS)
+            wait_until(partial(has_some, registry, path), path, DEADLINE_SECONDS)
         registry.stop()
         produce(2)
         wait_until_read(reading, set(range(2 * COUNT, 3 * COUNT)))
