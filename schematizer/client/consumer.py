@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from schematizer.client.following import Followed
@@ -35,7 +35,7 @@ _NEEDED: Mapping[str, Any] = {
     "enable.auto.commit": True,
     "enable.auto.offset.store": False,
 }
-_logger = structlog.get_logger(__name__)
+_logger = logging.getLogger(__name__)  # the program's own: it decides what is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class SchemaConsumer:
             self._return(message)
             if not error.is_retried:
                 raise
-            _logger.warning("a message waits for the registry", message=where, reason=str(error))
+            _logger.warning("%s waits for the registry: %s", where, error)
             return None
         self._last = message
         return Received(topic.namespace, topic.source, key, decoded, schema_id, message)
@@ -199,7 +199,7 @@ class SchemaConsumer:
         """To the topics as they are now; whether there are some."""
         wanted = self._wanted
         if wanted != self._subscribed:
-            _logger.info("topics followed", group=self._group, topics=wanted)
+            _logger.info("the group %s reads %s", self._group, wanted)
             if wanted:
                 self._consumer.subscribe(wanted)
             else:

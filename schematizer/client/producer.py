@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
-import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 OnDelivery: TypeAlias = Callable[[KafkaError | None, Message], None]
 
 _ROOM_SECONDS = 0.5
+_ABORTED = ("_PURGE_INFLIGHT", "_PURGE_QUEUE")  # by the owner of the transaction
 # The defaults of Java's producers, so that both put a key into the same partition.
 _DEFAULTS: Mapping[str, Any] = {"enable.idempotence": True, "partitioner": "murmur2_random"}
-_logger = structlog.get_logger(__name__)
+_logger = logging.getLogger(__name__)  # the program's own: it decides what is shown
 
 
 class _Target(NamedTuple):
@@ -136,7 +137,7 @@ class SchemaProducer:
         self.flush()
 
     def _note_failure(self, error: KafkaError | None, _message: Message) -> None:
-        if error is not None and self._failure is None:
+        if error is not None and error.name() not in _ABORTED and self._failure is None:
             self._failure = error
 
     def _refresh(self) -> None:
@@ -146,7 +147,7 @@ class SchemaProducer:
         except KafkaException as error:
             if not is_passing(error.args[0]):
                 raise
-            _logger.warning("the next topic was not made", reason=error.args[0].str())
+            _logger.warning("the next topic was not made: %s", error.args[0].str())
             return
         target, service = self._target, self._service
         self._announcement.tell(
@@ -160,7 +161,7 @@ class SchemaProducer:
         schema, key = self._wanted
         found = self._look_up(schema) if isinstance(schema, int) else self._register(schema, key)
         if before is None or found.topic != before.topic:
-            _logger.info("topic found", topic=found.topic, schema_id=found.value.schema_id)
+            _logger.info("values go to %s, under schema %s", found.topic, found.value.schema_id)
             if self._admin is not None:
                 ensure_topic(self._admin, found.topic)
         return found

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import TYPE_CHECKING
-
-import structlog
 
 from schematizer.client.transport import SchematizerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_logger = structlog.get_logger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 class Repeated:
@@ -49,7 +48,7 @@ class Repeated:
                     return
                 if isinstance(error, SchematizerError) and error.is_retried:
                     if not self._is_away:
-                        _logger.warning("the registry is away", thread=self._thread.name, reason=str(error))
+                        _logger.warning("%s: the registry is away: %s", self._thread.name, error)
                     self._is_away = True
                 else:
                     self._problem = error
@@ -71,4 +70,4 @@ class Announcement:
                 raise
             if str(error) not in self._refusals:
                 self._refusals.add(str(error))
-                _logger.warning("not registered as a client", reason=str(error))
+                _logger.warning("not registered as a client: %s", error)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from local_stack.process.paths import project_root
 from local_stack.process.processes import wait_until
@@ -97,7 +97,7 @@ class Reading(threading.Thread):
 
 
 def has_some(registry: Registry, path: str) -> bool:
-    return registry.call("GET", path).body != []
+    return bool(registry.call("GET", path).body)
 
 
 def wait_until_read(reading: Reading, ids: set[int]) -> None:
@@ -145,8 +145,10 @@ def test_a_source_whose_topic_changes_midway(registry: Registry, kafka: KafkaBro
 
 def test_a_producer_of_the_caller_s_own(registry: Registry, kafka: KafkaBroker, topic_prefix: str) -> None:
     """Its transactions are the caller's: what is aborted is not read."""
-    settings: dict[str, Any] = {"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": topic_prefix}
-    own = Producer(settings)
+    settings: dict[str, Any] = {"bootstrap.servers": kafka.bootstrap_servers}
+    admin, topic = AdminClient(settings), f"{topic_prefix}.orders"
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(60)
+    own = Producer({**settings, "transactional.id": topic_prefix})
     own.init_transactions()
     with (
         SchematizerClient(registry.url) as client,

@@ -85,7 +85,8 @@ class MoveSetup(NamedTuple):
     def make(self) -> None:
         Path(self.folder).mkdir(parents=True, exist_ok=True)
         new = [NewTopic(self.raw.topic, 1, 1), *(NewTopic(each, CHANGE_PARTITIONS, 1) for each in self.topics)]
-        for future in AdminClient({"bootstrap.servers": self.bootstrap}).create_topics(new).values():
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        for future in admin.create_topics(new).values():
             future.result()
 
     def send(self, *writes: Written) -> None:
