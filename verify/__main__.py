@@ -46,7 +46,7 @@ CHOICES = (
         "verify.chaos",
         "3-40",
         "Crash at every fault point (RUNS=0 stops there), then kill programs under load 20 times",
-        (("SEED", "--seed"), ("RUNS", "--runs"), ("POINT", "--point"), ("SPARK", "--spark")),
+        (("SEED", "--seed"), ("RUNS", "--runs"), ("POINT", "--point"), ("MATRIX", "--matrix"), ("SPARK", "--spark")),
     ),
     Choice(
         "fuzz",

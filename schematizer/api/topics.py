@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime  # noqa: TC003 - FastAPI reads annotations
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter, Request  # noqa: TC002 - as above
+from fastapi import APIRouter, Request
 
-from schematizer.api.access import Writers, guarded_router
+from schematizer.api.access import SchemaReaders, Writers, any_role_router, guarded_router
 from schematizer.bodies import StatusBody  # noqa: TC001 - as above
 from schematizer.catalogue.topics import TopicFilter
 from schematizer.model.source_tables import Part, Status, TopicKind
@@ -23,7 +23,12 @@ def router(catalogue: Catalogue, access: Access) -> APIRouter:
     _lists(routes, catalogue)
     _topics(routes, catalogue, Writers(catalogue, access))
     _schemas(routes, catalogue)
-    return routes
+    one_schema = any_role_router(access)
+    _schema(one_schema, SchemaReaders(catalogue, access))
+    both = APIRouter()
+    both.include_router(routes)
+    both.include_router(one_schema)
+    return both
 
 
 def _lists(routes: APIRouter, catalogue: Catalogue) -> None:
@@ -76,12 +81,14 @@ def _topics(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
         return catalogue.topics.set_schema_status(topic, schema_id, body.status, by=by)
 
 
-def _schemas(routes: APIRouter, catalogue: Catalogue) -> None:
+def _schema(routes: APIRouter, readers: SchemaReaders) -> None:
     @routes.get("/schemas/{schema_id}")
-    def schema(schema_id: int) -> Schema:
-        """One schema."""
-        return catalogue.schemas.get(schema_id)
+    def schema(schema_id: int, request: Request) -> Schema:
+        """One schema, with its topics that the login may read."""
+        return readers.readable(request, schema_id)
 
+
+def _schemas(routes: APIRouter, catalogue: Catalogue) -> None:
     @routes.get("/schemas/{schema_id}/topics")
     def topics_of_schema(schema_id: int) -> list[Topic]:
         """Topics with this schema."""

@@ -14,6 +14,8 @@ from schematizer.client.transport import Transport
 from schematizer.views import (
     Compatibility,
     Consumer,
+    ConsumerGroup,
+    DataTarget,
     Element,
     FollowedTopics,
     Namespace,
@@ -29,7 +31,7 @@ from schematizer.views import (
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
     from types import TracebackType
 
@@ -43,6 +45,7 @@ _TOPIC_SCHEMA, _ELEMENTS, _FOLLOWED = TypeAdapter(TopicSchema), TypeAdapter(list
 _REGISTRATION, _COMPATIBILITY = TypeAdapter(Registration), TypeAdapter(Compatibility)
 _PRODUCER, _CONSUMER, _TEXTS = TypeAdapter(Producer), TypeAdapter(Consumer), TypeAdapter(list[str])
 _DOCUMENTATION, _UNUSED = TypeAdapter(SourceDocumentation), TypeAdapter(list[Unused])
+_DATA_TARGET, _CONSUMER_GROUP = TypeAdapter(DataTarget), TypeAdapter(ConsumerGroup)
 _MOST_CACHED = 10_000
 
 
@@ -128,20 +131,24 @@ class SchematizerClient:
             created_since=since,
         )
 
-    def topics_of_source(self, namespace: str, source: str) -> list[Topic]:
-        """Cached for a while."""
+    def topics_of_source(self, namespace: str, source: str, *, is_fresh: bool = False) -> list[Topic]:
+        """The oldest first. Cached for a while, unless it must be fresh."""
         key = ("topics", namespace, source)
-        found: list[Topic] | None = self._cached(self._recent, key)
+        found: list[Topic] | None = None if is_fresh else self._cached(self._recent, key)
         if found is None:
             found = self._transport.get(_TOPICS, "namespaces", namespace, "sources", source, "topics")
             self._keep(self._recent, key, found)
         return found
 
+    def schema(self, schema_id: int) -> Schema:
+        """With its topics; not cached."""
+        return self._transport.get(_SCHEMA, "schemas", str(schema_id))
+
     def schema_text(self, schema_id: int) -> str:
         """Canonical JSON. Asked for once."""
         found: str | None = self._cached(self._texts, schema_id)
         if found is None:
-            found = self._transport.get(_SCHEMA, "schemas", str(schema_id)).text
+            found = self.schema(schema_id).text
             self._keep(self._texts, schema_id, found)
         return found
 
@@ -191,6 +198,21 @@ class SchematizerClient:
         """What would be decided; nothing is registered."""
         body = {"format": format, "text": text, "source": source, "key": key}
         return self._transport.send(_COMPATIBILITY, "POST", ("namespaces", namespace, "compatibility"), body)
+
+    def put_data_target(
+        self, name: str, kind: str, destination: str, *, owner: str | None = None, doc: str | None = None
+    ) -> DataTarget:
+        """Makes it, or changes the one that exists."""
+        body = {"kind": kind, "destination": destination, "owner": owner, "doc": doc}
+        return self._transport.send(_DATA_TARGET, "PUT", ("data-targets", name), body)
+
+    def put_consumer_group(
+        self, data_target: str, group: str, reads: Iterable[tuple[str, str | None]]
+    ) -> ConsumerGroup:
+        """Sets what a group of the data target reads: (namespace, source), None for all sources of the namespace."""
+        sources = [{"namespace": namespace, "source": source} for namespace, source in reads]
+        path = ("data-targets", data_target, "consumer-groups", group)
+        return self._transport.send(_CONSUMER_GROUP, "PUT", path, {"data_sources": sources})
 
     def follow(self, data_target: str, last: TopicsChange | None = None) -> TopicsChange:
         """What a data target reads now, compared with the last answer."""

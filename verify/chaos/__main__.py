@@ -9,7 +9,7 @@ import uuid
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -23,13 +23,14 @@ from local_stack.servers.stack import Stack
 from materializer.fault_points import FaultPoint, TransformPoint, point_named
 from verify.chaos.masters import MASTERS, Master, running_spark
 from verify.chaos.matrix import Outcome, cells, make_setup, reached, run_cell
+from verify.chaos.move_matrix import make_move_setup, move_cells, reached_in_move, run_move_cell
 from verify.chaos.report import show_cell, show_matrix, show_run, show_runs, show_strike
 from verify.chaos.transform_matrix import make_setup_of, run_transform_cell, transform_cells
 from verify.chaos.whole_path import ChaosResult, chaos_run
 from verify.model.check import SINGLE, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from local_stack.servers.programs import Setting
 
@@ -55,6 +56,19 @@ def matrix(console: Console, seed: int, point: FaultPoint | None) -> bool:
                 outcomes.append(run_cell(next(setups), cell))
                 show_cell(console, outcomes[-1])
     return show_matrix(console, outcomes, seed, FaultPoint, "the protocol")
+
+
+def move_matrix(console: Console, seed: int, point: FaultPoint | None) -> bool:
+    """As matrix, of a move to another change topic."""
+    outcomes: list[Outcome] = []
+    with kafka_broker(report=console.print) as kafka, tempfile.TemporaryDirectory(prefix="chaos-") as folder:
+        names = (f"chaos-{uuid.uuid4().hex[:8]}-{number}" for number in itertools.count())
+        setups = (make_move_setup(kafka.bootstrap_servers, name, Path(folder) / name) for name in names)
+        for cell in move_cells(reached_in_move(lambda: next(setups)), seed):
+            if point in (None, cell.point):
+                outcomes.append(run_move_cell(next(setups), cell))
+                show_cell(console, outcomes[-1])
+    return show_matrix(console, outcomes, seed, FaultPoint, "a move to another change topic")
 
 
 def transform_matrix(console: Console, seed: int, point: TransformPoint | None) -> bool:
@@ -92,24 +106,33 @@ def runs(console: Console, seeds: range, point: FaultPoint | None, master: Maste
     return show_runs(console, results)
 
 
+MATRICES: Mapping[str, Callable[[Console, int, Any], bool]] = {
+    "protocol": matrix,
+    "move": move_matrix,
+    "transformer": transform_matrix,
+}
+
+
 @click.command()
 @click.option("--seed", default=1, show_default=True, help="The first seed, which chooses faults and moments.")
 @click.option("--runs", "count", default=20, show_default=True, help="Runs over the whole path; 0 for none.")
 @click.option("--point", "name", type=click.Choice(NAMES), help="Only this fault point.")
-@click.option("--matrix/--no-matrix", "with_matrix", default=True, show_default=True, help="The protocol's matrix.")
+@click.option("--matrix", "chosen", type=click.Choice(["all", "none", *MATRICES]), default="all", show_default=True)
 @click.option("--spark", type=click.Choice(list(MASTERS)), default="two-executors", show_default=True)
-def main(seed: int, count: int, name: str | None, spark: str, *, with_matrix: bool) -> None:
+def main(seed: int, count: int, name: str | None, chosen: str, spark: str) -> None:
     """Exit status 1 if anything is missing, comes twice or differs."""
     console = Console(soft_wrap=True)
     point = point_named(name.upper()) if name else None
     with reported_errors():
-        verdicts = []
-        if not isinstance(point, TransformPoint):
-            chosen = None if point is None else FaultPoint(point)
-            verdicts += [matrix(console, seed, chosen)] if with_matrix else []
-            verdicts += [runs(console, range(seed, seed + count), chosen, MASTERS[spark])] if count else []
-        if with_matrix and (point is None or isinstance(point, TransformPoint)):
-            verdicts.append(transform_matrix(console, seed, point))
+        verdicts = [
+            run(console, seed, point)
+            for matrix_name, run in MATRICES.items()
+            if chosen in ("all", matrix_name)
+            and (point is None or isinstance(point, TransformPoint) == (matrix_name == "transformer"))
+        ]
+        if count and not isinstance(point, TransformPoint):
+            task_point = None if point is None else FaultPoint(point)
+            verdicts.append(runs(console, range(seed, seed + count), task_point, MASTERS[spark]))
     sys.exit(0 if all(verdicts) else 1)
 
 

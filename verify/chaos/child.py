@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 END_SECONDS = 90.0
 _servers = multiprocessing.get_context("forkserver")
 _servers.set_forkserver_preload(
-    [__name__, "tests.support.materializer.protocol_run", "tests.support.transformer.transform_run"]
+    [
+        __name__,
+        "tests.support.materializer.move_run",
+        "tests.support.materializer.protocol_run",
+        "tests.support.transformer.transform_run",
+    ]
 )
 
 

@@ -128,6 +128,9 @@ MUTANTS = (
 )
 
 
+MOVE_MUTANTS = tuple(each._replace(scenario="move") for each in MUTANTS[:3])
+
+
 TRANSFORM_MUTANTS = (
     Mutant(
         "the offset before the messages",

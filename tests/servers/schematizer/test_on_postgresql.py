@@ -28,12 +28,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from sqlalchemy import Engine
+
 pytestmark = pytest.mark.servers
 
 CLIENTS = 20
 SOURCES = 4
 VERSIONS = 5
 LONGEST_SECONDS = 2**31 - 1
+# What the registration of a new source's first schema writes.
+WRITTEN = (
+    *("schemas", "versions", "namespaces", "sources", "topics", "topic_schemas", "elements"),
+    *("decisions", "changes", "search_documents"),
+)
 
 
 @pytest.fixture
@@ -145,6 +152,50 @@ def test_kill_9_in_mid_write_leaves_nothing_half_registered(services: list[Regis
     database = Database(url)
     assert database.read(problems) == []
     database.close()
+
+
+@pytest.mark.exhaustive
+def test_kill_9_before_each_table_of_a_registration(services: list[Registry], url: str) -> None:
+    """A lock on the table holds up the transaction, and the instance dies: nothing of it is there, and the other
+    instance registers the same.
+    """
+    engine = create_engine(url)
+    with ThreadPoolExecutor(1) as pool:
+        for number, table in enumerate(WRITTEN):
+            dying, other = services[number % 2], services[1 - number % 2]
+            body = {"format": "avro", "text": users(number), "source": "s", "owner": "team"}
+            path = f"/api/v1/namespaces/cdc.{table}/schemas"
+            with engine.connect() as holder:
+                holder.execute(text(f"LOCK TABLE {table} IN SHARE MODE"))
+                before = counts(engine)
+                answer = pool.submit(dying.call, "POST", path, body)
+                wait_until(lambda: in_transaction(engine, "wait_event_type = 'Lock'") > 0, f"a write to {table}", 60)
+                assert dying.stop(signal.SIGKILL) == -signal.SIGKILL
+                holder.rollback()
+            assert isinstance(answer.exception(60), OSError)
+            wait_until(lambda: in_transaction(engine) == 0, "the transaction's end", 60)
+            assert counts(engine) == before, table
+            made = other.call("POST", path, body)
+            assert (made.status, made.body["rule"]) == (200, "first-topic")
+            dying.start()
+    engine.dispose()
+    database = Database(url)
+    assert database.read(problems) == []
+    database.close()
+
+
+def counts(engine: Engine) -> dict[str, int]:
+    with engine.connect() as connection:
+        return {table: connection.execute(text(f"SELECT count(*) FROM {table}")).scalar_one() for table in WRITTEN}
+
+
+def in_transaction(engine: Engine, condition: str = "true") -> int:
+    """Sessions of the database, but this one, that are in a transaction."""
+    query = f"""
+        SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+        AND state <> 'idle' AND {condition}"""
+    with engine.connect() as connection:
+        return int(connection.execute(text(query)).scalar_one())
 
 
 def test_plans_run_and_make_the_table_of_the_schema(url: str) -> None:

@@ -54,6 +54,7 @@ REST_WRITES_ALL = {
     "DELETE /tags/{about}/{about_id}/{name}",
     "PUT /refreshes/{refresh_id}",
 }
+OF_A_SCHEMA = "GET /schemas/{schema_id}"
 _REMARK = {"about": "source", "about_id": "1"}
 WATSON_FORMS = {
     "/namespaces/{namespace}": {"doc": "x"},
@@ -151,8 +152,32 @@ def test_rest_rules_are_kept(secured: Secured) -> None:
         if method == "GET":
             assert (status(reader, method, path) == 403) == is_admin, route
         names = set(re.findall(r"\{(\w+)\}", path))
-        if method == "GET" and not names & {"namespace", "topic"} and route != "GET /me":
+        if method == "GET" and not names & {"namespace", "topic"} and route not in ("GET /me", OF_A_SCHEMA):
             assert status(mine, method, path) == 403, route
+
+
+def test_a_schema_is_read_by_readers_of_its_topics(secured: Secured) -> None:
+    """With those of its topics that they may read; what is missing looks like what is forbidden."""
+    schema_id = secured.store.register("cdc.elsewhere.t-value", RECORD).schema_id
+    mine, other = secured.client(secured.key("reader:cdc.elsewhere")), secured.client(secured.key("reader:cdc.none"))
+    found = mine.get(f"{REST_PATH}/schemas/{schema_id}").json()
+    assert {each["topic"] for each in found["topics"]} == {"cdc.elsewhere.t"}
+    assert other.get(f"{REST_PATH}/schemas/{schema_id}").status_code == 403
+    assert mine.get(f"{REST_PATH}/schemas/999999").status_code == 403
+    every = secured.client(secured.key("reader:*"))
+    assert len(every.get(f"{REST_PATH}/schemas/{schema_id}").json()["topics"]) > 1
+    assert every.get(f"{REST_PATH}/schemas/999999").status_code == 404
+
+
+def test_clients_register_with_the_rights_that_they_work_with(secured: Secured) -> None:
+    """A producer is a writer of its topic's namespace, a consumer a reader."""
+    client = {"team": "t", "service": "s", "topic": "cdc.shop.orders", "expected_frequency_seconds": 60}
+    bodies = {"producers": {**client, "schema_id": 1}, "consumers": {**client, "consumer_group": "g"}}
+    for what, body in bodies.items():
+        for grants in ("reader:cdc.none", "reader:cdc.shop", "writer:cdc.shop"):
+            answered = secured.client(secured.key(grants)).post(f"{REST_PATH}/{what}", json=body).status_code
+            is_allowed = grants == "writer:cdc.shop" or (grants == "reader:cdc.shop" and what == "consumers")
+            assert answered == (200 if is_allowed else 403), (what, grants)
 
 
 def test_watsons_pages_need_a_reader(secured: Secured) -> None:
