@@ -56,6 +56,7 @@ cqlsh: ## Open a CQL shell on the running stack
 	@$(PY) -m local_stack.clients.cqlsh
 
 test: install ## Run all tests, three at a time; tests that need servers start them; 15 min
+	@$(PY) -m tests.support.make_spark_classes
 	@$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 failed: install ## Run the tests that failed in the last run again, one after the other
