@@ -9,6 +9,9 @@ FOLLOW_ARGS := $(if $(TABLE),--table $(TABLE)) $(if $(JSON),--json)
 
 INSTALLED := test -x $(PY) || { echo "No stack is running. Start one in another terminal: make stack" >&2; exit 1; }
 
+# Without bytecode each Python process compiles all that it imports: 2.9 CPU seconds for the registry instead of 1.2.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help preflight install demo stack follow cqlsh test failed unit exhaustive verify bench lint format docs docs-reference \
