@@ -15,6 +15,7 @@ from xdist.scheduler import LoadFileScheduling
 import cdc_native
 from local_stack.java.jars import KAFKA
 from local_stack.java.runtime import installed_jre, pypi_is_forced, system_java
+from local_stack.servers import spark_classes
 from local_stack.servers.cassandra_versions import VERSIONS
 from local_stack.servers.s3 import ENVIRONMENT
 
@@ -28,7 +29,7 @@ settings.register_profile("beside_servers", deadline=None, suppress_health_check
 settings.load_profile("beside_servers")
 
 # Of this process before it forks any other.
-os.environ.update(ENVIRONMENT)
+os.environ.update(ENVIRONMENT | spark_classes.environment())
 
 # A background job of a shell ignores Ctrl-C, and so do its children: programs that tests send SIGINT to would not end.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -45,6 +46,7 @@ FAST_START = {
     "cassandra.consistent.rangemovement": "false",
     "cassandra.superuser_setup_delay_ms": "0",
     "cassandra.shutdown_announce_in_ms": "100",
+    "cassandra.approximate_time_precision_ms": "20",  # 2 takes 1 % of a core on 4.0 and later, without any request
 }
 FAST_START_OF_JAVA = "-XX:TieredStopAtLevel=1"  # no optimizing compiler: a start takes 7 CPU seconds instead of 12
 OPTIMIZED = ("-XX:TieredStopAtLevel=4",)  # jvm_options of a node whose own speed matters
@@ -260,7 +262,7 @@ class CassandraNode(Restartable[ServerProcess]):
             FAST_START_OF_JAVA,
             *self.version.module_options(),
             *self.own_options(),
-            *("-cp", class_path(self.version.jars, self.folder / "conf")),
+            *("-cp", f"{class_path(self.version.jars)}{os.pathsep}{self.folder / 'conf'}"),
             "org.apache.cassandra.service.CassandraDaemon",
         ]
 
@@ -274,6 +276,7 @@ class CassandraNode(Restartable[ServerProcess]):
             "cassandra.logdir": str(self.folder),
             "cassandra.jmx.local.port": str(self.jmx_port),
             "cassandra-foreground": "yes",
+            "logback.configurationFile": str(conf / "logback.xml"),
             "jdk.attach.allowAttachSelf": "true",
             "java.io.tmpdir": str(self.folder),
             **FAST_START,

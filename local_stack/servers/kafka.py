@@ -119,6 +119,7 @@ class KafkaBroker(FolderServer):
             "share.coordinator.state.topic.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
             "log.retention.hours": "168",
+            "metadata.max.idle.interval.ms": "60000",  # a record each 500 ms: half of what an idle broker takes
             "num.network.threads": "2",
             "num.io.threads": "4",
             "num.recovery.threads.per.data.dir": "2",

@@ -198,6 +198,7 @@ def test_tables_are_altered_under_load(table: MakeTable, client: CqlClient, stac
             t.run(f"UPDATE $t SET v = '{count}' WHERE p = {count % 5} AND c = {count % 17}")
             if not count % 7:
                 t.run(f"DELETE FROM $t WHERE p = {count % 5} AND c = {count % 11}")
+            done.wait(0.01)  # 100 a second meet each change of the table; more would only cost time
 
     writer = threading.Thread(target=write)
     writer.start()

@@ -53,6 +53,7 @@ def test_writes_go_on_while_a_table_is_truncated(table: MakeTable, servers: Serv
             while not stop.is_set():
                 number += 1
                 client.execute(f"INSERT INTO {KEYSPACE}.busy (p, c, v) VALUES ({number % 6}, {number % 90}, {number})")
+                stop.wait(0.01)  # some meet each truncation; more would only cost time
 
     writer = threading.Thread(target=write)
     writer.start()

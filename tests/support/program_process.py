@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from tests.support.http_get import get
+from tests.support.warm_start import start as start_warm
 
 ROOT = Path(__file__).resolve().parents[2]
 READY_SECONDS = 120.0
 
 
 class ProgramProcess:
-    """`python -m NAME run` with the settings of a test; `program` is the command that stands for `python -m NAME`."""
+    """`python -m NAME run` with the settings of a test; `program` is the command that stands for `python -m NAME`,
+    which is started warm.
+    """
 
     def __init__(self, name: str, settings: dict[str, object], log: Path) -> None:
         self.name = name
@@ -65,7 +69,14 @@ class ProgramProcess:
 
     def _launch(self, settings: dict[str, object]) -> subprocess.Popen[bytes]:
         with self._log.open("ab") as log:
-            return subprocess.Popen(self._command(settings, "run"), cwd=ROOT, stdout=log, stderr=log)
+            if self.program != [sys.executable, "-m", self.name]:
+                return subprocess.Popen(self._command(settings, "run"), cwd=ROOT, stdout=log, stderr=log)
+            file, arguments = log.fileno(), [*_flags(settings), "run"]
+            return start_warm(self.name, arguments, env=os.environ, cwd=ROOT, stdout=file, stderr=file)
 
     def _command(self, settings: dict[str, object], *arguments: str) -> list[str]:
-        return [*self.program, *(f"--set={name}={value}" for name, value in settings.items()), *arguments]
+        return [*self.program, *_flags(settings), *arguments]
+
+
+def _flags(settings: dict[str, object]) -> list[str]:
+    return [f"--set={name}={value}" for name, value in settings.items()]

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 import urllib.error
@@ -14,6 +13,8 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.support.warm_start import start as start_warm
 
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 START_SECONDS = 90
@@ -38,20 +39,26 @@ class Registry:
     """Instead of the file `database`."""
     settings: dict[str, str] = field(default_factory=dict)
     """More settings, by `schematizer.key`."""
-    program: list[str] = field(default_factory=lambda: [sys.executable, "-m", "schematizer"])
+    program: list[str] | None = None
+    """The command that stands for `python -m schematizer`, which is started warm."""
     process: subprocess.Popen[str] | None = None
     log: list[str] = field(default_factory=list)
 
     def start(self) -> Registry:
-        command = [*self.program, "serve", "--port", str(self.port), "--log-format", "json"]
+        arguments = ["serve", "--port", str(self.port), "--log-format", "json"]
         url = self.database_url or f"sqlite:///{self.database}"
-        command += ["--database-url", url, "--operations-port", str(self.operations_port)]
+        arguments += ["--database-url", url, "--operations-port", str(self.operations_port)]
         for name, value in self.settings.items():
-            command += ["--set", f"{name}={value}"]
+            arguments += ["--set", f"{name}={value}"]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("CDC_")}
-        self.process = subprocess.Popen(
-            command, stderr=subprocess.PIPE, text=True, env=environment, cwd=self.database.parent
-        )
+        folder = self.database.parent
+        if self.program is None:
+            self.process = start_warm(
+                "schematizer", arguments, env=environment, cwd=folder, stdout=1, stderr=subprocess.PIPE
+            )
+        else:
+            command = [*self.program, *arguments]
+            self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, cwd=folder)
         listening = threading.Event()
         threading.Thread(target=self._follow, args=(self.process, listening), daemon=True).start()
         deadline = time.monotonic() + START_SECONDS
