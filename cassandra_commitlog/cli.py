@@ -38,7 +38,9 @@ def group() -> None:
 @segment_options
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON for each segment.")
 def info(segments: SegmentInput, *, as_json: bool) -> None:
-    """Summarizes each segment: version, state, sections, mutations and bytes of each table, and how it ends.
+    """Summarizes each segment.
+
+    It prints version, state, sections, mutations and bytes of each table, and how the segment ends.
 
     Example: cassandra-commitlog info docs/example-segment
     """

@@ -191,7 +191,7 @@ def _store_overrides(context: click.Context, _option: click.Parameter, values: t
 
 
 def _config_group(tables: Sequence[str]) -> click.Group:
-    group = click.Group("config", help="Check and show the settings.")
+    group = click.Group("config", help="Checks and shows the settings.")
     group.add_command(
         click.Command(
             "check",

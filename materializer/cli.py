@@ -175,9 +175,7 @@ def audit(settings: Settings, table: str, *, as_json: bool, restart: bool, **opt
     )
 
 
-dead_letters = click.Group(
-    "dead-letters", help="Lists, replays or discards raw messages that could not be read and were dead-lettered."
-)
+dead_letters = click.Group("dead-letters", help="Shows and resolves raw messages that could not be read.")
 main.add_command(dead_letters)
 
 
@@ -271,9 +269,10 @@ def state_verify(settings: Settings, raw_partitions: tuple[str, ...]) -> None:
     group=state,
 )
 def state_show(settings: Settings, table: str, key: tuple[str, ...], *, with_values: bool) -> None:
-    """Prints what the state holds of a Cassandra partition, including tombstones.
+    """Prints the stored state of a Cassandra partition.
 
-    KEY is the value of each partition key column. A value of any type can be written as 0x and its bytes.
+    It includes tombstones. KEY is the value of each partition key column. A value of any type can be written as 0x and
+    its bytes.
 
     Example: cassandra-materializer state show shop.orders 42
     """

@@ -20,7 +20,7 @@ from tests.support.e2e.replicas import TRUNCATE_SECONDS, TWICE, cut_off, truncat
 from tests.support.e2e.truncated_table import causes, workload
 from verify.model import duplicates
 from verify.model.raw_log import Place, RawLog
-from verify.snapshot.__main__ import Snapshots
+from verify.snapshot.progress import Snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

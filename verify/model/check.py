@@ -154,6 +154,10 @@ class Seed:
         time.sleep(max(0.0, self._stopped_at + item.seconds - time.monotonic()))
         program.resume()
 
+    def follow_new_tables(self) -> None:
+        """Compare those too whose `cdc` was switched on since the beginning."""
+        self.raw.follow(table.name for table in self.tables if table.is_cdc)
+
     def read_all_rows(self) -> None:
         """At consistency ALL, which repairs."""
         for table in self.tables:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
-from urllib.error import URLError
-from urllib.request import urlopen
+from typing import TYPE_CHECKING, Self
 
 import click
 from rich.console import Console
 
 from cdc_program.cli import reported_errors
 from local_stack.clients import cql
-from local_stack.process.network import LOCALHOST
 from local_stack.servers.stack import Stack
 from verify.model.__main__ import SETTINGS, options_of
 from verify.model.check import EXPIRY_SECONDS, Run, Seed, generator_of
@@ -25,6 +20,7 @@ from verify.model.push import BY_FILLER, pusher
 from verify.model.shapes import SWITCHED, schema
 from verify.snapshot import bulk
 from verify.snapshot.disturber import Disturber
+from verify.snapshot.progress import Snapshots, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -117,37 +113,6 @@ def taken(items: Iterator[Item], count: int) -> Iterator[Item]:
         yield item
     if not found:
         time.sleep(1)
-
-
-class Snapshots:
-    """What the publishers say of the snapshots of a keyspace's tables."""
-
-    def __init__(self, publishers: Sequence[Program], names: Sequence[str]) -> None:
-        self._publishers = publishers
-        self._names = set(names)
-
-    def are_over(self) -> bool:
-        return all(self._over_at(each) >= self._names for each in self._publishers)
-
-    def states(self) -> Counter[str]:
-        return Counter(state for each in self._publishers for _, state in self._shown(each))
-
-    def _over_at(self, publisher: Program) -> set[str]:
-        return {name for name, state in self._shown(publisher) if state in {"ended", "given_up"}}
-
-    def _shown(self, publisher: Program) -> list[tuple[str, str]]:
-        return [(each["table"], each["state"]) for each in status_of(publisher).get("snapshots", ())]
-
-
-def status_of(publisher: Program) -> dict[str, Any]:
-    """Empty if it has just been killed."""
-    url = f"http://{LOCALHOST}:{publisher.settings['publisher.operations_port']}/status"
-    try:
-        with urlopen(url, timeout=10) as answer:
-            found: dict[str, Any] = json.load(answer)
-            return found
-    except (URLError, OSError, ValueError):
-        return {}
 
 
 def tables_of(run: Run, seed: int, rows: int) -> tuple[Table, ...]:

@@ -118,3 +118,15 @@ def test_each_command_has_its_section_and_says_what_it_does() -> None:
                 assert f"### {' '.join(('PROGRAM', *words[1:]) if shared else words)}\n" in page
             for option in each.params:
                 assert not isinstance(option, click.Option) or option.help, (words, option.name)
+
+
+def test_each_list_of_commands_has_whole_sentences() -> None:
+    """On a terminal of 80 columns; each says what the command does: Prints, Checks, Sends."""
+    for name, group in programs().items():
+        for words, each, _ in commands(name, group):
+            if isinstance(each, click.Group):
+                room = 80 - 6 - max(map(len, each.commands))  # as click lays them out
+                for child in each.commands.values():
+                    said = child.get_short_help_str(room)
+                    assert not said.endswith("..."), (words, child.help)
+                    assert re.match(r"[A-Z][a-z]+s,? ", said), (words, said)
