@@ -96,4 +96,4 @@ class Visitor:
     def _note(self, message: Any) -> None:  # noqa: ANN401 - as above
         is_expected = self._may_be_missing and "status of 404" in message.text
         if message.type in ("error", "warning") and not is_expected:
-            self.complaints.append(message.text)
+            self.complaints.append(f"{message.text} ({message.location['url']})")

@@ -37,12 +37,13 @@ BROKEN_IMAGES = "[...document.images].filter(each => !each.complete || !each.nat
 
 
 class Term(NamedTuple):
-    """What a reader types, and a page that has to be among the results."""
+    """What a reader types, and a page that has to be among the first results."""
 
     text: str
     page: str
 
 
+FIRST_RESULTS = 5
 TERMS = (
     Term("cdc_raw full", "guides/size.html"),
     Term("CDC-012", "reference/errors.html"),
@@ -132,6 +133,7 @@ def check_search(browser: Any, root: str) -> None:  # noqa: ANN401 - as above
         found = [each.get_attribute("href") for each in reader.page.query_selector_all(RESULTS)]
         places = [at for at, href in enumerate(found, 1) if href.partition("#")[0].partition("?")[0] == term.page]
         assert places, f"search for {term.text!r} finds {found} and not {term.page}"
+        assert places[0] <= FIRST_RESULTS, f"search for {term.text!r}: {term.page} is number {places[0]} of {found}"
         reader.click(f"{RESULTS}[href^='{term.page}'] >> nth=0")
         reader.page.wait_for_url(f"**/{term.page}*")
         click.echo(f"search for {term.text!r}: {term.page} is number {places[0]} of {len(found)}")

@@ -87,6 +87,7 @@ class Upgrade:
 
     def _compare(self) -> list[str]:
         self._one.read_all_rows()
+        self._one.read_again()
         self._one.catch_up()
         problems, self.outcome.rows = self._one.problems()
         self.outcome.statements = self._writer.sent
