@@ -84,7 +84,7 @@ def dump(  # noqa: PLR0913  one for each option
     out = sys.stdout.buffer
     if sys.stdout.isatty():
         segments.hide_progress()
-    unknown = problems = 0
+    unknown = problems = printed = 0
     for walk in segments.walks():
         for event in segments.events(walk):
             if isinstance(event, Damaged):
@@ -94,8 +94,11 @@ def dump(  # noqa: PLR0913  one for each option
             unknown += isinstance(event, Undecoded)
             shown = mutation_json(walk.file, event, chosen, with_values=with_values)
             if shown is not None:
+                printed += 1
                 out.write(json_line(shown))
     out.flush()
+    if names and not printed:
+        click.echo(f"no mutation of {', '.join(names)}; cassandra-commitlog info lists the tables", err=True)
     if unknown:
         click.echo(f"{unknown} mutations of unknown tables or columns: use --schema", err=True)
     if problems:

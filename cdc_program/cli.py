@@ -85,6 +85,13 @@ class Program(click.Group):
         return make_command
 
 
+def check_table(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """The callback of an argument KEYSPACE.TABLE. Raises click.BadParameter before anything is connected to."""
+    if value is not None and value.count(".") != 1:
+        raise click.BadParameter(f"{value!r} is not KEYSPACE.TABLE, as in shop.orders")
+    return value
+
+
 def setting_option(flag: str, name: str) -> click.Option:
     """A flag for the setting `table.key`, with the help and the default of the setting."""
     known = setting(name)

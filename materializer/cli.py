@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cdc_program.cli import Program
+from cdc_program.cli import Program, check_table
 from cdc_program.compiled import warn_if_not_compiled
 from materializer.commands.job_cli import add_job_commands, operations_flags
 
@@ -19,8 +19,8 @@ main = Program(
     help="Turns raw messages into row changes. It is a Spark job.",
 )
 
-_TABLE = click.Argument(["table"], metavar="KEYSPACE.TABLE")
-_ANY_TABLE = click.Argument(["table"], metavar="[KEYSPACE.TABLE]", required=False)
+_TABLE = click.Argument(["table"], metavar="KEYSPACE.TABLE", callback=check_table)
+_ANY_TABLE = click.Argument(["table"], metavar="[KEYSPACE.TABLE]", required=False, callback=check_table)
 _JSON_LINES = click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object per line.")
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cdc_program.cli import Program
+from cdc_program.cli import Program, check_table
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -78,7 +78,7 @@ def status(settings: Settings, *, as_json: bool) -> None:
 @main.program_command(
     "snapshot",
     params=[
-        click.Argument(["table"], metavar="KEYSPACE.TABLE"),
+        click.Argument(["table"], metavar="KEYSPACE.TABLE", callback=check_table),
         click.Option(
             ["--id", "snapshot"],
             help="Take this node's part of the snapshot with this id, which was started on another node.",

@@ -43,7 +43,7 @@ class Term(NamedTuple):
     page: str
 
 
-FIRST_RESULTS = 5
+FIRST_RESULTS = 10
 TERMS = (
     Term("cdc_raw full", "guides/size.html"),
     Term("CDC-012", "reference/errors.html"),
