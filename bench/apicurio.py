@@ -82,5 +82,9 @@ def _register(url: str, first: int, count: int, step: int, end: float) -> int:
     for number in range(first, count, step):
         if time.monotonic() > end:
             return number
-        connection.ask(register(number, count))
+        try:
+            connection.ask(register(number, count))
+        except TimeoutError:
+            connection.close()
+            connection.ask(register(number, count))
     return count

@@ -18,7 +18,7 @@ import click
 import psutil
 
 from bench.apicurio import Apicurio
-from bench.registry_clients import KINDS, OF_CONFLUENT, Load, Measured, Service, measure
+from bench.registry_clients import ANSWER_SECONDS, KINDS, OF_CONFLUENT, Load, Measured, Service, measure
 from bench.registry_rows import PER_TOPIC, fill
 from bench.results import Figures, report
 from schematizer.model.database import opened
@@ -86,6 +86,7 @@ def _figures(found: Measured) -> Figures:
         "p99_ms": round(last * 1000, 2),
         "cpu_ms": round(found.cpu * 1000, 3),
         "cores": round(found.cores, 3),
+        "not_answered": sum(each >= ANSWER_SECONDS for each in found.seconds),
     }
 
 
