@@ -2,6 +2,8 @@
 // Guides and references come before records of how the project was made: those name everything.
 const PLACES = [
   ["internals/", -10],
+  ["reference/change-events", 3],
+  ["reference/library-api", -2],
   ["guides/", 2],
   ["tutorial", 2],
   ["reference/", 1],
