@@ -38,7 +38,9 @@ def group() -> None:
 @segment_options
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON for each segment.")
 def info(segments: SegmentInput, *, as_json: bool) -> None:
-    """Summarizes each segment: version, state, sections, mutations and bytes of each table, and how it ends.
+    """Summarizes each segment.
+
+    It prints version, state, sections, mutations and bytes of each table, and how the segment ends.
 
     Example: cassandra-commitlog info docs/example-segment
     """
@@ -82,7 +84,7 @@ def dump(  # noqa: PLR0913  one for each option
     out = sys.stdout.buffer
     if sys.stdout.isatty():
         segments.hide_progress()
-    unknown = problems = 0
+    unknown = problems = printed = 0
     for walk in segments.walks():
         for event in segments.events(walk):
             if isinstance(event, Damaged):
@@ -92,8 +94,11 @@ def dump(  # noqa: PLR0913  one for each option
             unknown += isinstance(event, Undecoded)
             shown = mutation_json(walk.file, event, chosen, with_values=with_values)
             if shown is not None:
+                printed += 1
                 out.write(json_line(shown))
     out.flush()
+    if names and not printed:
+        click.echo(f"no mutation of {', '.join(names)}; cassandra-commitlog info lists the tables", err=True)
     if unknown:
         click.echo(f"{unknown} mutations of unknown tables or columns: use --schema", err=True)
     if problems:

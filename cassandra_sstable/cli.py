@@ -45,7 +45,9 @@ def group() -> None:
 @sstable_options
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON for each SSTable.")
 def info(sstables: SSTableInput, *, as_json: bool) -> None:
-    """Prints each SSTable's metadata: version, compression, times, repair, columns. It does not read the data.
+    """Prints the metadata of each SSTable.
+
+    It has version, compression, times, repair and columns. The data is not read.
 
     Exit status: 1 if an SSTable cannot be read.
 
@@ -80,9 +82,10 @@ _values_option = click.option(
 @_key_option
 @_values_option
 def dump(sstables: SSTableInput, *, key: str | None, with_values: bool) -> None:
-    """Prints partitions, rows and range tombstone markers as JSON lines, in Cassandra's terms.
+    """Prints the contents as JSON lines, in Cassandra's terms.
 
-    Reports damage on stderr, and prints nothing of the SSTable after it.
+    They are partitions, rows and range tombstone markers. Damage is reported on stderr; the rest of that SSTable is not
+    printed.
 
     Exit status: 1 if an SSTable is damaged.
 
@@ -114,12 +117,12 @@ def dump(sstables: SSTableInput, *, key: str | None, with_values: bool) -> None:
 @_key_option
 @_values_option
 def merge(sstables: SSTableInput, *, key: str | None, with_values: bool) -> None:
-    """Prints what a compaction of all the SSTables would leave, table by table, as JSON lines like dump's.
+    """Prints what a compaction of all the SSTables would leave.
 
-    Each partition comes once, in the order of tokens. Data shadowed by a deletion are left out, and so are tombstones
-    older than the table's gc_grace_seconds and cells of dropped columns. Name the table's folders in all data
-    directories of the node, or a row may lack its deletion. The table must be known: see --schema and --data. Damage is
-    reported on stderr; the rest of that table is not printed.
+    The output is table by table, as JSON lines like dump's. Each partition comes once, in the order of tokens. Data
+    shadowed by a deletion are left out, and so are tombstones older than the table's gc_grace_seconds and cells of
+    dropped columns. Name the table's folders in all data directories of the node, or a row may lack its deletion. The
+    table must be known: see --schema and --data. Damage is reported on stderr; the rest of that table is not printed.
 
     Exit status: 1 if an SSTable is damaged.
 

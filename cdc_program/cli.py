@@ -85,6 +85,13 @@ class Program(click.Group):
         return make_command
 
 
+def check_table(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """The callback of an argument KEYSPACE.TABLE. Raises click.BadParameter before anything is connected to."""
+    if value is not None and value.count(".") != 1:
+        raise click.BadParameter(f"{value!r} is not KEYSPACE.TABLE, as in shop.orders")
+    return value
+
+
 def setting_option(flag: str, name: str) -> click.Option:
     """A flag for the setting `table.key`, with the help and the default of the setting."""
     known = setting(name)
@@ -191,7 +198,7 @@ def _store_overrides(context: click.Context, _option: click.Parameter, values: t
 
 
 def _config_group(tables: Sequence[str]) -> click.Group:
-    group = click.Group("config", help="Check and show the settings.")
+    group = click.Group("config", help="Checks and shows the settings.")
     group.add_command(
         click.Command(
             "check",

@@ -87,10 +87,12 @@ class Operations:
                 self._address, self._asked_port, self._answer, server_class=_Server, handler_class=_RequestHandler
             )
         except OSError as error:
+            port = self._asked_port
             raise CdcError(
                 Code.PORT_IN_USE,
-                f"Cannot listen on {self._address}:{self._asked_port}: {error.strerror}.",
-                "Set another port, or 0 for none.",
+                f"Cannot listen on {self._address}:{port}, this program's operations_address and operations_port: "
+                f"{error.strerror}.",
+                f"Set operations_port to a free port, or to 0 for none. What uses it: ss -ltnp 'sport = :{port}'.",
             ) from error
         threading.Thread(target=self._server.serve_forever, name="operations", daemon=True).start()
         log.info("operations port open", address=self._address, port=self.port)

@@ -7,6 +7,8 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+if len(sys.argv) != 4:
+    sys.exit(f"usage: {__doc__}")
 bootstrap, registry, topic = sys.argv[1:]
 decode = AvroDeserializer(SchemaRegistryClient({"url": registry}))
 settings = {"bootstrap.servers": bootstrap, "group.id": "example", "isolation.level": "read_committed"}
@@ -14,7 +16,11 @@ consumer = Consumer(settings | {"auto.offset.reset": "earliest", "enable.auto.co
 consumer.subscribe([topic])
 while True:
     message = consumer.poll(1.0)
-    if message is not None and not message.error():
-        key = decode(message.key(), SerializationContext(topic, MessageField.KEY))
-        value = decode(message.value(), SerializationContext(topic, MessageField.VALUE))
-        print(key, value, flush=True)
+    if message is None:
+        continue
+    if message.error():
+        print(message.error().str(), file=sys.stderr)  # such as a topic that does not exist
+        continue
+    key = decode(message.key(), SerializationContext(topic, MessageField.KEY))
+    value = decode(message.value(), SerializationContext(topic, MessageField.VALUE))
+    print(key, value, flush=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cdc_program.cli import Program
+from cdc_program.cli import Program, check_table
 from cdc_program.compiled import warn_if_not_compiled
 from materializer.commands.job_cli import add_job_commands, operations_flags
 
@@ -19,8 +19,8 @@ main = Program(
     help="Turns raw messages into row changes. It is a Spark job.",
 )
 
-_TABLE = click.Argument(["table"], metavar="KEYSPACE.TABLE")
-_ANY_TABLE = click.Argument(["table"], metavar="[KEYSPACE.TABLE]", required=False)
+_TABLE = click.Argument(["table"], metavar="KEYSPACE.TABLE", callback=check_table)
+_ANY_TABLE = click.Argument(["table"], metavar="[KEYSPACE.TABLE]", required=False, callback=check_table)
 _JSON_LINES = click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object per line.")
 
 
@@ -175,9 +175,7 @@ def audit(settings: Settings, table: str, *, as_json: bool, restart: bool, **opt
     )
 
 
-dead_letters = click.Group(
-    "dead-letters", help="Lists, replays or discards raw messages that could not be read and were dead-lettered."
-)
+dead_letters = click.Group("dead-letters", help="Shows and resolves raw messages that could not be read.")
 main.add_command(dead_letters)
 
 
@@ -271,9 +269,10 @@ def state_verify(settings: Settings, raw_partitions: tuple[str, ...]) -> None:
     group=state,
 )
 def state_show(settings: Settings, table: str, key: tuple[str, ...], *, with_values: bool) -> None:
-    """Prints what the state holds of a Cassandra partition, including tombstones.
+    """Prints the stored state of a Cassandra partition.
 
-    KEY is the value of each partition key column. A value of any type can be written as 0x and its bytes.
+    It includes tombstones. KEY is the value of each partition key column. A value of any type can be written as 0x and
+    its bytes.
 
     Example: cassandra-materializer state show shop.orders 42
     """

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cdc_program.cli import Program
+from cdc_program.cli import Program, check_table
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -44,7 +44,9 @@ def run(settings: Settings) -> None:
 
 @main.program_command("check", flags={"--cdc-raw-directory": "node.cdc_raw_directory"})
 def check(settings: Settings) -> None:
-    """Checks the node, its keyspaces, the disk and Kafka for settings that would lose changes. It changes nothing.
+    """Checks for settings that would lose changes.
+
+    It looks at the node, its keyspaces, the disk and Kafka, and changes nothing.
 
     Exit status: 3 if changes would be lost.
 
@@ -76,7 +78,7 @@ def status(settings: Settings, *, as_json: bool) -> None:
 @main.program_command(
     "snapshot",
     params=[
-        click.Argument(["table"], metavar="KEYSPACE.TABLE"),
+        click.Argument(["table"], metavar="KEYSPACE.TABLE", callback=check_table),
         click.Option(
             ["--id", "snapshot"],
             help="Take this node's part of the snapshot with this id, which was started on another node.",
@@ -97,11 +99,10 @@ def status(settings: Settings, *, as_json: bool) -> None:
     ],
 )
 def snapshot_table(settings: Settings, table: str, wanted: Wanted | None, **options: Unpack[Options]) -> None:
-    """Sends the rows of a table with cdc = true that this node's SSTables hold, including rows written before its
-    changes were published.
+    """Sends the rows that this node's SSTables hold of a table.
 
-    The running publisher takes the snapshot, and continues it after a restart. The command only shows the progress: it
-    may be stopped and run again.
+    The table has cdc = true; the rows may be older than that. The running publisher takes the snapshot, and continues
+    it after a restart. The command only shows the progress: it may be stopped and run again.
 
     Exit status: 4 if the snapshot was given up.
 
@@ -115,15 +116,16 @@ def snapshot_table(settings: Settings, table: str, wanted: Wanted | None, **opti
         want(settings, table, wanted, click.echo)
 
 
-quarantine = click.Group(
-    "quarantine", help="Lists, replays or discards quarantined mutations, which could not be decoded."
-)
+quarantine = click.Group("quarantine", help="Shows and resolves mutations that could not be decoded.")
 main.add_command(quarantine)
 
 
 @main.program_command("ls", group=quarantine)
 def list_quarantine(settings: Settings) -> None:
-    """Lists the quarantined mutations in the order of the log: place, time, size and reason. It prints no values."""
+    """Lists the quarantined mutations in the order of the log.
+
+    It prints place, time, size and reason, and no values.
+    """
     from publisher.quarantine_commands import list_mutations  # noqa: PLC0415 - --help and config need neither driver nor Kafka
 
     list_mutations(settings, click.echo)
@@ -131,7 +133,10 @@ def list_quarantine(settings: Settings) -> None:
 
 @main.program_command("replay", group=quarantine)
 def replay_quarantine(settings: Settings) -> None:
-    """Sends the mutations that can now be decoded, as if they came from the log. The publisher may keep running."""
+    """Sends the mutations that can now be decoded.
+
+    They are sent as if they came from the log. The publisher may keep running.
+    """
     from publisher.quarantine_commands import replay_mutations  # noqa: PLC0415 - as above
 
     replay_mutations(settings, click.echo)
@@ -151,9 +156,10 @@ def discard_quarantine(settings: Settings, place: str) -> None:
     params=[click.Option(["--seconds"], type=float, help="Stop after this time (s).  [default: run until Ctrl-C]")],
 )
 def observe(settings: Settings, seconds: float | None) -> None:
-    """Reads the log, counts what would be sent for each table, and forecasts when cdc_raw will be full.
+    """Reads the log without sending anything.
 
-    It sends, deletes and stores nothing, and needs no Kafka.
+    It counts what would be sent for each table, and forecasts when cdc_raw will be full. It deletes and stores nothing,
+    and needs no Kafka.
 
     Example: cassandra-publisher observe --seconds 60
     """

@@ -20,9 +20,7 @@ main = Program(
     tables=("cassandra", "kafka", "registry", "schematizer", "log"),
     help="The schema registry. It serves the API of Confluent's Schema Registry, and a catalogue of all schemas.",
 )
-docs = click.Group(
-    "docs", help="Checks and applies documentation files: one for each table, TOML or YAML, kept in git."
-)
+docs = click.Group("docs", help="Checks and applies documentation files, TOML or YAML.")
 models = click.Group("models", help="Checks and registers SQLAlchemy models.")
 main.add_command(docs)
 main.add_command(models)
@@ -106,7 +104,9 @@ def docs_check(settings: Settings, paths: tuple[Path, ...], *, offline: bool) ->
 
 @main.program_command("apply", group=docs, flags=_SERVICE, params=[_PATHS])
 def docs_apply(settings: Settings, paths: tuple[Path, ...]) -> None:
-    """Copies docs, owners and flags for personal data from documentation files into the catalogue.
+    """Copies documentation files into the catalogue.
+
+    It copies docs, owners, and flags for personal data.
 
     Example: cassandra-schematizer docs apply docs/
     """
@@ -119,7 +119,9 @@ def docs_apply(settings: Settings, paths: tuple[Path, ...]) -> None:
     "comments", group=docs, flags=_SERVICE, params=[click.Argument(["keyspaces"], nargs=-1, required=True)]
 )
 def docs_comments(settings: Settings, keyspaces: tuple[str, ...]) -> None:
-    """Copies the comments of Cassandra's tables in KEYSPACES into the docs of their sources.
+    """Copies the comments of Cassandra's tables in KEYSPACES.
+
+    They become the docs of the tables' sources.
 
     Example: cassandra-schematizer docs comments shop
     """
@@ -130,7 +132,9 @@ def docs_comments(settings: Settings, keyspaces: tuple[str, ...]) -> None:
 
 @main.program_command("check", group=models, params=[_PLACE])
 def models_check(settings: Settings, place: str) -> None:  # noqa: ARG001 - every command has them
-    """Checks the tables of MODULE:NAME, a declarative base or a MetaData, for continuous integration.
+    """Checks the tables of MODULE:NAME, for continuous integration.
+
+    NAME is a declarative base or a MetaData.
 
     Exit status: 1 if a table has no comment or no owner, or a column has no comment.
 
@@ -154,7 +158,9 @@ def models_check(settings: Settings, place: str) -> None:  # noqa: ARG001 - ever
     ],
 )
 def models_register(settings: Settings, place: str, namespace: str, dialect: str) -> None:
-    """Registers every table of MODULE:NAME with its docs, owners and flags.
+    """Registers every table of MODULE:NAME.
+
+    NAME is a declarative base or a MetaData. Docs, owners and flags are registered with the tables.
 
     Example: cassandra-schematizer models register shop.models:Base --namespace shop --dialect postgresql
     """
@@ -253,7 +259,9 @@ def revoke_key(settings: Settings, key_id: str) -> None:
     ],
 )
 def audit(settings: Settings, actor: str | None, since: int | None, limit: int) -> None:
-    """Prints the audit log: one line of JSON for each write, refusal and login.
+    """Prints the audit log.
+
+    It has one line of JSON for each write, refusal and login.
 
     Example: cassandra-schematizer audit --actor ops
     """

@@ -31,6 +31,8 @@ FRONT = "README"
 # A fenced block of code, or a link: what stands between the brackets, and its target without an anchor.
 LINK = re.compile(r"^ *(```+|~~~+).*?^ *\1|(?<!!)\[([^\]]*)\]\(([^)\s:#]+)(#[^)\s]*)?\)", re.DOTALL | re.MULTILINE)
 TITLE = "Cassandra CDC materializer"
+# A section of an error's code: search finds a heading only by half of its letters, and an entry of the index at once.
+ERROR = re.compile(r"^(?=## (CDC-\d+) )", re.MULTILINE)
 
 
 class Section(NamedTuple):
@@ -67,6 +69,8 @@ SETTINGS = {
     "html_show_copyright": False,
     "html_static_path": [str(Path(__file__).with_suffix(".css"))],
     "html_css_files": ["docs_site.css"],
+    "html_favicon": str(Path(__file__).with_suffix(".svg")),
+    "html_search_scorer": str(Path(__file__).with_suffix(".js")),
     # Output that is cut short in an example is no JSON.
     "suppress_warnings": ["misc.highlighting_failure"],
 }
@@ -87,7 +91,8 @@ def menu(pages: Path) -> Iterator[tuple[Section, list[str]]]:
 def prepare(app: Sphinx, page: str, source: list[str]) -> None:
     """A page's text as Sphinx reads it: `page` is its name, `source` a list of one."""
     folder = posixpath.dirname(page)
-    source[0] = LINK.sub(lambda match: _link(Path(app.srcdir), folder, match), source[0])
+    text = LINK.sub(lambda match: _link(Path(app.srcdir), folder, match), source[0])
+    source[0] = ERROR.sub(r"```{index} single: ! \1\n```\n\n", text)
     if page == FRONT:
         source[0] += "".join(_directive(section, names) for section, names in menu(Path(app.srcdir)))
 

@@ -47,7 +47,7 @@ def run(settings: Settings, file: Path | None) -> None:
 
 @main.program_command("check", params=[_FILE])
 def check(settings: Settings, file: Path | None) -> None:
-    """Checks FILE.
+    """Checks the transformers of FILE.
 
     It asks the registry whether each step fits the newest schema of its source. It reads and writes no messages.
 

@@ -120,6 +120,13 @@ CHOICES = (
         extra=("browser", "playwright"),
     ),
     Choice(
+        "site",
+        "verify.site",
+        "3",
+        "The docs' site in a real browser: every page, search, axe, light, dark and on a phone, pictures for the docs",
+        extra=("browser", "playwright"),
+    ),
+    Choice(
         "fold",
         "pytest",
         "20",

@@ -84,6 +84,11 @@ class CqlClient:
         future: ResponseFuture = self._session.execute_async(statement, parameters or None)
         future.add_callbacks(lambda _rows: done(None), done)
 
+    def tables(self) -> list[tuple[str, str]]:
+        """(keyspace, table) of every table, in order."""
+        found = self.execute("SELECT keyspace_name, table_name FROM system_schema.tables")
+        return sorted((row["keyspace_name"], row["table_name"]) for row in found)
+
     def cdc_tables(self) -> list[tuple[str, str]]:
         """(keyspace, table) of every table with `cdc = true`, in order."""
         found = self.execute("SELECT keyspace_name, table_name, cdc FROM system_schema.tables")

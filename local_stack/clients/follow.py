@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 
 from cdc_program.cli import reported_errors
 from cdc_program.errors import CdcError, Code
+from cdc_program.settings import FillerSettings
+from local_stack.clients import cql
 from local_stack.clients.change_reader import ChangeReader
 from local_stack.clients.render import change_json, change_text
 from local_stack.servers.addresses import read_servers
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from local_stack.servers.addresses import Servers
 
 
 @click.command()
@@ -24,6 +32,8 @@ def main(table: str | None, *, new: bool, as_json: bool) -> None:
         servers = read_servers()
         if table is not None and table.count(".") != 1:
             raise CdcError(Code.CONFIG_INVALID, f"{table} is not KEYSPACE.TABLE.", "For example: shop.orders")
+        if table is not None:
+            _warn(servers, table)
         wanted = tuple(table.split(".")) if table else None
         console = Console(soft_wrap=True)
         with ChangeReader(
@@ -39,6 +49,25 @@ def main(table: str | None, *, new: bool, as_json: bool) -> None:
                 return
             except BrokenPipeError:
                 sys.stderr.close()  # whoever read has had enough
+
+
+def _warn(servers: Servers, table: str) -> None:
+    """Say on stderr why nothing will come for now: there is no such table, or its changes are not captured."""
+    with cql.connect(servers.cassandra_hosts, servers.cassandra_port) as client:
+        note = silence(table, client.tables(), client.cdc_tables())
+    if note:
+        click.echo(note, err=True)
+
+
+def silence(table: str, tables: Collection[tuple[str, str]], cdc_tables: Collection[tuple[str, str]]) -> str:
+    """Why no change of `table` comes out; empty if changes do. The others are (keyspace, table) of the cluster."""
+    keyspace, _, name = table.partition(".")
+    if (keyspace, name) in cdc_tables:
+        return ""
+    if (keyspace, name) in tables:
+        return f"{table} has cdc = false, so no change comes out. In make cqlsh: ALTER TABLE {table} WITH cdc = true;"
+    known = ", ".join(sorted(".".join(each) for each in cdc_tables if each[0] != FillerSettings().keyspace))
+    return f"There is no table {table} yet; its changes come out once it is there. Tables with cdc = true: {known}."
 
 
 def _print_all(reader: ChangeReader, console: Console, *, as_json: bool) -> None:

@@ -23,6 +23,7 @@ from local_stack.demo import shop
 from local_stack.demo.load import Load
 from local_stack.demo.story import Step, steps, tables_of
 from local_stack.demo.summary import Summary
+from local_stack.servers.addresses import refuse_second
 from local_stack.servers.stack import Stack
 
 if TYPE_CHECKING:
@@ -210,6 +211,7 @@ def main(rate: float, seconds: float) -> None:
     console = Console(soft_wrap=False)
     with reported_errors():
         try:
+            refuse_second()
             sys.exit(run_demo(console, rate, seconds))
         except KeyboardInterrupt:
             console.print("Stopped.")

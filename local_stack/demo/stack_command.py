@@ -11,7 +11,7 @@ from cdc_messages.topics import change_topic
 from cdc_program.cli import reported_errors
 from local_stack.clients import cql
 from local_stack.demo import shop, shop_docs
-from local_stack.servers.addresses import servers_file
+from local_stack.servers.addresses import refuse_second, servers_file
 from local_stack.servers.stack import Stack
 from local_stack.servers.stack_settings import settings_file
 
@@ -25,6 +25,7 @@ def main() -> None:
     console = Console(soft_wrap=True, highlight=False)
     with reported_errors():
         try:
+            refuse_second()
             stay(console)
         except KeyboardInterrupt:
             console.print("Everything is stopped.")
@@ -43,7 +44,7 @@ def stay(console: Console) -> None:
         console.print("  make follow TABLE=shop.orders    [dim]# its changes; every table without TABLE[/]")
         console.print(
             f"  .local/venv/bin/python examples/consumer.py {servers.kafka} {servers.registry} {topic}"
-            "    [dim]# your own client, 12 lines[/]"
+            "    [dim]# your own client, 20 lines[/]"
         )
         console.print(
             f"  .local/venv/bin/cassandra-materializer status --config {settings_file()}"

@@ -95,6 +95,17 @@ def read_servers() -> Servers:
     return servers
 
 
+def refuse_second() -> None:
+    """Raises CdcError(SERVER_FAILED) if a stack runs whose addresses a new one would replace."""
+    try:
+        running = read_servers().pid
+    except CdcError:
+        return
+    if running != os.getpid():
+        problem = f"A stack of this folder is running already (process {running})."
+        raise CdcError(Code.SERVER_FAILED, problem, "Use it, or end it: Ctrl-C in its terminal.")
+
+
 def remove_servers() -> None:
     """Take away the addresses, if they are this process's."""
     with suppress(CdcError):

@@ -96,10 +96,14 @@ def test_the_follower_prints_one_json_object_a_line(client: CqlClient, servers: 
     )
     client.execute("CREATE TABLE followed.t (p int PRIMARY KEY, v text) WITH cdc = true")
     client.execute("INSERT INTO followed.t (p, v) VALUES (1, 'a')")
+    follow = [sys.executable, "-m", "local_stack.clients.follow", "--table"]
+    with subprocess.Popen([*follow, "followed.t2"], stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("There is no table followed.t2 yet")
+        process.kill()
     shell = [sys.executable, "-m", "local_stack.clients.cqlsh", "-e", "UPDATE followed.t SET v = 'b' WHERE p = 1"]
     subprocess.run(shell, cwd=ROOT, check=True, timeout=60)
-    command = [sys.executable, "-m", "local_stack.clients.follow", "--table", "followed.t", "--json"]
-    said = [json.loads(line) for line in first_lines(command, 2, ROOT)]
+    said = [json.loads(line) for line in first_lines([*follow, "followed.t", "--json"], 2, ROOT)]
     assert [(one["op"], one["key"], one["before"], one["after"]) for one in said] == [
         ("c", {"p": 1}, None, {"p": 1, "v": "a"}),
         ("u", {"p": 1}, {"p": 1, "v": "a"}, {"p": 1, "v": "b"}),

@@ -21,7 +21,7 @@ from tests.support.e2e.truncated_table import causes, workload
 from tests.support.publisher.publisher_process import eventually
 from verify.model import duplicates
 from verify.model.raw_log import Place, RawLog
-from verify.snapshot.__main__ import Snapshots
+from verify.snapshot.progress import Snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

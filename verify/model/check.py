@@ -94,9 +94,7 @@ class Seed:
         self._tables = {table.name: table for table in self.first_tables}  # as they are now
         self._stopped_at = 0.0
         self.raw = RawLog(run.servers, keyspace, [table.name for table in self.tables if table.is_cdc])
-        self._reader = ChangeReader.of_keyspace(
-            run.servers, keyspace, lambda _, name: run.client.columns(keyspace, name.partition("-")[0]).types
-        )
+        self._reader = self._new_reader()
         hosts = len(run.servers.cassandra_hosts)
         self.settler = Settler(run.client, keyspace, self._tables, self.raw, hosts, run.push)
 
@@ -154,6 +152,10 @@ class Seed:
         time.sleep(max(0.0, self._stopped_at + item.seconds - time.monotonic()))
         program.resume()
 
+    def follow_new_tables(self) -> None:
+        """Compare those too whose `cdc` was switched on since the beginning."""
+        self.raw.follow(table.name for table in self.tables if table.is_cdc)
+
     def read_all_rows(self) -> None:
         """At consistency ALL, which repairs."""
         for table in self.tables:
@@ -165,6 +167,18 @@ class Seed:
         after = time.time() + EXPIRY_SECONDS if quiet_after is None else quiet_after
         self.settler.wait_until_settled(after + self.run.reorder_seconds)
         self.history.add(self._reader.read_all())
+
+    def read_again(self) -> None:
+        """Forget the changes: `catch_up` then reads all of them by the schemas of now, as chains need it."""
+        self._reader.close()
+        self._reader = self._new_reader()
+        self.history = History()
+
+    def _new_reader(self) -> ChangeReader:
+        client = self.run.client
+        return ChangeReader.of_keyspace(
+            self.run.servers, self.keyspace, lambda _, name: client.columns(self.keyspace, name.partition("-")[0]).types
+        )
 
     def places(self, partitions: int = 0) -> Places:
         client = self.run.client

@@ -35,7 +35,7 @@ WINDOW = 60  # statements to other tables while a table's cdc is off
 WINDOW_WRITES = 4
 SHORT_TTL = 4
 SHARES = {"columns": 3.0, "recreated": 1.5, "types": 1.0, "cdc": 1.0}
-TRUNCATIONS = 0.2  # of all changes
+TRUNCATIONS = 0.2  # of all changes, by default
 AWAY = 0.4  # of the tables that are made again, those that are away for some time
 LEFT_ALONE = (DROPS_USER_TYPE[0],)  # never added again: 3.11 records another type of it
 
@@ -53,7 +53,13 @@ class Evolution:
     """What happens to each table, by its `evolution`; `tables` are all, as they are now."""
 
     def __init__(
-        self, pick: random.Random, times: Times, writes: Writes, tables: dict[str, Table], version: str
+        self,
+        pick: random.Random,
+        times: Times,
+        writes: Writes,
+        tables: dict[str, Table],
+        version: str,
+        truncations: float = TRUNCATIONS,
     ) -> None:
         self.closed: set[str] = set()  # tables that must not be written to now
         self._pick = pick
@@ -61,10 +67,12 @@ class Evolution:
         self._writes = writes
         self._tables = tables
         self._version = version
+        self._truncations = truncations
         self._dropped: dict[str, list[Dropped]] = {name: [] for name in tables}
         self._last_drop: dict[tuple[str, str], int | None] = {}  # of each column, as Dropped.at
         self._number = 0
         self._waiting: list[tuple[int, Item]] = []
+        self._scheduled: list[tuple[int, SchemaChange]] = []
         self._changing = [name for name, table in tables.items() if table.evolution]
 
     @property
@@ -76,7 +84,7 @@ class Evolution:
         return not self._dropped[table.name]
 
     def change(self) -> Iterator[Item]:
-        if self._pick.random() < TRUNCATIONS:
+        if self._pick.random() < self._truncations:
             yield self._truncate()
             return
         tables = [self._tables[name] for name in self._changing if name not in self.closed]
@@ -89,18 +97,27 @@ class Evolution:
         }
         yield from kinds[table.evolution](table)
 
+    def schedule(self, change: SchemaChange, after: int) -> None:
+        """Make it `due` after so many statements; not in another thread than that of `due`."""
+        self._scheduled.append((after, change))
+
     def due(self) -> Iterator[Item]:
         """What follows some statements later of what was begun."""
         self._waiting = [(left - 1, item) for left, item in self._waiting]
         while self._waiting and self._waiting[0][0] <= 0:
             _, item = self._waiting.pop(0)
             yield self._given(item)
+        self._scheduled = [(left - 1, change) for left, change in self._scheduled]
+        while self._scheduled and self._scheduled[0][0] <= 0:
+            _, change = self._scheduled.pop(0)
+            yield self._given(change)
 
     def last(self) -> Iterator[Item]:
         """Ends what was begun, so that all tables can be read."""
-        for _, item in self._waiting:
+        for _, item in [*self._waiting, *self._scheduled]:
             yield self._given(item)
         self._waiting.clear()
+        self._scheduled.clear()
         for name, dropped in self._dropped.items():
             for one in [each for each in dropped if each.column[0] not in LEFT_ALONE]:
                 yield self._add_again(self._tables[name], one)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 from verify.model.conditions import Conditions
 from verify.model.cql_text import cql
-from verify.model.evolution import Evolution
-from verify.model.statement import Item, Part, Pause, Resume, Statement
+from verify.model.evolution import TRUNCATIONS, Evolution
+from verify.model.statement import Item, Part, Pause, Resume, SchemaChange, Statement
 from verify.model.times import STEP_US, Times
 from verify.model.writes import Writes, multi_cell
 
@@ -33,11 +33,16 @@ PAUSES: tuple[Literal["publisher", "kafka"], ...] = ("publisher", "publisher", "
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What happens beside statements: changes of the schema; programs that stop for `pause_seconds` (0: none do)."""
+    """What happens beside statements: changes of the schema; programs that stop for `pause_seconds` (0: none do).
+
+    `changes` schema changes a statement, `truncations` of them a TRUNCATE.
+    """
 
     version: str = "5.0"
     evolves: bool = False
     pause_seconds: float = 0.0
+    changes: float = CHANGES
+    truncations: float = TRUNCATIONS
 
 
 class Generator:
@@ -63,7 +68,9 @@ class Generator:
             is_negative_partition_deletion_safe=not course.version.startswith("5.0"),
         )
         self._conditions = Conditions(self._pick, self._times, self._writes)
-        self._evolution = Evolution(self._pick, self._times, self._writes, self._tables, course.version)
+        self._evolution = Evolution(
+            self._pick, self._times, self._writes, self._tables, course.version, course.truncations
+        )
         self._deleted: deque[tuple[str, int, int]] = deque(maxlen=DELETED)  # rows of a partition, at a time
         self._paused: Resume | None = None
         self._pause_left = 0
@@ -77,6 +84,10 @@ class Generator:
             table = self._chosen()
             yield self._counter(table) if table.is_counter else self._statement(table)
         yield from self._resumed()
+
+    def schedule(self, change: SchemaChange, after: int) -> None:
+        """A change of the schema when so many statements more have been sent."""
+        self._evolution.schedule(change, after)
 
     def late_statements(self) -> Iterator[Item]:
         """Older than deletions that came before: to be sent when these are in the materializer's state, for what comes
@@ -125,7 +136,7 @@ class Generator:
                     yield from self._resumed()
             elif PAUSE_STATEMENTS < number < count - PAUSE_STATEMENTS and self._pick.random() < PAUSES_SHARE:
                 yield self._pause()
-        share = CHANGES * 3 if self._paused else CHANGES
+        share = course.changes * 3 if self._paused else course.changes
         if course.evolves and self._evolution.is_possible and self._pick.random() < share:
             yield from self._evolution.change()
 

@@ -13,7 +13,7 @@ from cdc_messages.topics import raw_topic
 from materializer.records import RawRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from local_stack.servers.addresses import Servers
 
@@ -29,7 +29,8 @@ class RawLog:
 
     def __init__(self, servers: Servers, keyspace: str, tables: Iterable[str], group: str = GROUP) -> None:
         self.records: dict[Place, list[RawRecord]] = defaultdict(list)
-        self._topics = {table: raw_topic(servers.topic_prefix, keyspace, table) for table in tables}
+        self._prefix, self._keyspace = servers.topic_prefix, keyspace
+        self._topics = {table: raw_topic(self._prefix, keyspace, table) for table in tables}
         self._consumer = Consumer(
             {
                 "bootstrap.servers": servers.kafka,
@@ -46,17 +47,26 @@ class RawLog:
 
     def open(self) -> None:
         """Waits until every table has its topic."""
+        self._assign(self._topics)
+
+    def follow(self, tables: Iterable[str]) -> None:
+        """Those that were not followed before, too. Waits until they have topics."""
+        more = {table: raw_topic(self._prefix, self._keyspace, table) for table in tables if table not in self._topics}
+        self._topics |= more
+        self._assign(more)
+
+    def _assign(self, topics: Mapping[str, str]) -> None:
         deadline = time.monotonic() + TOPIC_SECONDS
         while True:
             found = self._consumer.list_topics(timeout=10).topics
-            missing = [topic for topic in self._topics.values() if topic not in found]
+            missing = [topic for topic in topics.values() if topic not in found]
             if not missing:
                 break
             assert time.monotonic() < deadline, f"no topics {missing}"
             time.sleep(0.2)
-        for table, topic in self._topics.items():
+        for table, topic in topics.items():
             self._places[table] = [TopicPartition(topic, at, OFFSET_BEGINNING) for at in found[topic].partitions]
-        self._consumer.assign([place for places in self._places.values() for place in places])
+        self._consumer.incremental_assign([place for table in topics for place in self._places[table]])
 
     def partitions(self, table: str) -> int:
         return len(self._places[table])

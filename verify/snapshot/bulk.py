@@ -19,12 +19,13 @@ DAY = 86_400
 STATIC_SHARE = 0.5
 DELETED_SHARE = 0.1  # of the partitions lose a row, a range, a cell, or all
 
-INSERT = "INSERT INTO $k.bulk (p, c, v, n, s, m) VALUES (?, ?, ?, ?, ?, ?) USING TIMESTAMP {timestamp} AND TTL ?"
+NAME = "bulk"
+INSERT = "INSERT INTO $k.{table} (p, c, v, n, s, m) VALUES (?, ?, ?, ?, ?, ?) USING TIMESTAMP {timestamp} AND TTL ?"
 
 
-def table(rows: int) -> Table:
+def table(rows: int, name: str = NAME) -> Table:
     return Table(
-        "bulk",
+        name,
         max(1, rows // ROWS_PER_PARTITION),
         clustering=(Clustering("c", INT),),
         static=(("st", TEXT),),
@@ -33,18 +34,18 @@ def table(rows: int) -> Table:
     )
 
 
-def fill(writer: Writer, client: CqlClient, keyspace: str, partitions: int, written_at: int) -> None:
+def fill(writer: Writer, client: CqlClient, keyspace: str, partitions: int, written_at: int, table: str = NAME) -> None:
     """`written_at`: the timestamp of the rows, µs; the deletions are one later."""
     pick = random.Random(partitions)
-    insert = INSERT.format(timestamp=written_at)
+    insert = INSERT.format(table=table, timestamp=written_at)
     writer.run_prepared(insert, (_rows(pick, number) for number in range(partitions)))
     for number in range(partitions):
         if pick.random() < STATIC_SHARE:
             client.execute(
-                f"UPDATE {keyspace}.bulk USING TIMESTAMP {written_at} SET st = 'of {number}' WHERE p = {number}"
+                f"UPDATE {keyspace}.{table} USING TIMESTAMP {written_at} SET st = 'of {number}' WHERE p = {number}"
             )
         if pick.random() < DELETED_SHARE:
-            client.execute(_deletion(pick, keyspace, number, written_at + 1))
+            client.execute(_deletion(pick, f"{keyspace}.{table}", number, written_at + 1))
 
 
 def _rows(pick: random.Random, number: int) -> Iterator[tuple[object, ...]]:
@@ -54,7 +55,7 @@ def _rows(pick: random.Random, number: int) -> Iterator[tuple[object, ...]]:
         yield number, c, "v" * pick.randrange(40), c, tags, {"k": number, pick.choice("xyz"): c}, ttl
 
 
-def _deletion(pick: random.Random, keyspace: str, number: int, timestamp: int) -> str:
+def _deletion(pick: random.Random, table: str, number: int, timestamp: int) -> str:
     start = pick.randrange(ROWS_PER_PARTITION)
     what, where = pick.choice(
         (
@@ -65,4 +66,4 @@ def _deletion(pick: random.Random, keyspace: str, number: int, timestamp: int) -
             ("", ""),
         )
     )
-    return f"DELETE {what} FROM {keyspace}.bulk USING TIMESTAMP {timestamp} WHERE p = {number} {where}"
+    return f"DELETE {what} FROM {table} USING TIMESTAMP {timestamp} WHERE p = {number} {where}"

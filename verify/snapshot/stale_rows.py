@@ -13,7 +13,7 @@ from local_stack.servers.cassandra import CDC_DATACENTER
 from local_stack.servers.stack import Stack
 from tests.support.e2e.evolution import KEYSPACE, Table
 from verify.model.__main__ import SETTINGS, options_of
-from verify.snapshot.__main__ import SNAPSHOT_SECONDS, Snapshots, pass_present_log
+from verify.snapshot.progress import SNAPSHOT_SECONDS, Snapshots, pass_present_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cdc_program.cli import reported_errors
-from cdc_program.errors import CdcError, Code
 from cdc_program.settings import MaterializerSettings
 from local_stack.clients import cql
 from local_stack.demo import shop
@@ -31,6 +29,7 @@ from local_stack.servers.spark_cluster import spark_home
 from local_stack.servers.stack import Stack
 from materializer.job.spark_conf import PROMETHEUS
 from tests.support.http_get import get
+from verify.browser.chromium import chromium
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,16 +72,6 @@ class PageJob(Program):
         assert found, f"no micro-batch of {len(lines)} has folded anything"
         last: dict[str, Any] = found[-1]
         return last
-
-
-def chromium() -> str:
-    """CdcError if there is none."""
-    for name in ("chromium", "chromium-browser", "google-chrome"):
-        if found := shutil.which(name):
-            return found
-    raise CdcError(
-        Code.STACK_MISSING, "No Chromium is on the PATH to take pictures.", "Install Debian's package chromium."
-    )
 
 
 def take_picture(browser: str, port: int, path: str, picture: Path, height: int) -> None:

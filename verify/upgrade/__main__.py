@@ -20,9 +20,10 @@ from local_stack.servers.stack import Stack
 from verify.chaos.whole_path import Load
 from verify.model.__main__ import SETTINGS, options_of
 from verify.model.check import Run, Seed
-from verify.model.shapes import TABLES
+from verify.upgrade import workload
 from verify.upgrade.releases import default_source, install, version_of
 from verify.upgrade.rolling import LOAD_SECONDS, Roller
+from verify.upgrade.workload import LEGS, Workload, features_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 DATACENTER = "cdc"
 RETRIES = 20
 SHOWN = 30
-# Rows, ranges and partitions, statics, collections, TTLs, counters.
-ROLLED_TABLES = tuple(table for table in TABLES if table.name in {"plain", "wide", "many", "lives", "hits"})
 
 
 @dataclass(slots=True)
@@ -49,7 +48,7 @@ class Outcome:
 class Upgrade:
     """One keyspace under load, through legs that each end with a comparison."""
 
-    def __init__(self, stack: Stack, one: Seed, console: Console) -> None:
+    def __init__(self, stack: Stack, one: Workload, console: Console) -> None:
         self._stack = stack
         self._one = one
         self._console = console
@@ -63,8 +62,12 @@ class Upgrade:
         """
         began = time.monotonic()
         self._console.print(f"[bold]{name}[/]")
+        self._one.begin_snapshot(name, self._generator)
         with Load(self._generator, self._writer):
             steps = move()
+        self._writer.write_statements(self._generator.end_of_changes())
+        self._one.follow_new_tables()
+        self._one.await_snapshots()
         self._one.settler.wait_until_settled(time.time())
         problems = self._compare()
         if not may_refuse:
@@ -84,6 +87,7 @@ class Upgrade:
 
     def _compare(self) -> list[str]:
         self._one.read_all_rows()
+        self._one.read_again()
         self._one.catch_up()
         problems, self.outcome.rows = self._one.problems()
         self.outcome.statements = self._writer.sent
@@ -116,12 +120,15 @@ def check(stack: Stack, old: Release, version: str, seed: int, console: Console)
     replication = f"{{'class': 'NetworkTopologyStrategy', '{DATACENTER}': {len(servers.cassandra_hosts)}}}"
     with cql.connect(servers.cassandra_hosts, servers.cassandra_port) as client:
         run = Run(client, client, servers, version, replication)
-        with Seed(run, seed, f"upgrade_{seed}", ROLLED_TABLES) as one:
+        features = features_of(old)
+        console.print(f"statements with {features}", highlight=False)
+        with Workload(run, seed, stack.publishers, features) as one:
             upgrade = Upgrade(stack, one, console)
             roller = Roller(stack, lambda text: console.print(text, style="dim", highlight=False))
-            upgrade.run_leg("upgrade", lambda: roller.upgrade(CHECKOUT))
-            upgrade.run_leg("rollback", lambda: roller.roll_back(old), may_refuse=True)
-            upgrade.run_leg("upgrade again", lambda: roller.upgrade(CHECKOUT))
+            there, back, again = LEGS
+            upgrade.run_leg(there, lambda: roller.upgrade(CHECKOUT))
+            upgrade.run_leg(back, lambda: roller.roll_back(old), may_refuse=True)
+            upgrade.run_leg(again, lambda: roller.upgrade(CHECKOUT))
             upgrade.end()
             versions = changes_by_version(one)
     outcome = upgrade.outcome
@@ -157,7 +164,7 @@ def main(source: str, seed: int, nodes: int, version: str) -> None:
             version=version,
             datacenters={DATACENTER: nodes},
             options=options_of(version),
-            settings=SETTINGS,
+            settings={**SETTINGS, **workload.SETTINGS},
             release=old,
             report=lambda text: console.print(text, style="dim", highlight=False),
         ) as stack:

@@ -15,11 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import sync_playwright
 
 from cdc_program.cli import reported_errors
-from local_stack.process.paths import project_root
 from schematizer.catalogue.mirror import Mirror
 from schematizer.catalogue.rules import Rules
 from schematizer.catalogue.service import Catalogue
@@ -28,18 +25,13 @@ from schematizer.model.database import Database
 from tests.support.schematizer import watson_data
 from tests.support.schematizer.registry_process import Registry
 from tests.support.schematizer.watson_data import NAMESPACE
-from verify.spark_page.__main__ import chromium
+from verify.browser.visitor import BLOCKING, DESK, IMAGES, PHONE, SCHEMES, Visitor, running_browser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-IMAGES = project_root() / "docs" / "images"
 MEANING = "What the customer pays, value added tax included, in euros."
 MAX_CLICKS, MAX_SECONDS = 5, 60
-MAX_PICTURE_BYTES = 150_000
-DESK, PHONE = {"width": 1280, "height": 860}, {"width": 375, "height": 740}
-SCHEMES = ("light", "dark")
-BLOCKING = ("serious", "critical")
 PAGES = (
     "/",
     f"/namespaces/{NAMESPACE}",
@@ -65,15 +57,6 @@ PICTURES = (
     ("watson-history", f"/sources/{NAMESPACE}/orders/history", DESK, "light"),
     ("watson-phone", f"/sources/{NAMESPACE}/orders", PHONE, "dark"),
 )
-# Without these Chromium asks its maker's servers at every start.
-FLAGS = (
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
 
 @contextmanager
@@ -89,35 +72,6 @@ def running_registry() -> Iterator[str]:
             yield f"{registry.url}/watson"
         finally:
             registry.stop()
-
-
-class Visitor:
-    """A person with a browser: counts clicks, and notes what the browser complains of."""
-
-    def __init__(self, browser: Any, root: str, size: dict[str, int], scheme: str) -> None:  # noqa: ANN401 - Playwright's
-        self.context = browser.new_context(viewport=size, color_scheme=scheme)
-        self.page = self.context.new_page()
-        self.root = root
-        self.clicks = 0
-        self.complaints: list[str] = []
-        self.page.on("console", self._note)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-
-    def open(self, path: str) -> None:
-        self.page.goto(self.root + path, wait_until="load")
-
-    def click(self, selector: str) -> None:
-        self.clicks += 1
-        self.page.click(selector)
-
-    def close(self) -> None:
-        self.context.close()
-        assert not self.complaints, self.complaints
-
-    def _note(self, message: Any) -> None:  # noqa: ANN401 - as above
-        is_expected = "status of 404" in message.text  # /nowhere
-        if message.type in ("error", "warning") and not is_expected:
-            self.complaints.append(message.text)
 
 
 def find_by_mouse(visitor: Visitor) -> None:
@@ -173,66 +127,47 @@ def check_writing(browser: Any, root: str) -> None:  # noqa: ANN401 - as above
 
 def check_pages(browser: Any, root: str) -> None:  # noqa: ANN401 - as above
     """axe on each page; and no page scrolls sideways."""
-    axe, problems = Axe(), []
+    problems: list[str] = []
     for scheme in SCHEMES:
         for size in (DESK, PHONE):
-            visitor = Visitor(browser, root, size, scheme)
+            visitor = Visitor(browser, root, size, scheme, may_be_missing=True)  # /nowhere
             for path in PAGES:
                 visitor.open(path)
                 for summary in visitor.page.query_selector_all("details > summary"):
                     summary.click()
-                where = f"{path} {scheme} {size['width']} px"
-                width = visitor.page.evaluate("document.documentElement.scrollWidth")
-                if width > size["width"]:
-                    problems.append(f"{where}: {width} px wide")
-                problems += [f"{where}: {each}" for each in violations(axe, visitor.page)]
+                problems += visitor.problems(path)
             visitor.open("/")
             visitor.page.fill("#q", "customer")
             visitor.page.wait_for_selector("#suggestions a")
-            problems += [f"suggestions {scheme} {size['width']} px: {each}" for each in violations(axe, visitor.page)]
+            problems += visitor.problems("suggestions")
             visitor.close()
     assert not problems, "\n".join(problems)
     click.echo(f"axe: nothing {' or '.join(BLOCKING)} on {len(PAGES) + 1} pages, in 2 schemes and 2 widths")
 
 
-def violations(axe: Axe, page: Any) -> list[str]:  # noqa: ANN401 - as above
-    found = axe.run(page).response["violations"]
-    return [
-        f"{each['impact']} {each['id']}: {node['target']} {node['failureSummary']}"
-        for each in found
-        if each["impact"] in BLOCKING
-        for node in each["nodes"]
-    ]
-
-
 def take_pictures(browser: Any, root: str) -> None:  # noqa: ANN401 - as above
-    IMAGES.mkdir(exist_ok=True)
     for name, path, size, scheme in PICTURES:
         visitor = Visitor(browser, root, size, scheme)
         visitor.open(path)
-        visitor.page.screenshot(path=IMAGES / f"{name}.png")
+        visitor.take_picture(name)
         visitor.close()
     visitor = Visitor(browser, root, DESK, "light")
     visitor.open("/")
     visitor.page.fill("#q", "customer")
     visitor.page.wait_for_selector("#suggestions a")
-    visitor.page.screenshot(path=IMAGES / "watson-search.png")
+    visitor.take_picture("watson-search")
     visitor.close()
-    large = [each.name for each in IMAGES.glob("watson-*.png") if each.stat().st_size >= MAX_PICTURE_BYTES]
-    assert not large, large
 
 
 @click.command()
 def main() -> None:
     """Fails if a field's meaning is hard to find, or a page hard to use."""
     started = time.monotonic()
-    with reported_errors(), running_registry() as root, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), chromium_sandbox=False, args=list(FLAGS))
+    with reported_errors(), running_registry() as root, running_browser() as browser:
         check_journeys(browser, root)
         check_pages(browser, root)
         take_pictures(browser, root)
         check_writing(browser, root)
-        browser.close()
     click.echo(f"Pictures are in {IMAGES}. {time.monotonic() - started:.0f} s")
     sys.exit(0)
 

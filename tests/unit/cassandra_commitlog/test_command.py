@@ -12,6 +12,7 @@ from cassandra_commitlog.mutations import MutationReader
 from cassandra_commitlog.schemas import Schemas
 from cassandra_commitlog.segments import find_segments
 from cassandra_commitlog.summary import SegmentSummary
+from local_stack.process.paths import project_root
 from tests.support.cassandra_storage.segment_builder import NAME, SEGMENT_ID, segment
 
 if TYPE_CHECKING:
@@ -32,6 +33,13 @@ def test_a_closed_pipe_ends_it_silently(cdc_raw: CdcRaw) -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(timeout=60) == -signal.SIGPIPE
+
+
+def test_a_table_that_is_not_there_is_named() -> None:
+    command = [*COMMAND, "dump", "docs/example-segment", "--table", "vectors.collection"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=project_root())
+    assert done.stdout == ""
+    assert "no mutation of vectors.collection; cassandra-commitlog info lists the tables" in done.stderr
 
 
 def test_help_needs_nothing_of_ours() -> None:

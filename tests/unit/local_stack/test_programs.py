@@ -14,7 +14,14 @@ from local_stack.install import preflight
 from local_stack.process.network import free_ports, is_free, loopback_addresses
 from local_stack.process.paths import project_root
 from local_stack.servers import programs
-from local_stack.servers.addresses import NodeAddress, Servers, read_servers, remove_servers, write_servers
+from local_stack.servers.addresses import (
+    NodeAddress,
+    Servers,
+    read_servers,
+    refuse_second,
+    remove_servers,
+    write_servers,
+)
 from local_stack.servers.programs import Program, Release
 from local_stack.servers.stack_settings import remove_settings, settings_file, write_settings
 
@@ -103,6 +110,18 @@ def test_addresses_go_through_the_file(tmp_path: Path, monkeypatch: pytest.Monke
     remove_servers()
     with pytest.raises(CdcError, match="No stack is running"):
         read_servers()
+
+
+def test_a_second_stack_does_not_take_the_addresses_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CDC_SERVERS", str(tmp_path / "servers.json"))
+    refuse_second()
+    path = write_servers(SERVERS)
+    refuse_second()
+    path.write_text(path.read_text().replace(f'"pid": {os.getpid()}', f'"pid": {os.getppid()}'))
+    with pytest.raises(CdcError, match=f"running already .process {os.getppid()}"):
+        refuse_second()
 
 
 def test_addresses_of_a_dead_stack_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

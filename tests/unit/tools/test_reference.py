@@ -118,3 +118,29 @@ def test_each_command_has_its_section_and_says_what_it_does() -> None:
                 assert f"### {' '.join(('PROGRAM', *words[1:]) if shared else words)}\n" in page
             for option in each.params:
                 assert not isinstance(option, click.Option) or option.help, (words, option.name)
+
+
+def test_each_list_of_commands_has_whole_sentences() -> None:
+    """On a terminal of 80 columns; each says what the command does: Prints, Checks, Sends."""
+    for name, group in programs().items():
+        for words, each, _ in commands(name, group):
+            if isinstance(each, click.Group):
+                room = 80 - 6 - max(map(len, each.commands))  # as click lays them out
+                for child in each.commands.values():
+                    said = child.get_short_help_str(room)
+                    assert not said.endswith("..."), (words, child.help)
+                    assert re.match(r"[A-Z][a-z]+s,? ", said), (words, said)
+
+
+def test_a_table_without_its_keyspace_is_a_mistake_of_the_command_line() -> None:
+    """Each command that takes KEYSPACE.TABLE says so before it connects to anything."""
+    found = 0
+    for name, group in programs().items():
+        for words, each, _ in commands(name, group):
+            arguments = [param for param in each.params if isinstance(param, click.Argument)]
+            if arguments and "KEYSPACE.TABLE" in (arguments[0].metavar or ""):
+                result = CliRunner().invoke(group, [*words[1:], "orders", *("1" for _ in arguments[1:])])
+                found += 1
+                assert result.exit_code == 2, words
+                assert "'orders' is not KEYSPACE.TABLE, as in shop.orders" in result.stderr, words
+    assert found > 4

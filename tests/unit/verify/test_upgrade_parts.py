@@ -12,6 +12,7 @@ from local_stack.servers.programs import CHECKOUT, Release
 from verify.upgrade import rolling
 from verify.upgrade.releases import default_source
 from verify.upgrade.rolling import Roller
+from verify.upgrade.workload import Features, features_of, tables_of
 
 if TYPE_CHECKING:
     from local_stack.servers.stack import Stack
@@ -94,3 +95,14 @@ def test_any_other_end_is_an_error() -> None:
 def test_without_a_wheel_the_default_is_a_commit_with_other_formats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("verify.upgrade.releases.OUT", SimpleNamespace(glob=lambda _: []))
     assert default_source().endswith(("^", "HEAD~1"))
+
+
+def test_an_older_release_gets_only_what_it_has_messages_for() -> None:
+    known = {"materializer.truncate_seconds", "publisher.drop_seconds", "publisher.snapshot"}
+    assert features_of(CHECKOUT) == Features(truncate_and_drop=True, snapshots=True)
+    assert features_of(OLD._replace(settings=frozenset(known))) == features_of(CHECKOUT)
+    assert features_of(OLD._replace(settings=frozenset(known - {"publisher.snapshot"}))) == Features(True, False)
+    oldest = features_of(OLD._replace(settings=frozenset()))
+    assert oldest == Features(truncate_and_drop=False, snapshots=False)
+    lacking = {table.name for table in tables_of(features_of(CHECKOUT))} - {table.name for table in tables_of(oldest)}
+    assert lacking == {"again", "earlier0", "earlier1", "earlier2"}
