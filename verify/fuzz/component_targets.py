@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_files.sstables import SSTable, SSTableFile, verify_digest
 from cassandra_files.table_sstables import find_partition
 from cassandra_storage.compression_info import parse_compression_info
+from cassandra_storage.errors import FormatError
 from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.sstable_name import COMPRESSION_INFO, DIGEST, INDEX, PARTITIONS, ROWS, SUMMARY, TOC
 from tests.support.vectors import indexed_sstables, sstables
-from verify.fuzz.target import SEED_BYTES, Target, is_read
+from verify.fuzz.target import SEED_BYTES, Target, folder, is_read
 
 if TYPE_CHECKING:
     from cassandra_storage.partition_index import IndexEntry
@@ -47,9 +46,7 @@ def compression_info() -> Target:
 def component_list() -> Target:
     """TOC.txt and, after a zero byte, Digest.crc32, as files."""
     file = min(_files(), key=lambda each: each.data_path.stat().st_size)
-    folder = Path(_folder().name) / "list"
-    folder.mkdir(exist_ok=True)
-    copy = SSTableFile(folder, file.descriptor)
+    copy = SSTableFile(folder("list"), file.descriptor)
     shutil.copy(file.data_path, copy.data_path)
 
     def run(data: bytes) -> bool:
@@ -85,9 +82,9 @@ def _indexed() -> list[_Indexed]:
     for form in indexed_sstables.FORMS:
         vectors = indexed_sstables.load(form)
         file = min(vectors.files(), key=lambda each: each.data_path.stat().st_size)
-        folder = Path(_folder().name) / form
-        shutil.copytree(file.folder, folder)
-        sstable = SSTable(SSTableFile(folder, file.descriptor), vectors.table)
+        place = folder(form)
+        shutil.copytree(file.folder, place, dirs_exist_ok=True)
+        sstable = SSTable(SSTableFile(place, file.descriptor), vectors.table)
         tokens = [decorated_token(partition.key) for partition in sstable.partitions()]
         components = [name for name in _INDEXES if sstable.file.path(name).exists()]
         intact = [sstable.file.path(name).read_bytes() for name in components]
@@ -100,21 +97,27 @@ def sstable_index() -> Target:
     two choose the token, and two how much of the file is left; then come edits. A damaged Summary.db changes nothing.
     """
     small = _indexed()
+    undamaged = [cache(one.find) for one in small]
 
     def run(data: bytes) -> bool:
-        one = small[data[0] % len(small)] if data else small[0]
-        number = (data[1] if len(data) > 1 else 0) % len(one.components)
+        number = data[0] % len(small) if data else 0
+        one, expected = small[number], undamaged[number]
+        of = (data[1] if len(data) > 1 else 0) % len(one.components)
         token = one.tokens[int.from_bytes(data[2:4], "big") % len(one.tokens)]
-        path = one.sstable.file.path(one.components[number])
-        expected = one.find(token) if one.components[number] == SUMMARY else None
-        path.write_bytes(_edited(one.intact[number], data[4:]))
+        is_summary = one.components[of] == SUMMARY
+        if is_summary:
+            expected(token)  # before the damage
+        path = one.sstable.file.path(one.components[of])
+        path.write_bytes(_edited(one.intact[of], data[4:]))
         try:
-            is_found = is_read(lambda: one.find(token))
-            if expected is not None:
-                assert one.find(token) == expected
+            entry = one.find(token)
+        except FormatError:
+            assert not is_summary
+            return False
         finally:
-            path.write_bytes(one.intact[number])
-        return is_found
+            path.write_bytes(one.intact[of])
+        assert not is_summary or entry == expected(token)
+        return True
 
     whole = bytes((0xFF, 0xFF))
     return Target(run, [bytes((form, of, 0, at)) + whole for form in range(3) for of in (0, 1) for at in (1, 200)])
@@ -128,8 +131,3 @@ def _edited(intact: bytes, edits: bytes) -> bytes:
         if data:
             data[int.from_bytes(edits[at : at + 2], "big") % len(data)] = edits[at + 2]
     return bytes(data)
-
-
-@cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="fuzz-components-")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 import zlib
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from cassandra_files.sstables import SSTable, SSTableFile
@@ -20,7 +18,7 @@ from cassandra_storage.sstable_versions import SSTableFormat
 from cassandra_storage.type_names import parse_type_name
 from tests.support.vectors import sstables
 from tests.support.workload.tables import create_types, tables
-from verify.fuzz.target import SEED_BYTES, Target, is_read
+from verify.fuzz.target import SEED_BYTES, Target, folder, is_read
 
 _FORMS = ("3.11", "4.0", "5.0-oa", "5.0-bti")
 _PARTS = (DATA, COMPRESSION_INFO, CRC, STATISTICS)
@@ -109,11 +107,11 @@ def sealed_statistics(data: bytes) -> bytes:
 def sstable_files() -> Target:
     """The components, each after its length, written to files."""
     small = _small()
-    folder = Path(_folder().name)
+    place = folder("sstable")
 
     def run(data: bytes) -> bool:
         one = small[data[0] % len(small)] if data else small[0]
-        file = SSTableFile(folder, one.file.descriptor)
+        file = SSTableFile(place, one.file.descriptor)
         position = 1
         for component in _PARTS:
             size = int.from_bytes(data[position : position + 2], "big")
@@ -139,11 +137,6 @@ def sstable_files() -> Target:
         if all(len(part) < 1 << 16 for part in one.parts):
             seeds.append(bytes((number,)) + b"".join(len(part).to_bytes(2, "big") + part for part in one.parts))
     return Target(run, seeds)
-
-
-@cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="fuzz-sstable-")
 
 
 def type_name() -> Target:

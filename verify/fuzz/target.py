@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cassandra_storage.errors import FormatError
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from cassandra_storage.schema import TableMetadata
 
 SEED_BYTES = 2000  # larger ones are slow and hold nothing else
+_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own
 
 
 class Target(NamedTuple):
@@ -30,6 +33,20 @@ def is_read(read: Callable[[], object]) -> bool:
     except FormatError:
         return False
     return True
+
+
+def folder(name: str) -> Path:
+    """For a target's files, as long as the process lives: in memory where there is such a place. On a disk each input
+    would wait for it: a file that is made shorter and closed is written at once (ext4's auto_da_alloc).
+    """
+    place = Path(_folder().name) / name
+    place.mkdir(exist_ok=True)
+    return place
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="fuzz-", dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None)
 
 
 @cache
