@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -47,12 +48,15 @@ class RunningAudit:
         )
 
     def wait(self, seconds: float = 400) -> Audited:
-        """AssertionError for an exit status that no audit has; subprocess.TimeoutExpired, and it is killed."""
-        try:
+        """AssertionError with what it printed, for an exit status that no audit has, and after that time: it is killed
+        then.
+        """
+        status: int | None = None
+        with suppress(subprocess.TimeoutExpired):
             status = self._process.wait(seconds)
-        finally:
-            self._process.kill()
+        self.kill()
         printed, progress = (_text(file) for file in (self._printed, self._progress))
+        assert status is not None, f"the audit is not over after {seconds} s: {printed}{progress}"
         assert status in {0, 1, 2}, printed + progress
         return Audited(status, [json.loads(line) for line in printed.splitlines()], progress)
 
