@@ -125,6 +125,10 @@ class ChangeReader:
 
     def read_all(self) -> list[Change]:
         """All that is committed by now and has not been read; waits until it has come."""
+        return list(self.each_change())
+
+    def each_change(self) -> Iterator[Change]:
+        """As `read_all`, one by one, for more than memory should hold at once."""
         self._next_look = 0.0
         self._value_decoders.clear()
         self._look_for_topics()
@@ -132,10 +136,8 @@ class ChangeReader:
             (one.topic, one.partition): self._consumer.get_watermark_offsets(one, timeout=10)[1]
             for one in self._consumer.assignment()
         }
-        changes: list[Change] = []
         while any(self._reached.get(place, 0) < end for place, end in ends.items()):
-            changes += self.poll(0.1)
-        return changes
+            yield from self.poll(0.1)
 
     def record_progress(self, message: Message) -> None:
         """Transactions end in records that no consumer sees: only the end of a partition tells that they are past."""

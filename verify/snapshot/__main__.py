@@ -17,6 +17,7 @@ from verify.model.__main__ import SETTINGS, options_of
 from verify.model.check import EXPIRY_SECONDS, Run, Seed, generator_of
 from verify.model.generator import Course, Generator
 from verify.model.push import BY_FILLER, pusher
+from verify.model.settle import SETTLE_SECONDS
 from verify.model.shapes import SWITCHED, schema
 from verify.snapshot import bulk
 from verify.snapshot.disturber import Disturber
@@ -25,6 +26,7 @@ from verify.snapshot.progress import SNAPSHOT_SECONDS, Snapshots, pass_present_l
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from local_stack.clients.change_reader import Change
     from local_stack.servers.cassandra import CassandraOptions
     from local_stack.servers.programs import Setting
     from verify.model.statement import Item
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 BTI = {"sstable": {"selected_format": "bti"}}
 WRITE_PIECES = 20  # of the statements beside the snapshot: the last ones come when it has ended, or later
 SHOWN = 30
+LEAST_ROWS_PER_SECOND = 500  # that come out, on a busy machine
+CHECKED = ("row_sequence", "ts_us", "cause", "snapshot", "empty")  # of `source`
 DATACENTER = "cdc"
 
 
@@ -47,11 +51,23 @@ class Size:
 class SnapshotSeed(Seed):
     """A keyspace whose tables get `cdc = true` when they hold data."""
 
+    def __init__(self, run: Run, seed: int, keyspace: str, size: Size) -> None:
+        super().__init__(run, seed, keyspace, tables_of(run, seed, size.rows))
+        self._size = size
+
     def __enter__(self) -> Self:
         off = tuple(replace(table, is_cdc=False) for table in self.first_tables)
         for statement in schema(off, self.run.replication):
             self.run.schema_client.execute(statement.replace("$k", self.keyspace))
         return self
+
+    def catch_up(self, quiet_after: float | None = None) -> None:
+        """As of each seed; a million changes fit in memory."""
+        self._settle(quiet_after or time.time())
+        self.history.add(map(without_unchecked, self._reader.each_change()))
+
+    def _settle(self, quiet_after: float) -> None:
+        self.settler.wait_until_settled(quiet_after, SETTLE_SECONDS + self._size.rows / LEAST_ROWS_PER_SECOND)
 
     def switch_on(self) -> None:
         for table in self.first_tables:
@@ -59,24 +75,24 @@ class SnapshotSeed(Seed):
                 self.run.schema_client.execute(f"ALTER TABLE {self.keyspace}.{table.name} WITH cdc = true")
         self.raw.open()
 
-    def write_before(self, size: Size) -> None:
+    def write_before(self) -> None:
         """Without changes of the schema."""
         start = int(time.time() * 1e6)
         course = Course(self.run.version)
         early = Generator(self.seed, self.first_tables, start, has_ties=self.run.has_ties, course=course)
         writer = self.writer(retries=20)
-        half = size.statements // 2
+        half = self._size.statements // 2
         writer.write_statements(early.statements(half))
-        bulk.fill(writer, self.run.client, self.keyspace, size.rows // bulk.ROWS_PER_PARTITION, start)
-        writer.write_statements(early.statements(size.statements - half))
+        bulk.fill(writer, self.run.client, self.keyspace, self._size.rows // bulk.ROWS_PER_PARTITION, start)
+        writer.write_statements(early.statements(self._size.statements - half))
 
-    def write_beside(self, size: Size, is_over: Callable[[], bool]) -> None:
+    def write_beside(self, is_over: Callable[[], bool]) -> None:
         """With changes of the schema; goes on until the snapshots are over, and ends as a seed of `model` does."""
         late = generator_of(self.run, self.seed + 1_000_000, self.first_tables)
         writer = self.writer(retries=20)
         deadline = time.monotonic() + SNAPSHOT_SECONDS
-        items = late.statements(size.statements)
-        piece = max(1, size.statements // WRITE_PIECES)
+        items = late.statements(self._size.statements)
+        piece = max(1, self._size.statements // WRITE_PIECES)
         while True:
             writer.write_statements(taken(items, piece))
             if is_over():
@@ -84,9 +100,17 @@ class SnapshotSeed(Seed):
             assert time.monotonic() < deadline, "the snapshots have not ended"
         writer.write_statements(items)
         writer.write_statements(late.end_of_changes())
-        self.settler.wait_until_settled(time.time())
+        self._settle(time.time())
         writer.write_statements(late.late_statements())
         writer.write_statements(late.last_statements())
+
+
+def without_unchecked(change: Change) -> Change:
+    """Without the fields of `source` that no check looks at, which are most of a change's memory."""
+    if change.value is None:
+        return change
+    source = change.value["source"]
+    return replace(change, value={**change.value, "source": {name: source[name] for name in CHECKED if name in source}})
 
 
 def taken(items: Iterator[Item], count: int) -> Iterator[Item]:
@@ -109,8 +133,8 @@ def check(stack: Stack, run: Run, seed: int, size: Size, console: Console) -> bo
     started = time.monotonic()
     keyspace = f"snapshot_{seed}"
     publishers = stack.publishers
-    with SnapshotSeed(run, seed, keyspace, tables_of(run, seed, size.rows)) as one:
-        one.write_before(size)
+    with SnapshotSeed(run, seed, keyspace, size) as one:
+        one.write_before()
         pass_present_log(run.client, keyspace, publishers, run.push)
         console.print(f"seed {seed}: written before CDC ({time.monotonic() - started:.0f} s)")
         names = [table.name for table in one.first_tables if table.is_cdc]
@@ -118,7 +142,7 @@ def check(stack: Stack, run: Run, seed: int, size: Size, console: Console) -> bo
         beside = list(zip(stack.cassandra.cdc_nodes, publishers, strict=True))
         with Disturber(seed, keyspace, names, beside) as disturber:
             one.switch_on()
-            one.write_beside(size, snapshots.are_over)
+            one.write_beside(snapshots.are_over)
         states = snapshots.states()
         console.print(f"snapshots: {dict(states)}; beside them: {dict(disturber.done)}", highlight=False)
         one.read_all_rows()
