@@ -15,8 +15,8 @@ from cassandra.query import BoundStatement, dict_factory
 from confluent_kafka import Consumer, TopicPartition
 from fastavro import schemaless_reader
 
+from cdc_program.cassandra import RawValuesHandler
 from tests.support.cdc_messages.from_avro import without_logical_types
-from tests.support.vectors.make_vectors import RawHandler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -43,7 +43,7 @@ class RawRows:
 
     def select(self, table: str) -> list[dict[str, bytes | None]]:
         usual = self.session.client_protocol_handler
-        self.session.client_protocol_handler = RawHandler
+        self.session.client_protocol_handler = RawValuesHandler
         try:
             return list(self.session.execute(f"SELECT * FROM {table}"))
         finally:

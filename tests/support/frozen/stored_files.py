@@ -64,15 +64,16 @@ def make_positions() -> list[Vector]:
     return [
         Vector("committed", position.encode(POSITION).encode(), plain(POSITION)),
         Vector("resharding", position.encode(RESHARDING).encode(), plain(RESHARDING)),
-        Vector("transformer", transformer_kafka.metadata(SHAPE, MS // 1000).encode(), shape),
+        Vector("transformer", transformer_kafka.metadata(SHAPE, MS // 1000, sent=True).encode(), shape),
     ]
 
 
 def read_positions(name: str, data: Mapping[str, bytes]) -> Any:  # noqa: ANN401 - JSON
     text = data[name].decode()
     if name == "transformer":
-        at = transformer_kafka._committed_at(text, RAW, SHAPE)  # raises for another shape
-        return {**plain(SHAPE), "at": at}
+        committed = transformer_kafka._committed(POSITION.offset, text, RAW, SHAPE)  # raises for another shape
+        assert committed.sent
+        return {**plain(SHAPE), "at": committed.at}
     return plain(position.decode(POSITION.offset, text, RAW))
 
 
