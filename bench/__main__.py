@@ -32,6 +32,7 @@ CHOICES = (
     ),
     Choice("publisher", "bench.publisher", "30", "The publisher beside Debezium and Cassandra's reader", _MORE),
     Choice("snapshot", "bench.snapshot", "10", "From SSTables to Kafka, step by step, beside the log path", _MORE),
+    Choice("snapshot-reads", "bench.snapshot_reads", "10", "A node's CPU and read latency during a snapshot", _MORE),
     Choice("materializer", "bench.materializer", "40", "The whole Spark job beside Spark's own passthrough", _MORE),
     Choice("scale", "bench.scale", "15", "Rows per second with 1, 2 and 4 workers, and simulated with more", _MORE),
     Choice("latency", "bench.latency", "8", "From a write to its raw message and its change, at three rates", _MORE),

@@ -144,7 +144,7 @@ def _write_round(client: CqlClient, table: str, keys: list[uuid.UUID], rng: rand
     insert = client.prepare(_INSERT.format(table))
     with_ttl = client.prepare(_INSERT.format(table) + " USING TTL 864000")
     # A batch is a mutation for each of its partitions: here for each row, as the log path counts them.
-    rows = [(key, at, *_values(rng)) for at in range(PARTITION_ROWS) for key in keys]
+    rows = [(key, at, *row_values(rng)) for at in range(PARTITION_ROWS) for key in keys]
     plain, expiring = rows[: len(rows) * 9 // 10], rows[len(rows) * 9 // 10 :]
     segments.write_rows(client, insert, iter(plain), len(plain), f"{table}: rows")
     segments.write_rows(client, with_ttl, iter(expiring), len(expiring), f"{table}: rows with a TTL")
@@ -159,7 +159,7 @@ def _write_round(client: CqlClient, table: str, keys: list[uuid.UUID], rng: rand
         segments.write_rows(client, prepared, parameters, len(some), f"{table}: {statement[:6].lower()}s")
 
 
-def _values(rng: random.Random) -> tuple[object, ...]:
+def row_values(rng: random.Random) -> tuple[object, ...]:
     labels = {"source": rng.choice(("web", "shop", "phone")), "session": f"{rng.getrandbits(48):012x}"}
     number = rng.getrandbits(60)
     return number % 100, number % 10**6, f"{number:060d}", rng.random(), number, "a source", labels
