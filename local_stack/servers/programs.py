@@ -103,7 +103,8 @@ class Program(Restartable[ChildProcess]):
         _, modules, known = self.release
         kept["PYTHONPATH"] = os.pathsep.join(filter(None, (str(modules or ""), kept.get("PYTHONPATH"))))
         settings = {name: value for name, value in self.settings.items() if known is None or name in known}
-        pythons = {name: self.release.python for name in SPARK_PYTHONS if name in self.environment}
+        # Not where the executors' Python comes with an archive.
+        pythons = {name: self.release.python for name in SPARK_PYTHONS if self.environment.get(name) == sys.executable}
         return {**kept, "CDC_LOG__FORMAT": "json", **environment_of(settings), **self.environment, **pythons}
 
 

@@ -76,12 +76,13 @@ def test_a_program_of_another_release_gets_the_settings_that_it_knows(tmp_path: 
     python.symlink_to(sys.executable)
     settings: dict[str, Setting] = {"publisher.poll_interval_ms": 5, "publisher.later": 1}
     program = Program("show", ("-c", SHOW), folder=tmp_path, settings=settings)
-    program.environment = {"PYSPARK_PYTHON": "this"}
+    program.environment = {"PYSPARK_DRIVER_PYTHON": sys.executable, "PYSPARK_PYTHON": "./environment/bin/python"}
     program.release = Release(str(python), None, frozenset({"publisher.poll_interval_ms"}))
     program.start()
     assert "'CDC_PUBLISHER__POLL_INTERVAL_MS': '5'" in program.output()
     assert "LATER" not in program.output()
-    assert program.command()[0] == program._environment()["PYSPARK_PYTHON"] == str(python)
+    assert program.command()[0] == program._environment()["PYSPARK_DRIVER_PYTHON"] == str(python)
+    assert program._environment()["PYSPARK_PYTHON"] == "./environment/bin/python"  # of an archive
     assert str(project_root()) not in program._environment()["PYTHONPATH"].split(os.pathsep)
     program.stop()
 
