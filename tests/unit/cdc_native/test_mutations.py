@@ -188,12 +188,12 @@ def mutation_of(
     return b"\x01" + write_update(update, list(rows), header or SerializationHeader.of_table(table))
 
 
-@pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 200])
-def test_every_size_of_a_subset(count: int) -> None:
+@pytest.mark.parametrize(("count", "step"), [(1, 1), (2, 1), (63, 1), (64, 1), (65, 1), (200, 8)])
+def test_every_size_of_a_subset(count: int, step: int) -> None:
     columns = [regular(f"r{i:03}") for i in range(count)]
     table = table_of(*columns)
     twice, rng = SplitTwice({table.id.bytes: table}, VERSION_50), random.Random(3)
-    for size in range(count + 1):
+    for size in range(0, count + 1, step):
         chosen = sorted(rng.sample(range(count), size))
         row = Row((bytes(4),), {columns[i].name: Cell(LIVENESS.timestamp, bytes(4)) for i in chosen}, LIVENESS)
         whole = mutation_of(table, row)
