@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from cdc_program.errors import Code
 from materializer.fault_points import AnyPoint, Fault, FaultPoint
 from tests.support.materializer.counting import CHANGE_PARTITIONS
 from tests.support.materializer.protocol_run import Setup
@@ -32,6 +33,10 @@ TRANSACTION_TIMEOUT_MS = 1500
 ZOMBIE_TIMEOUT_MS = 30_000
 # How the broker or the client tells a producer that its transaction is over.
 OVER = ("FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_TXN_STATE", "NotOwnerError", "message(s) timed out")
+# A successor deletes the changelogs that a worker was about to restore. The worker no longer owns the partition, and no
+# driver waits for its error.
+RESTORING = {FaultPoint.IN_FETCH, FaultPoint.BEFORE_RESTORE_SWAP, FaultPoint.IN_RESTORE_SWAP}
+CLEANED = (Code.STATE_DAMAGED.text,)
 
 
 Defect: TypeAlias = "Callable[[], None] | None"
@@ -169,7 +174,7 @@ def _raise(setup: Runs, cell: Cell, defect: Defect) -> None:
 def _zombie(setup: Runs, cell: Cell, defect: Defect) -> None:
     child = _stopped(setup, cell, defect)
     finish(setup, defect=defect)  # its successor, in the next slot
-    _resume(child)
+    _resume(child, CLEANED if cell.point in RESTORING else ())
 
 
 def _sleeper(setup: Runs, cell: Cell, defect: Defect) -> None:
@@ -185,11 +190,13 @@ def _stopped(setup: Runs, cell: Cell, defect: Defect, timeout_ms: int = ZOMBIE_T
     return child
 
 
-def _resume(child: Child) -> None:
-    """It ends well if there was nothing left to commit, or because its transaction is over; never in another way."""
+def _resume(child: Child, also: Iterable[str] = ()) -> None:
+    """It ends well if there was nothing left to commit, or because its transaction is over, or for one of `also`; never
+    in another way.
+    """
     os.kill(child.pid, signal.SIGCONT)
     if child.wait():
-        assert any(word in child.output() for word in OVER), child.output()
+        assert any(word in child.output() for word in (*OVER, *also)), child.output()
 
 
 _HURT: Mapping[Action, Callable[[Runs, Cell, Defect], None]] = {
