@@ -41,6 +41,7 @@ class SubmittedJob(Program):
             **spark_environment(folder),
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "PYSPARK_PYTHON": f"./{UNPACKED}/bin/python",
+            "PYTHONPATH": "",  # executors of a local cluster would get the checkout by it
         }
         super().__init__(
             name,
