@@ -39,7 +39,7 @@ from local_stack.servers.kafka import KafkaBroker
 from local_stack.servers.programs import Program
 from publisher.snapshot.command import Options, request_snapshot
 from publisher.snapshot.records import Records
-from verify.snapshot.__main__ import pass_present_log
+from verify.snapshot.progress import pass_present_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -22,3 +22,10 @@ var Scorer = {
   term: 5,
   partialTerm: 2,
 };
+
+// Sphinx appends no summary (null) of a place without text, such as an entry of the index, and fails.
+document.addEventListener("DOMContentLoaded", () => {
+  const summaryOf = Search.makeSearchSummary;
+  Search.makeSearchSummary = (...given) =>
+    summaryOf(...given) ?? document.createElement("p");
+});

@@ -67,8 +67,9 @@ SETTINGS = {
     "html_show_sphinx": False,
     "html_last_updated_fmt": None,
     "html_show_copyright": False,
-    "html_static_path": [str(Path(__file__).with_suffix(".css"))],
+    "html_static_path": [str(Path(__file__).with_suffix(".css")), str(Path(__file__).with_name("docs_page.js"))],
     "html_css_files": ["docs_site.css"],
+    "html_js_files": ["docs_page.js"],
     "html_favicon": str(Path(__file__).with_suffix(".svg")),
     "html_search_scorer": str(Path(__file__).with_suffix(".js")),
     # Output that is cut short in an example is no JSON.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 IMAGES = project_root() / "docs" / "images"
-MAX_PICTURE_BYTES = 150_000
+MAX_PICTURE_BYTES = 200_000
 DESK, PHONE = {"width": 1280, "height": 860}, {"width": 375, "height": 740}
 SCHEMES = ("light", "dark")
 BLOCKING = ("serious", "critical")
