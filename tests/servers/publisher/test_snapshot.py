@@ -94,7 +94,7 @@ def test_a_snapshot_under_writes_and_a_kill_gives_what_select_shows(
         assert killed.phase == "sending"
         publisher.start()  # it may end before a command that would follow it: that would begin another one
         eventually(lambda: (found := records.read(table)) is not None and found.is_final, SECONDS)
-    assert f"{table} has ended" in publisher.command("status")[1]
+    eventually(lambda: f"{table} has ended" in publisher.command("status")[1])  # its status is renewed once a second
     assert writes.count > 20
     ended = records.read(table)
     assert ended is not None
