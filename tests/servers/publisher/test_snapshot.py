@@ -99,7 +99,7 @@ def test_a_snapshot_under_writes_and_a_kill_gives_what_select_shows(
     ended = records.read(table)
     assert ended is not None
     assert (ended.snapshot, ended.phase, ended.done) == (killed.snapshot, "ended", 1.0)
-    assert ended.started > killed.started
+    assert ended.started >= killed.started  # equal if the killed publisher's worker has sent the rest before it ended
     assert fresh_keyspace not in cassandra.nodes[0].nodetool("listsnapshots")
     folded = fold("t")
     folded.check()
