@@ -6,10 +6,10 @@ import itertools
 import sys
 import tempfile
 import uuid
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich.console import Console
@@ -22,7 +22,7 @@ from local_stack.servers.programs import schematizer
 from local_stack.servers.stack import Stack
 from materializer.fault_points import FaultPoint, TransformPoint, point_named
 from verify.chaos.masters import MASTERS, Master, running_spark
-from verify.chaos.matrix import Outcome, cells, make_setup, reached, run_cell
+from verify.chaos.matrix import Cell, Outcome, cells, make_setup, reached, run_cell
 from verify.chaos.move_matrix import make_move_setup, move_cells, reached_in_move, run_move_cell
 from verify.chaos.report import show_cell, show_matrix, show_run, show_runs, show_strike
 from verify.chaos.transform_matrix import make_setup_of, run_transform_cell, transform_cells
@@ -30,9 +30,12 @@ from verify.chaos.whole_path import ChaosResult, chaos_run
 from verify.model.check import SINGLE, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from local_stack.servers.programs import Setting
+    from materializer.fault_points import AnyPoint
+
+SetupT = TypeVar("SetupT")
 
 NAMES = [point.name.lower() for kind in (FaultPoint, TransformPoint) for point in kind]
 # Small chunks and many snapshots: more moments to be hurt at.
@@ -45,47 +48,52 @@ SETTINGS: Mapping[str, Setting] = {
 }
 
 
-def matrix(console: Console, seed: int, point: FaultPoint | None) -> bool:
-    """The cells of one point, or of all; whether all is well."""
-    outcomes: list[Outcome] = []
+@contextmanager
+def fresh_setups(console: Console, make: Callable[[str, str, Path], SetupT]) -> Iterator[Iterator[SetupT]]:
+    """One for each cell, on one Kafka. `make`: of its address, a name that no other has, and a folder of its own."""
     with kafka_broker(report=console.print) as kafka, tempfile.TemporaryDirectory(prefix="chaos-") as folder:
         names = (f"chaos-{uuid.uuid4().hex[:8]}-{number}" for number in itertools.count())
-        setups = (make_setup(kafka.bootstrap_servers, name, Path(folder) / name) for name in names)
-        for cell in cells(reached(lambda: next(setups)), seed):
-            if point in (None, cell.point):
-                outcomes.append(run_cell(next(setups), cell))
-                show_cell(console, outcomes[-1])
+        yield (make(kafka.bootstrap_servers, name, Path(folder) / name) for name in names)
+
+
+def hurt(
+    console: Console, chosen: Iterable[Cell], point: AnyPoint | None, run: Callable[[Cell], Outcome]
+) -> list[Outcome]:
+    """The outcomes of the cells of one point, or of all."""
+    outcomes: list[Outcome] = []
+    for cell in chosen:
+        if point in (None, cell.point):
+            outcomes.append(run(cell))
+            show_cell(console, outcomes[-1])
+    return outcomes
+
+
+def matrix(console: Console, seed: int, point: FaultPoint | None) -> bool:
+    """The cells of one point, or of all; whether all is well."""
+    with fresh_setups(console, make_setup) as setups:
+        chosen = cells(reached(lambda: next(setups)), seed)
+        outcomes = hurt(console, chosen, point, lambda cell: run_cell(next(setups), cell))
     return show_matrix(console, outcomes, seed, FaultPoint, "the protocol")
 
 
 def move_matrix(console: Console, seed: int, point: FaultPoint | None) -> bool:
     """As matrix, of a move to another change topic."""
-    outcomes: list[Outcome] = []
-    with kafka_broker(report=console.print) as kafka, tempfile.TemporaryDirectory(prefix="chaos-") as folder:
-        names = (f"chaos-{uuid.uuid4().hex[:8]}-{number}" for number in itertools.count())
-        setups = (make_move_setup(kafka.bootstrap_servers, name, Path(folder) / name) for name in names)
-        for cell in move_cells(reached_in_move(lambda: next(setups)), seed):
-            if point in (None, cell.point):
-                outcomes.append(run_move_cell(next(setups), cell))
-                show_cell(console, outcomes[-1])
+    with fresh_setups(console, make_move_setup) as setups:
+        chosen = move_cells(reached_in_move(lambda: next(setups)), seed)
+        outcomes = hurt(console, chosen, point, lambda cell: run_move_cell(next(setups), cell))
     return show_matrix(console, outcomes, seed, FaultPoint, "a move to another change topic")
 
 
 def transform_matrix(console: Console, seed: int, point: TransformPoint | None) -> bool:
     """As matrix, of the transformers' protocol."""
-    outcomes: list[Outcome] = []
-    with kafka_broker(report=console.print) as kafka, tempfile.TemporaryDirectory(prefix="chaos-") as folder:
+    with tempfile.TemporaryDirectory(prefix="chaos-") as folder, ExitStack() as end:
         port = free_ports(1)[0]
         program = schematizer(Path(folder), port).start()
-        with ExitStack() as end:
-            end.callback(program.stop)
-            names = (f"chaos-{uuid.uuid4().hex[:8]}-{number}" for number in itertools.count())
-            registry = f"http://{LOCALHOST}:{port}"
-            setups = (make_setup_of(kafka.bootstrap_servers, registry, name, Path(folder) / name) for name in names)
-            for cell in transform_cells(next(setups), seed):
-                if point in (None, cell.point):
-                    outcomes.append(run_transform_cell(next(setups), cell))
-                    show_cell(console, outcomes[-1])
+        end.callback(program.stop)
+        registry = f"http://{LOCALHOST}:{port}"
+        with fresh_setups(console, lambda kafka, name, at: make_setup_of(kafka, registry, name, at)) as setups:
+            chosen = transform_cells(next(setups), seed)
+            outcomes = hurt(console, chosen, point, lambda cell: run_transform_cell(next(setups), cell))
     return show_matrix(console, outcomes, seed, TransformPoint, "a transformer's protocol")
 
 
