@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(240)]
 
-SLOW_MIB = 0.25  # a second: slow enough to be killed in the middle
+SLOW_MIB = 0.1  # a second, of 0.4 in all: what is recorded once a second shows the middle, and the kill is in it
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_a_snapshot_under_writes_and_a_kill_gives_what_select_shows(
     ended = records.read(table)
     assert ended is not None
     assert (ended.snapshot, ended.phase, ended.done) == (killed.snapshot, "ended", 1.0)
-    assert ended.started >= killed.started  # equal if the killed publisher's worker has sent the rest before it ended
+    assert ended.started > killed.started
     assert fresh_keyspace not in cassandra.nodes[0].nodetool("listsnapshots")
     folded = fold("t")
     folded.check()
