@@ -14,7 +14,7 @@ from publisher.snapshot.portion import Portion
 from publisher.snapshot.records import Records, new_record
 from publisher.snapshot.run import SnapshotRun
 from publisher.snapshot.worker import PausedError
-from tests.support.publisher.snapshot_beside import FLUSH, NO_BOUNDS, Beside, make_beside, make_records, take
+from tests.support.publisher.snapshot_beside import FLUSH, NO_BOUNDS, Beside, make_records, take
 from tests.support.vectors import indexed_sstables
 
 if TYPE_CHECKING:
@@ -26,16 +26,6 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module", params=["5.0-oa"])
 def vectors(request: pytest.FixtureRequest) -> IndexedVectors:
     return indexed_sstables.load(request.param)
-
-
-@pytest.fixture
-def beside(vectors: IndexedVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Beside:
-    return make_beside(vectors, tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def records(tmp_path: Path, beside: Beside) -> Records:
-    return make_records(beside, tmp_path)
 
 
 def in_parts(beside: Beside, parts: int) -> None:

@@ -23,7 +23,6 @@ from tests.support.publisher.snapshot_beside import (
     HOST,
     TRUNCATED_AT,
     Beside,
-    make_beside,
     make_records,
     take,
 )
@@ -44,16 +43,6 @@ def vectors(request: pytest.FixtureRequest) -> IndexedVectors:
 @pytest.fixture(autouse=True, params=["python", "core"])
 def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CDC_NATIVE", "1" if request.param == "core" else "0")
-
-
-@pytest.fixture
-def beside(vectors: IndexedVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Beside:
-    return make_beside(vectors, tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def records(tmp_path: Path, beside: Beside) -> Records:
-    return make_records(beside, tmp_path)
 
 
 def test_the_order_of_steps(beside: Beside, records: Records) -> None:
