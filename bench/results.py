@@ -33,13 +33,18 @@ def report(name: str, title: str, rows: Mapping[str, Figures], facts: Mapping[st
     for row in rows:
         table.add_column(row, justify="right")
     for figure in dict.fromkeys(figure for figures in rows.values() for figure in figures):
-        table.add_row(figure, *(f"{each[figure]:,.1f}" if figure in each else "" for each in rows.values()))
+        table.add_row(figure, *(_shown(each[figure]) if figure in each else "" for each in rows.values()))
     Console().print(table)
     plots.RESULTS.mkdir(exist_ok=True)
     content = {"measured_at": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine(), **facts}
     text = json.dumps({**content, "results": rows}, indent=2) + "\n"
     (plots.RESULTS / f"{name}.json").write_text(text, encoding="utf-8")
     plots.draw(name)
+
+
+def _shown(figure: float) -> str:
+    """A figure below 1 says nothing with one decimal."""
+    return f"{figure:,.1f}" if figure == 0 or abs(figure) >= 1 else f"{figure:.2g}"
 
 
 def machine() -> dict[str, Any]:
