@@ -139,7 +139,7 @@ class Evolution:
         open_tables = [
             each
             for name, each in self._tables.items()
-            if name not in self.closed and each.is_cdc and not each.is_counter
+            if name not in self.closed and each.is_cdc and each.is_truncated and not each.is_counter
         ]
         table = self._pick.choice(open_tables)
         return SchemaChange((f"TRUNCATE $k.{table.name}",), (table,))

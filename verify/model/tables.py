@@ -34,7 +34,7 @@ class Table:
 
     `partitions` is how many the workload writes to, `weight` how often it takes this table. `evolution` is what happens
     to its schema while it is written to, `times` which timestamps its writes have; `beside` are statements after CREATE
-    TABLE, of indexes and views.
+    TABLE, of indexes and views. `is_truncated` is whether the workload truncates it.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Table:
     times: Times = ""
     beside: tuple[str, ...] = ()
     weight: float = 1.0
+    is_truncated: bool = True
 
     @property
     def key_names(self) -> list[str]:

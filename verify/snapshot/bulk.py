@@ -24,6 +24,7 @@ INSERT = "INSERT INTO $k.{table} (p, c, v, n, s, m) VALUES (?, ?, ?, ?, ?, ?) US
 
 
 def table(rows: int, name: str = NAME) -> Table:
+    """It is not truncated, so that its rows are there to be compared."""
     return Table(
         name,
         max(1, rows // ROWS_PER_PARTITION),
@@ -31,6 +32,7 @@ def table(rows: int, name: str = NAME) -> Table:
         static=(("st", TEXT),),
         regular=(("v", TEXT), ("n", INT), ("s", set_of(TEXT)), ("m", map_of(TEXT, INT))),
         weight=0.5,
+        is_truncated=False,
     )
 
 

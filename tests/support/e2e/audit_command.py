@@ -47,7 +47,7 @@ class RunningAudit:
             stderr=self._progress,
         )
 
-    def wait(self, seconds: float = 400) -> Audited:
+    def wait(self, seconds: float = 900) -> Audited:
         """AssertionError with what it printed, for an exit status that no audit has, and after that time: it is killed
         then.
         """
