@@ -61,7 +61,8 @@ SPELLINGS: Mapping[str, tuple[str, str, str]] = {
 @dataclass(frozen=True, slots=True)
 class CassandraVersion:
     """One line of releases, or one with settings that change what it writes; `old_spellings`: yaml keys as before 4.1;
-    `seed_has_port`: seeds are host:port.
+    `seed_has_port`: seeds are host:port; `tells_settings`: CQL shows them, so that programs need not be told where the
+    data lie.
 
     `tool_class` is what runs nodetool: NodeTool itself, or a class of java_shims around it. `compressors` are the
     classes, less their last word, that commit logs may be compressed by.
@@ -73,6 +74,7 @@ class CassandraVersion:
     jars: JarSet
     old_spellings: bool = False
     seed_has_port: bool = True
+    tells_settings: bool = True
     tool_class: str = TOOL_CLASS
     compressors: tuple[str, ...] = ("LZ4", "Snappy", "Deflate", "Zstd")
     yaml: Mapping[str, object] = field(default_factory=dict)
@@ -108,6 +110,7 @@ VERSIONS: Mapping[str, CassandraVersion] = {
             _jars("3.11.19", "org.apache.cassandra:cassandra-thrift:3.11.19"),
             old_spellings=True,
             seed_has_port=False,
+            tells_settings=False,
             tool_class="ClientTool",
             compressors=("LZ4", "Snappy", "Deflate"),
         ),

@@ -150,7 +150,9 @@ class Stack(Managed):
         """A publisher and a filler."""
         suffix = "" if len(self.cassandra.cdc_nodes) == 1 else f"-{node.name}"
         nodetool = ",".join(node.nodetool_command())
-        own = {"publisher.nodetool": nodetool, "filler.nodetool": nodetool, **OF_A_SHARED_MACHINE}
+        own: dict[str, Setting] = {"publisher.nodetool": nodetool, "filler.nodetool": nodetool, **OF_A_SHARED_MACHINE}
+        if not self.cassandra.version.tells_settings:
+            own["publisher.snapshot_data_directories"] = node.folder / "data"
         where = (self._folder.path, node.address, node.cdc_raw, own | self._joined() | self._settings)
         for beside, program in (
             (self.publishers, programs.publisher(*where, f"publisher{suffix}")),
