@@ -152,7 +152,7 @@ class Stack(Managed):
         nodetool = ",".join(node.nodetool_command())
         own: dict[str, Setting] = {"publisher.nodetool": nodetool, "filler.nodetool": nodetool, **OF_A_SHARED_MACHINE}
         if not self.cassandra.version.tells_settings:
-            own["publisher.snapshot_data_directories"] = node.folder / "data"
+            own["publisher.snapshot_data_directories"] = str(node.folder / "data")
         where = (self._folder.path, node.address, node.cdc_raw, own | self._joined() | self._settings)
         for beside, program in (
             (self.publishers, programs.publisher(*where, f"publisher{suffix}")),
