@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter, Request  # noqa: TC002 - FastAPI reads annotations
+from fastapi import APIRouter, Request
 
-from schematizer.api.access import Writers, guarded_router
+from schematizer.api.access import TargetReaders, Writers, any_role_router, guarded_router
 from schematizer.bodies import ConsumerGroupBody, DataTargetBody  # noqa: TC001 - as above
 from schematizer.views import ConsumerGroup, DataTarget, FollowedTopics  # noqa: TC001 - as above
 
@@ -17,16 +17,20 @@ if TYPE_CHECKING:
 
 def router(catalogue: Catalogue, access: Access) -> APIRouter:
     routes, writers = guarded_router(access, catalogue.rules.pii_prefix), Writers(catalogue, access)
+    _list_and_writes(routes, catalogue, writers)
+    one_target = any_role_router(access)
+    _one_target(one_target, catalogue, TargetReaders(catalogue, access))
+    both = APIRouter()
+    both.include_router(routes)
+    both.include_router(one_target)
+    return both
 
+
+def _list_and_writes(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
     @routes.get("/data-targets")
     def data_targets() -> list[DataTarget]:
         """All data targets."""
         return catalogue.data_targets.every()
-
-    @routes.get("/data-targets/{name}")
-    def data_target(name: str) -> DataTarget:
-        """One data target."""
-        return catalogue.data_targets.get(name)
 
     @routes.put("/data-targets/{name}")
     def put_data_target(name: str, body: DataTargetBody, request: Request) -> DataTarget:
@@ -34,20 +38,30 @@ def router(catalogue: Catalogue, access: Access) -> APIRouter:
         by = writers.of_namespace(request, None)
         return catalogue.data_targets.put(name, body.kind, body.destination, body.owner, body.doc, by=by)
 
-    @routes.get("/data-targets/{name}/consumer-groups")
-    def consumer_groups(name: str) -> list[ConsumerGroup]:
-        """Its consumer groups, and the namespaces and sources that each reads."""
-        return catalogue.data_targets.groups(name)
-
     @routes.put("/data-targets/{name}/consumer-groups/{group}")
     def put_consumer_group(name: str, group: str, body: ConsumerGroupBody, request: Request) -> ConsumerGroup:
         """Adds or changes a consumer group."""
         by = writers.of_namespace(request, None)
         return catalogue.data_targets.put_group(name, group, body.data_sources, by=by)
 
-    @routes.get("/data-targets/{name}/topics")
-    def followed_topics(name: str, cursor: int = 0) -> FollowedTopics:
-        """The topics that it reads now, and whether anything changed since the cursor of the last answer."""
-        return catalogue.data_targets.follow(name, cursor)
 
-    return routes
+def _one_target(routes: APIRouter, catalogue: Catalogue, readers: TargetReaders) -> None:
+    @routes.get("/data-targets/{name}")
+    def data_target(name: str, request: Request) -> DataTarget:
+        """One data target. Needs a reader of every namespace that it reads."""
+        readers.require(request, name)
+        return catalogue.data_targets.get(name)
+
+    @routes.get("/data-targets/{name}/consumer-groups")
+    def consumer_groups(name: str, request: Request) -> list[ConsumerGroup]:
+        """Its consumer groups, and the namespaces and sources that each reads. Needs a reader of all of them."""
+        readers.require(request, name)
+        return catalogue.data_targets.groups(name)
+
+    @routes.get("/data-targets/{name}/topics")
+    def followed_topics(name: str, request: Request, cursor: int = 0) -> FollowedTopics:
+        """The topics that it reads now, and whether anything changed since the cursor of the last answer. Needs a
+        reader of all their namespaces.
+        """
+        readers.require(request, name)
+        return catalogue.data_targets.follow(name, cursor)
