@@ -1,6 +1,7 @@
 """Read the changes of one table with confluent-kafka alone: consumer.py BOOTSTRAP REGISTRY_URL TOPIC"""
 
 import sys
+from contextlib import suppress
 
 from confluent_kafka import Consumer
 from confluent_kafka.schema_registry import SchemaRegistryClient
@@ -14,13 +15,15 @@ decode = AvroDeserializer(SchemaRegistryClient({"url": registry}))
 settings = {"bootstrap.servers": bootstrap, "group.id": "example", "isolation.level": "read_committed"}
 consumer = Consumer(settings | {"auto.offset.reset": "earliest", "enable.auto.commit": False})
 consumer.subscribe([topic])
-while True:
-    message = consumer.poll(1.0)
-    if message is None:
-        continue
-    if message.error():
-        print(message.error().str(), file=sys.stderr)  # such as a topic that does not exist
-        continue
-    key = decode(message.key(), SerializationContext(topic, MessageField.KEY))
-    value = decode(message.value(), SerializationContext(topic, MessageField.VALUE))
-    print(key, value, flush=True)
+with suppress(KeyboardInterrupt):
+    while True:
+        message = consumer.poll(1.0)
+        if message is None:
+            continue
+        if message.error():
+            print(message.error().str(), file=sys.stderr)  # such as a topic that does not exist
+            continue
+        key = decode(message.key(), SerializationContext(topic, MessageField.KEY))
+        value = decode(message.value(), SerializationContext(topic, MessageField.VALUE))
+        print(key, value, flush=True)
+consumer.close()
