@@ -59,6 +59,7 @@ def client_config(settings: KafkaSettings) -> dict[str, object]:
             "bootstrap.servers": settings.bootstrap_servers,
             "security.protocol": settings.security_protocol,
             "socket.connection.setup.timeout.ms": max(1000, int(settings.connect_timeout_seconds * 1000)),
+            "allow.auto.create.topics": False,  # a deleted topic would return with the brokers' default settings
         }
     )
     if settings.security_protocol.startswith("SASL"):

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _BATCH_BYTES = 1_000_000
 _INIT_SECONDS = 0.02
-_NO_TOPICS = {"allow.auto.create.topics": False}  # a deleted topic would return with the brokers' default settings
 
 
 class ProducerSettings(NamedTuple):
@@ -56,7 +55,6 @@ class PartitionProducer:
             {
                 **client_config(settings),
                 **QUICK,
-                **_NO_TOPICS,
                 "transactional.id": f"{group}/{raw_partition}",
                 "compression.type": "lz4",
                 "linger.ms": 5,
@@ -168,7 +166,7 @@ def send_all(settings: KafkaSettings, messages: Iterable[Message]) -> None:
     """Send messages and wait until the brokers have them."""
     errors: list[KafkaError] = []
     own = {"enable.idempotence": True, "compression.type": "lz4"}
-    producer = Producer({**client_config(settings), **QUICK, **_NO_TOPICS, **own})
+    producer = Producer({**client_config(settings), **QUICK, **own})
     with driver_errors("send messages"):
         for topic, partition, key, value, headers in messages:
             producer.produce(

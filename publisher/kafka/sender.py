@@ -47,7 +47,6 @@ class Sender:
                 "linger.ms": 5,
                 "partitioner": "murmur2",  # of the key, as Kafka's Java client
                 "topic.metadata.refresh.interval.ms": METADATA_MS,
-                "allow.auto.create.topics": False,  # a deleted topic would return with the broker's default settings
                 "message.max.bytes": MOST_MESSAGE_BYTES,
                 "message.timeout.ms": 0,  # keep messages however long Kafka is away
                 "queue.buffering.max.kbytes": (QUEUE_BYTES + MOST_MESSAGE_BYTES) // 1024,
