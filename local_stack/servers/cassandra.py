@@ -122,11 +122,18 @@ class CassandraNode(Restartable[ServerProcess]):
 
         Raises CdcError(SERVER_FAILED) with the log's end, at once when it dies.
         """
-        retry_start(super().start, self.kill, self._found_no_peer)
+        is_new = not self.commitlog.exists()
+        retry_start(super().start, self.kill, partial(self._prepare_retry, is_new=is_new))
         return self
 
-    def _found_no_peer(self) -> bool:
-        return self.process is not None and SEED_TOO_SLOW.search(self.process.output()) is not None
+    def _prepare_retry(self, *, is_new: bool) -> bool:
+        """If it found no peer. System tables of a first start that was cut short cannot be loaded by the next one."""
+        if self.process is None or SEED_TOO_SLOW.search(self.process.output()) is None:
+            return False
+        if is_new:
+            for folder in (self.folder / "data", self.commitlog, self.cdc_raw):
+                shutil.rmtree(folder, ignore_errors=True)
+        return True
 
     def upgrade(self, line: str) -> None:
         """Make it another of VERSIONS, as an operator does: drained and stopped, started on its files with the other
