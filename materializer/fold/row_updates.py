@@ -197,7 +197,7 @@ def _update(message: RawMessage, update: PartitionUpdate, arrival_ms: int, raw: 
 
 
 def _refuse_shadowable(message: RawMessage, row: Row) -> None:
-    """A shadowable deletion's effect depends on the order of merging, in Cassandra too (docs/decisions)."""
+    """A shadowable deletion's effect depends on the order of merging, in Cassandra too (decision 0007)."""
     if row.deletion.is_shadowable:
         raise CdcError(
             Code.NOT_SUPPORTED,
