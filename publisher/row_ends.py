@@ -55,6 +55,15 @@ class RowsEnd(NamedTuple):
     noticed_at: int
 
 
+class _Truncation(NamedTuple):
+    """The last record of a table in system.local. at: its time (ms); 1 ms after that of the one before if the node's
+    clock was set back since, so that a later end always has a later time.
+    """
+
+    at: int
+    position: CommitLogPosition
+
+
 class _Drop(NamedTuple):
     """A deletion of rows of system_schema.tables in the log; `table` None: of the whole keyspace. dropped_at: µs."""
 
@@ -71,7 +80,7 @@ class RowEnds:
 
     def __init__(self, segments: LogSegments) -> None:
         self._segments = segments
-        self._truncated: dict[bytes, int] = {}
+        self._truncated: dict[bytes, _Truncation] = {}
         self._dropped: dict[bytes, int] = {}
         self._sent: dict[bytes, int] = {}
         self._records: Mapping[UUID, bytes] = {}
@@ -95,12 +104,13 @@ class RowEnds:
 
     def recorded_at(self, table_id: bytes) -> int:
         """When the node last truncated the table (ms); 0 if never, as far as it remembers."""
-        return self._truncated.get(table_id, 0)
+        known = self._truncated.get(table_id)
+        return 0 if known is None else known.at
 
     def clock_before(self, table_id: bytes, clock: int) -> int:
         """A time (µs) up to which all raw partitions of the table have everything: an end that is not sent is not."""
         end = self.pending.get(table_id)
-        return clock if end is None else min(clock, end.at * 1000)
+        return clock if end is None else min(clock, end.at * 1000, end.noticed_at)
 
     @property
     def unannounced(self) -> set[bytes]:
@@ -115,7 +125,8 @@ class RowEnds:
     def follow_records(self, records: Mapping[UUID, bytes], published: Collection[bytes], read_at: int) -> bool:
         """Take note of system.local's truncated_at, read at a time (µs); True if that changes something.
 
-        Truncations from before the publisher's time are no events: the log that it reads has nothing from before them.
+        published: the ids of the tables that are or were published. Truncations from before the publisher's time are no
+        events: the log that it reads has nothing from before them.
         """
         self.records_read_at = read_at
         if self._knows_records and records == self._records:
@@ -124,10 +135,13 @@ class RowEnds:
         has_changed = False
         for table_id, record in records.items():
             position, at = _parse(record)
-            if self._truncated.get(table_id.bytes, 0) >= at:
+            known = self._truncated.get(table_id.bytes)
+            if known is not None and position > known.position:
+                at = max(at, known.at + 1)
+            elif known is not None and at <= known.at:
                 continue
             has_changed = True
-            self._truncated[table_id.bytes] = at
+            self._truncated[table_id.bytes] = _Truncation(at, position)
             if table_id.bytes in published and not self._is_old(position):
                 self._end(table_id.bytes, "truncate", position, at)
         self._knows_records = self._was_loaded = True
@@ -181,7 +195,7 @@ class RowEnds:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "truncated": {table_id.hex(): at for table_id, at in self._truncated.items()},
+            "truncated": {table_id.hex(): [at, *position] for table_id, (at, position) in self._truncated.items()},
             "dropped": {table_id.hex(): at for table_id, at in self._dropped.items()},
             "sent": {table_id.hex(): at for table_id, at in self._sent.items()},
             "pending": {
@@ -198,9 +212,12 @@ class RowEnds:
             self._segments = self._segments._replace(oldest=_after_all)
             return
         self._was_loaded = True
-        self._truncated, self._dropped, self._sent = (
-            {bytes.fromhex(table_id): int(at) for table_id, at in stored[name].items()}
-            for name in ("truncated", "dropped", "sent")
+        self._truncated = {
+            bytes.fromhex(table_id): _Truncation(int(at), CommitLogPosition(int(segment), int(position)))
+            for table_id, (at, segment, position) in stored["truncated"].items()
+        }
+        self._dropped, self._sent = (
+            {bytes.fromhex(table_id): int(at) for table_id, at in stored[name].items()} for name in ("dropped", "sent")
         )
         for table_id, (kind, segment, position, at, noticed_at) in stored["pending"].items():
             place = CommitLogPosition(int(segment), int(position))
