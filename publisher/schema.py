@@ -259,6 +259,10 @@ class NodeSchema:
         self._set_tables(self.tables)
         self._save()
 
+    def requested_at(self, table_id: bytes) -> int:
+        """The time (µs) of the last request that has marked the table; 0 if there was none."""
+        return self._requested.get(table_id, 0)
+
     def note_request(self, table_id: bytes, lost_at: int) -> bool:
         """The materializer lacks rows of the table since `lost_at` (µs), or does not any more (0). Each loss marks the
         table once; its mark is the same on all nodes. True if the mark of the last one is dropped.
