@@ -52,7 +52,8 @@ class Record:
     was given up. `own_flushed_to`: see node.own_flush; for a repair. `may_be_begun`: a raw partition may have its
     begin. `done_to`: all tokens up to it were sent of files before those that are there now; `until`: these are for
     tokens up to it (parts.part_end), None for all that are left. `pace`: the share of its rate that it may use
-    (busy.BusyNode). `pinned_bytes`: of SSTables that only the snapshot keeps. Times are in s since the epoch.
+    (busy.BusyNode). `pinned_bytes`: of SSTables that only the snapshot keeps. `replicas`: of a repair, by its keys, as
+    RepairStep.replicas. Times are in s since the epoch.
     """
 
     snapshot: UUID
@@ -84,6 +85,7 @@ class Record:
     until: int | None = None
     pace: float = 1.0
     pinned_bytes: int = 0
+    replicas: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -236,6 +238,7 @@ def _read(path: Path) -> Record | None:
         for name in ("flushed_to", "own_flushed_to"):
             segment, position = values.get(name, (0, 0))
             values[name] = int(segment), int(position)
+        values["replicas"] = tuple(int(each) for each in values.get("replicas", ()))
         values["place"] = None if values["place"] is None else _place(values["place"])
         record = Record(**values)
         PHASES.index(record.phase)
