@@ -152,6 +152,7 @@ _KIND_AND_EMPTY_UPDATE = 2  # bytes; kinds have one up to the 64th
 _ZERO_PLACE = bytes(7)  # all from `segment` on
 _HEARTBEAT = bytes([_VERSIONS["heartbeat"] << 1, _KINDS.index("heartbeat") << 1])
 _TRUNCATIONS = frozenset(bytes([_VERSIONS[kind] << 1, _KINDS.index(kind) << 1]) for kind in TRUNCATION_KINDS)
+_REPAIR_STEPS = frozenset(bytes([_VERSIONS[kind] << 1, _KINDS.index(kind) << 1]) for kind in REPAIR_KINDS)
 
 
 def encode(message: RawMessage, schema_id: int) -> bytes:
@@ -188,6 +189,11 @@ def is_heartbeat(data: bytes) -> bool:
 def is_truncation(data: bytes) -> bool:
     """Whether this is of a truncation kind, by two of its bytes; False for a message that cannot be read."""
     return data[wire.HEADER_SIZE : wire.HEADER_SIZE + 2] in _TRUNCATIONS
+
+
+def is_repair_step(data: bytes) -> bool:
+    """Whether this is of a kind that frames a repair, as `is_truncation`."""
+    return data[wire.HEADER_SIZE : wire.HEADER_SIZE + 2] in _REPAIR_STEPS
 
 
 def decode(data: bytes) -> RawMessage:

@@ -24,7 +24,8 @@ class RepairStep(NamedTuple):
 
     hosts: the ids (16 bytes) of all hosts that the repair expects, this one among them. until_ms: after this time (of
     the brokers) the repair changes nothing. flushed_to: of an end, the place in the host's log (segment, position) up
-    to which the images have all that it wrote.
+    to which the images have all that it wrote. replicas: of an end, how many nodes of the datacenter have the Cassandra
+    partition, as the host saw it when its images were taken; 0 if the host is none of them and sends no images.
     """
 
     repair: UUID
@@ -32,6 +33,7 @@ class RepairStep(NamedTuple):
     until_ms: int
     state: HostState = "running"
     flushed_to: tuple[int, int] = (0, 0)
+    replicas: int = 0
 
 
 def file_name(repair: UUID) -> str:
@@ -53,6 +55,7 @@ def encode_step(step: RepairStep) -> bytes:
         "until_ms": step.until_ms,
         "state": step.state,
         "flushed_to": step.flushed_to,
+        "replicas": step.replicas,
     }
     return json.dumps(content, separators=(",", ":")).encode()
 
@@ -69,6 +72,7 @@ def decode_step(update: bytes) -> RepairStep:
             int(content["until_ms"]),
             HOST_STATES[HOST_STATES.index(content["state"])],
             (int(segment), int(position)),
+            int(content.get("replicas", 0)),  # none: of the publisher's version before; the repair changes nothing
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise MessageError(f"damaged repair step: {type(error).__name__}") from error

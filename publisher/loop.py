@@ -109,8 +109,9 @@ class Publisher:
         self._node.snapshots.follow(self._node.schema.current_tables(), monotonic())
         for record in self._node.snapshots.ended():
             table_id = bytes.fromhex(record.table_id)
-            self._node.schema.note_snapshot(table_id, int(record.requested_at * 1e6))
-            self._tables.clear_mark(table_id)
+            begun = int(record.requested_at * 1e6)
+            self._node.schema.note_snapshot(table_id, begun)
+            self._tables.clear_mark(table_id, begun)
             self._node.snapshots.mark_cleared(record)
 
     def publish_new(self) -> None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 
 SCHEMA_SECONDS = 10.0
+_TABLE_ID_SIZE = 16
 
 log = structlog.get_logger(__name__)
 
@@ -124,8 +125,9 @@ class RawTopics:
         self._add_requests(latest)
 
     def read_requests(self) -> None:
-        """Read the materializer's requests for snapshots. CdcError KAFKA_UNREACHABLE."""
+        """Read the materializer's requests for snapshots, and the marks of all hosts. CdcError KAFKA_UNREACHABLE."""
         latest, self._read_to = self._admin.read_latest_values(self._tables_topic, self._read_to)
+        self._sent_schemas |= {key: value for key, value in latest.items() if len(key) == _TABLE_ID_SIZE}
         self._add_requests(latest)
 
     def find_open(self, table: PublishedTable) -> RawTopic | None:
@@ -141,9 +143,27 @@ class RawTopics:
             self.opened += 1
         return raw_topic
 
-    def clear_mark(self, table: PublishedTable) -> None:
-        """Send that the table needs no snapshot any more. CdcError KAFKA_UNREACHABLE."""
-        self._send_schema(table, table.id, table_messages.mark_to_json(0))
+    def send_mark(self, table: PublishedTable) -> None:
+        """Send that the table needs a snapshot, if it does. All hosts have one mark in the topic: the latest stands.
+        CdcError KAFKA_UNREACHABLE.
+        """
+        if table.needs_snapshot_since > self._mark_of(table):
+            self._send_schema(table, table.id, table_messages.mark_to_json(table.needs_snapshot_since))
+
+    def clear_mark(self, table: PublishedTable, up_to: int) -> None:
+        """Send that the table needs no snapshot any more, unless the mark that `read_requests` has read is later than
+        `up_to` (µs): another host's. CdcError KAFKA_UNREACHABLE.
+        """
+        if 0 < self._mark_of(table) <= up_to:
+            self._send_schema(table, table.id, table_messages.mark_to_json(0))
+
+    def _mark_of(self, table: PublishedTable) -> int:
+        """That in the topic, as far as it is read."""
+        value = self._sent_schemas.get(table.id)
+        try:
+            return 0 if value is None else table_messages.mark_from_json(value)
+        except MessageError:
+            return 0
 
     def refresh_partition_counts(self) -> None:
         """Find raw partitions that were added, and check the settings of the raw topics. CdcError KAFKA_UNREACHABLE or
@@ -169,8 +189,7 @@ class RawTopics:
         schema_id = self._ids.schema_id(f"{name}-value")
         if self._send_schema(table, table.id + table.digest, table_messages.to_json(table.table, self._cluster)):
             log.info("table schema sent", table=table.table.qualified_name, topic=name, digest=table.digest.hex())
-        if table.needs_snapshot_since:
-            self._send_schema(table, table.id, table_messages.mark_to_json(table.needs_snapshot_since))
+        self.send_mark(table)
         return RawTopic(table, name, self._partitions[name], schema_id)
 
     def _check_cluster(self, values: Iterable[bytes]) -> None:

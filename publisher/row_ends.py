@@ -21,7 +21,7 @@ from cassandra_storage.schema_keyspace import KEYSPACE, SCHEMA_TABLES, system_ta
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from uuid import UUID
 
     from cassandra_storage.schema import TableMetadata
@@ -55,6 +55,16 @@ class RowsEnd(NamedTuple):
     noticed_at: int
 
 
+class _Truncation(NamedTuple):
+    """The last record of a table in system.local. at: its time (ms); 1 ms after that of the one before if the node's
+    clock was set back since, so that a later end always has a later time. position: None if the publisher's version
+    before this one has stored it.
+    """
+
+    at: int
+    position: CommitLogPosition | None
+
+
 class _Drop(NamedTuple):
     """A deletion of rows of system_schema.tables in the log; `table` None: of the whole keyspace. dropped_at: µs."""
 
@@ -71,7 +81,7 @@ class RowEnds:
 
     def __init__(self, segments: LogSegments) -> None:
         self._segments = segments
-        self._truncated: dict[bytes, int] = {}
+        self._truncated: dict[bytes, _Truncation] = {}
         self._dropped: dict[bytes, int] = {}
         self._sent: dict[bytes, int] = {}
         self._records: Mapping[UUID, bytes] = {}
@@ -95,12 +105,13 @@ class RowEnds:
 
     def recorded_at(self, table_id: bytes) -> int:
         """When the node last truncated the table (ms); 0 if never, as far as it remembers."""
-        return self._truncated.get(table_id, 0)
+        known = self._truncated.get(table_id)
+        return 0 if known is None else known.at
 
     def clock_before(self, table_id: bytes, clock: int) -> int:
         """A time (µs) up to which all raw partitions of the table have everything: an end that is not sent is not."""
         end = self.pending.get(table_id)
-        return clock if end is None else min(clock, end.at * 1000)
+        return clock if end is None else min(clock, end.at * 1000, end.noticed_at)
 
     @property
     def unannounced(self) -> set[bytes]:
@@ -115,7 +126,8 @@ class RowEnds:
     def follow_records(self, records: Mapping[UUID, bytes], published: Collection[bytes], read_at: int) -> bool:
         """Take note of system.local's truncated_at, read at a time (µs); True if that changes something.
 
-        Truncations from before the publisher's time are no events: the log that it reads has nothing from before them.
+        published: the ids of the tables that are or were published. Truncations from before the publisher's time are no
+        events: the log that it reads has nothing from before them.
         """
         self.records_read_at = read_at
         if self._knows_records and records == self._records:
@@ -124,11 +136,15 @@ class RowEnds:
         has_changed = False
         for table_id, record in records.items():
             position, at = _parse(record)
-            if self._truncated.get(table_id.bytes, 0) >= at:
+            known = self._truncated.get(table_id.bytes)
+            is_known = known is not None and known.position is None and known.at == at
+            if known is not None and known.position is not None and position > known.position:
+                at = max(at, known.at + 1)
+            elif known is not None and at <= known.at and not is_known:
                 continue
             has_changed = True
-            self._truncated[table_id.bytes] = at
-            if table_id.bytes in published and not self._is_old(position):
+            self._truncated[table_id.bytes] = _Truncation(at, position)
+            if table_id.bytes in published and not is_known and not self._is_old(position):
                 self._end(table_id.bytes, "truncate", position, at)
         self._knows_records = self._was_loaded = True
         return has_changed
@@ -181,7 +197,12 @@ class RowEnds:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "truncated": {table_id.hex(): at for table_id, at in self._truncated.items()},
+            "truncated": {table_id.hex(): known.at for table_id, known in self._truncated.items()},
+            "truncated_places": {
+                table_id.hex(): [*known.position]
+                for table_id, known in self._truncated.items()
+                if known.position is not None
+            },
             "dropped": {table_id.hex(): at for table_id, at in self._dropped.items()},
             "sent": {table_id.hex(): at for table_id, at in self._sent.items()},
             "pending": {
@@ -198,12 +219,16 @@ class RowEnds:
             self._segments = self._segments._replace(oldest=_after_all)
             return
         self._was_loaded = True
-        self._truncated, self._dropped, self._sent = (
-            {bytes.fromhex(table_id): int(at) for table_id, at in stored[name].items()}
-            for name in ("truncated", "dropped", "sent")
+        places = stored.get("truncated_places", {})
+        self._truncated = {
+            bytes.fromhex(table_id): _Truncation(int(at), _place(places[table_id]) if table_id in places else None)
+            for table_id, at in stored["truncated"].items()
+        }
+        self._dropped, self._sent = (
+            {bytes.fromhex(table_id): int(at) for table_id, at in stored[name].items()} for name in ("dropped", "sent")
         )
         for table_id, (kind, segment, position, at, noticed_at) in stored["pending"].items():
-            place = CommitLogPosition(int(segment), int(position))
+            place = _place((segment, position))
             self._pending[bytes.fromhex(table_id)] = RowsEnd(kind, place, int(at), int(noticed_at))
 
     def _is_old(self, position: CommitLogPosition) -> bool:
@@ -219,6 +244,11 @@ class RowEnds:
         before = self._pending.get(table_id)
         if before is None or position >= before.position:
             self._pending[table_id] = RowsEnd(kind, position, at, time_ns() // 1000)
+
+
+def _place(stored: Sequence[Any]) -> CommitLogPosition:
+    segment, position = stored
+    return CommitLogPosition(int(segment), int(position))
 
 
 def _after_all() -> int:

@@ -98,6 +98,7 @@ class NodeSchema:
         self._need_snapshot: dict[bytes, int] = {}
         self._requested: dict[bytes, int] = {}
         self._refusals: dict[bytes, str] = {}
+        self._were_published: set[bytes] = set()
         self._switches = CdcSwitches(segments.newest)
         self.row_ends = RowEnds(segments)
         self._dropped_columns = DroppedColumns()
@@ -157,6 +158,7 @@ class NodeSchema:
             self._switches.load(stored.get("switched_off", {}))
             self._dropped_columns.load(stored.get("dropped_columns", {}))
             self.row_ends.load(stored.get("row_ends"))
+            self._were_published = {bytes.fromhex(table) for table in stored.get("were_published", ())}
         except (KeyError, TypeError, ValueError, AttributeError, MessageError) as error:
             raise CdcError(
                 Code.POSITION_FILE,
@@ -196,7 +198,7 @@ class NodeSchema:
             if version == before:
                 self._version = version
                 has_changed = self._merge(current)
-        if self.row_ends.follow_records(records, self.published, read_at):
+        if self.row_ends.follow_records(records, self._were_published, read_at):
             self._save()
             self.edition += 1
         return has_changed
@@ -256,6 +258,10 @@ class NodeSchema:
         self._require_snapshot(self.tables[table_id], time_ns() // 1000)
         self._set_tables(self.tables)
         self._save()
+
+    def requested_at(self, table_id: bytes) -> int:
+        """The time (µs) of the last request that has marked the table; 0 if there was none."""
+        return self._requested.get(table_id, 0)
 
     def note_request(self, table_id: bytes, lost_at: int) -> bool:
         """The materializer lacks rows of the table since `lost_at` (µs), or does not any more (0). Each loss marks the
@@ -323,6 +329,7 @@ class NodeSchema:
                 "need_snapshot": need_snapshot,
                 "requested": {table_id.hex(): at for table_id, at in self._requested.items()},
                 "excluded": excluded,
+                "were_published": sorted(table_id.hex() for table_id in self._were_published),
                 "switched_off": self._switches.to_json(),
                 "dropped_columns": self._dropped_columns.to_json(),
                 "row_ends": self.row_ends.to_json(),
@@ -382,6 +389,7 @@ class NodeSchema:
             table_id: known if (known := self.published.get(table_id)) == table else table
             for table_id, table in published.items()
         }
+        self._were_published |= self.published.keys()
         self.row_ends.published = self.published.keys()
         doubts = self._dropped_columns.doubts(tables)
         self._readings = Readings(tables, doubts)

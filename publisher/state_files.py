@@ -54,6 +54,20 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Wait for this lock file, and hold it: processes change the same files, one after the other."""
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    except OSError as error:
+        raise _error(path, error.strerror or str(error)) from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def read(path: Path) -> dict[str, Any] | None:
     """The value that `write` wrote, None if there is no such file; CdcError POSITION_FILE if it cannot be used."""
     try:

@@ -46,18 +46,32 @@ class TableFollower:
         opened = self._raw_topics.find_open(table)
         return opened or self._calls.retry_while_unreachable(partial(self._raw_topics.open, table))
 
-    def clear_mark(self, table_id: bytes) -> None:
-        """Tell the materializer that a table which is not marked here needs no snapshot; see RawTopics.clear_mark."""
-        table = self._schema.published.get(table_id)
-        if table is not None and not table.needs_snapshot_since:
-            self._calls.retry_while_unreachable(partial(self._raw_topics.clear_mark, table))
+    def clear_mark(self, table_id: bytes, up_to: int) -> None:
+        """Tell the materializer that a table which is not marked here lacks nothing from before `up_to` (µs); see
+        RawTopics.clear_mark.
+        """
+        self._read_requests()
+        self._clear_mark(table_id, up_to)
 
     def follow_requests(self) -> None:
-        """Mark the tables whose rows the materializer lacks since a TRUNCATE."""
-        self._calls.retry_while_unreachable(partial(self._calls.run_in_background, self._raw_topics.read_requests))
+        """Mark the tables whose rows the materializer lacks since a TRUNCATE, and send again the marks of this node
+        that another one's snapshot has cleared.
+        """
+        self._read_requests()
         for table_id, lost_at in self._raw_topics.requests.items():
+            known = self._schema.requested_at(table_id)
             if self._schema.note_request(table_id, lost_at):
-                self.clear_mark(table_id)
+                self._clear_mark(table_id, known)
+        for table in self._schema.current_tables():
+            self._calls.retry_while_unreachable(partial(self._raw_topics.send_mark, table))
+
+    def _read_requests(self) -> None:
+        self._calls.retry_while_unreachable(partial(self._calls.run_in_background, self._raw_topics.read_requests))
+
+    def _clear_mark(self, table_id: bytes, up_to: int) -> None:
+        table = self._schema.published.get(table_id)
+        if table is not None and not table.needs_snapshot_since:
+            self._calls.retry_while_unreachable(partial(self._raw_topics.clear_mark, table, up_to))
 
     def refresh_partition_counts(self) -> None:
         """See RawTopics.refresh_partition_counts."""

@@ -29,9 +29,19 @@ if TYPE_CHECKING:
 
 RepairState: TypeAlias = Literal["open", "done", "failed"]
 
-# What is known of a host: nothing yet; it has begun; or it has ended, with RepairStep.flushed_to.
-HostPart: TypeAlias = Literal["expected", "running"] | tuple[int, int]
 _UNENDED = ("expected", "running")
+
+
+class Ended(NamedTuple):
+    """A host's end: RepairStep.flushed_to and replicas (0 where the version before has stored it)."""
+
+    segment: int
+    position: int
+    replicas: int = 0
+
+
+# What is known of a host: nothing yet; it has begun; or it has ended.
+HostPart: TypeAlias = Literal["expected", "running"] | Ended
 
 
 class Repair(NamedTuple):
@@ -49,7 +59,15 @@ class Repair(NamedTuple):
 
     @property
     def has_ended(self) -> bool:
-        return all(isinstance(part, tuple) for part in self.hosts.values())
+        return all(isinstance(part, Ended) for part in self.hosts.values())
+
+    @property
+    def has_all_replicas(self) -> bool:
+        """Whether the hosts that have sent images are all that have the Cassandra partition. They are not if its tokens
+        have moved meanwhile, maybe to a node that is not asked.
+        """
+        replicas = [part.replicas for part in self.hosts.values() if isinstance(part, Ended) and part.replicas]
+        return len(replicas) >= max(replicas, default=1)
 
     @property
     def key(self) -> bytes:
@@ -58,7 +76,7 @@ class Repair(NamedTuple):
     @property
     def flushed_to(self) -> dict[bytes, tuple[int, int]]:
         """By host, RepairStep.flushed_to."""
-        return {host: part for host, part in self.hosts.items() if isinstance(part, tuple)}
+        return {host: part[:2] for host, part in self.hosts.items() if isinstance(part, Ended)}
 
 
 class Repairs:
@@ -106,15 +124,21 @@ class Repairs:
             )
         if repair.state != "open":
             return None
-        part: HostPart = "running" if step.state == "running" else step.flushed_to
+        part: HostPart = "running" if step.state == "running" else Ended(*step.flushed_to, step.replicas)
         is_late = arrival_ms > repair.until_ms
         if step.state == "given_up" or is_late or schema != repair.schema or not is_heard:
             self.fail(repair)
         elif step.state == "running" or repair.hosts.get(host) == "running":  # an end without a begin says nothing
-            repair = repair._replace(hosts={**repair.hosts, host: part})
-            self._put(repair._replace(state="done") if repair.has_ended else repair)
-            return repair if repair.has_ended else None
+            return self._follow(repair._replace(hosts={**repair.hosts, host: part}))
         return None
+
+    def _follow(self, repair: Repair) -> Repair | None:
+        """The repair if it is done."""
+        if repair.has_ended and not repair.has_all_replicas:
+            self.fail(repair)
+            return None
+        self._put(repair._replace(state="done") if repair.has_ended else repair)
+        return repair if repair.has_ended else None
 
     def note_snapshot(self, partition_key: bytes, host: bytes) -> None:
         """A host has sent a snapshot's image of a Cassandra partition. If it has begun an open repair of it before, the
@@ -175,7 +199,7 @@ def decode_repair(key: bytes, value: bytes) -> Repair:
     until_ms, schema, state, hosts = json.loads(value[1:])
     end = 5 + int.from_bytes(key[1:5], "big")
     parts: dict[bytes, HostPart] = {
-        bytes.fromhex(host): part if part in _UNENDED else (part[0], part[1]) for host, part in hosts.items()
+        bytes.fromhex(host): part if part in _UNENDED else Ended(*part) for host, part in hosts.items()
     }
     return Repair(key[5:end], UUID(bytes=key[end:]), until_ms, bytes.fromhex(schema), state, parts)
 

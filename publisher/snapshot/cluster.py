@@ -13,7 +13,7 @@ import structlog
 
 from cdc_program.errors import CdcError, Code
 from cdc_program.snapshot_rows import KEPT_SECONDS, Part
-from publisher.snapshot.portion import WHOLE, parse
+from publisher.snapshot.portion import parse
 from publisher.snapshot.records import new_record
 
 if TYPE_CHECKING:
@@ -68,12 +68,13 @@ class Together:
         return sorted({*hosts, self._host_id}).index(self._host_id)
 
     def _join(self, parts: Sequence[Part], tables: dict[UUID, PublishedTable]) -> bool:
-        """Take part in what others have begun; whether there was any."""
+        """Take part in what others have begun; whether there was any.
+
+        Also if this host has sent the same since: the raw partitions wait for its end of each snapshot.
+        """
         has_joined = False
         own = {part.snapshot for part in parts if part.host_id == self._host_id}
-        in_order = sorted(parts, key=lambda each: each.requested_at)
-        first_asked = {part.snapshot: part.requested_at for part in reversed(in_order)}
-        for part in in_order:
+        for part in sorted(parts, key=lambda each: each.requested_at):
             table = tables.get(part.table_id)
             if table is None or part.snapshot in own or self._host_id not in part.hosts:
                 continue
@@ -86,13 +87,9 @@ class Together:
                     continue
             elif part.requested_at < (time() - KEPT_SECONDS) * 1e6:
                 continue  # the row that says that this host has ended may be gone first
-            elif known is not None and known.portion in (WHOLE, portion):
-                asked_at = first_asked.get(known.snapshot, int(known.requested_at * 1e6))
-                if asked_at >= part.requested_at:
-                    continue  # it has sent all of this since
-            self._records.begin(new_record(table.table, part.snapshot, part.hosts, portion))
-            log.info("takes part in a snapshot", table=part.table_name, snapshot=str(part.snapshot))
-            has_joined = True
+            if self._records.begin(new_record(table.table, part.snapshot, part.hosts, portion)):
+                log.info("takes part in a snapshot", table=part.table_name, snapshot=str(part.snapshot))
+                has_joined = True
         return has_joined
 
     def _report(self, parts: Sequence[Part]) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cassandra_storage.schema import TableMetadata
     from cdc_program.cassandra import CassandraClient
     from cdc_program.settings import Settings
-    from publisher.snapshot.records import Wanted
+    from publisher.snapshot.records import Record, Wanted
 
 _POLL_SECONDS = 0.5
 
@@ -45,18 +45,7 @@ def request_snapshot(settings: Settings, name: str, options: Options, write_line
     portion = portion_of(options)
     records = Records(settings.publisher.state_directory)
     running = records.read(name)
-    if running is not None and not running.is_final and running.portion.repair is not None:
-        raise CdcError(
-            Code.CONFIG_INVALID,
-            f"A repair of {len(running.portion.repair.keys)} Cassandra partitions of {name} is running on this node.",
-            "Wait until cassandra-publisher status shows that it has ended.",
-        )
-    if running is not None and not running.is_final and portion not in (WHOLE, running.portion):
-        raise CdcError(
-            Code.CONFIG_INVALID,
-            f"A snapshot of another part of {name} is running on this node: {running.portion or 'all tokens'}.",
-            "Wait until it has ended, or give it up with --cancel.",
-        )
+    _check_running(running, portion)
     if running is None or running.is_final:
         with connect(settings.cassandra, only=settings.cassandra.contact_points[0]) as client:
             table = _find_table(client, name)
@@ -67,13 +56,33 @@ def request_snapshot(settings: Settings, name: str, options: Options, write_line
         for line in preflight(record, estimate, settings.publisher.snapshot_max_mib_per_second):
             write_line(line)
         records.make_folder()
-        records.begin(record)
+        if not records.begin(record):  # the publisher takes part in one that another node has begun since
+            _check_running(records.read(name), portion)
     else:
         _check_publisher_runs(settings.publisher.state_directory)
         if records.wanted(name) == "pause":
             records.want(name, "run")
     if not options["detach"]:
         _follow(records, name, write_line)
+
+
+def _check_running(running: Record | None, portion: Portion) -> None:
+    """CdcError CONFIG_INVALID if what runs is not what is asked for."""
+    if running is None or running.is_final:
+        return
+    if running.portion.repair is not None:
+        raise CdcError(
+            Code.CONFIG_INVALID,
+            f"A repair of {len(running.portion.repair.keys)} Cassandra partitions of {running.name} is running on this"
+            " node.",
+            "Wait until cassandra-publisher status shows that it has ended.",
+        )
+    if portion not in (WHOLE, running.portion):
+        raise CdcError(
+            Code.CONFIG_INVALID,
+            f"A snapshot of another part of {running.name} is running on this node: {running.portion or 'all tokens'}.",
+            "Wait until it has ended, or give it up with --cancel.",
+        )
 
 
 def portion_of(options: Options) -> Portion:

@@ -43,6 +43,10 @@ class Nodetool:
         output = self._run("describering", "--", keyspace)
         return owned_ranges(output, keyspace, address, only_primary=only_primary)
 
+    def replica_counts(self, keyspace: str, address: str) -> list[tuple[TokenRange, int]]:
+        """The token ranges of `owned_ranges`, each with the number of its replicas in the node's datacenter."""
+        return replica_counts(self._run("describering", "--", keyspace), keyspace, address)
+
     def waiting_compactions(self) -> int:
         """The node's estimate (`nodetool compactionstats`)."""
         output = self._run("compactionstats", timeout=ANSWER_SECONDS)
@@ -73,18 +77,26 @@ class Nodetool:
 
 def owned_ranges(output: str, keyspace: str, address: str, *, only_primary: bool = False) -> list[TokenRange]:
     """See Nodetool.owned_ranges; `output`: of describering. CdcError if the node is no replica."""
+    found = _replicas(output, keyspace, address)
+    return [each for each, near in found if not only_primary or near[0] == address]
+
+
+def replica_counts(output: str, keyspace: str, address: str) -> list[tuple[TokenRange, int]]:
+    """See Nodetool.replica_counts; as owned_ranges."""
+    return [(each, len(near)) for each, near in _replicas(output, keyspace, address)]
+
+
+def _replicas(output: str, keyspace: str, address: str) -> list[tuple[TokenRange, list[str]]]:
+    """The ranges of a node, each with its replicas in the node's datacenter."""
     found = []
-    is_replica = False
     for start, end, listed, rest in _RANGE.findall(output):
         endpoints = [each.strip() for each in listed.split(",")]
         if address not in endpoints:
             continue
-        is_replica = True
         datacenters = dict(_DATACENTER.findall(rest))
         near = [each for each in endpoints if datacenters.get(each) == datacenters.get(address)]
-        if not only_primary or near[0] == address:
-            found.append(TokenRange(int(start), int(end)))
-    if not is_replica:
+        found.append((TokenRange(int(start), int(end)), near))
+    if not found:
         raise CdcError(
             Code.NODETOOL_FAILED,
             f"nodetool describering {keyspace} names no token range of this node, {address}.",

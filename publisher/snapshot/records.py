@@ -5,6 +5,8 @@ the worker those after it.
 `KEYSPACE.TABLE.wanted`: whether it is to run, pause or be cancelled. The command writes it.
 `KEYSPACE.TABLE.before`: the last one of the whole table, while the table's mark still depends on it: it has ended on
 this node, maybe not yet on all others, and a newer one has begun.
+
+`lock` is held while one that is over is replaced or marked: the publisher and the command may both do that.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ class Record:
     was given up. `own_flushed_to`: see node.own_flush; for a repair. `may_be_begun`: a raw partition may have its
     begin. `done_to`: all tokens up to it were sent of files before those that are there now; `until`: these are for
     tokens up to it (parts.part_end), None for all that are left. `pace`: the share of its rate that it may use
-    (busy.BusyNode). `pinned_bytes`: of SSTables that only the snapshot keeps. Times are in s since the epoch.
+    (busy.BusyNode). `pinned_bytes`: of SSTables that only the snapshot keeps. `replicas`: of a repair, by its keys, as
+    RepairStep.replicas. Times are in s since the epoch.
     """
 
     snapshot: UUID
@@ -82,6 +85,7 @@ class Record:
     until: int | None = None
     pace: float = 1.0
     pinned_bytes: int = 0
+    replicas: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -153,13 +157,21 @@ class Records:
         """Replace the table's record durably."""
         state_files.write(self.folder / f"{record.name}.json", _to_json(record))
 
-    def begin(self, record: Record) -> None:
-        """Make a new snapshot the table's newest. CdcError if the one before is damaged."""
-        before = self.read(record.name)
-        if before is not None and before.may_clear_mark:
-            state_files.write(self._before(record.name), _to_json(before))
-        self.want(record.name, "run")
-        self.write(record)
+    def begin(self, record: Record) -> bool:
+        """Make a new snapshot the table's newest, unless one has begun that is not over: then False. One of a former
+        table of that name is over if it is paused. CdcError if the one before is damaged.
+        """
+        with state_files.exclusive(self.folder / "lock"):
+            before = self.read(record.name)
+            if before is not None and not before.is_final:
+                is_of_former = before.table_id != record.table_id
+                if not is_of_former or self.wanted(record.name) != "pause":
+                    return False
+            if before is not None and before.may_clear_mark:
+                state_files.write(self._before(record.name), _to_json(before))
+            self.want(record.name, "run")
+            self.write(record)
+        return True
 
     def before(self, name: str) -> Record | None:
         """The one before the newest, if the table's mark depends on it."""
@@ -175,11 +187,12 @@ class Records:
 
     def mark_cleared(self, record: Record) -> None:
         """The table's mark is gone. A newer snapshot may have begun since the record was read."""
-        newest, before = self.read(record.name), self.before(record.name)
-        if newest is not None and newest.snapshot == record.snapshot:
-            self.write(newest.moved(is_mark_cleared=True))
-        if before is not None and before.snapshot == record.snapshot:
-            self._before(record.name).unlink(missing_ok=True)
+        with state_files.exclusive(self.folder / "lock"):
+            newest, before = self.read(record.name), self.before(record.name)
+            if newest is not None and newest.snapshot == record.snapshot:
+                self.write(newest.moved(is_mark_cleared=True))
+            if before is not None and before.snapshot == record.snapshot:
+                self._before(record.name).unlink(missing_ok=True)
 
     def _before(self, name: str) -> Path:
         return self.folder / f"{name}.before"
@@ -225,6 +238,7 @@ def _read(path: Path) -> Record | None:
         for name in ("flushed_to", "own_flushed_to"):
             segment, position = values.get(name, (0, 0))
             values[name] = int(segment), int(position)
+        values["replicas"] = tuple(int(each) for each in values.get("replicas", ()))
         values["place"] = None if values["place"] is None else _place(values["place"])
         record = Record(**values)
         PHASES.index(record.phase)

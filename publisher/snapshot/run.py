@@ -64,6 +64,10 @@ class TooLateError(Exception):
     """A repair whose time is over."""
 
 
+class TokensMovedError(Exception):
+    """The node has other Cassandra partitions of a repair than when its files were taken."""
+
+
 class SnapshotRun:
     """One table's snapshot. CdcError for what may be different at the next try, such as a server that is away."""
 
@@ -73,7 +77,6 @@ class SnapshotRun:
         self._nodetool = nodetool
         self._records = records
         self.record = record
-        self._sent: list[TokenRange] = []  # by this process
         self._folders: list[Path] = []
         self._files: list[SSTableFile] = []  # that are linked now
         self._disk: DiskSpace | None = None
@@ -88,7 +91,7 @@ class SnapshotRun:
             while not self._has_sent_all(table):
                 pass
             self._finish(table, "ended")
-        except (DamagedTableError, FormatError, TooLateError) as error:
+        except (DamagedTableError, FormatError, TooLateError, TokensMovedError) as error:
             self.give_up(str(error))
         except OSError as error:
             raise CdcError(
@@ -163,14 +166,34 @@ class SnapshotRun:
             self._link.send_to_all(make_step(table, origin, hosts, state))
         else:
             step = RepairStep(record.snapshot, tuple(hosts), repair.until_ms, state)
-            steps = [(key, step._replace(flushed_to=self._flushed_to(key))) for key in repair.keys]
+            ends = zip(repair.keys, record.replicas, strict=True) if state == "ended" else ()
+            counts = dict.fromkeys(repair.keys, 0) | dict(ends)
+            # Of a Cassandra partition that this node does not have, it has sent nothing.
+            flushed_to = {key: record.own_flushed_to if count else (0, 0) for key, count in counts.items()}
+            steps = [(key, step._replace(flushed_to=flushed_to[key], replicas=count)) for key, count in counts.items()]
             self._link.send_and_wait(table, make_repair_steps(table, origin, steps))
 
-    def _flushed_to(self, key: bytes) -> tuple[int, int]:
-        """Of a Cassandra partition that this node does not own, it has sent nothing."""
-        token = decorated_token(key)
-        is_sent = any(first <= token <= last for first, last in spans(self._sent))
-        return self.record.own_flushed_to if is_sent else (0, 0)
+    def _replicas_of(self, keys: Sequence[bytes]) -> tuple[int, ...]:
+        """RepairStep.replicas of Cassandra partitions."""
+        counts = self._nodetool.replica_counts(self.record.keyspace, node.broadcast_address(self._link.client))
+        found = []
+        for token in map(decorated_token, keys):
+            own = (count for each, count in counts if any(first <= token <= last for first, last in spans([each])))
+            found.append(next(own, 0))
+        return tuple(found)
+
+    def _check_tokens(self) -> None:
+        """Of a repair, note who has its Cassandra partitions before the first files are taken. TokensMovedError if the
+        node has others of them later: they are not in its files, or would not be sent.
+        """
+        repair = self.record.portion.repair
+        if repair is None:
+            return
+        found, noted = self._replicas_of(repair.keys), self.record.replicas
+        if not noted:
+            self.save(replicas=found)
+        elif [bool(count) for count in found] != [bool(count) for count in noted]:
+            raise TokensMovedError("tokens have moved to or from this node: repeat the audit")
 
     def _origin(self, started: int) -> SnapshotOrigin:
         record = self.record
@@ -191,9 +214,11 @@ class SnapshotRun:
     def _take_files(self, table: PublishedTable) -> None:
         """With files that are newer, a place that was reached stays reached: the log has what came since."""
         record = self.record
-        if record.portion.repair is not None and not self._ranges():
-            self.save(phase="sending", sending_at=time(), problem="")  # nothing of it is on this node
-            return
+        if record.portion.repair is not None:
+            self._check_tokens()
+            if not any(self.record.replicas):
+                self.save(phase="sending", sending_at=time(), problem="")  # nothing of it is on this node
+                return
         self._nodetool.clear_snapshot(record.keyspace, record.tag)
         self._wait_for_disk()
         truncated_at = self._link.truncated_at(table)
@@ -305,7 +330,8 @@ class SnapshotRun:
             self._wait_for_log()
             files = self._list_files(table, is_new=True)
         ranges = self._ranges()
-        now_sent = self._sent = self._of_these_files(ranges)
+        self._check_tokens()
+        now_sent = self._of_these_files(ranges)
         self.save(started=max(time_ns() // 1000, self.record.started + 1), problem="")
         record, own = self.record, self._settings.publisher
         origin = self._origin(record.started)

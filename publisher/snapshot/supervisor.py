@@ -121,8 +121,8 @@ class Supervisor:
             return
         turn_seconds = TURN_SECONDS * self._together.turn_of(hosts) if len(hosts) > 1 else 0.0
         for table_id, table in due.items():
-            if now - self._due_since[table_id] >= turn_seconds:
-                self._records.begin(new_record(table.table, hosts=tuple(hosts)))
+            is_its_turn = now - self._due_since[table_id] >= turn_seconds
+            if is_its_turn and self._records.begin(new_record(table.table, hosts=tuple(hosts))):
                 log.info("a snapshot is due", table=table.table.qualified_name, mode=mode)
 
     def ended(self) -> list[Record]:

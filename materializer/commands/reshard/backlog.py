@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
+from cdc_messages import raw
 from cdc_messages.topics import partition_for
 from materializer.commands.reshard.partition import RawMessageAt
 from materializer.fold.row_updates import decode_record
@@ -59,8 +60,12 @@ def _broker_order(each: RawMessageAt) -> tuple[int, int, int]:
 def _targets(record: RawRecord, count: int) -> Sequence[int]:
     """The partitions whose states need the record.
 
-    No state needs a heartbeat: it concerns the partition that it was sent to, and the next ones come soon.
+    No state needs a heartbeat: it concerns the partition that it was sent to, and the next ones come soon. A repair
+    that begins here is never done. Its messages may lie in two partitions, whose brokers' clocks differ, so that its
+    end may come before an image. And after a crash the messages from before it would be folded again after it.
     """
+    if raw.is_repair_step(record.value):
+        return ()
     if record.key:
         return (partition_for(record.key, count),)
     try:

@@ -62,7 +62,9 @@ WRITES: dict[str, object] = {
     "range_deletion": RANGE,
 }
 SNAPSHOT_STEP = snapshots.SnapshotStep(UUID(int=0x5A), (HOST, OTHER), "given_up")
-REPAIR_STEP = repairs.RepairStep(UUID(int=0x4E), (HOST, OTHER), 1_795_000_300_000, "ended", (1_795_000_000_000, 4711))
+REPAIR_STEP = repairs.RepairStep(
+    UUID(int=0x4E), (HOST, OTHER), 1_795_000_300_000, "ended", (1_795_000_000_000, 4711), 2
+)
 
 
 def make_raw() -> list[Vector]:

@@ -193,9 +193,10 @@ def _schema_with_content(file: Path) -> NodeSchema:
     schema._need_snapshot, schema._requested = {table_id: WRITTEN_US}, {table_id: WRITTEN_US + 1}
     schema._switches.load({table_id.hex(): [SEGMENT, 4096, SEGMENT + 1, WRITTEN_US]})
     schema._dropped_columns.load({table_id.hex(): {"old": True}})
-    times = {name: {table_id.hex(): WRITTEN_US // 1000} for name in ("truncated", "dropped", "sent")}
+    times: dict[str, Any] = {name: {table_id.hex(): WRITTEN_US // 1000} for name in ("truncated", "dropped", "sent")}
+    places = {table_id.hex(): [*END.position]}
     pending = {table_id.hex(): [END.kind, *END.position, END.at, END.noticed_at]}
-    schema.row_ends.load({**times, "pending": pending})
+    schema.row_ends.load({**times, "truncated_places": places, "pending": pending})
     schema._set_tables({table_id: TABLE})
     return schema
 
@@ -209,6 +210,7 @@ def _schema_meaning(schema: NodeSchema) -> Any:  # noqa: ANN401 - JSON
         "switched_off": schema._switches.to_json(),
         "dropped_columns": schema._dropped_columns.to_json(),
         "row_ends": schema.row_ends.to_json(),
+        "were_published": sorted(table_id.hex() for table_id in schema._were_published),
     }
 
 

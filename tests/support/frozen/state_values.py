@@ -8,7 +8,7 @@ from uuid import UUID
 from cdc_messages.changes import Source
 from cdc_messages.topics import Topic
 from materializer.fold import publishers, repairs, snapshots, truncations
-from materializer.fold.repairs import Repair
+from materializer.fold.repairs import Ended, Repair
 from materializer.rows import partition_state, published, range_tombstones
 from materializer.rows.catalog import SchemaId
 from materializer.rows.continuation import (
@@ -42,7 +42,9 @@ FACTS = partition_state.PartitionFacts(DELETION, 3, 7, has_ranges=True)
 PIECE = DeletedRange(b"\x40\x80\x00\x00\x02", b"\x40\x80\x00\x00\x09", DELETION)
 WATERMARK = publishers.PublisherWatermark(MS, WRITTEN_US, WRITTEN_US + 5, MS + 1)
 PROGRESS = snapshots.SnapshotProgress(MS, MS + 1, {HOST: "ended", OTHER: "running"})
-REPAIR = Repair(KEY, UUID(int=0x4E), MS, WRITER.digest, "open", {HOST: (1_795_000_000_000, 4711), OTHER: "running"})
+REPAIR = Repair(
+    KEY, UUID(int=0x4E), MS, WRITER.digest, "open", {HOST: Ended(1_795_000_000_000, 4711, 2), OTHER: "running"}
+)
 TRUNCATIONS = truncations.TruncationState(
     TABLE.id.bytes,
     {HOST: truncations.Boundary(1, 4096, MS), OTHER: truncations.Boundary(2, 7, MS, is_settled=False)},

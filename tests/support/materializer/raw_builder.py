@@ -252,13 +252,16 @@ def repair_step(
     host: int = 1,
     hosts: Sequence[int] = (1,),
     flushed_to: int = 0,
+    replicas: int | None = None,
     until_ms: int = 2**62,
     repair: UUID = REPAIR,
     writer: TableWriter = WRITER,
 ) -> RawRecord:
-    """A reset (`running`) or reset_end of one host. flushed_to: the position in segment 1."""
+    """A reset (`running`) or reset_end of one host. flushed_to: the position in segment 1. replicas: None if all hosts
+    have the Cassandra partition.
+    """
     ids = tuple(bytes([each]) * 16 for each in hosts)
-    step = RepairStep(repair, ids, until_ms, state, (1, flushed_to))
+    step = RepairStep(repair, ids, until_ms, state, (1, flushed_to), len(hosts) if replicas is None else replicas)
     message = RawMessage(
         kind="reset" if state == "running" else "reset_end",
         update=repairs.encode_step(step),

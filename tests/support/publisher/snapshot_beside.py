@@ -69,6 +69,7 @@ class Beside:
         self.is_published = True
         self.ranges: list[TokenRange] = list(WHOLE_RING)
         self.only_primary = False
+        self.replicas = 3
         self.epochs: set[int] = set()
         self.files: set[str] = set()
         self.steps: list[RepairStep] = []
@@ -115,6 +116,10 @@ class Beside:
         assert address == "10.0.0.1"
         self.only_primary = only_primary
         return self.ranges
+
+    def replica_counts(self, _keyspace: str, address: str) -> list[tuple[TokenRange, int]]:
+        assert address == "10.0.0.1"
+        return [(each, self.replicas) for each in self.ranges]
 
     # the link
 

@@ -18,6 +18,7 @@ from cassandra_storage.unfiltered import write_row
 from cassandra_storage.versions import VERSION_40
 from cassandra_storage.vint import write_int, write_sized
 from cdc_program.errors import CdcError, Code
+from publisher import state_files
 from publisher.messages import Origin
 from publisher.row_end_sender import RowEndSender
 from publisher.row_ends import LAST_POSITION, LogSegments
@@ -64,7 +65,7 @@ class Node:
 
     def __init__(self, folder: Path) -> None:
         self.rows = SchemaRows()
-        self._file = folder / "schema.json"
+        self.file = folder / "schema.json"
         self.table_id = self.rows.create("ks", "a", cdc=True)
         self.host_id = HOST
         self.durable_seconds: float | None = DURABLE_SECONDS
@@ -80,7 +81,7 @@ class Node:
 
     def restart(self, selection: Selection = ALL_TABLES) -> None:
         self.schema = NodeSchema(
-            self._file,
+            self.file,
             self.rows.run_query,
             ("cdc_filler", "filler"),
             selection,
@@ -256,6 +257,41 @@ def test_an_end_of_a_table_that_is_excluded_waits_and_holds_nothing_up(node: Nod
     assert node.kinds() == [("truncated", 6, 100)]
 
 
+def test_a_truncation_of_a_table_that_is_excluded_is_sent_once_it_is_included_again(node: Node) -> None:
+    """A snapshot does not remove the rows from before it."""
+    node.restart(Selection(exclude=("ks.a",)))
+    node.truncate(6, 100)
+    assert not node.schema.row_ends.pending
+    assert node.schema.row_ends.first_needed_segment is None
+    node.restart(Selection(exclude=("ks.a",)))
+    node.is_lost = True  # what followed was not published, and is gone
+    node.restart()
+    node.ends.note_read(7, 1)
+    node.settle()
+    assert node.kinds() == [("truncated", 6, 100)]
+    assert node.schema.published[node.table_id].needs_snapshot_since
+
+
+def test_a_truncation_while_cdc_is_off_is_sent(node: Node) -> None:
+    node.rows.alter("ks", "a", cdc=False)
+    node.schema.refresh()
+    node.restart()
+    node.truncate(6, 100)
+    node.ends.note_read(7, 1)
+    node.settle()
+    assert node.kinds() == [("truncated", 6, 100)]
+
+
+def test_a_truncation_from_before_a_table_is_first_published_is_no_event(node: Node) -> None:
+    """No raw partition has rows of it, and this node's may be the last one to be told."""
+    other = node.rows.create("ks", "b", cdc=True)
+    node.restart(Selection(exclude=("ks.b",)))
+    node.rows.truncate(other, 6, 100, AT)
+    node.schema.refresh()
+    node.restart()
+    assert not node.schema.row_ends.pending
+
+
 def test_messages_say_when_their_table_was_truncated(node: Node) -> None:
     edition = node.schema.edition
     node.truncate(6, 100)
@@ -332,6 +368,57 @@ def test_a_clock_that_is_set_back_does_not_hold_a_truncation_up(node: Node) -> N
     node.schema.row_ends.records_read_at = noticed_at - 3600 * 10**6
     node.ends.follow()
     assert node.kinds() == [("truncate", 6, 100), ("truncated", 6, 100)]
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_a_truncation_after_the_clock_was_set_back_is_later_than_the_one_before(node: Node, *, is_sent: bool) -> None:
+    """Cassandra's times of internal writes never go back, so that its record shows it; its own time may go back."""
+    node.truncate(6, 100)
+    node.ends.note_read(6, 100)
+    if is_sent:
+        node.settle()
+        node.acknowledge()
+    node.truncate(6, 200, AT - 3_600_000)
+    node.ends.note_read(6, 300)
+    end = node.schema.row_ends.pending[node.table_id]
+    assert (end.position, end.at) == ((6, 200), AT + 1)
+    assert node.schema.row_ends.recorded_at(node.table_id) == AT + 1  # a row image from before it is less
+    node.positions.published_up_to = CommitLogPosition(6, 300)
+    node.restart()
+    assert node.schema.row_ends.pending[node.table_id] == end
+    node.settle()
+    node.acknowledge()
+    assert node.kinds()[-1] == ("truncated", 6, 200)
+    node.sent.clear()
+    node.restart()
+    node.ends.follow()
+    assert not node.sent
+    assert not node.schema.row_ends.pending
+
+
+def test_a_file_of_the_version_before_has_no_places(node: Node) -> None:
+    """It has the times: the same record is no other truncation, and from then on its place is known."""
+    node.truncate(6, 100)
+    node.ends.note_read(6, 100)
+    node.settle()
+    node.acknowledge()
+    stored = state_files.read(node.file)
+    assert stored is not None
+    del stored["row_ends"]["truncated_places"], stored["were_published"]
+    state_files.write(node.file, stored)
+    node.sent.clear()
+    node.restart()
+    node.ends.follow()
+    assert not node.sent
+    assert not node.schema.row_ends.pending
+    node.truncate(6, 200, AT - 1)
+    assert node.schema.row_ends.pending[node.table_id].position == (6, 200)
+
+
+def test_a_time_that_is_ahead_of_the_clock_lets_no_heartbeat_pass_the_end(node: Node) -> None:
+    node.truncate(6, 100, time_ns() // 1_000_000 + 3_600_000)
+    noticed_at = node.schema.row_ends.pending[node.table_id].noticed_at
+    assert node.schema.row_ends.clock_before(node.table_id, noticed_at + 10) == noticed_at
 
 
 def test_a_truncation_that_was_noticed_long_ago_is_settled_when_its_place_is_reached(node: Node) -> None:

@@ -17,7 +17,7 @@ from cdc_messages.raw import decode, encode
 from materializer.fold.chunk import fold_chunk
 from materializer.fold.held import HeldPartition
 from materializer.fold.partition_replacement import PartitionReplacement
-from materializer.fold.repairs import Repair, Repairs, decode_repair, encode_repair, read_repairs
+from materializer.fold.repairs import Ended, Repair, Repairs, decode_repair, encode_repair, read_repairs
 from materializer.fold.table import TableFold
 from materializer.rows.keys import HELD, REPAIR, REPAIR_END
 from tests.support.materializer import fold_run
@@ -194,6 +194,30 @@ def test_what_has_failed_is_deleted_in_parts() -> None:
     assert left_of_repairs(run) == []
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "is_replaced"),
+    [
+        (1, 0, True),
+        (2, 2, True),
+        (1, 1, True),  # the range has moved from one to the other, and both have had it
+        (0, 0, False),  # to a node that is not asked, or first to one that had ended before
+        (2, 0, False),
+        (3, 3, False),
+    ],
+)
+def test_nothing_changes_if_not_all_that_have_the_partition_have_sent_it(
+    first: int,
+    second: int,
+    is_replaced: bool,  # noqa: FBT001 - a case
+) -> None:
+    run = FoldRun(WRITER)
+    both = {"hosts": (1, 2)}
+    run.chunk(row({"a": b"x"}, 7), step("running", **both), step("running", host=2, **both))
+    run.chunk(step("ended", flushed_to=100, replicas=first, **both), step("ended", host=2, replicas=second, **both))
+    assert bool(run.visible(KEY)) is not is_replaced
+    assert [each.state for each in read_repairs(run.state)] == ["done" if is_replaced else "failed"]
+
+
 def test_two_repairs_are_independent() -> None:
     run = FoldRun(WRITER)
     other = UUID(int=9)
@@ -315,7 +339,8 @@ def test_a_large_partition_is_replaced_in_parts() -> None:
         st.dictionaries(
             st.binary(min_size=16, max_size=16),
             st.one_of(
-                st.sampled_from(["expected", "running"]), st.tuples(st.integers(0, 2**62), st.integers(0, 2**31))
+                st.sampled_from(["expected", "running"]),
+                st.builds(Ended, st.integers(0, 2**62), st.integers(0, 2**31), st.integers(0, 9)),
             ),
         ),
     )

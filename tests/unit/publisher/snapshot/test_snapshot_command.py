@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ from cassandra_storage.token_ranges import Span
 from cdc_program.errors import CdcError, Code
 from cdc_program.settings import PublisherSettings, Settings
 from cdc_program.snapshot_rows import RepairRequest
+from publisher.snapshot import command, node
 from publisher.snapshot.command import Options, request_snapshot
 from publisher.snapshot.portion import Portion
 from publisher.snapshot.records import Records, new_record
@@ -45,3 +47,29 @@ def test_another_one_is_not_taken_for_what_was_asked_for(
         request_snapshot(settings, NAME, options, print)
     assert refused.value.code is Code.CONFIG_INVALID
     assert KEY.hex() not in str(refused.value) + capsys.readouterr().out
+
+
+def test_one_that_the_publisher_has_joined_meanwhile_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asking the node takes seconds."""
+    records = Records(tmp_path)
+    records.make_folder()
+    joined = new_record(MIXED.table)
+
+    def estimate(*_: object) -> None:
+        records.begin(joined)
+
+    monkeypatch.setattr(command, "connect", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(command, "_find_table", lambda *_: MIXED.table)
+    monkeypatch.setattr(command, "datacenter_hosts", lambda _: ())
+    monkeypatch.setattr(node, "data_directories", lambda *_: [])
+    monkeypatch.setattr(command, "estimate_table", estimate)
+    monkeypatch.setattr(command, "preflight", lambda *_: [])
+    monkeypatch.setattr(command, "_check_publisher_runs", lambda _: None)
+    settings = Settings(publisher=PublisherSettings.model_validate({"state_directory": tmp_path}))
+    request_snapshot(settings, NAME, Options(snapshot=None, tokens=(), primary_range=False, detach=True), print)
+    assert records.read(NAME) == joined
+    records.write(joined.moved(phase="ended"))
+    joined = new_record(MIXED.table)
+    options = Options(snapshot=None, tokens=("1:5",), primary_range=False, detach=True)
+    with pytest.raises(CdcError, match="another part"):
+        request_snapshot(settings, NAME, options, print)

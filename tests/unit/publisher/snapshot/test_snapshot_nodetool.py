@@ -8,7 +8,7 @@ import pytest
 
 from cassandra_storage.token_ranges import TokenRange
 from cdc_program.errors import CdcError, Code
-from publisher.snapshot.nodetool import Nodetool, owned_ranges
+from publisher.snapshot.nodetool import Nodetool, owned_ranges, replica_counts
 
 DESCRIBED = """Schema Version:5b2a
 TokenRange: 
@@ -34,6 +34,12 @@ def test_the_ranges_of_which_a_node_is_the_first_replica_of_its_datacenter() -> 
     assert first == [TokenRange(least, -3), TokenRange(9, least)]  # before a replica of its own datacenter
     assert owned_ranges(DESCRIBED, "ks", "10.0.0.2", only_primary=True) == [TokenRange(-3, 9)]
     assert owned_ranges(DESCRIBED, "ks", "10.0.0.11", only_primary=True) == [TokenRange(9, least)]
+
+
+def test_the_replicas_of_a_range_in_the_datacenter_of_a_node() -> None:
+    least = -(1 << 63)
+    assert replica_counts(DESCRIBED, "ks", "10.0.0.1") == [(TokenRange(least, -3), 2), (TokenRange(9, least), 1)]
+    assert replica_counts(DESCRIBED, "ks", "10.0.0.2") == [(TokenRange(least, -3), 2), (TokenRange(-3, 9), 1)]
 
 
 def test_a_node_without_a_range_is_refused() -> None:

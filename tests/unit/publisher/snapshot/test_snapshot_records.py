@@ -45,6 +45,22 @@ def test_what_is_wanted_is_to_run_unless_it_was_said(records: Records) -> None:
     assert records.wanted("ks.other") == "run"
 
 
+def test_one_that_is_not_over_is_not_replaced(records: Records) -> None:
+    """The publisher takes part in one while the command still looks at the table: its end would never come."""
+    other = replace(RECORD, snapshot=UUID(int=9))
+    assert records.begin(RECORD)
+    assert not records.begin(other)
+    records.want("ks.t", "pause")
+    assert not records.begin(other)
+    assert records.read("ks.t") == RECORD
+    recreated = replace(other, table_id="bb" * 16)
+    assert records.begin(recreated)
+    assert records.wanted("ks.t") == "run"
+    assert not records.begin(RECORD)  # its worker may run
+    records.write(replace(recreated, phase="given_up"))
+    assert records.begin(RECORD)
+
+
 @pytest.mark.parametrize(
     "change",
     [

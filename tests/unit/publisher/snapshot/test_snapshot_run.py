@@ -10,7 +10,7 @@ import pytest
 from cassandra_files.sstables import read_statistics
 from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.sstable_name import DATA, INDEX
-from cassandra_storage.token_ranges import Span, TokenRange
+from cassandra_storage.token_ranges import WHOLE_RING, Span, TokenRange
 from cdc_program.errors import CdcError
 from cdc_program.snapshot_rows import RepairRequest
 from publisher.snapshot import node
@@ -223,7 +223,45 @@ def test_of_a_partition_that_is_not_owned_an_end_says_nothing(
     beside.ranges = [TokenRange(token - 1, token)]
     ask_for_repair(beside, records, [own, other])
     take(beside, records)
-    assert [each.flushed_to for each in beside.steps[2:]] == [(1, 2), (0, 0)]
+    assert [(each.flushed_to, each.replicas) for each in beside.steps[2:]] == [((1, 2), 3), ((0, 0), 0)]
+
+
+@pytest.mark.parametrize("has_it_first", [False, True])
+def test_a_repair_is_given_up_if_the_tokens_move_before_they_are_sent(
+    beside: Beside, records: Records, *, has_it_first: bool
+) -> None:
+    """Its files are without them, or its images."""
+    own, moving = b"key", b"another key"
+    ranges = [[TokenRange(token - 1, token)] for token in map(decorated_token, (own, moving))]
+    both, one = ranges[0] + ranges[1], ranges[0]
+    beside.ranges = both if has_it_first else one
+    ask_for_repair(beside, records, [own, moving])
+    beside.stop_at = 6  # the files are there
+    assert take(beside, records).phase == "taken"
+    beside.ranges = one if has_it_first else both
+    record = take(beside, records)
+    assert (record.phase, beside.events[-3:]) == (
+        "given_up",
+        [f"given_up {own.hex()}", f"given_up {moving.hex()}", "clear"],
+    )
+    assert "tokens have moved" in record.problem
+    assert {each.replicas for each in beside.steps[2:]} == {0}
+
+
+def test_a_repair_is_given_up_if_the_tokens_move_before_its_files_are_taken_again(
+    beside: Beside, records: Records
+) -> None:
+    """The place that was reached may be past them."""
+    take(beside, records)
+    keys = list(dict.fromkeys(key for key, _ in beside.rows))[:40]
+    beside.events = []
+    beside.ranges = [TokenRange(decorated_token(keys[0]), (1 << 63) - 1)]
+    ask_for_repair(beside, records, keys)
+    beside.stop_at = len(keys) + 30
+    stopped = take(beside, records)
+    beside.clear_snapshot("ks", stopped.tag)
+    beside.ranges = list(WHOLE_RING)
+    assert take(beside, records).phase == "given_up"
 
 
 def test_a_repair_that_is_late_is_given_up(beside: Beside, records: Records) -> None:

@@ -372,6 +372,37 @@ def test_two_snapshots_that_a_host_was_away_for_are_taken_one_after_the_other(tm
     assert last.snapshot == asked[-1].snapshot
 
 
+def test_two_hosts_that_are_asked_at_once_take_part_in_both(tmp_path: Path, rows: Rows) -> None:
+    """The raw partitions wait for each host's end of each snapshot, or purge nothing any more."""
+    hosts = [Host(tmp_path / name, rows, each, "never", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO))]
+    asked = [new_record(TABLE.table, hosts=(ONE, TWO)) for _ in hosts]
+    for host, record in zip(hosts, asked, strict=True):
+        assert host.records.begin(record)
+    for _ in range(4):
+        for host in hosts:
+            host.follow()
+            host.end()
+            host.follow()
+    states = {(part.snapshot, part.host_id): part.state for part in SnapshotRows(rows.read, rows.write, "k").read()}
+    assert states == {(record.snapshot, host): "ended" for record in asked for host in (ONE, TWO)}
+    for host in hosts:
+        assert host.follow() == host.follow()
+
+
+def test_a_snapshot_that_is_seen_late_is_taken_too(tmp_path: Path, rows: Rows) -> None:
+    """Its host could not write its row at once, and another host was asked since."""
+    one, two = (Host(tmp_path / name, rows, each, "never", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    late = replace(new_record(TABLE.table, hosts=(ONE, TWO)), requested_at=time() - 60)
+    two.records.begin(new_record(TABLE.table, hosts=(ONE, TWO)))
+    two.follow()
+    two.end()
+    one.records.begin(late)
+    one.follow()
+    joined = two.follow()
+    assert joined is not None
+    assert joined.snapshot == late.snapshot
+
+
 def test_a_snapshot_is_not_taken_again_when_the_row_of_its_end_has_expired(tmp_path: Path, rows: Rows) -> None:
     one, two = (Host(tmp_path / name, rows, each, "never", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
     one.records.write(replace(new_record(TABLE.table, hosts=(ONE, TWO)), requested_at=time() - KEPT_SECONDS - 1))
