@@ -43,6 +43,7 @@ class Run:
 
     `schema_client` speaks to a node with CDC: one without loses a table's `cdc = true` (SchemaKeyspace). The schema
     changes while it is written to if it `evolves`, and the `programs` (publisher, kafka) stop for `pause_seconds`.
+    `replicas`: how many nodes with CDC have each row, None for all.
     """
 
     client: CqlClient
@@ -55,6 +56,7 @@ class Run:
     evolves: bool = False
     pause_seconds: float = 0.0
     programs: Mapping[str, Restartable[Any]] = field(default_factory=dict)
+    replicas: int | None = None
 
     @property
     def has_ties(self) -> bool:
@@ -95,7 +97,7 @@ class Seed:
         self._stopped_at = 0.0
         self.raw = RawLog(run.servers, keyspace, [table.name for table in self.tables if table.is_cdc])
         self._reader = self._new_reader()
-        hosts = len(run.servers.cassandra_hosts)
+        hosts = run.replicas or len(run.servers.cassandra_hosts)
         self.settler = Settler(run.client, keyspace, self._tables, self.raw, hosts, run.push)
 
     def __enter__(self) -> Self:

@@ -167,8 +167,8 @@ def check(stack: Stack, run: Run, seed: int, size: Size, console: Console) -> bo
     return not problems
 
 
-def replication_of(nodes: int, factor: int) -> str:
-    return f"{{'class': 'NetworkTopologyStrategy', '{DATACENTER}': {min(nodes, factor)}}}"
+def replication_of(replicas: int) -> str:
+    return f"{{'class': 'NetworkTopologyStrategy', '{DATACENTER}': {replicas}}}"
 
 
 @click.command()
@@ -194,7 +194,8 @@ def main(
     with reported_errors(), stack_of(release, nodes, options, rate, console) as stack:
         servers = stack.servers
         with cql.connect(servers.cassandra_hosts, servers.cassandra_port) as client:
-            run = Run(client, client, servers, release, replication_of(nodes, replication), evolves=nodes == 1)
+            replicas = min(nodes, replication)
+            run = Run(client, client, servers, release, replication_of(replicas), evolves=nodes == 1, replicas=replicas)
             if release == "3.11":
                 run = replace(run, push=pusher(client, stack.cassandra.nodes, run.replication))
             size = Size(statements, rows)
