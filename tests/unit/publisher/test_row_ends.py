@@ -440,6 +440,7 @@ def test_a_drop_in_the_log_is_the_end(node: Node, table: str | None, *, is_seen_
         assert node.schema.row_ends.pending[node.table_id].position == (NEWEST, LAST_POSITION)
     node.schema.follow_log(drop_mutation(table, dropped_at), VERSION_40, 6, 100)
     assert node.schema.row_ends.pending[node.table_id].position == (6, 100)
+    assert node.schema.row_ends.first_needed_segment is None  # nothing of it is sent again
     if not is_seen_in_schema_first:
         node.rows.drop("ks", "a")
         node.schema.refresh()
