@@ -101,10 +101,10 @@ class RowEndSender:
     def _is_settled(self, end: RowsEnd) -> bool:
         """A truncation: the node shows no other one after it. A drop: other publishers have sent what they have.
 
-        The time of the last look may be before the first one if the node's clock was set back.
+        The time of now, or of the last look, may be before the first one if the node's clock was set back.
         """
         if end.kind == "drop":
-            return time_ns() // 1000 >= end.noticed_at + self._drop_us
+            return abs(time_ns() // 1000 - end.noticed_at) >= self._drop_us
         return abs(self._ends.records_read_at - end.noticed_at) >= self._node.settle_seconds * 1e6
 
     def _announce(self, table_id: bytes, end: RowsEnd) -> None:

@@ -120,8 +120,9 @@ class RowEnds:
 
     @property
     def first_needed_segment(self) -> int | None:
-        """The log from this segment on may have to be read again; None if none of it."""
-        return min((end.position.segment_id for end in self.pending.values()), default=None)
+        """The log from this segment on may have to be read again; None if none of it. After a drop nothing follows."""
+        truncations = (end for end in self.pending.values() if end.kind == "truncate")
+        return min((end.position.segment_id for end in truncations), default=None)
 
     def follow_records(self, records: Mapping[UUID, bytes], published: Collection[bytes], read_at: int) -> bool:
         """Take note of system.local's truncated_at, read at a time (µs); True if that changes something.

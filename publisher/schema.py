@@ -128,6 +128,11 @@ class NodeSchema:
             self._as_written[id(table)] = _published(table, known.needs_snapshot_since, known.truncated_at)
         return self._as_written[id(table)]
 
+    def find_known(self, table_id: bytes) -> PublishedTable | None:
+        """A table of this node, also one that the settings exclude now; None if it is not known."""
+        published, table = self.published.get(table_id), self.tables.get(table_id)
+        return _published(table) if published is None and table is not None else published
+
     def is_published_at(self, table_id: bytes, segment: int, position: int) -> bool:
         """False if a mutation of a published table at this place was written after its cdc was switched off."""
         return self._switches.is_published_at(table_id, segment, position)

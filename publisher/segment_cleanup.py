@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cdc_program.errors import CdcError
+import structlog
+
+from cdc_program.errors import CdcError, Code
 from publisher.cdc_raw import list_cdc_segments
+from publisher.space import WARN_PERCENTS
 from publisher.spool import spool_above
 
 if TYPE_CHECKING:
@@ -17,6 +20,11 @@ if TYPE_CHECKING:
     from publisher.space import Space
 
 
+RELEASE_PERCENT = WARN_PERCENTS[-1]
+
+log = structlog.get_logger(__name__)
+
+
 class SegmentCleanup:
     """Works on cdc_raw and the spool."""
 
@@ -25,6 +33,7 @@ class SegmentCleanup:
         self._node = node
         self._progress = progress
         self._is_requested = True
+        self._is_short = False
 
     def request(self) -> None:
         """A segment is finished: the next call of dispose_of_finished looks for it."""
@@ -32,7 +41,8 @@ class SegmentCleanup:
 
     def dispose_of_finished(self, now: float) -> None:
         """Call this only after the position is durable. A segment that cannot be moved now is retried, as is a segment
-        that may have to be read again.
+        that may have to be read again. That one goes, too, before the node refuses writes: the table needs a snapshot
+        then (SegmentTails.has_lost).
         """
         if not self._is_requested:
             return
@@ -40,7 +50,8 @@ class SegmentCleanup:
         first_needed = self._node.schema.row_ends.first_needed_segment
         try:
             for file in files:
-                if first_needed is not None and file.id >= first_needed:
+                is_held = first_needed is not None and file.id >= first_needed
+                if is_held and not self._is_short:
                     continue
                 if self._node.positions.is_finished(file.id) and self._node.disposal.dispose(file):
                     self._node.spool.forget(file)
@@ -52,7 +63,8 @@ class SegmentCleanup:
 
     def relieve_cdc_raw(self, space: Space) -> None:
         """A node that crashed before it flushed a segment links it here again: the spool has the complete copy.
-        Finished segments that may have to be read again take room, too.
+        Finished segments that may have to be read again take room, too. Without a spool they go when cdc_raw is nearly
+        full.
         """
         spooled = {file.id for file in self._node.spool.files()}
         found = list_cdc_segments(self._cdc_raw)
@@ -62,6 +74,21 @@ class SegmentCleanup:
         needed = [file for file in found if file.id not in spooled and self._is_needed(file)]
         for moved in self._node.spool.take_oldest(needed, space.used - spool_above(space)):
             self._node.tails.relocate(moved)
+        self._note_shortage(space)
+
+    def _note_shortage(self, space: Space) -> None:
+        spool = self._node.spool
+        was_short, self._is_short = self._is_short, False
+        if self._node.schema.row_ends.first_needed_segment is None or space.percent < RELEASE_PERCENT:
+            return
+        self._is_short = not spool.is_on or bool(spool.problem)
+        if self._is_short and not was_short:
+            log.warning(
+                "cdc_raw is nearly full: segments that a TRUNCATE has held are removed",
+                code=Code.CDC_RAW_FILLING.text,
+                percent=round(space.percent),
+                fix="Take a snapshot of the tables that are marked as needing one, and set publisher.on_full = spool.",
+            )
 
     def _is_needed(self, file: SegmentFile) -> bool:
         first_needed = self._node.schema.row_ends.first_needed_segment

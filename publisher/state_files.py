@@ -6,15 +6,17 @@ import fcntl
 import json
 import os
 from contextlib import contextmanager
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from cdc_program.errors import CdcError, Code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 FORMAT_VERSION = 1
+_LOCK_POLL_SECONDS = 0.05
 
 
 def readable_versions(own: int) -> range:
@@ -55,17 +57,27 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def exclusive(path: Path) -> Iterator[None]:
+def exclusive(path: Path, while_waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Wait for this lock file, and hold it: processes change the same files, one after the other."""
     try:
         handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     except OSError as error:
         raise _error(path, error.strerror or str(error)) from error
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        while not _has_locked(handle):
+            while_waiting()
+            sleep(_LOCK_POLL_SECONDS)
         yield
     finally:
         os.close(handle)
+
+
+def _has_locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def read(path: Path) -> dict[str, Any] | None:

@@ -1,6 +1,8 @@
 """The messages that an open repair of a Cassandra partition holds: images of its hosts, and writes that came since.
 
-They are stored as they came, rows by their clustering, so that the replacement reads them beside the rows.
+They are stored as they came, rows by their clustering, so that the replacement reads them beside the rows. A hot row
+may have millions: what is too much for one chunk is merged in parts, and what is merged so far takes the place of the
+last message.
 """
 
 from __future__ import annotations
@@ -22,15 +24,16 @@ from materializer.rows.keys import (
     STATIC_SECTION,
     repair_key,
 )
+from materializer.rows.overlay import StoredRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from uuid import UUID
 
     from cassandra_storage.clustering import Clustering
     from cassandra_storage.deletion import DeletionTime, RangeTombstone
-    from cassandra_storage.merge import RowMerger
     from cassandra_storage.rows import Row
+    from materializer.fold.partition import TableTools
     from materializer.fold.repairs import Repair
     from materializer.records import RowUpdate
     from materializer.rows.catalog import TableCatalog
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 
 _PLACE = struct.Struct(">16sQQQ")
 _SIGN = 1 << 63
+_MERGED = b"\x01"  # before a row that is merged of several messages; a raw message begins with 0
+_LEAST = 2  # messages that one part merges: with one there would be no end
 
 
 def held_prefix(partition_key: bytes, repair: UUID) -> bytes:
@@ -62,59 +67,87 @@ def hold(overlay: Overlay, repair: Repair, update: RowUpdate, clustering_key: Ca
 
 
 class HeldPartition:
-    """What a repair holds, without the writes that an image of their own host has. What is taken is deleted."""
+    """What a repair holds, without the writes that an image of their own host has. What is taken is deleted, and spends
+    the budget.
+    """
 
-    def __init__(self, overlay: Overlay, catalog: TableCatalog, merger: RowMerger, repair: Repair) -> None:
+    def __init__(self, tools: TableTools, catalog: TableCatalog, repair: Repair) -> None:
         self.repair = repair
-        self._overlay = overlay
+        self._overlay = tools.overlay
+        self._codec = tools.codec
+        self._budget = tools.budget
+        self._merger = tools.merger
         self._catalog = catalog
-        self._merger = merger
         self._prefix = held_prefix(repair.partition_key, repair.id)
         self._flushed_to = repair.flushed_to
 
-    def take_deletion(self) -> DeletionTime:
-        """The deletion of the partition; LIVE if there is none."""
-        deletion = LIVE
-        for update in self._take_all(FACTS_SECTION, RANGES_SECTION):
-            if update.deletion.supersedes(deletion):
-                deletion = update.deletion
+    def take_deletion(self) -> DeletionTime | None:
+        """The deletion of the partition; LIVE if there is none. None if the budget has ended before."""
+        deletion, newest = LIVE, None
+        for taken, (key, value) in enumerate(self._scan(FACTS_SECTION, RANGES_SECTION)):
+            if self._must_stop(taken):
+                if newest is not None:
+                    self._overlay.put(*newest)
+                return None
+            update = self._read(value)
+            self._delete(key, value)
+            if update is not None and update.deletion.supersedes(deletion):
+                deletion, newest = update.deletion, (key, value)
         return deletion
 
-    def take_static(self) -> Row | None:
-        """The static row, without the partition's deletion applied."""
-        merged: Row | None = None
-        for update in self._take_all(STATIC_SECTION, ROWS_SECTION):
-            assert update.static is not None
-            merged = update.static if merged is None else self._merger.merge((merged, update.static))
-        return merged
+    def take_static(self) -> tuple[Row | None, bool]:
+        """As `take_row`, for the static row."""
+        return self.take_row(self._scan(STATIC_SECTION, ROWS_SECTION), is_static=True)
 
-    def ranges(self) -> Iterator[tuple[bytes, RangeTombstone]]:
-        """The range tombstones with their keys, which `delete` takes."""
+    def ranges(self) -> Iterator[tuple[bytes, RangeTombstone | None]]:
+        """The range tombstones with their keys, which `delete` takes; None for one that is not needed."""
         for key, value in self._scan(RANGES_SECTION, STATIC_SECTION):
             update = self._read(value)
-            if update is None or update.range is None:
-                self.delete(key)
-            else:
-                yield key, update.range
+            yield key, None if update is None else update.range
+            self._budget.spend(len(value))
 
     def rows(self, first: bytes) -> HeldRows:
         """The rows from a clustering key on."""
-        return HeldRows(self, self._scan(ROWS_SECTION + first, ROWS_END), len(self._prefix) + 1, self._merger)
+        return HeldRows(self, self._scan(ROWS_SECTION + first, ROWS_END), len(self._prefix) + 1)
 
     def delete(self, key: bytes) -> None:
         self._overlay.put(key, None)
 
-    def read_row(self, value: bytes) -> Row | None:
-        """The row in a held message; None if it is not needed."""
-        update = self._read(value)
-        return None if update is None else update.row
+    def take_row(self, messages: Iterable[tuple[bytes, bytes]], *, is_static: bool) -> tuple[Row | None, bool]:
+        """Merge messages of one row, without any deletion but its own; None if none of them is needed. False if the
+        budget has ended before: the rest is still held.
+        """
+        merged: Row | None = None
+        last = b""
+        for taken, (key, value) in enumerate(messages):
+            if self._must_stop(taken):
+                if merged is not None:
+                    stored = self._codec.encode(StoredRow(merged, 0), is_static=is_static)
+                    self._overlay.put(last, VERSION_BYTE + _MERGED + stored)
+                return None, False
+            row = self._read_row(value, is_static=is_static)
+            if row is not None:
+                merged = row if merged is None else self._merger.merge((merged, row))
+            self._delete(key, value)
+            last = key
+        return merged, True
 
-    def _take_all(self, section: bytes, end: bytes) -> Iterator[RowUpdate]:
-        for key, value in self._scan(section, end):
-            update = self._read(value)
-            self.delete(key)
-            if update is not None:
-                yield update
+    def _must_stop(self, taken: int) -> bool:
+        return taken >= _LEAST and self._budget.is_spent
+
+    def _delete(self, key: bytes, value: bytes) -> None:
+        self._budget.spend(len(value))
+        self.delete(key)
+
+    def _read_row(self, value: bytes, *, is_static: bool) -> Row | None:
+        """None if it is not needed."""
+        check_version(value)
+        if value[1:2] == _MERGED:
+            return self._codec.decode(value[2:], is_static=is_static).row
+        update = self._read(value)
+        if update is None:
+            return None
+        return update.static if is_static else update.row
 
     def _scan(self, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         return self._overlay.scan(self._prefix + first, self._prefix + end)
@@ -135,33 +168,25 @@ class HeldPartition:
 class HeldRows:
     """Held rows in clustering order; `clustering_key` is that of the next one, None after the last."""
 
-    def __init__(
-        self, held: HeldPartition, messages: Iterator[tuple[bytes, bytes]], start: int, merger: RowMerger
-    ) -> None:
+    def __init__(self, held: HeldPartition, messages: Iterator[tuple[bytes, bytes]], start: int) -> None:
         self._held = held
         self._messages = messages
         self._start = start
-        self._merger = merger
         self._next = next(messages, None)
 
     @property
     def clustering_key(self) -> bytes | None:
         return None if self._next is None else self._next[0][self._start : -_PLACE.size]
 
-    def take(self) -> tuple[Row | None, int]:
-        """The merged row of the next clustering, without any deletion but its own, and the bytes of its messages. None
-        if none of its messages is needed.
-        """
-        clustering_key, merged, size = self.clustering_key, None, 0
+    def take(self) -> tuple[Row | None, bool]:
+        """The merged row of the next clustering; see HeldPartition.take_row."""
+        return self._held.take_row(self._of_next(), is_static=False)
+
+    def _of_next(self) -> Iterator[tuple[bytes, bytes]]:
+        clustering_key = self.clustering_key
         while self._next is not None and self.clustering_key == clustering_key:
-            key, value = self._next
-            row = self._held.read_row(value)
-            if row is not None:
-                merged = row if merged is None else self._merger.merge((merged, row))
-            size += len(value)
-            self._held.delete(key)
-            self._next = next(self._messages, None)
-        return merged, size
+            message, self._next = self._next, next(self._messages, None)
+            yield message
 
 
 def _pack(update: RowUpdate) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from cassandra_storage.clustering import Clustering, ClusteringBound
 from cassandra_storage.deletion import RowDeletion
@@ -251,10 +251,13 @@ class PartitionFold:
         self._state.put_facts(self._state.facts._replace(has_ranges=not self._state.ranges.is_empty))
 
     def _stop_if_spent(self, fan_out: FanOut, at: bytes) -> None:
-        """End the chunk before `at` if the budget is spent, with a continuation."""
+        """As _stop, if the budget is spent."""
+        if self._tools.budget.is_spent:
+            self._stop(fan_out, at)
+
+    def _stop(self, fan_out: FanOut, at: bytes) -> NoReturn:
+        """End the chunk before `at`, with a continuation."""
         tools = self._tools
-        if not tools.budget.is_spent:
-            return
         before = self._static_before
         stored = b"" if before is None else tools.codec.encode(StoredRow(before, 0), is_static=True)
         partition_key, source, now, completes_record = self._event

@@ -12,13 +12,15 @@ from cassandra_storage.deletion import NO_LIVENESS, NO_ROW_DELETION, NO_TIMESTAM
 from cassandra_storage.rows import Row
 from materializer.fold.partition import RANGES_AT_ONCE, Event, PartitionFold, TableTools
 from materializer.rows.continuation import FanOut
-from materializer.rows.keys import RANGES_SECTION, ROWS_END, ROWS_SECTION, STATIC_SECTION
+from materializer.rows.keys import FACTS_SECTION, RANGES_SECTION, ROWS_END, ROWS_SECTION, STATIC_SECTION
 from materializer.rows.ranges import DeletedRange
 
 if TYPE_CHECKING:
     from materializer.fold.held import HeldPartition
     from materializer.rows.overlay import RowValue
     from materializer.rows.partition_state import PartitionState
+
+_DELETION, _STATIC_ROW = FACTS_SECTION, FACTS_SECTION + b"\x01"  # places where a part begins
 
 
 class PartitionReplacement(PartitionFold):
@@ -32,17 +34,19 @@ class PartitionReplacement(PartitionFold):
     def replace(self) -> None:
         """Replace the deletion and the static row; then the range tombstones and the rows, maybe in parts."""
         self._spend(None)
-        deletion = self._held.take_deletion()
-        self._state.put_facts(self._state.facts._replace(deletion=deletion))
-        static = self._held.take_static()
-        self._put_static(None if static is None else self._tools.merger.merge((static,), deletion))
-        self._fan_out(FanOut("repair", repair=self._held.repair.id.bytes), RANGES_SECTION)
+        self._fan_out(FanOut("repair", repair=self._held.repair.id.bytes), _DELETION)
         self._finish()
 
     def _fan_out(self, fan_out: FanOut, at: bytes) -> None:
-        """`at`: in RANGES_SECTION old range tombstones are dropped; STATIC_SECTION stands for the adding of new ones,
-        from a clustering on.
+        """`at`: _DELETION or _STATIC_ROW; in RANGES_SECTION old range tombstones are dropped; STATIC_SECTION stands for
+        the adding of new ones, from a clustering on.
         """
+        if at == _DELETION:
+            self._replace_deletion(fan_out)
+            at = _STATIC_ROW
+        if at == _STATIC_ROW:
+            self._replace_static(fan_out)
+            at = RANGES_SECTION
         if at[:1] == RANGES_SECTION:
             self._drop_old_ranges(fan_out, at[1:])
             at = STATIC_SECTION
@@ -50,6 +54,19 @@ class PartitionReplacement(PartitionFold):
             self._add_new_ranges(fan_out, at[1:])
             at = ROWS_SECTION
         self._replace_rows(fan_out, at[1:])
+
+    def _replace_deletion(self, fan_out: FanOut) -> None:
+        deletion = self._held.take_deletion()
+        if deletion is None:
+            self._stop(fan_out, _DELETION)
+        self._state.put_facts(self._state.facts._replace(deletion=deletion))
+
+    def _replace_static(self, fan_out: FanOut) -> None:
+        static, is_whole = self._held.take_static()
+        if not is_whole:
+            self._stop(fan_out, _STATIC_ROW)
+        deletion = self._state.facts.deletion
+        self._put_static(None if static is None else self._tools.merger.merge((static,), deletion))
 
     def _drop_old_ranges(self, fan_out: FanOut, first: bytes) -> None:
         if not self._state.facts.has_ranges:
@@ -63,6 +80,10 @@ class PartitionReplacement(PartitionFold):
     def _add_new_ranges(self, fan_out: FanOut, first: bytes) -> None:
         """first: where the rest of the first one begins; empty for its own beginning."""
         for key, tombstone in self._held.ranges():
+            if tombstone is None:
+                self._held.delete(key)
+                self._stop_if_spent(fan_out, STATIC_SECTION)
+                continue
             last = self._tools.bound_key(tombstone.end)
             first = first or self._tools.bound_key(tombstone.start)
             if tombstone.deletion.supersedes(self._state.facts.deletion):
@@ -74,6 +95,7 @@ class PartitionReplacement(PartitionFold):
                     self._tools.budget.spend(0, touched)
             self._held.delete(key)
             first = b""
+            self._stop_if_spent(fan_out, STATIC_SECTION)
 
     def _replace_rows(self, fan_out: FanOut, first: bytes) -> None:
         prefix = self._state.prefix
@@ -85,8 +107,9 @@ class PartitionReplacement(PartitionFold):
             keys = [key for key in (None if old is None else old[0][start:], held.clustering_key) if key is not None]
             clustering_key = min(keys)
             self._stop_if_spent(fan_out, ROWS_SECTION + clustering_key)
-            new, size = held.take() if held.clustering_key == clustering_key else (None, 0)
-            self._tools.budget.spend(size, 0)
+            new, is_whole = held.take() if held.clustering_key == clustering_key else (None, True)
+            if not is_whole:
+                self._stop(fan_out, ROWS_SECTION + clustering_key)
             value: RowValue | None = None
             if old is not None and old[0][start:] == clustering_key:
                 value, old = old[1], next(stored, None)

@@ -181,7 +181,7 @@ class TableFold:
     def _replacement(self, event: Event, repair_id: UUID) -> PartitionReplacement:
         repair = self._repairs.get(event.partition_key, repair_id)
         assert repair is not None  # kept until it is over
-        held = HeldPartition(self._overlay, self._catalog, self._tools.merger, repair)
+        held = HeldPartition(self._tools, self._catalog, repair)
         return PartitionReplacement(self._tools, self._state(event.partition_key, event.now.before), event, held)
 
     def _hold(self, updates: Iterable[RowUpdate]) -> None:

@@ -46,6 +46,12 @@ def request_snapshot(settings: Settings, name: str, options: Options, write_line
     records = Records(settings.publisher.state_directory)
     running = records.read(name)
     _check_running(running, portion)
+    if running is not None and running.is_final and running.snapshot == _as_id(options["snapshot"]):
+        raise CdcError(
+            Code.CONFIG_INVALID,
+            f"The snapshot {running.snapshot} is over on this node: purging would not wait for it again.",
+            "Ask without --id: a new snapshot sends all rows again, which does no harm.",
+        )
     if running is None or running.is_final:
         with connect(settings.cassandra, only=settings.cassandra.contact_points[0]) as client:
             table = _find_table(client, name)

@@ -6,7 +6,8 @@ the worker those after it.
 `KEYSPACE.TABLE.before`: the last one of the whole table, while the table's mark still depends on it: it has ended on
 this node, maybe not yet on all others, and a newer one has begun.
 
-`lock` is held while one that is over is replaced or marked: the publisher and the command may both do that.
+`lock` is held while one that is over is replaced or marked: the publisher and the command may both do that. A
+worker holds `worker-lock`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from publisher import state_files
 from publisher.snapshot.portion import WHOLE, Portion, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from cassandra_storage.schema import TableMetadata
@@ -138,6 +140,12 @@ class Records:
 
     def __init__(self, state_directory: Path) -> None:
         self.folder = state_directory / _FOLDER
+
+    def as_worker(self, while_waiting: Callable[[], None]) -> AbstractContextManager[None]:
+        """Write as the only worker. That of a publisher which was killed may still wait for nodetool, and would replace
+        what has begun since.
+        """
+        return state_files.exclusive(self.folder / "worker-lock", while_waiting)
 
     def make_folder(self) -> None:
         state_files.make_folder(self.folder)

@@ -135,11 +135,14 @@ class SnapshotRun:
         self.save(phase="announced", pinned_bytes=0, pace=1.0, problem=problem, **changes)
 
     def give_up(self, reason: str) -> None:
-        """This host is no longer waited for: what it had not sent stays missing."""
+        """This host is no longer waited for: what it had not sent stays missing.
+
+        Other hosts' begins say that it takes part, whether it has begun or not.
+        """
         log.error("a snapshot is given up", code=Code.SNAPSHOT_GIVEN_UP.text, table=self.record.name, reason=reason)
-        table = self._link.schema.published.get(bytes.fromhex(self.record.table_id))
-        is_begun = self.record.may_be_begun or self.record.phase != "requested"
-        if table is None or not is_begun:
+        table = self._link.schema.find_known(bytes.fromhex(self.record.table_id))
+        is_waited = self.record.may_be_begun or self.record.phase != "requested" or len(self.record.hosts) > 1
+        if table is None or not is_waited:
             self._end("given_up", problem=reason)
         else:
             self._finish(table, "given_up", problem=reason)

@@ -99,6 +99,14 @@ def run_worker(settings: Settings, name: str, pipe: Connection) -> None:
 
 def _run(settings: Settings, name: str, orders: Orders) -> None:
     records = Records(settings.publisher.state_directory)
+    try:
+        with records.as_worker(orders.serve):
+            _take(settings, name, orders, records)
+    except (StoppedError, CancelledError):
+        return  # one that was cancelled while it waited is given up by the next worker
+
+
+def _take(settings: Settings, name: str, orders: Orders, records: Records) -> None:
     record = records.read(name)
     if record is None or record.is_final:
         return
@@ -111,8 +119,6 @@ def _run(settings: Settings, name: str, orders: Orders) -> None:
                 run.give_up("it was cancelled")
             except PausedError:
                 run.pause()
-    except StoppedError:
-        return
     except CdcError as error:
         latest = records.read(name)
         if latest is not None:

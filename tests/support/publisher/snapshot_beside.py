@@ -124,7 +124,7 @@ class Beside:
     # the link
 
     @property
-    def published_tables(self) -> dict[bytes, PublishedTable]:
+    def known_tables(self) -> dict[bytes, PublishedTable]:
         return {self.table.id: self.table}
 
     def find_table(self, _table_id: str) -> PublishedTable:
@@ -155,7 +155,7 @@ class Beside:
 
     def send_to_all(self, outgoing: OutgoingMessage) -> None:
         step = decode_step(outgoing.message.update)
-        assert step.hosts == (HOST.bytes,)
+        assert HOST.bytes in step.hosts
         self.note(step.state)
 
     def send_and_wait(self, table: PublishedTable, messages: Sequence[OutgoingMessage]) -> None:
@@ -189,7 +189,7 @@ class Link:
     def __init__(self, beside: Beside) -> None:
         self._beside = beside
         self.client = type("Client", (), {"rows": staticmethod(lambda query, *_: beside.rows_of(query))})
-        self.schema = type("Schema", (), {"published": beside.published_tables})
+        self.schema = type("Schema", (), {"find_known": staticmethod(beside.known_tables.get)})
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._beside, name)

@@ -292,6 +292,15 @@ def test_a_truncation_from_before_a_table_is_first_published_is_no_event(node: N
     assert not node.schema.row_ends.pending
 
 
+def test_a_table_that_is_excluded_is_still_known(node: Node) -> None:
+    """A snapshot of it has to end."""
+    published = node.schema.find_known(node.table_id)
+    node.restart(Selection(exclude=("ks.a",)))
+    assert node.table_id not in node.schema.published
+    assert node.schema.find_known(node.table_id) == published
+    assert node.schema.find_known(bytes(16)) is None
+
+
 def test_messages_say_when_their_table_was_truncated(node: Node) -> None:
     edition = node.schema.edition
     node.truncate(6, 100)
@@ -460,6 +469,7 @@ def test_a_drop_in_the_log_is_the_end(node: Node, table: str | None, *, is_seen_
         assert node.schema.row_ends.pending[node.table_id].position == (NEWEST, LAST_POSITION)
     node.schema.follow_log(drop_mutation(table, dropped_at), VERSION_40, 6, 100)
     assert node.schema.row_ends.pending[node.table_id].position == (6, 100)
+    assert node.schema.row_ends.first_needed_segment is None  # nothing of it is sent again
     if not is_seen_in_schema_first:
         node.rows.drop("ks", "a")
         node.schema.refresh()
@@ -490,6 +500,15 @@ def test_a_drop_waits_for_other_publishers_but_not_for_its_own_next_table(node: 
     node.ends.follow()
     assert not node.sent
     node.read_message(6, 200)  # CREATE TABLE … WITH ID
+    assert node.kinds() == [("drop", 6, 100)]
+
+
+def test_a_clock_that_is_set_back_does_not_hold_a_drop_up(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.ends = RowEndSender(cast("Any", node), cast("Any", node), 60, node.serve)
+    node.schema.follow_log(drop_mutation("a", time_ns() // 1000), VERSION_40, 6, 100)
+    node.ends.note_read(6, 100)
+    monkeypatch.setattr("publisher.row_end_sender.time_ns", lambda: time_ns() - 3600 * 10**9)
+    node.ends.follow()
     assert node.kinds() == [("drop", 6, 100)]
 
 

@@ -268,6 +268,30 @@ def test_a_published_segment_goes_where_the_settings_say(tmp_path: Path, cdc_raw
         assert kept[0].index_path.exists()
 
 
+@pytest.mark.parametrize("is_on", [False, True])
+def test_segments_that_a_truncation_holds_go_before_the_node_refuses_writes(
+    tmp_path: Path, cdc_raw: Path, capsys: pytest.CaptureFixture[str], *, is_on: bool
+) -> None:
+    """There is no spool, or it is full."""
+    fill(cdc_raw, 3)
+    positions = Positions.load(tmp_path / "position.json", HOST)
+    positions.move(PendingPosition(FIRST + number, 1, is_end=True) for number in range(3))
+    spool = Spool(tmp_path / "spool", 0, is_on=is_on)
+    tails = SegmentTails(cdc_raw, positions, spool=spool)
+    schema = SimpleNamespace(row_ends=SimpleNamespace(first_needed_segment=FIRST + 1))
+    node = SimpleNamespace(
+        spool=spool, tails=tails, positions=positions, schema=schema, disposal=SegmentDisposal("delete", None)
+    )
+    cleanup = SegmentCleanup(cdc_raw, cast("Any", node), Progress(0))
+    for used, left in ((0, 3), (53, 3), (54, 1)):
+        for _ in range(2):
+            cleanup.relieve_cdc_raw(Space(used * MIB, 60 * MIB, 0, 0, None, None, MIB))
+            cleanup.dispose_of_finished(1)
+        assert len(list_cdc_segments(cdc_raw)) == left
+        assert tails.has_lost(FIRST + 1) == (left == 1)
+    assert capsys.readouterr().out.count("segments that a TRUNCATE has held are removed") == 1
+
+
 def test_segments_that_a_truncation_holds_make_room_too(tmp_path: Path, cdc_raw: Path) -> None:
     """They are finished, and may have to be read again: they may not fill cdc_raw."""
     written = fill(cdc_raw, 3)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RowDeletion
+from cassandra_storage.clustering import ClusteringBound, Kind
+from cassandra_storage.deletion import NO_LIVENESS, DeletionTime, LivenessInfo, RangeTombstone, RowDeletion
 from cassandra_storage.rows import Cell, Row
 from cassandra_storage.schema import ColumnKind
 from cdc_messages.raw import decode, encode
@@ -43,6 +44,7 @@ from tests.support.materializer.table_writes import FORWARD, WRITERS
 
 if TYPE_CHECKING:
     from materializer.records import RawRecord
+    from materializer.rows.settings import FoldSettings
     from tests.support.materializer.raw_builder import TableWriter
 
 KEY = int_bytes(1)
@@ -65,6 +67,13 @@ def test_any_order_ends_with_what_the_hosts_have(writer: TableWriter, data: st.D
 @given(data=st.data(), most=st.integers(1, 4))
 def test_in_parts(writer: TableWriter, data: st.DataObject, most: int) -> None:
     check_repair(writer, data, NEVER_PURGE._replace(max_changes=most))
+
+
+@TABLES
+@settings(max_examples=EXAMPLES // 8, deadline=None)
+@given(data=st.data(), most=st.integers(1, 1000))
+def test_in_parts_of_few_bytes(writer: TableWriter, data: st.DataObject, most: int) -> None:
+    check_repair(writer, data, NEVER_PURGE._replace(max_bytes=most))
 
 
 @TABLES
@@ -326,6 +335,55 @@ def test_a_large_partition_is_replaced_in_parts() -> None:
     assert len(run.visible(KEY)) == 300
     assert sum(change.source.cause == "repair" for change in run.changes) == 400
     assert max(len(part.changes) for part in run.parts) <= most + 2
+
+
+def held_messages(form: str, count: int) -> list[RawRecord]:
+    """Of one row, the static row, the partition or a range, with rising times."""
+    written: list[RawRecord] = []
+    for number in range(1, count + 1):
+        cell = Cell(100 + number, b"%d" % number)
+        content: Row | DeletionTime | RangeTombstone
+        if form == "row":
+            kind, content = "row", Row((int_bytes(5),), {"a": cell}, LivenessInfo(100 + number))
+        elif form == "static":
+            kind, content = "static", Row((), {"st": cell})
+        elif form == "partition":
+            kind, content = "partition_deletion", DeletionTime(number, START_S)
+        else:
+            kind, content = "range_deletion", whole_range(number)
+        written.append(raw_record(KEY, kind, content, offset=number, timestamp_ms=START_MS))  # type: ignore[arg-type]
+    return written
+
+
+def whole_range(timestamp: int) -> RangeTombstone:
+    start, end = (ClusteringBound(kind, ()) for kind in (Kind.INCL_START_BOUND, Kind.INCL_END_BOUND))
+    return RangeTombstone(start, end, DeletionTime(timestamp, START_S))
+
+
+@pytest.mark.parametrize("is_needed", [True, False])
+@pytest.mark.parametrize("form", ["row", "static", "partition", "range"])
+@pytest.mark.parametrize("limits", [NEVER_PURGE._replace(max_changes=20), NEVER_PURGE._replace(max_bytes=3000)])
+def test_many_messages_of_one_row_are_merged_in_parts(form: str, *, is_needed: bool, limits: FoldSettings) -> None:
+    """A hot row is written while the repair is open. is_needed: whether no image has the writes."""
+    count, written = 100, held_messages(form, 100)
+    run = FoldRun(WRITER, limits)
+    run.chunk(step("running"), image({"b": b"x"}, 1000))
+    for first in range(0, count, 10):
+        run.chunk(*written[first : first + 10])
+    held = [key for key in run.state.data if key[:1] == HELD]
+    assert len(held) == count + 1
+    parts = len(run.parts)
+    run.chunk(step("ended", flushed_to=0 if is_needed else count))
+    assert len(run.parts) > parts + 4
+    assert max(len(part.writes) for part in run.parts[parts:]) < 60
+    assert not [key for key in run.state.data if key[:1] == HELD]
+    [(_, shown)] = run.visible(KEY).items()
+    expected: dict[str, bytes] = {"b": b"x"}
+    if form == "row" and is_needed:
+        expected = {"a": b"100", "b": b"x"}
+    if form == "static" and is_needed:
+        expected = {"st": b"100", "b": b"x"}
+    assert {name: value for name, value in shown.items() if value is not None} == expected
 
 
 @given(

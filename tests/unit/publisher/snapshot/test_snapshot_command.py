@@ -49,6 +49,19 @@ def test_another_one_is_not_taken_for_what_was_asked_for(
     assert KEY.hex() not in str(refused.value) + capsys.readouterr().out
 
 
+def test_one_that_is_over_is_not_begun_again_under_its_id(tmp_path: Path) -> None:
+    """The raw partitions have its end: a begin would hold nothing up."""
+    records = Records(tmp_path)
+    records.make_folder()
+    over = new_record(MIXED.table).moved(phase="given_up")
+    records.write(over)
+    settings = Settings(publisher=PublisherSettings.model_validate({"state_directory": tmp_path}))
+    options = Options(snapshot=str(over.snapshot), tokens=(), primary_range=False, detach=True)
+    with pytest.raises(CdcError, match=f"{over.snapshot} is over on this node") as refused:
+        request_snapshot(settings, NAME, options, print)
+    assert refused.value.code is Code.CONFIG_INVALID
+
+
 def test_one_that_the_publisher_has_joined_meanwhile_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking the node takes seconds."""
     records = Records(tmp_path)

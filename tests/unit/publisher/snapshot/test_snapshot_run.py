@@ -158,6 +158,23 @@ def test_one_that_is_cancelled_while_its_begin_is_sent_ends_in_all_raw_partition
     assert (record.phase, beside.events) == ("given_up", ["asked", "given_up"])
 
 
+def test_one_that_other_hosts_have_begun_ends_here_although_it_has_not_begun(beside: Beside, records: Records) -> None:
+    """Their begins name this host: the raw partitions wait for its end."""
+    records.write(new_record(beside.table.table, hosts=(HOST, UUID(int=0xB))))
+    beside.stop_at, beside.stop_with = 0, CancelledError
+    record = take(beside, records)
+    assert (record.phase, beside.events) == ("given_up", ["given_up"])
+
+
+def test_one_of_a_table_that_is_excluded_meanwhile_ends(beside: Beside, records: Records) -> None:
+    """It may be included again: then purging waits for all snapshots that have begun."""
+    beside.stop_at = 60
+    assert not take(beside, records).is_final
+    beside.is_published = False
+    record = take(beside, records)
+    assert (record.phase, beside.events[-2:]) == ("given_up", ["given_up", "clear"])
+
+
 def test_only_owned_ranges_are_sent(beside: Beside, records: Records) -> None:
     beside.ranges = [TokenRange(0, (1 << 63) - 1)]
     record = take(beside, records)

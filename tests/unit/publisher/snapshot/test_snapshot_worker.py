@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cdc_program.settings import PublisherSettings, Settings
 from publisher.snapshot import worker
+from publisher.snapshot.records import Records, new_record
 from publisher.snapshot.worker import CANCEL, GO_ON, PAUSE, CancelledError, Orders, PausedError, StoppedError
+from tests.support.materializer.table_writes import MIXED
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+    from pathlib import Path
 
 
 @pytest.fixture
@@ -47,6 +51,21 @@ def test_what_is_left_to_do_after_an_order_is_not_held_up(
     with pytest.raises(error):
         orders.serve()
     orders.serve()
+
+
+def test_a_worker_waits_for_that_of_a_killed_publisher(pipe: tuple[Connection, Orders], tmp_path: Path) -> None:
+    """It may be in nodetool for minutes, and then write the record of its snapshot."""
+    ours, orders = pipe
+    records = Records(tmp_path)
+    records.make_folder()
+    records.begin(new_record(MIXED.table))
+    before = records.read(MIXED.table.qualified_name)
+    settings = Settings(publisher=PublisherSettings.model_validate({"state_directory": tmp_path}))
+    ours.send("cdc_raw is 60 % full")
+    orders.while_held = ours.close  # while it waits
+    with records.as_worker(lambda: None):
+        worker._run(settings, MIXED.table.qualified_name, orders)
+    assert records.read(MIXED.table.qualified_name) == before
 
 
 def test_a_worker_stops_without_its_publisher(pipe: tuple[Connection, Orders]) -> None:

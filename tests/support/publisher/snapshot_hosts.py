@@ -1,0 +1,92 @@
+"""Hosts whose publishers take snapshots together, by rows in memory; their workers do nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from cdc_program.settings import PublisherSettings, Settings
+from cdc_program.snapshot_rows import SnapshotRows
+from publisher.schema import PublishedTable
+from publisher.snapshot.cluster import Together
+from publisher.snapshot.records import Record, Records
+from publisher.snapshot.supervisor import FOLLOW_SECONDS, Supervisor
+from tests.support.materializer.table_writes import MIXED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from cdc_program.errors import CdcError
+
+ONE, TWO = UUID(int=1), UUID(int=2)
+TABLE = PublishedTable(MIXED.table, MIXED.table.id.bytes, MIXED.digest)
+NAME = TABLE.table.qualified_name
+PUBLISHED = ((5, 6), 7.0)
+
+
+class Rows:
+    """The rows in Cassandra, of all hosts."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[UUID, UUID], dict[str, Any]] = {}
+        self.refusal: CdcError | None = None
+
+    def read(self, _query: str) -> list[dict[str, Any]]:
+        if self.refusal is not None:
+            raise self.refusal
+        return list(self.rows.values())
+
+    def write(self, query: str, values: Sequence[object]) -> None:
+        names = query.partition("(")[2].partition(")")[0].split(", ")
+        row: dict[str, Any] = dict(zip(names, values, strict=True))
+        self.rows[row["snapshot"], row["host_id"]] = row
+
+
+class Worker:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_running = True
+        self.orders: list[str] = []
+        self.answers: list[object] = []
+
+    def is_alive(self) -> bool:
+        return self.is_running
+
+    def order(self, order: str) -> None:
+        self.orders.append(order)
+
+    def answer(self, published: object) -> None:
+        self.answers.append(published)
+
+    def stop(self) -> None:
+        self.is_running = False
+
+
+class Host:
+    """The supervisor of one host; `workers`: those that it has started."""
+
+    def __init__(
+        self, folder: Path, rows: Rows, host_id: UUID, mode: str = "never", hosts: Sequence[UUID] = ()
+    ) -> None:
+        own = PublisherSettings.model_validate({"state_directory": folder, "snapshot": mode})
+        folder.mkdir(exist_ok=True)
+        self.records = Records(folder)
+        self.workers: list[Worker] = []
+        self.together = Together(SnapshotRows(rows.read, rows.write, "cdc_filler"), self.records, host_id)
+        self.supervisor = Supervisor(Settings(publisher=own), self.records, self.together, lambda: hosts or (host_id,))
+        self.now = 100.0
+
+    def follow(self, table: PublishedTable = TABLE) -> Record | None:
+        self.now += FOLLOW_SECONDS
+        self.supervisor.follow([table], self.now)
+        return self.records.read(NAME)
+
+    def serve(self, percent: float = 0.0) -> None:
+        self.now += 1.0
+        self.supervisor.serve(self.now, percent, PUBLISHED)
+
+    def end(self, phase: str = "ended") -> None:
+        record = self.records.read(NAME)
+        assert record is not None
+        self.records.write(record.moved(phase=phase))

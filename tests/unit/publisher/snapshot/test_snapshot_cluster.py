@@ -1,0 +1,86 @@
+"""Whatever the hosts of a datacenter are asked, and whenever they are killed or away: each ends what all wait for."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from unittest import mock
+from uuid import UUID
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cdc_program.errors import CdcError, Code
+from publisher.snapshot import supervisor as supervisor_module
+from publisher.snapshot.records import new_record
+from tests.support.publisher.snapshot_hosts import NAME, TABLE, Host, Rows, Worker
+
+HOSTS = tuple(UUID(int=number) for number in (1, 2, 3))
+AWAY = CdcError(Code.CASSANDRA_UNREACHABLE, "no node answers", "none")
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["ask", "follow", "end", "give_up", "restart", "away", "back"]), st.integers(0, 2)),
+    max_size=40,
+)
+
+
+class Datacenter:
+    """`asked`: all snapshots that have begun. `ended`: the ends that the raw partitions have, (snapshot, host)."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.rows = Rows()
+        self.asked: set[UUID] = set()
+        self.ended: set[tuple[UUID, UUID]] = set()
+        self.hosts = [self._host(number) for number in range(3)]
+
+    def _host(self, number: int) -> Host:
+        return Host(self._folder / str(number), self.rows, HOSTS[number])
+
+    def take(self, step: str, number: int) -> None:
+        host = self.hosts[number]
+        if step == "ask":
+            record = new_record(TABLE.table, hosts=HOSTS)
+            if host.records.begin(record):
+                self.asked.add(record.snapshot)
+        elif step == "follow":
+            host.follow()
+        elif step in {"end", "give_up"}:
+            self._end(number, "ended" if step == "end" else "given_up")
+        elif step == "restart":
+            self.hosts[number] = self._host(number)
+        else:
+            self.rows.refusal = AWAY if step == "away" else None
+
+    def _end(self, number: int, phase: str) -> None:
+        record = self.hosts[number].records.read(NAME)
+        if record is not None and not record.is_final:
+            self.hosts[number].end(phase)
+            self.ended.add((record.snapshot, HOSTS[number]))
+
+    def settle(self) -> None:
+        self.rows.refusal = None
+        for _ in range(2 * len(self.asked) + 2):
+            for number in range(3):
+                self.take("follow", number)
+                self.take("end", number)
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps=STEPS)
+def test_every_host_ends_every_snapshot_that_is_known_to_it(steps: list[tuple[str, int]]) -> None:
+    """A row that was never written, because Cassandra was away, is printed for the other hosts: `--id`."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.object(supervisor_module, "_Process", lambda _settings, name: Worker(name)),
+    ):
+        datacenter = Datacenter(Path(folder))
+        for step, number in steps:
+            datacenter.take(step, number)
+        datacenter.settle()
+        known = {snapshot for snapshot, _ in datacenter.rows.rows}
+        assert datacenter.ended >= {(snapshot, host) for snapshot in known for host in HOSTS}
+        states = {row["state"] for row in datacenter.rows.rows.values()}
+        assert states <= {"ended", "given_up", "running"}
+        before = datacenter.ended.copy()
+        datacenter.settle()
+        assert datacenter.ended == before
