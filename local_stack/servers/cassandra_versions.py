@@ -61,8 +61,8 @@ SPELLINGS: Mapping[str, tuple[str, str, str]] = {
 @dataclass(frozen=True, slots=True)
 class CassandraVersion:
     """One line of releases, or one with settings that change what it writes; `old_spellings`: yaml keys as before 4.1;
-    `seed_has_port`: seeds are host:port; `tells_settings`: CQL shows them, so that programs need not be told where the
-    data lie.
+    `seed_has_port`: seeds are host:port; `tells_settings`: CQL shows the node's settings, such as the folders of its
+    data.
 
     `tool_class` is what runs nodetool: NodeTool itself, or a class of java_shims around it. `compressors` are the
     classes, less their last word, that commit logs may be compressed by.
