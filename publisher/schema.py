@@ -163,7 +163,7 @@ class NodeSchema:
             self._switches.load(stored.get("switched_off", {}))
             self._dropped_columns.load(stored.get("dropped_columns", {}))
             self.row_ends.load(stored.get("row_ends"))
-            self._were_published = {bytes.fromhex(table) for table in stored["were_published"]}
+            self._were_published = {bytes.fromhex(table) for table in stored.get("were_published", ())}
         except (KeyError, TypeError, ValueError, AttributeError, MessageError) as error:
             raise CdcError(
                 Code.POSITION_FILE,
@@ -171,6 +171,8 @@ class NodeSchema:
                 "Restore it or remove it: without it, mutations of dropped tables cannot be decoded.",
             ) from error
         known = {table.id.bytes: table for table in tables}
+        if "were_published" not in stored:  # as far as an earlier build has stored it
+            self._were_published = {table_id for table_id, table in known.items() if table.cdc} - excluded
         for table_id in excluded & known.keys():
             if self._is_selected(known[table_id]):
                 self._require_snapshot(known[table_id], time_ns() // 1000)
