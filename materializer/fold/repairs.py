@@ -64,7 +64,7 @@ class Repair(NamedTuple):
     @property
     def has_all_replicas(self) -> bool:
         """Whether the hosts that have sent images are all that have the Cassandra partition. They are not if its tokens
-        have moved meanwhile, maybe to a node that is not asked.
+        have moved since, maybe to a node that is not asked.
         """
         replicas = [part.replicas for part in self.hosts.values() if isinstance(part, Ended) and part.replicas]
         return len(replicas) >= max(replicas, default=1)

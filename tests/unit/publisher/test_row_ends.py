@@ -291,7 +291,7 @@ def test_a_truncation_while_cdc_is_off_is_sent(node: Node) -> None:
 
 
 def test_a_truncation_from_before_a_table_is_first_published_is_no_event(node: Node) -> None:
-    """No raw partition has rows of it, and this node's may be the last one to be told."""
+    """No raw partition has rows of it."""
     other = node.rows.create("ks", "b", cdc=True)
     node.restart(Selection(exclude=("ks.b",)))
     node.rows.truncate(other, 6, 100, AT)
