@@ -171,6 +171,8 @@ class NodeSchema:
                 "Restore it or remove it: without it, mutations of dropped tables cannot be decoded.",
             ) from error
         known = {table.id.bytes: table for table in tables}
+        if "were_published" not in stored:  # as far as an earlier build has stored it
+            self._were_published = {table_id for table_id, table in known.items() if table.cdc} - excluded
         for table_id in excluded & known.keys():
             if self._is_selected(known[table_id]):
                 self._require_snapshot(known[table_id], time_ns() // 1000)

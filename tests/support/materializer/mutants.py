@@ -187,8 +187,8 @@ MUTANTS = [
     Mutant("a row that is emptied never goes", PartitionFold._replace_row, "if active is not None:", "if False:"),
     Mutant("a tombstone has no timer", PartitionRanges._put, "self._timers.update_purge_timer(key, *seconds)", "pass"),
     # Work that is cut.
-    Mutant("a cut skips a row", PartitionFold._stop_if_spent, "fan_out, at, source", 'fan_out, at + b"\\x00", source'),
-    Mutant("a cut forgets the statics", PartitionFold._stop_if_spent, "if before is None", "if True"),
+    Mutant("a cut skips a row", PartitionFold._stop, "fan_out, at, source", 'fan_out, at + b"\\x00", source'),
+    Mutant("a cut forgets the statics", PartitionFold._stop, "if before is None", "if True"),
     Mutant("a cut forgets the visible rows", PartitionFold.resume, "continuation.visible_before", "self._visible"),
     Mutant(
         "a record is finished too early", ChunkFold.fold, "0 if self._are_records_folded else len(self._records)", "0"

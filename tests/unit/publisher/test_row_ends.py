@@ -272,6 +272,15 @@ def test_a_truncation_of_a_table_that_is_excluded_is_sent_once_it_is_included_ag
     assert node.schema.published[node.table_id].needs_snapshot_since
 
 
+def test_a_file_of_an_earlier_build_says_which_tables_were_published(node: Node, tmp_path: Path) -> None:
+    file = tmp_path / "schema.json"
+    file.write_text(file.read_text().replace('"were_published"', '"another"'))
+    node.restart(Selection(exclude=("ks.a",)))
+    node.truncate(6, 100)
+    node.restart()
+    assert node.table_id in node.schema.row_ends.pending
+
+
 def test_a_truncation_while_cdc_is_off_is_sent(node: Node) -> None:
     node.rows.alter("ks", "a", cdc=False)
     node.schema.refresh()
