@@ -66,7 +66,9 @@ class DataTargets:
                 lookups.added(session, row)
             elif row.data_target_id != target.id:
                 lookups.refuse_if_there(row, f"consumer group of {row.data_target.name}:", group)
-            row.data_sources = [_data_source(session, each) for each in dict.fromkeys(data_sources)]
+            # One that stays is the same row: of two equal ones, the new would be inserted before the old is deleted.
+            known = {_data_source_view(each): each for each in row.data_sources}
+            row.data_sources = [known.get(each) or _data_source(session, each) for each in dict.fromkeys(data_sources)]
             session.flush()
             lookups.record(session, by, lookups.Deed("set data sources", None, f"{name}/{group}"))
             return group_view(row)
@@ -99,11 +101,12 @@ def _target(row: DataTargetRow) -> DataTarget:
 
 
 def group_view(row: ConsumerGroupRow) -> ConsumerGroup:
-    sources = [
-        DataSource(namespace=each.namespace.name, source=each.source.name if each.source else None)
-        for each in row.data_sources
-    ]
+    sources = [_data_source_view(each) for each in row.data_sources]
     return ConsumerGroup(name=row.name, data_target=row.data_target.name, data_sources=sources)
+
+
+def _data_source_view(row: DataSourceRow) -> DataSource:
+    return DataSource(namespace=row.namespace.name, source=row.source.name if row.source else None)
 
 
 def _data_source(session: Session, wanted: DataSource) -> DataSourceRow:

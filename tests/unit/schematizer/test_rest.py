@@ -102,6 +102,31 @@ def test_a_data_target_follows_its_topics(registry: Registry, client: Schematize
     assert not unchanged["changed"]
 
 
+def test_a_group_gets_and_loses_sources_and_keeps_the_others(client: SchematizerClient, namespace: str) -> None:
+    """Also if the same is said twice, as a program does that says it at each start."""
+    for source in "abc":
+        client.register(namespace, "avro", record(), source=source)
+    client.put_data_target(namespace, "redshift", "cluster")
+    last = client.follow(namespace)
+    for names, added, removed in (
+        ("a", "a", ""),
+        ("a", "", ""),
+        ("ab", "b", ""),
+        ("cb", "c", "a"),
+        ("b", "", "c"),
+        ("", "", "b"),
+    ):
+        reads = [(namespace, name) for name in names]
+        group = client.put_consumer_group(namespace, namespace, reads)
+        assert [each.source for each in group.data_sources] == list(names)
+        last = client.follow(namespace, last)
+        assert last.added == [f"{namespace}.{name}" for name in added]
+        assert last.removed == [f"{namespace}.{name}" for name in removed]
+    both = [(namespace, None), (namespace, "a")]
+    assert len(client.put_consumer_group(namespace, namespace, both).data_sources) == 2
+    assert len(client.put_consumer_group(namespace, namespace, both).data_sources) == 2
+
+
 def test_a_new_table_reaches_the_data_target_of_its_namespace(registry: Registry, client: SchematizerClient) -> None:
     """As the materializer registers it; its raw topic does not."""
     registry.register("follow.shop.a-value", "string")
