@@ -10,6 +10,7 @@ from schematizer.catalogue import lookups
 from schematizer.catalogue.topics import topics_of_target
 from schematizer.model.client_tables import ConsumerGroupRow, DataSourceRow, DataTargetRow
 from schematizer.model.record_tables import ChangeRow
+from schematizer.model.source_tables import NamespaceRow
 from schematizer.views import ConsumerGroup, DataSource, DataTarget, FollowedTopics
 
 if TYPE_CHECKING:
@@ -30,6 +31,26 @@ class DataTargets:
 
     def get(self, name: str) -> DataTarget:
         return self._database.read_session(lambda session: _target(lookups.data_target_row(session, name)))
+
+    def namespaces(self, name: str | None = None) -> dict[str, set[str]]:
+        """The namespaces that each data target reads, all of it or some sources; of one, if it is named and exists."""
+        query = (
+            select(DataTargetRow.name, NamespaceRow.name)
+            .outerjoin(DataTargetRow.groups)
+            .outerjoin(ConsumerGroupRow.data_sources)
+            .outerjoin(DataSourceRow.namespace)
+            .distinct()
+        )
+        if name is not None:
+            query = query.where(DataTargetRow.name == name)
+
+        def transaction(session: Session) -> dict[str, set[str]]:
+            found: dict[str, set[str]] = {}
+            for target, namespace in session.execute(query):
+                found.setdefault(target, set()).update([namespace] if namespace else [])
+            return found
+
+        return self._database.read_session(transaction)
 
     def put(  # noqa: PLR0913 - what a data target is made of
         self, name: str, kind: str, destination: str, owner: str | None, doc: str | None, *, by: str

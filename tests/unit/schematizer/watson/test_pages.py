@@ -13,7 +13,7 @@ from schematizer.access import Role
 from schematizer.measures.measured import Measured
 from schematizer.model.record_tables import About
 from schematizer.model.source_tables import Status
-from schematizer.views import FieldText, SourceDocumentation
+from schematizer.views import DataSource, FieldText, SourceDocumentation
 from tests.support.schematizer.watson import Watson, watson_over
 from tests.support.schematizer.watson_data import NAMESPACE
 
@@ -230,28 +230,35 @@ def test_a_reader_sees_no_forms_and_a_stranger_no_page(watson: Watson) -> None:
 
 
 def test_what_a_reader_may_not_see_is_in_no_list(watson: Watson) -> None:
-    """A data target belongs to no namespace."""
+    """A data target is shown to readers of all that it reads."""
     watson.store.register("cdc.secret.plans-value", '"string"')
     watson.catalogue.sources.describe("cdc.secret", "plans", "evil", "the tax of the moon", by="x")
     source = watson.catalogue.sources.get("cdc.secret", "plans")
     watson.catalogue.tags.put("finance", About.SOURCE, source.id, by="x")
     watson.catalogue.tags.put("finance", About.DATA_TARGET, watson.catalogue.data_targets.get("warehouse").id, by="x")
+    shop, secret = DataSource(namespace=NAMESPACE, source="orders"), DataSource(namespace="cdc.secret")
+    watson.catalogue.data_targets.put_group("warehouse", "warehouse-loader", [shop, secret], by="x")
     target, lists = (
         "/watson/data-targets/warehouse",
         ("/", "/topics", "/search?q=moon", "/tags/finance", "/unused?days=0"),
     )
     for path in lists:
         assert "secret" in watson.page(path), path
-    for path in ("/search?q=warehouse", "/tags/finance"):
+    of_targets = ("/search?q=warehouse", "/tags/finance", "/data-targets")
+    for path in of_targets:
         assert target in watson.page(path), path
     watson.access.namespaces = (NAMESPACE,)
     for path in lists:
         assert "secret" not in watson.page(path), path
-    for path in ("/search?q=warehouse", "/tags/finance"):
+    for path in of_targets:
         assert target not in watson.page(path), path
-    hidden = ("/namespaces/cdc.secret", "/sources/cdc.secret/plans", "/topics/cdc.secret.plans", "/data-targets")
+    hidden = ("/namespaces/cdc.secret", "/sources/cdc.secret/plans", "/topics/cdc.secret.plans")
     for path in (*hidden, "/data-targets/warehouse"):
         assert "Not allowed" in watson.page(path, 403)
+    watson.catalogue.data_targets.put_group("warehouse", "warehouse-loader", [shop], by="x")
+    for path in of_targets:
+        assert target in watson.page(path), path
+    assert f"{NAMESPACE}.orders" in watson.page("/data-targets/warehouse")
 
 
 def test_results_alone_are_sent_while_someone_types(shown: Watson) -> None:
