@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from schematizer.api.access import Writers, any_role_router, guarded_router
 from schematizer.bodies import ConsumerGroupBody, DataTargetBody  # noqa: TC001 - FastAPI reads annotations
 from schematizer.catalogue.target_readers import DataTargetReaders
-from schematizer.views import ConsumerGroup, DataTarget, FollowedTopics  # noqa: TC001 - as above
+from schematizer.views import ConsumerGroup, DataSource, DataTarget, FollowedTopics
 
 if TYPE_CHECKING:
     from schematizer.access import Access
@@ -41,7 +41,8 @@ def _all(catalogue: Catalogue, access: Access) -> APIRouter:
     def put_consumer_group(name: str, group: str, body: ConsumerGroupBody, request: Request) -> ConsumerGroup:
         """Adds or changes a consumer group."""
         by = writers.of_namespace(request, None)
-        return catalogue.data_targets.put_group(name, group, body.data_sources, by=by)
+        reads = [DataSource(namespace=each.namespace, source=each.source) for each in body.data_sources]
+        return catalogue.data_targets.put_group(name, group, reads, by=by)
 
     return routes
 

@@ -223,6 +223,25 @@ def test_what_is_refused_says_why_and_what_to_do(registry: Registry, client: Sch
     assert (caught.value.status, caught.value.error, caught.value.is_retried) == (404, "not-found", False)
 
 
+def test_a_key_that_is_misspelt_is_refused(registry: Registry, client: SchematizerClient, namespace: str) -> None:
+    """What sets all of something would clear it, or a group would read a whole namespace."""
+    client.register(namespace, "avro", record())
+    client.put_data_target(namespace, "redshift", "cluster")
+    path = f"{REST}/namespaces/{namespace}/sources/users/documentation"
+    group = f"{REST}/data-targets/{namespace}/consumer-groups/{namespace}"
+    assert registry.call("PUT", path, {"fields": {"id": {"doc": "mine"}}}).status == 200
+    for place, body in (
+        (path, {"feilds": {}}),
+        (path, {"fields": {"id": {"docs": "x"}}}),
+        (group, {"data_sources": [{"namespace": namespace, "sources": "users"}]}),
+    ):
+        answer = registry.call("PUT", place, body)
+        assert (answer.status, answer.body["error"]) == (422, "invalid"), body
+        assert "openapi.json" in answer.body["fix"]
+    assert client.documentation(namespace, "users").fields["id"].doc == "mine"
+    assert client.follow(namespace).topics == []
+
+
 def test_texts_of_schemas_are_asked_for_once(registry: Registry, namespace: str) -> None:
     with SchematizerClient(registry.url, attempts=1) as client:
         schema_id = client.register(namespace, "avro", record()).schema_id
