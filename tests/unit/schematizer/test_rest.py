@@ -223,6 +223,26 @@ def test_what_is_refused_says_why_and_what_to_do(registry: Registry, client: Sch
     assert (caught.value.status, caught.value.error, caught.value.is_retried) == (404, "not-found", False)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body", "fix"),
+    [
+        ("GET", "/schemas/999999", None, "/topics/{topic}/schemas"),
+        ("GET", "/schemas/999999/topics", None, "/topics/{topic}/schemas"),
+        ("PUT", "/notes/999999", {"text": "x"}, "/notes?about="),
+        ("POST", "/notes", {"about": "source", "about_id": 999999, "text": "x"}, "/namespaces/{namespace}/sources"),
+        ("PUT", "/tags/topic/999999/a", None, "`id`"),
+        ("GET", "/namespaces/none", None, "one path up"),
+    ],
+)
+def test_what_is_not_there_says_where_to_look(
+    registry: Registry, method: str, path: str, body: object, fix: str
+) -> None:
+    """There is no list one path up of what has an id."""
+    answer = registry.call(method, f"{REST}{path}", body)
+    assert (answer.status, answer.body["error"]) == (404, "not-found")
+    assert fix in answer.body["fix"]
+
+
 def test_a_key_that_is_misspelt_is_refused(registry: Registry, client: SchematizerClient, namespace: str) -> None:
     """What sets all of something would clear it, or a group would read a whole namespace."""
     client.register(namespace, "avro", record())
