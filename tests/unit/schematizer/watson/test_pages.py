@@ -191,6 +191,38 @@ def test_long_lists_are_shown_in_parts(watson: Watson) -> None:
     assert "part=2" in watson.page("/topics?kind=change")
 
 
+def test_a_list_that_is_cut_says_so(watson: Watson) -> None:
+    """No one takes a part for the whole."""
+    for number in range(120):
+        watson.store.register(f"many.of.source{number:03}-value", '"string"')
+    watson.catalogue.data_targets.put_group("warehouse", "warehouse-loader", [DataSource(namespace="many.of")], by="x")
+    assert "Part 1 of 3" in watson.page("/data-targets/warehouse")
+    last = watson.page("/data-targets/warehouse?part=3")
+    assert "many.of.source119" in last
+    check_page(last)
+    schema_id = watson.catalogue.topics.latest_schema("many.of.source000").schema_id
+    assert f"And 70 more, by GET /api/v1/schemas/{schema_id}/topics." in watson.page(f"/schemas/{schema_id}")
+    inside = {"type": "record", "name": "I", "fields": [{"name": f"f{n}", "type": "int"} for n in range(103)]}
+    fields = [{"name": "all", "type": inside}]
+    watson.store.register("a.b.c-value", json.dumps({"type": "record", "name": "V", "fields": fields}))
+    assert "And 3 more, on the page of the source." in watson.page("/sources/a.b/c/fields/all")
+    wider = {"type": "record", "name": "V"}
+    for number in range(101):
+        named = [{"name": f"f{n}", "type": "int", "default": 0} for n in range(number + 1)]
+        watson.store.register("a.b.d-value", json.dumps({**wider, "fields": named}))
+    assert "And 1 more, older ones: see the source" in watson.page("/topics/a.b.d")
+
+
+@pytest.mark.parametrize(
+    ("path", "section"),
+    [("/", "Namespaces"), ("/topics?kind=change", "Topics"), ("/data-targets", "Data targets"), ("/unused", "Unused")],
+)
+def test_the_section_that_is_shown_is_marked(shown: Watson, path: str, section: str) -> None:
+    """For those who hear the page."""
+    found = re.findall(r'<a href="[^"]*" aria-current="page">([^<]*)</a>', shown.page(path))
+    assert found == [section]
+
+
 def test_a_table_of_many_long_columns_stays_small(watson: Watson) -> None:
     fields = [{"name": f"column_{n:03}", "type": ["null", "string"], "doc": "word " * 400} for n in range(400)]
     schema = json.dumps({"type": "record", "name": "V", "fields": fields})
