@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from schematizer.model.record_tables import About, RefreshStatus  # noqa: TC001 - pydantic reads annotations
 from schematizer.model.source_tables import Status  # noqa: TC001 - as above
-from schematizer.views import DataSource  # noqa: TC001 - as above
 
 
 class Body(BaseModel):
@@ -37,8 +36,15 @@ class DataTargetBody(Described):
     destination: str
 
 
+class DataSourceBody(Body):
+    """`source`: None for all sources of the namespace."""
+
+    namespace: str
+    source: str | None = None
+
+
 class ConsumerGroupBody(Body):
-    data_sources: list[DataSource]
+    data_sources: list[DataSourceBody]
 
 
 class ProducerBody(Body):
@@ -84,6 +90,20 @@ class FieldBody(Body):
     doc: str | None = None
     owner: str | None = None
     pii: bool | None = None
+
+
+class FieldTextBody(Body):
+    """All that is said of a field."""
+
+    doc: str | None = None
+    owner: str | None = None
+    pii: bool = False
+
+
+class DocumentationBody(Described):
+    """All that is said of a source. `fields`: by path."""
+
+    fields: dict[str, FieldTextBody] = {}
 
 
 class DescriptionBody(Body):

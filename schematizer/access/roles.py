@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 EVERY = "*"
 _NAMESPACE = re.compile(r"\*|[A-Za-z0-9_-][A-Za-z0-9._-]*(\.\*)?")
@@ -52,6 +55,12 @@ class Grants:
     def allows(self, role: Role, namespace: str | None) -> bool:
         """Whether the role is granted in the namespace (None: in all namespaces)."""
         return any(grant.role >= role and grant.covers(namespace) for grant in self.every)
+
+    def allows_each(self, role: Role, namespaces: Collection[str]) -> bool:
+        """Whether the role is granted in each of them. Where there is none, it must be granted in all namespaces."""
+        if not namespaces:
+            return self.allows(role, None)
+        return all(self.allows(role, each) for each in namespaces)
 
     def allows_somewhere(self, role: Role) -> bool:
         return any(grant.role >= role for grant in self.every)

@@ -88,27 +88,3 @@ class SchemaReaders:
         actor = self._access.require_one(request, Role.READER, set(namespaces.values()))
         topics = [each for each in found.topics if actor.grants.allows(Role.READER, namespaces[each.topic])]
         return found.model_copy(update={"topics": topics})
-
-
-class TargetReaders:
-    """Asks for a reader of every namespace that a data target reads."""
-
-    def __init__(self, catalogue: Catalogue, access: Access) -> None:
-        self._catalogue = catalogue
-        self._access = access
-
-    def require(self, request: Request, name: str) -> None:
-        """What is missing, what reads nothing and what is forbidden are one answer to those who may not read
-        everything.
-        """
-        if self._access.identify(request).grants.allows(Role.READER, None):
-            self._access.require(request, Role.READER, None)
-            return
-        try:
-            groups = self._catalogue.data_targets.groups(name)
-        except CatalogueError:
-            groups = []
-        namespaces = sorted({each.namespace for group in groups for each in group.data_sources})
-        wanted: list[str | None] = [*namespaces] or [None]
-        for namespace in wanted:
-            self._access.require(request, Role.READER, namespace)

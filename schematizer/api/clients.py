@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request
 
-from schematizer.api.access import Writers, any_role_router, guarded_router
-from schematizer.bodies import ConsumerBody, ProducerBody  # noqa: TC001 - as above
+from schematizer.access import Role
+from schematizer.api.access import Writers, any_role_router
+from schematizer.bodies import ConsumerBody, ProducerBody  # noqa: TC001 - FastAPI reads annotations
 from schematizer.catalogue.clients import ConsumerRegistration, ProducerRegistration
+from schematizer.topic_names import parse_topic
 from schematizer.views import Consumer, Producer  # noqa: TC001 - as above
 
 if TYPE_CHECKING:
@@ -42,16 +44,22 @@ def _registrations(catalogue: Catalogue, access: Access) -> APIRouter:
 
 
 def _lists(catalogue: Catalogue, access: Access) -> APIRouter:
-    routes = guarded_router(access, catalogue.rules.pii_prefix)
+    routes = any_role_router(access)
+
+    def reads(request: Request, topic: str | None) -> None:
+        namespace = None if topic is None else parse_topic(topic, catalogue.rules.pii_prefix).namespace
+        access.require(request, Role.READER, namespace)
 
     @routes.get("/producers")
-    def producers(topic: str | None = None, team: str | None = None) -> list[Producer]:
-        """Registered producers."""
+    def producers(request: Request, topic: str | None = None, team: str | None = None) -> list[Producer]:
+        """Registered producers: of a topic, or of all namespaces."""
+        reads(request, topic)
         return catalogue.clients.producers(topic, team)
 
     @routes.get("/consumers")
-    def consumers(topic: str | None = None, team: str | None = None) -> list[Consumer]:
-        """Registered consumers."""
+    def consumers(request: Request, topic: str | None = None, team: str | None = None) -> list[Consumer]:
+        """Registered consumers: of a topic, or of all namespaces."""
+        reads(request, topic)
         return catalogue.clients.consumers(topic, team)
 
     return routes

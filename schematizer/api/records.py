@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from schematizer.api.access import Writers, guarded_router
+from schematizer.access import Role
+from schematizer.api.access import Writers, any_role_router, guarded_router
 from schematizer.bodies import NoteBody, NoteText, RefreshProgress  # noqa: TC001 - FastAPI reads annotations
 from schematizer.model.record_tables import About, RefreshStatus  # noqa: TC001 - as above
 from schematizer.views import Change, Note, Refresh  # noqa: TC001 - as above
@@ -34,9 +35,19 @@ def router(catalogue: Catalogue, access: Access) -> APIRouter:
         by = writers.of_namespace(request, None)
         return catalogue.refreshes.update(refresh_id, body.status, body.rows_sent, by=by)
 
+    both = APIRouter()
+    both.include_router(routes)
+    both.include_router(_changes(catalogue, access))
+    return both
+
+
+def _changes(catalogue: Catalogue, access: Access) -> APIRouter:
+    routes = any_role_router(access)
+
     @routes.get("/changes")
-    def changes(since: int = 0, namespace: str | None = None, limit: Limit = 1000) -> list[Change]:
-        """Writes to the catalogue after the change `since`, in the order of commit."""
+    def changes(request: Request, since: int = 0, namespace: str | None = None, limit: Limit = 1000) -> list[Change]:
+        """Writes to the catalogue after the change `since`, in the order of commit: to a namespace, or to all."""
+        access.require(request, Role.READER, namespace)
         return catalogue.history.changes(since, namespace, limit)
 
     return routes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Request  # noqa: TC002 - FastAPI reads annotations
 
 from schematizer.api.access import Writers, guarded_router
-from schematizer.bodies import DescriptionBody  # noqa: TC001 - as above
+from schematizer.bodies import DescriptionBody, DocumentationBody  # noqa: TC001 - as above
 from schematizer.catalogue.registering import Description
 from schematizer.registration.converted import FieldDocumentation
 from schematizer.views import Compatibility, Registration, SourceDocumentation
@@ -43,10 +43,11 @@ def router(catalogue: Catalogue, access: Access) -> APIRouter:
         return catalogue.documentation.get(namespace, source)
 
     @routes.put("/namespaces/{namespace}/sources/{source}/documentation")
-    def put_documentation(namespace: str, source: str, body: SourceDocumentation, request: Request) -> list[str]:
+    def put_documentation(namespace: str, source: str, body: DocumentationBody, request: Request) -> list[str]:
         """Sets all of it, and answers with the paths that the newest schema does not have."""
         by = writers.of_namespace(request, namespace)
-        return catalogue.documentation.put(namespace, source, body, by=by)
+        said = SourceDocumentation.model_validate(body.model_dump())
+        return catalogue.documentation.put(namespace, source, said, by=by)
 
     return routes
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request
 
-from schematizer.api.access import TargetReaders, Writers, any_role_router, guarded_router
-from schematizer.bodies import ConsumerGroupBody, DataTargetBody  # noqa: TC001 - as above
-from schematizer.views import ConsumerGroup, DataTarget, FollowedTopics  # noqa: TC001 - as above
+from schematizer.api.access import Writers, any_role_router, guarded_router
+from schematizer.bodies import ConsumerGroupBody, DataTargetBody  # noqa: TC001 - FastAPI reads annotations
+from schematizer.catalogue.target_readers import DataTargetReaders
+from schematizer.views import ConsumerGroup, DataSource, DataTarget, FollowedTopics
 
 if TYPE_CHECKING:
     from schematizer.access import Access
@@ -16,17 +17,15 @@ if TYPE_CHECKING:
 
 
 def router(catalogue: Catalogue, access: Access) -> APIRouter:
-    routes, writers = guarded_router(access, catalogue.rules.pii_prefix), Writers(catalogue, access)
-    _list_and_writes(routes, catalogue, writers)
-    one_target = any_role_router(access)
-    _one_target(one_target, catalogue, TargetReaders(catalogue, access))
     both = APIRouter()
-    both.include_router(routes)
-    both.include_router(one_target)
+    both.include_router(_all(catalogue, access))
+    both.include_router(_one(catalogue, DataTargetReaders(catalogue.data_targets, access), access))
     return both
 
 
-def _list_and_writes(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
+def _all(catalogue: Catalogue, access: Access) -> APIRouter:
+    routes, writers = guarded_router(access, catalogue.rules.pii_prefix), Writers(catalogue, access)
+
     @routes.get("/data-targets")
     def data_targets() -> list[DataTarget]:
         """All data targets."""
@@ -42,26 +41,35 @@ def _list_and_writes(routes: APIRouter, catalogue: Catalogue, writers: Writers) 
     def put_consumer_group(name: str, group: str, body: ConsumerGroupBody, request: Request) -> ConsumerGroup:
         """Adds or changes a consumer group."""
         by = writers.of_namespace(request, None)
-        return catalogue.data_targets.put_group(name, group, body.data_sources, by=by)
+        reads = [DataSource(namespace=each.namespace, source=each.source) for each in body.data_sources]
+        return catalogue.data_targets.put_group(name, group, reads, by=by)
+
+    return routes
 
 
-def _one_target(routes: APIRouter, catalogue: Catalogue, readers: TargetReaders) -> None:
+def _one(catalogue: Catalogue, readers: DataTargetReaders, access: Access) -> APIRouter:
+    routes = any_role_router(access)
+
     @routes.get("/data-targets/{name}")
     def data_target(name: str, request: Request) -> DataTarget:
-        """One data target. Needs a reader of every namespace that it reads."""
+        """One data target."""
         readers.require(request, name)
         return catalogue.data_targets.get(name)
 
     @routes.get("/data-targets/{name}/consumer-groups")
     def consumer_groups(name: str, request: Request) -> list[ConsumerGroup]:
-        """Its consumer groups, and the namespaces and sources that each reads. Needs a reader of all of them."""
+        """Its consumer groups, and the namespaces and sources that each reads."""
         readers.require(request, name)
-        return catalogue.data_targets.groups(name)
+        groups = catalogue.data_targets.groups(name)
+        readers.require_all(request, (each.namespace for group in groups for each in group.data_sources))
+        return groups
 
     @routes.get("/data-targets/{name}/topics")
     def followed_topics(name: str, request: Request, cursor: int = 0) -> FollowedTopics:
-        """The topics that it reads now, and whether anything changed since the cursor of the last answer. Needs a
-        reader of all their namespaces.
-        """
-        readers.require(request, name)
-        return catalogue.data_targets.follow(name, cursor)
+        """The topics that it reads now, and whether anything changed since the cursor of the last answer."""
+        readers.require(request, name, may_be_empty=True)
+        followed = catalogue.data_targets.follow(name, cursor)
+        readers.require_all(request, (each.namespace for each in followed.topics))
+        return followed
+
+    return routes

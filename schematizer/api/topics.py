@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request
 
+from schematizer.access import Role
 from schematizer.api.access import SchemaReaders, Writers, any_role_router, guarded_router
 from schematizer.bodies import StatusBody  # noqa: TC001 - as above
+from schematizer.catalogue.target_readers import DataTargetReaders
 from schematizer.catalogue.topics import TopicFilter
 from schematizer.model.source_tables import Part, Status, TopicKind
+from schematizer.topic_names import parse_topic
 from schematizer.views import Element, Schema, Topic, TopicSchema  # noqa: TC001 - as above
 
 if TYPE_CHECKING:
@@ -20,20 +23,23 @@ if TYPE_CHECKING:
 
 def router(catalogue: Catalogue, access: Access) -> APIRouter:
     routes = guarded_router(access, catalogue.rules.pii_prefix)
-    _lists(routes, catalogue)
+    _topics_of_source(routes, catalogue)
     _topics(routes, catalogue, Writers(catalogue, access))
-    _schemas(routes, catalogue)
-    one_schema = any_role_router(access)
-    _schema(one_schema, SchemaReaders(catalogue, access))
+    narrowed = any_role_router(access)
+    _list(narrowed, catalogue, access)
+    _schemas(narrowed, catalogue, SchemaReaders(catalogue, access), access)
     both = APIRouter()
     both.include_router(routes)
-    both.include_router(one_schema)
+    both.include_router(narrowed)
     return both
 
 
-def _lists(routes: APIRouter, catalogue: Catalogue) -> None:
+def _list(routes: APIRouter, catalogue: Catalogue, access: Access) -> None:
+    target_readers = DataTargetReaders(catalogue.data_targets, access)
+
     @routes.get("/topics")
     def topics(  # noqa: PLR0913, PLR0917 - the query's parameters
+        request: Request,
         namespace: str | None = None,
         source: str | None = None,
         data_target: str | None = None,
@@ -42,10 +48,20 @@ def _lists(routes: APIRouter, catalogue: Catalogue) -> None:
         status: Status | None = None,
         created_since: datetime | None = None,
     ) -> list[Topic]:
-        """Topics, oldest first. Parameters narrow the list; `created_since` includes that moment."""
+        """Topics, oldest first. Parameters narrow the list; `created_since` includes that moment. Needs a reader of the
+        namespace or of all that the data target reads; with neither, of all namespaces.
+        """
+        if data_target is not None:
+            target_readers.require(request, data_target, may_be_empty=True)
+        else:
+            access.require(request, Role.READER, namespace)
         wanted = TopicFilter(namespace, source, data_target, schema_id, kind, status, created_since)
-        return catalogue.topics.every(wanted)
+        found = catalogue.topics.every(wanted)
+        target_readers.require_all(request, (each.namespace for each in found))
+        return found
 
+
+def _topics_of_source(routes: APIRouter, catalogue: Catalogue) -> None:
     @routes.get("/namespaces/{namespace}/sources/{source}/topics")
     def topics_of_source(namespace: str, source: str) -> list[Topic]:
         """Topics of a source."""
@@ -81,21 +97,26 @@ def _topics(routes: APIRouter, catalogue: Catalogue, writers: Writers) -> None:
         return catalogue.topics.set_schema_status(topic, schema_id, body.status, by=by)
 
 
-def _schema(routes: APIRouter, readers: SchemaReaders) -> None:
+def _schemas(routes: APIRouter, catalogue: Catalogue, readers: SchemaReaders, access: Access) -> None:
     @routes.get("/schemas/{schema_id}")
     def schema(schema_id: int, request: Request) -> Schema:
         """One schema, with its topics that the login may read."""
         return readers.readable(request, schema_id)
 
-
-def _schemas(routes: APIRouter, catalogue: Catalogue) -> None:
     @routes.get("/schemas/{schema_id}/topics")
-    def topics_of_schema(schema_id: int) -> list[Topic]:
-        """Topics with this schema."""
-        catalogue.schemas.get(schema_id)
-        return catalogue.topics.every(TopicFilter(schema_id=schema_id))
+    def topics_of_schema(schema_id: int, request: Request) -> list[Topic]:
+        """Topics with this schema that the login may read."""
+        readable = {each.topic for each in readers.readable(request, schema_id).topics}
+        return [each for each in catalogue.topics.every(TopicFilter(schema_id=schema_id)) if each.name in readable]
 
     @routes.get("/schemas/{schema_id}/elements")
-    def elements(schema_id: int, topic: str | None = None) -> list[Element]:
-        """Fields, with the documentation of this topic's source, by default of the first topic with the schema."""
+    def elements(schema_id: int, request: Request, topic: str | None = None) -> list[Element]:
+        """Fields, with the documentation of this topic's source, by default of the first topic with the schema that the
+        login may read.
+        """
+        readable = readers.readable(request, schema_id).topics
+        if topic is not None:
+            access.require(request, Role.READER, parse_topic(topic, catalogue.rules.pii_prefix).namespace)
+        elif readable:
+            topic = readable[0].topic
         return catalogue.schemas.elements(schema_id, topic)

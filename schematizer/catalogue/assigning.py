@@ -101,7 +101,10 @@ def add_topic(session: Session, by: str, source: SourceRow, new: NewSchema, pii_
         version += 1
         name = topic_name(namespace, source.name, version, prefix)
     if len(name) > NAME_LENGTH:
-        raise invalid(f"The topic {name} would have {len(name)} characters; Kafka allows {NAME_LENGTH}.", "Shorten it.")
+        raise invalid(
+            f"The topic {name} would have {len(name)} characters; Kafka allows {NAME_LENGTH}.",
+            "Choose a shorter source.",
+        )
     parsed = parse_topic(name, pii_prefix)
     if (parsed.namespace, parsed.source) != (namespace, source.name):
         raise invalid(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from schematizer.model.base import Base
 
+SCHEMA_FIX = "Check the id: /topics/{topic}/schemas lists those of a topic."
+ID_FIX = "Use the `id` that it has in the answer about it, such as /namespaces/{namespace}/sources/{source}."
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -81,7 +83,7 @@ def topic_schema_rows(session: Session, topic: str, schema_id: int) -> list[Topi
     wanted = topic_row(session, topic)
     found = [row for row in wanted.schemas if row.schema_id == schema_id]
     if not found:
-        raise not_found("schema", f"{schema_id} in topic {topic}")
+        raise not_found("schema", f"{schema_id} in topic {topic}", SCHEMA_FIX)
     return found
 
 
@@ -102,7 +104,7 @@ def group_row(session: Session, name: str) -> ConsumerGroupRow:
 def schema_text(session: Session, schema_id: int) -> str:
     text = session.execute(select(schemas.c.text).where(schemas.c.id == schema_id)).scalar()
     if text is None:
-        raise not_found("schema", schema_id)
+        raise not_found("schema", schema_id, SCHEMA_FIX)
     return str(text)
 
 

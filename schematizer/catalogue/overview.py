@@ -171,7 +171,7 @@ def _place(session: Session, about: About, about_id: int) -> Place:
             return _of_source(about, row.source, row.name)
         case DataTargetRow() as row:
             return Place(about=about, namespace=None, source=None, name=row.name)
-    raise not_found(about.value, about_id)
+    raise not_found(about.value, about_id, lookups.ID_FIX)
 
 
 def _place_of_schema(session: Session, schema_id: int) -> Place:

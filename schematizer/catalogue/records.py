@@ -38,6 +38,7 @@ _TABLES = {
     About.DATA_TARGET: DataTargetRow.id,
 }
 _MAX_NOTE = 100_000
+_NOTE_FIX = "Check the id: /notes?about=…&about_id=… lists the notes on one thing."
 _MAX_TAG = 64
 _FINISHED = (RefreshStatus.DONE, RefreshStatus.FAILED)
 
@@ -55,7 +56,7 @@ class Notes:
         def transaction(session: Session) -> Note:
             row = session.get(NoteRow, note_id)
             if row is None:
-                raise not_found("note", note_id)
+                raise not_found("note", note_id, _NOTE_FIX)
             return _note(row)
 
         return self._database.read_session(transaction)
@@ -74,7 +75,7 @@ class Notes:
         def transaction(session: Session) -> Note:
             row = session.get(NoteRow, note_id)
             if row is None:
-                raise not_found("note", note_id)
+                raise not_found("note", note_id, _NOTE_FIX)
             row.text, row.updated_at = _checked(text), now()
             lookups.record(session, by, lookups.Deed("change note", None, f"{row.about.value} {row.about_id}"))
             return _note(row)
@@ -85,7 +86,7 @@ class Notes:
         def transaction(session: Session) -> None:
             row = session.get(NoteRow, note_id)
             if row is None:
-                raise not_found("note", note_id)
+                raise not_found("note", note_id, _NOTE_FIX)
             session.delete(row)
             lookups.record(session, by, lookups.Deed("remove note", None, f"{row.about.value} {row.about_id}"))
 
@@ -205,7 +206,7 @@ class History:
 def _require(session: Session, about: About, about_id: int) -> None:
     column = _TABLES[about]
     if session.execute(select(column).where(column == about_id)).first() is None:
-        raise not_found(about.value, about_id)
+        raise not_found(about.value, about_id, lookups.ID_FIX)
 
 
 def _tag(name: str, about: About, about_id: int) -> Select[TagRow]:

@@ -110,9 +110,8 @@ class Registering:
             key_text = description.key or converted.key
             key = parse(key_text).canonical if key_text else None
         except (ConversionError, InvalidSchemaError) as error:
-            raise invalid(
-                f"The {description.format} for {description.namespace} cannot be registered: {error}.", "Correct it."
-            ) from error
+            problem = f"The {description.format} for {description.namespace} cannot be registered: {error}."
+            raise invalid(problem, "Correct the description.") from error
         source = description.source or converted.source
         if source is None:
             raise invalid("The description names no source.", "Name it in the request.")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from schematizer.model.database import Database
 
+    Sees = Callable[[str | None, str], bool]
+
 _MAX_WORDS = 8
 _LOOKED_AT = 500
 """How many documents are read, at most, for those that the asker may see."""
@@ -47,9 +49,9 @@ class Search:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def find(self, query: str, limit: int = 20, may_see: Callable[[str | None], bool] = lambda _: True) -> list[Found]:
-        """What has all words of the query, or words that they begin; the best first. `may_see` says it of a namespace,
-        and of None, to which data targets belong. INVALID in a database without full-text search.
+    def find(self, query: str, limit: int = 20, may_see: Sees = lambda *_: True) -> list[Found]:
+        """What has all words of the query, or words that they begin; the best first. `may_see` says it of a namespace
+        and a name; the namespace is None for data targets. INVALID in a database without full-text search.
         """
         wanted = words.words(query)[:_MAX_WORDS]
         if not wanted:
@@ -62,7 +64,7 @@ class Search:
             ).fetchall()
 
         rows = self._database.read_session(transaction)
-        seen = [row for row in rows if may_see(row.namespace or None)]
+        seen = [row for row in rows if may_see(row.namespace or None, row.name)]
         return [
             Found(
                 about=About(row.about),

@@ -10,6 +10,7 @@ from schematizer.catalogue import lookups
 from schematizer.catalogue.topics import topics_of_target
 from schematizer.model.client_tables import ConsumerGroupRow, DataSourceRow, DataTargetRow
 from schematizer.model.record_tables import ChangeRow
+from schematizer.model.source_tables import NamespaceRow
 from schematizer.views import ConsumerGroup, DataSource, DataTarget, FollowedTopics
 
 if TYPE_CHECKING:
@@ -30,6 +31,26 @@ class DataTargets:
 
     def get(self, name: str) -> DataTarget:
         return self._database.read_session(lambda session: _target(lookups.data_target_row(session, name)))
+
+    def namespaces(self, name: str | None = None) -> dict[str, set[str]]:
+        """The namespaces that each data target reads, all of it or some sources; of one, if it is named and exists."""
+        query = (
+            select(DataTargetRow.name, NamespaceRow.name)
+            .outerjoin(DataTargetRow.groups)
+            .outerjoin(ConsumerGroupRow.data_sources)
+            .outerjoin(DataSourceRow.namespace)
+            .distinct()
+        )
+        if name is not None:
+            query = query.where(DataTargetRow.name == name)
+
+        def transaction(session: Session) -> dict[str, set[str]]:
+            found: dict[str, set[str]] = {}
+            for target, namespace in session.execute(query):
+                found.setdefault(target, set()).update([namespace] if namespace else [])
+            return found
+
+        return self._database.read_session(transaction)
 
     def put(  # noqa: PLR0913 - what a data target is made of
         self, name: str, kind: str, destination: str, owner: str | None, doc: str | None, *, by: str
@@ -66,7 +87,9 @@ class DataTargets:
                 lookups.added(session, row)
             elif row.data_target_id != target.id:
                 lookups.refuse_if_there(row, f"consumer group of {row.data_target.name}:", group)
-            row.data_sources = [_data_source(session, each) for each in dict.fromkeys(data_sources)]
+            # One that stays is the same row: of two equal ones, the new would be inserted before the old is deleted.
+            known = {_data_source_view(each): each for each in row.data_sources}
+            row.data_sources = [known.get(each) or _data_source(session, each) for each in dict.fromkeys(data_sources)]
             session.flush()
             lookups.record(session, by, lookups.Deed("set data sources", None, f"{name}/{group}"))
             return group_view(row)
@@ -99,11 +122,12 @@ def _target(row: DataTargetRow) -> DataTarget:
 
 
 def group_view(row: ConsumerGroupRow) -> ConsumerGroup:
-    sources = [
-        DataSource(namespace=each.namespace.name, source=each.source.name if each.source else None)
-        for each in row.data_sources
-    ]
+    sources = [_data_source_view(each) for each in row.data_sources]
     return ConsumerGroup(name=row.name, data_target=row.data_target.name, data_sources=sources)
+
+
+def _data_source_view(row: DataSourceRow) -> DataSource:
+    return DataSource(namespace=row.namespace.name, source=row.source.name if row.source else None)
 
 
 def _data_source(session: Session, wanted: DataSource) -> DataSourceRow:

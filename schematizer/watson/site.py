@@ -17,6 +17,8 @@ from schematizer.watson.rendering import Templates
 from schematizer.watson.visitors import visitor_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.requests import Request
     from starlette.responses import HTMLResponse
 
@@ -69,6 +71,20 @@ class Site:
     def may(self, request: Request, role: Role, namespace: str | None) -> bool:
         """For what a page shows. It leaves no trace in the audit log and the metrics, as `require` does."""
         return self.access.identify(request).grants.allows(role, namespace)
+
+    def sees(self, request: Request) -> Callable[[str | None, str], bool]:
+        """Whether a page may show what has this namespace and name. What has no namespace is a data target, and shown
+        to readers of every namespace that it reads.
+        """
+        grants = self.access.identify(request).grants
+        targets = {} if grants.allows(Role.READER, None) else self.catalogue.data_targets.namespaces()
+
+        def is_seen(namespace: str | None, name: str) -> bool:
+            if namespace is None:
+                return grants.allows_each(Role.READER, targets.get(name, ()))
+            return grants.allows(Role.READER, namespace)
+
+        return is_seen
 
     def enters(self, request: Request) -> None:
         """CatalogueError for one who may read no namespace."""

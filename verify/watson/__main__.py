@@ -2,7 +2,8 @@
 
 From the front page to a field's meaning: by mouse, by keyboard, and by links alone, in at most five clicks and a
 minute. axe-core finds nothing serious or critical on any page, in light and dark, on a desk and on a phone. No page
-tries what its Content-Security-Policy forbids. Pictures for the docs go to docs/images.
+tries what its Content-Security-Policy forbids. Suggestions never hide what has the focus. Pictures for the
+docs go to docs/images.
 """
 
 from __future__ import annotations
@@ -125,6 +126,23 @@ def check_writing(browser: Any, root: str) -> None:  # noqa: ANN401 - as above
     visitor.close()
 
 
+def check_suggestions_leave(browser: Any, root: str) -> None:  # noqa: ANN401 - as above
+    """They cover the page: with the focus they go, so that it is seen, and with Escape."""
+    visitor = Visitor(browser, root, DESK, "light")
+    visitor.open("/")
+    visitor.page.fill("#q", "customer")
+    visitor.page.wait_for_selector("#suggestions a")
+    for _ in range(2 + visitor.page.locator("#suggestions a").count()):  # the button, the results, what comes next
+        visitor.page.keyboard.press("Tab")
+    assert not visitor.page.evaluate("document.activeElement.closest('[role=search]')")
+    assert not visitor.page.is_visible("#suggestions")
+    visitor.page.focus("#q")
+    assert visitor.page.is_visible("#suggestions")
+    visitor.page.keyboard.press("Escape")
+    visitor.page.wait_for_selector("#suggestions", state="hidden")
+    visitor.close()
+
+
 def check_pages(browser: Any, root: str) -> None:  # noqa: ANN401 - as above
     """axe on each page; and no page scrolls sideways."""
     problems: list[str] = []
@@ -168,6 +186,7 @@ def main() -> None:
         check_pages(browser, root)
         take_pictures(browser, root)
         check_writing(browser, root)
+        check_suggestions_leave(browser, root)
     click.echo(f"Pictures are in {IMAGES}. {time.monotonic() - started:.0f} s")
     sys.exit(0)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse  # noqa: TC002 - as above
 
-from schematizer.access import Role
+from schematizer.catalogue.target_readers import DataTargetReaders
 from schematizer.errors import CatalogueError
 from schematizer.model.record_tables import About
 from schematizer.topic_names import parse_topic
@@ -49,27 +49,32 @@ def _clients(routes: APIRouter, site: Site) -> None:
 def _targets(routes: APIRouter, site: Site) -> None:
     @routes.get("/data-targets")
     def targets_page(request: Request, part: int = 1) -> HTMLResponse:
-        site.reads(request, None)
+        site.readable(request)
+        is_seen = site.sees(request)
         return site.page(
             request,
             "targets.html",
             [Crumb("Data targets", site.links(request).to("data-targets"))],
-            targets=paged(site.catalogue.data_targets.every(), part),
+            targets=paged([each for each in site.catalogue.data_targets.every() if is_seen(None, each.name)], part),
         )
 
     @routes.get("/data-targets/{name}")
-    def target_page(request: Request, name: str) -> HTMLResponse:
-        site.reads(request, None)
+    def target_page(request: Request, name: str, part: int = 1) -> HTMLResponse:
+        readers = DataTargetReaders(site.catalogue.data_targets, site.access)
+        readers.require(request, name)
         links = site.links(request)
         shown = site.catalogue.data_targets.get(name)
+        groups = site.catalogue.data_targets.groups(name)
         topics = site.catalogue.data_targets.follow(name).topics
+        read = [each.namespace for group in groups for each in group.data_sources]
+        readers.require_all(request, [*read, *(topic.namespace for topic in topics)])
         return site.page(
             request,
             "target.html",
             [Crumb("Data targets", links.to("data-targets")), Crumb(name, links.target(name))],
             shown=shown,
-            groups=site.catalogue.data_targets.groups(name),
-            topics=topics,
+            groups=groups,
+            topics=paged(topics, part),
             measures=site.measures,
             remarks=Remarks(About.DATA_TARGET, shown.id),
         )
@@ -87,10 +92,9 @@ def _tags(routes: APIRouter, site: Site) -> None:
     def tag_page(request: Request, name: str, part: int = 1) -> HTMLResponse:
         site.readable(request)
         links = site.links(request)
+        is_seen = site.sees(request)
         places = [
-            each
-            for each in _places(site, site.catalogue.tags.tagged(name))
-            if site.may(request, Role.READER, each.namespace)
+            each for each in _places(site, site.catalogue.tags.tagged(name)) if is_seen(each.namespace, each.name)
         ]
         return site.page(
             request,

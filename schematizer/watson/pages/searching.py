@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse  # noqa: TC002 - as above
 
-from schematizer.access import Role
 from schematizer.watson.site import Crumb
 
 if TYPE_CHECKING:
@@ -27,9 +25,7 @@ def router(site: Site) -> APIRouter:
         site.readable(request)
         text = q.strip()[:_MAX_QUERY]
         is_typing = request.headers.get("hx-target") == "suggestions"
-        found = site.catalogue.search.find(
-            text, _WHILE_TYPING if is_typing else _ON_PAGE, partial(site.may, request, Role.READER)
-        )
+        found = site.catalogue.search.find(text, _WHILE_TYPING if is_typing else _ON_PAGE, site.sees(request))
         template = "_found.html" if request.headers.get("hx-request") == "true" else "search.html"
         return site.page(
             request,

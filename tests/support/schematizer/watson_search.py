@@ -30,7 +30,7 @@ def check_search(store: Store, catalogue: Catalogue) -> None:
     assert set(find("personal")) == {"field customer", "field name", "field email"}
     assert find("orders")[0] == "source orders"
     assert "voucher" in next(iter(catalogue.search.find("voucher"))).snippet
-    assert catalogue.search.find("shop", may_see=lambda name: name != NAMESPACE) == []
+    assert catalogue.search.find("shop", may_see=lambda namespace, _: namespace != NAMESPACE) == []
 
     _follow_changes(store, catalogue)
 

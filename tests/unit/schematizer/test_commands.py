@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sqlite3
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -44,6 +45,8 @@ Table("people", metadata, Column("id", Integer, primary_key=True, comment="a num
 bare = MetaData()
 Table("things", bare, Column("id", Integer, primary_key=True))
 """
+OLD, LONG_AGO = "2020-01-02", 1577923200000000
+SCHEMAS_OF_B = "/api/v1/topics/new.shop.b/schemas"
 
 
 class Done(NamedTuple):
@@ -126,6 +129,32 @@ def test_the_gate_for_models(tmp_path: Path, users: Registry) -> None:
         ("id", "serial", "a number", True, False),
         ("email", "varchar(50)", "as given", False, True),
     ]
+
+
+def test_what_is_unused_is_disabled_by_command(tmp_path: Path) -> None:
+    """A topic as a whole, and one schema of a topic that is in use."""
+    registry = Registry(tmp_path / "registry.db").start()
+    try:
+        for subject, schemas in (("old.shop.a-value", ('"string"',)), ("new.shop.b-value", ('"int"', '"long"'))):
+            for schema in schemas:
+                assert registry.register(subject, json.loads(schema)).status == 200
+        assert run(tmp_path, "unused", "--url", registry.url, "--days", "30").stdout == "0 in 30 days\n"
+        with contextlib.closing(sqlite3.connect(registry.database)) as database, database:
+            database.execute("UPDATE topics SET last_used_at = ? WHERE name = 'old.shop.a'", (LONG_AGO,))
+            database.execute("UPDATE topic_schemas SET last_used_at = ? WHERE schema_id < 3", (LONG_AGO,))
+        what = [f"old.shop.a, last used {OLD}", f"new.shop.b, schema 2, last used {OLD}"]
+        listed = run(tmp_path, "unused", "--url", registry.url, "--days", "30")
+        assert sorted(listed.stdout.splitlines()) == sorted([*(f"unused: {each}" for each in what), "2 in 30 days"])
+        assert registry.call("GET", "/api/v1/topics/old.shop.a").body["status"] == "read-write", "a list"
+        disabled = run(tmp_path, "unused", "--url", registry.url, "--days", "30", "--disable")
+        assert sorted(disabled.stdout.splitlines()) == sorted([*(f"disabled: {each}" for each in what), "2 in 30 days"])
+        assert registry.call("GET", "/api/v1/topics/old.shop.a").body["status"] == "disabled"
+        assert registry.call("GET", "/api/v1/topics/new.shop.b").body["status"] == "read-write"
+        statuses = {each["schema_id"]: each["status"] for each in registry.call("GET", SCHEMAS_OF_B).body}
+        assert statuses == {2: "disabled", 3: "read-write"}
+        assert run(tmp_path, "unused", "--url", registry.url, "--days", "30").stdout == "0 in 30 days\n"
+    finally:
+        assert registry.stop() == 0
 
 
 def test_backup_and_restore_beside_the_service(tmp_path: Path, users: Registry) -> None:

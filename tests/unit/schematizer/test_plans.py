@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import sqlglot
@@ -12,8 +12,19 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from schematizer.avro_schemas.parsing import parse
+from schematizer.catalogue.registering import Description
+from schematizer.catalogue.rules import Rules
+from schematizer.catalogue.service import Catalogue
+from schematizer.model.database import opened
+from schematizer.plans import planners
 from schematizer.plans.columns import PlanError, columns_of, require_same_key
 from schematizer.plans.planners import all_planners
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from schematizer.plans.columns import PlanColumn
 
 DIALECTS = {"redshift": "redshift", "postgresql": "postgres", "snowflake": "snowflake"}
 PLANNERS = all_planners()
@@ -138,3 +149,37 @@ def test_names_and_docs_cannot_leave_their_quotes() -> None:
     column = record({"name": "a", "type": "int", "doc": "'; DROP TABLE t; --"})
     plan = PLANNERS["postgresql"].create_table('t"; DROP TABLE x; --', column, [])
     assert [type(each) for each in sqlglot.parse(";".join(plan), read="postgres")] == [exp.Create, exp.Comment]
+
+
+class Duck:
+    """A warehouse of a package's own."""
+
+    name = "duckdb"
+
+    def load(self) -> Duck:
+        return self
+
+    def create_table(self, table: str, columns: Sequence[PlanColumn], key: Sequence[str]) -> list[str]:
+        return [f"CREATE TABLE {table} ({', '.join(each.name for each in columns)}) -- key: {', '.join(key)}"]
+
+    def steps(self, table: str, old: Sequence[PlanColumn], new: Sequence[PlanColumn]) -> list[str]:
+        return [f"-- {table}: {len(old)} to {len(new)} columns"]
+
+
+def test_a_package_adds_a_warehouse(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def entry_points(*, group: str) -> list[Duck]:
+        return [Duck()] if group == "cassandra_schematizer.planners" else []
+
+    monkeypatch.setattr(planners, "entry_points", entry_points)
+    with opened(f"sqlite:///{tmp_path / 'registry.db'}") as database:
+        catalogue = Catalogue(database, Rules())
+        assert catalogue.plans.planners() == ["duckdb", "postgresql", "redshift", "snowflake"]
+        first, second = (registered(catalogue, *names) for names in (("id",), ("id", "more")))
+        assert catalogue.plans.make("duckdb", "t", second) == ["CREATE TABLE t (id, more) -- key: id"]
+        assert catalogue.plans.make("duckdb", "t", second, first) == ["-- t: 1 to 2 columns"]
+
+
+def registered(catalogue: Catalogue, *names: str) -> int:
+    fields = [{"name": name, "type": "int", "default": 0} for name in names]
+    schema = {"type": "record", "name": "users", "primaryKey": ["id"], "fields": fields}
+    return catalogue.registering.register(Description("a.b", "avro", json.dumps(schema)), by="test").schema_id

@@ -102,6 +102,31 @@ def test_a_data_target_follows_its_topics(registry: Registry, client: Schematize
     assert not unchanged["changed"]
 
 
+def test_a_group_gets_and_loses_sources_and_keeps_the_others(client: SchematizerClient, namespace: str) -> None:
+    """Also if the same is said twice, as a program does that says it at each start."""
+    for source in "abc":
+        client.register(namespace, "avro", record(), source=source)
+    client.put_data_target(namespace, "redshift", "cluster")
+    last = client.follow(namespace)
+    for names, added, removed in (
+        ("a", "a", ""),
+        ("a", "", ""),
+        ("ab", "b", ""),
+        ("cb", "c", "a"),
+        ("b", "", "c"),
+        ("", "", "b"),
+    ):
+        reads = [(namespace, name) for name in names]
+        group = client.put_consumer_group(namespace, namespace, reads)
+        assert [each.source for each in group.data_sources] == list(names)
+        last = client.follow(namespace, last)
+        assert last.added == [f"{namespace}.{name}" for name in added]
+        assert last.removed == [f"{namespace}.{name}" for name in removed]
+    both = [(namespace, None), (namespace, "a")]
+    assert len(client.put_consumer_group(namespace, namespace, both).data_sources) == 2
+    assert len(client.put_consumer_group(namespace, namespace, both).data_sources) == 2
+
+
 def test_a_new_table_reaches_the_data_target_of_its_namespace(registry: Registry, client: SchematizerClient) -> None:
     """As the materializer registers it; its raw topic does not."""
     registry.register("follow.shop.a-value", "string")
@@ -196,6 +221,45 @@ def test_what_is_refused_says_why_and_what_to_do(registry: Registry, client: Sch
     with pytest.raises(SchematizerError) as caught:
         client.topic("nothing")
     assert (caught.value.status, caught.value.error, caught.value.is_retried) == (404, "not-found", False)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "fix"),
+    [
+        ("GET", "/schemas/999999", None, "/topics/{topic}/schemas"),
+        ("GET", "/schemas/999999/topics", None, "/topics/{topic}/schemas"),
+        ("PUT", "/notes/999999", {"text": "x"}, "/notes?about="),
+        ("POST", "/notes", {"about": "source", "about_id": 999999, "text": "x"}, "/namespaces/{namespace}/sources"),
+        ("PUT", "/tags/topic/999999/a", None, "`id`"),
+        ("GET", "/namespaces/none", None, "one path up"),
+    ],
+)
+def test_what_is_not_there_says_where_to_look(
+    registry: Registry, method: str, path: str, body: object, fix: str
+) -> None:
+    """There is no list one path up of what has an id."""
+    answer = registry.call(method, f"{REST}{path}", body)
+    assert (answer.status, answer.body["error"]) == (404, "not-found")
+    assert fix in answer.body["fix"]
+
+
+def test_a_key_that_is_misspelt_is_refused(registry: Registry, client: SchematizerClient, namespace: str) -> None:
+    """What sets all of something would clear it, or a group would read a whole namespace."""
+    client.register(namespace, "avro", record())
+    client.put_data_target(namespace, "redshift", "cluster")
+    path = f"{REST}/namespaces/{namespace}/sources/users/documentation"
+    group = f"{REST}/data-targets/{namespace}/consumer-groups/{namespace}"
+    assert registry.call("PUT", path, {"fields": {"id": {"doc": "mine"}}}).status == 200
+    for place, body in (
+        (path, {"feilds": {}}),
+        (path, {"fields": {"id": {"docs": "x"}}}),
+        (group, {"data_sources": [{"namespace": namespace, "sources": "users"}]}),
+    ):
+        answer = registry.call("PUT", place, body)
+        assert (answer.status, answer.body["error"]) == (422, "invalid"), body
+        assert "openapi.json" in answer.body["fix"]
+    assert client.documentation(namespace, "users").fields["id"].doc == "mine"
+    assert client.follow(namespace).topics == []
 
 
 def test_texts_of_schemas_are_asked_for_once(registry: Registry, namespace: str) -> None:

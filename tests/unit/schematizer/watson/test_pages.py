@@ -13,7 +13,7 @@ from schematizer.access import Role
 from schematizer.measures.measured import Measured
 from schematizer.model.record_tables import About
 from schematizer.model.source_tables import Status
-from schematizer.views import FieldText, SourceDocumentation
+from schematizer.views import DataSource, FieldText, SourceDocumentation
 from tests.support.schematizer.watson import Watson, watson_over
 from tests.support.schematizer.watson_data import NAMESPACE
 
@@ -191,6 +191,38 @@ def test_long_lists_are_shown_in_parts(watson: Watson) -> None:
     assert "part=2" in watson.page("/topics?kind=change")
 
 
+def test_a_list_that_is_cut_says_so(watson: Watson) -> None:
+    """No one takes a part for the whole."""
+    for number in range(120):
+        watson.store.register(f"many.of.source{number:03}-value", '"string"')
+    watson.catalogue.data_targets.put_group("warehouse", "warehouse-loader", [DataSource(namespace="many.of")], by="x")
+    assert "Part 1 of 3" in watson.page("/data-targets/warehouse")
+    last = watson.page("/data-targets/warehouse?part=3")
+    assert "many.of.source119" in last
+    check_page(last)
+    schema_id = watson.catalogue.topics.latest_schema("many.of.source000").schema_id
+    assert f"And 70 more, by GET /api/v1/schemas/{schema_id}/topics." in watson.page(f"/schemas/{schema_id}")
+    inside = {"type": "record", "name": "I", "fields": [{"name": f"f{n}", "type": "int"} for n in range(103)]}
+    fields = [{"name": "all", "type": inside}]
+    watson.store.register("a.b.c-value", json.dumps({"type": "record", "name": "V", "fields": fields}))
+    assert "And 3 more, on the page of the source." in watson.page("/sources/a.b/c/fields/all")
+    wider = {"type": "record", "name": "V"}
+    for number in range(101):
+        named = [{"name": f"f{n}", "type": "int", "default": 0} for n in range(number + 1)]
+        watson.store.register("a.b.d-value", json.dumps({**wider, "fields": named}))
+    assert "And 1 more, older ones: see the source" in watson.page("/topics/a.b.d")
+
+
+@pytest.mark.parametrize(
+    ("path", "section"),
+    [("/", "Namespaces"), ("/topics?kind=change", "Topics"), ("/data-targets", "Data targets"), ("/unused", "Unused")],
+)
+def test_the_section_that_is_shown_is_marked(shown: Watson, path: str, section: str) -> None:
+    """For those who hear the page."""
+    found = re.findall(r'<a href="[^"]*" aria-current="page">([^<]*)</a>', shown.page(path))
+    assert found == [section]
+
+
 def test_a_table_of_many_long_columns_stays_small(watson: Watson) -> None:
     fields = [{"name": f"column_{n:03}", "type": ["null", "string"], "doc": "word " * 400} for n in range(400)]
     schema = json.dumps({"type": "record", "name": "V", "fields": fields})
@@ -230,28 +262,35 @@ def test_a_reader_sees_no_forms_and_a_stranger_no_page(watson: Watson) -> None:
 
 
 def test_what_a_reader_may_not_see_is_in_no_list(watson: Watson) -> None:
-    """A data target belongs to no namespace."""
+    """A data target is shown to readers of all that it reads."""
     watson.store.register("cdc.secret.plans-value", '"string"')
     watson.catalogue.sources.describe("cdc.secret", "plans", "evil", "the tax of the moon", by="x")
     source = watson.catalogue.sources.get("cdc.secret", "plans")
     watson.catalogue.tags.put("finance", About.SOURCE, source.id, by="x")
     watson.catalogue.tags.put("finance", About.DATA_TARGET, watson.catalogue.data_targets.get("warehouse").id, by="x")
+    shop, secret = DataSource(namespace=NAMESPACE, source="orders"), DataSource(namespace="cdc.secret")
+    watson.catalogue.data_targets.put_group("warehouse", "warehouse-loader", [shop, secret], by="x")
     target, lists = (
         "/watson/data-targets/warehouse",
         ("/", "/topics", "/search?q=moon", "/tags/finance", "/unused?days=0"),
     )
     for path in lists:
         assert "secret" in watson.page(path), path
-    for path in ("/search?q=warehouse", "/tags/finance"):
+    of_targets = ("/search?q=warehouse", "/tags/finance", "/data-targets")
+    for path in of_targets:
         assert target in watson.page(path), path
     watson.access.namespaces = (NAMESPACE,)
     for path in lists:
         assert "secret" not in watson.page(path), path
-    for path in ("/search?q=warehouse", "/tags/finance"):
+    for path in of_targets:
         assert target not in watson.page(path), path
-    hidden = ("/namespaces/cdc.secret", "/sources/cdc.secret/plans", "/topics/cdc.secret.plans", "/data-targets")
+    hidden = ("/namespaces/cdc.secret", "/sources/cdc.secret/plans", "/topics/cdc.secret.plans")
     for path in (*hidden, "/data-targets/warehouse"):
         assert "Not allowed" in watson.page(path, 403)
+    watson.catalogue.data_targets.put_group("warehouse", "warehouse-loader", [shop], by="x")
+    for path in of_targets:
+        assert target in watson.page(path), path
+    assert f"{NAMESPACE}.orders" in watson.page("/data-targets/warehouse")
 
 
 def test_results_alone_are_sent_while_someone_types(shown: Watson) -> None:

@@ -1,0 +1,151 @@
+"""What a login with a role in some namespaces gets of lists: what it names, if it may read all of that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from schematizer.application import REST_PATH, WATSON_PATH
+from schematizer.views import DataSource, FieldText, SourceDocumentation
+from tests.support.schematizer.secured import CLOSED, RECORD, Secured
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+SHOP, STOCK, SECRET = "cdc.shop", "cdc.stock", "cdc.secret"
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Secured:
+    """A source in each of three namespaces, and data targets of the first two, of the last two, and of none."""
+    made = Secured(tmp_path, **CLOSED)
+    for namespace in (SHOP, STOCK, SECRET):
+        made.store.register(f"{namespace}.orders-value", RECORD)
+    reads(made, "both", [DataSource(namespace=SHOP, source="orders"), DataSource(namespace=STOCK)])
+    reads(made, "mixed", [DataSource(namespace=STOCK), DataSource(namespace=SECRET)])
+    reads(made, "empty", [])
+    return made
+
+
+def reads(secured: Secured, target: str, sources: Iterable[DataSource]) -> None:
+    secured.catalogue.data_targets.put(target, "warehouse", "address", None, None, by="test")
+    secured.catalogue.data_targets.put_group(target, target, list(sources), by="test")
+
+
+class Answer(NamedTuple):
+    status: int
+    body: Any
+
+
+def get(secured: Secured, grants: Iterable[str], path: str, **query: str | int) -> Answer:
+    found = secured.client(secured.key(*grants)).get(f"{REST_PATH}{path}", params=query)
+    return Answer(found.status_code, found.json())
+
+
+def names(answer: Answer) -> list[str]:
+    assert answer.status == 200, answer.body
+    return [each["name"] for each in answer.body]
+
+
+@pytest.mark.parametrize("grants", [(f"reader:{SHOP}", f"reader:{STOCK}"), ("reader:cdc.*",), ("reader:*",)])
+def test_a_data_target_is_followed_by_readers_of_all_that_it_reads(secured: Secured, grants: tuple[str, ...]) -> None:
+    followed = get(secured, grants, "/data-targets/both/topics").body
+    assert [each["name"] for each in followed["topics"]] == [f"{SHOP}.orders", f"{STOCK}.orders"]
+    assert get(secured, grants, "/data-targets/both").body["destination"] == "address"
+    [group] = get(secured, grants, "/data-targets/both/consumer-groups").body
+    assert [each["namespace"] for each in group["data_sources"]] == [SHOP, STOCK]
+    assert names(get(secured, grants, "/topics", data_target="both")) == [f"{SHOP}.orders", f"{STOCK}.orders"]
+
+
+@pytest.mark.parametrize("path", ["", "/topics", "/consumer-groups"])
+def test_a_reader_of_a_part_learns_which_grant_is_missing(secured: Secured, path: str) -> None:
+    """A part of the topics would look like all of them: the warehouse would lack rows, and no one would know."""
+    answer = get(secured, [f"reader:{STOCK}"], f"/data-targets/both{path}")
+    assert (answer.status, answer.body["error"]) == (403, "forbidden")
+    assert f"is not a reader of the namespace {SHOP}." in answer.body["message"]
+    assert "Ask an administrator" in answer.body["fix"]
+
+
+@pytest.mark.parametrize("path", ["", "/topics", "/consumer-groups"])
+def test_to_others_what_is_missing_looks_like_what_is_forbidden(secured: Secured, path: str) -> None:
+    grants = [f"reader:{SHOP}"]
+    answers = [get(secured, grants, f"/data-targets/{name}{path}") for name in ("mixed", "nothing")]
+    assert [each.status for each in answers] == [403, 403]
+    assert answers[0].body == answers[1].body
+    assert get(secured, ["reader:*"], f"/data-targets/nothing{path}").status == 404
+
+
+def test_a_data_target_that_reads_nothing_yet(secured: Secured) -> None:
+    """Its reader may start before its sources are named, and gets no error while they are exchanged."""
+    grants = [f"reader:{SHOP}"]
+    assert get(secured, grants, "/data-targets/empty/topics").body["topics"] == []
+    assert get(secured, grants, "/data-targets/empty").status == 403
+    assert get(secured, ["reader:*"], "/data-targets/empty").status == 200
+    reads(secured, "empty", [DataSource(namespace=SHOP)])
+    assert len(get(secured, grants, "/data-targets/empty/topics").body["topics"]) == 1
+    reads(secured, "empty", [DataSource(namespace=SECRET)])
+    assert get(secured, grants, "/data-targets/empty/topics").status == 403
+
+
+def test_a_source_without_topics_counts(secured: Secured) -> None:
+    secured.catalogue.namespaces.add("cdc.later", None, None, by="test")
+    reads(secured, "both", [DataSource(namespace=SHOP), DataSource(namespace="cdc.later")])
+    assert get(secured, [f"reader:{SHOP}"], "/data-targets/both/topics").status == 403
+
+
+def test_topics_of_a_namespace(secured: Secured) -> None:
+    grants = [f"reader:{SHOP}"]
+    assert names(get(secured, grants, "/topics", namespace=SHOP, created_since="2020-01-01T00:00:00Z")) == [
+        f"{SHOP}.orders"
+    ]
+    for query in ({}, {"namespace": SECRET}, {"source": "orders"}, {"schema_id": 1}, {"data_target": "mixed"}):
+        assert get(secured, grants, "/topics", **query).status == 403, query
+    assert get(secured, grants, "/topics", namespace=SHOP, data_target="both").status == 403
+
+
+def test_topics_and_elements_of_a_schema(secured: Secured) -> None:
+    """All three sources have this schema."""
+    schema_id = secured.store.register(f"{SHOP}.orders-value", RECORD).schema_id
+    for namespace in (SHOP, STOCK):
+        said = SourceDocumentation(fields={"a": FieldText(doc=f"of {namespace}")})
+        secured.catalogue.documentation.put(namespace, "orders", said, by="test")
+    grants = [f"reader:{SHOP}"]
+    assert names(get(secured, grants, f"/schemas/{schema_id}/topics")) == [f"{SHOP}.orders"]
+    assert len(names(get(secured, ["reader:*"], f"/schemas/{schema_id}/topics"))) == 3
+    path = f"/schemas/{schema_id}/elements"
+    for reader, namespace in (("*", SHOP), (STOCK, STOCK)):
+        assert get(secured, [f"reader:{reader}"], path).body[0]["doc"] == f"of {namespace}", "the first it may read"
+    assert get(secured, grants, path, topic=f"{SHOP}.orders").body[0]["doc"] == f"of {SHOP}"
+    assert get(secured, grants, path, topic=f"{SECRET}.orders").status == 403
+    assert get(secured, ["reader:cdc.none"], path).status == 403
+
+
+def test_clients_of_a_topic(secured: Secured) -> None:
+    grants = [f"reader:{SHOP}"]
+    for what in ("producers", "consumers"):
+        assert get(secured, grants, f"/{what}", topic=f"{SHOP}.orders").body == []
+        assert get(secured, grants, f"/{what}", topic=f"{SECRET}.orders").status == 403
+        assert get(secured, grants, f"/{what}").status == 403
+        assert get(secured, ["reader:*"], f"/{what}").status == 200
+
+
+def test_changes_of_a_namespace(secured: Secured) -> None:
+    grants = [f"reader:{SHOP}"]
+    found = get(secured, grants, "/changes", namespace=SHOP).body
+    assert found
+    assert {each["namespace"] for each in found} == {SHOP}
+    for query in ({}, {"namespace": SECRET}):
+        assert get(secured, grants, "/changes", **query).status == 403
+
+
+def test_watson_shows_the_data_targets_that_the_login_may_read(secured: Secured) -> None:
+    client = secured.client(secured.key(f"reader:{SHOP}", f"reader:{STOCK}"))
+    listed = client.get(f"{WATSON_PATH}/data-targets").text
+    assert [name for name in ("both", "mixed", "empty") if f"/data-targets/{name}" in listed] == ["both"]
+    assert f"{STOCK}.orders" in client.get(f"{WATSON_PATH}/data-targets/both").text
+    for name in ("mixed", "empty", "nothing"):
+        assert client.get(f"{WATSON_PATH}/data-targets/{name}").status_code == 403
+    every = secured.client(secured.key("reader:*")).get(f"{WATSON_PATH}/data-targets").text
+    assert all(f"/data-targets/{name}" in every for name in ("both", "mixed", "empty"))
