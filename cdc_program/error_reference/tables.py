@@ -32,9 +32,8 @@ EXPLANATIONS = {
         only. `<prefix>.tables` records it under the table's id, with the time from which changes are published
         again.""",
         cause="""Its `cdc` was off or it was excluded, and it is published again; or a node did not take part in a
-        `TRUNCATE` (CDC-089); or the log that a `TRUNCATE` still needed was removed, because `cdc_raw` was 90 % full. Off
-        and on within `publisher.schema_poll_seconds`, or while no publisher runs, is not
-        seen.""",
+        `TRUNCATE` (CDC-089); or the log that a `TRUNCATE` still needed was removed, because `cdc_raw` was 90 % full.
+        Off and on within `publisher.schema_poll_seconds`, or while no publisher runs, is not seen.""",
         fix=f"""To fix it, {SNAPSHOT}: it brings what is missing or old. Keys deleted since then go only if their
         tombstone is still there; otherwise {REBUILD}. If nothing was deleted, its last step (`nodetool rebuild`) is
         enough.""",
