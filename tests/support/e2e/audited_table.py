@@ -59,10 +59,11 @@ def statements(chance: random.Random, count: int, first: int = 0) -> Iterator[st
 
 
 class Load(threading.Thread):
-    """Writes until it is stopped. The partitions below `first` rest."""
+    """Writes until it is stopped: so many statements four times a second. The partitions below `first` rest."""
 
-    def __init__(self, client: CqlClient, first: int) -> None:
+    def __init__(self, client: CqlClient, first: int, statements: int) -> None:
         super().__init__(daemon=True)
+        self._statements = statements
         self.count = 0
         self._client = client
         self._first = first
@@ -71,10 +72,10 @@ class Load(threading.Thread):
     def run(self) -> None:
         chance = random.Random(2)
         while not self._stop_now.is_set():
-            for statement in statements(chance, 20, self._first):
+            for statement in statements(chance, self._statements, self._first):
                 self._client.execute(statement)
                 self.count += 1
-            time.sleep(0.25)  # about 70 statements a second: what an audit meets matters, not how much of it
+            time.sleep(0.25)
 
     def stop(self) -> None:
         self._stop_now.set()
@@ -83,11 +84,16 @@ class Load(threading.Thread):
 
 @contextmanager
 def loaded(
-    client: CqlClient, replication: str = REPLICATION, options: str = "", before: Callable[[], None] | None = None
+    client: CqlClient,
+    replication: str = REPLICATION,
+    options: str = "",
+    before: Callable[[], None] | None = None,
+    statements_at_once: int = 20,
 ) -> Iterator[Load]:
     """The table, which clients write to. The partitions 0 to 9 rest, and one of them has a row that is in no log.
 
-    options: more of the table, as CQL. before: what else is written before the clients write.
+    options: more of the table, as CQL. before: what else is written before the clients write. statements_at_once: about
+    70 statements a second by default; what an audit meets matters, not how much of it.
     """
     client.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {replication}")
     client.execute(f"CREATE TYPE {KEYSPACE}.place (x int, y int, z text)")
@@ -99,7 +105,7 @@ def loaded(
     client.execute(f"ALTER KEYSPACE {KEYSPACE} WITH durable_writes = true")
     if before is not None:
         before()
-    load = Load(client, 10)
+    load = Load(client, 10, statements_at_once)
     load.start()
     yield load
     load.stop()
