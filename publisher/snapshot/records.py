@@ -224,6 +224,8 @@ def _to_json(record: Record) -> dict[str, Any]:
     values["hosts"] = [str(host) for host in record.hosts]
     values["place"] = None if place is None else _place_to_json(place)
     values["portion"] = str(record.portion)
+    if not record.replicas or record.is_final:
+        del values["replicas"]  # the version before this one refuses a name that it does not know
     return values
 
 

@@ -38,6 +38,18 @@ def test_a_record_is_read_as_it_was_written(records: Records, place: Place | Non
     assert records.read("ks.other") is None
 
 
+def test_the_version_before_reads_what_a_repair_does_not_need(records: Records) -> None:
+    """It refuses a name that it does not know, and a record stays when its snapshot is over."""
+    repaired = replace(RECORD, phase="sending", replicas=(2, 0))
+    for record, is_stored in ((RECORD, False), (repaired, True), (replace(repaired, phase="ended"), False)):
+        records.write(record)
+        stored = state_files.read(records.folder / "ks.t.json")
+        assert stored is not None
+        assert ("replicas" in stored) == is_stored
+        read = records.read("ks.t")
+        assert read == (record if is_stored else replace(record, replicas=()))
+
+
 def test_what_is_wanted_is_to_run_unless_it_was_said(records: Records) -> None:
     assert records.wanted("ks.t") == "run"
     records.want("ks.t", "pause")
