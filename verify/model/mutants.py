@@ -70,7 +70,7 @@ IN_PUBLISHER = (
 IN_SNAPSHOT = (
     Mutant(
         "a snapshot sends what the node does not own",
-        nodetool.owned_ranges,
+        nodetool._replicas,
         "if address not in endpoints:",
         "if not endpoints:",
     ),
