@@ -150,9 +150,16 @@ _FIELDS = tuple(field.name for field in fields(RawMessage))
 _VERSION_BYTES = frozenset(version << 1 for version in READABLE_VERSIONS)  # Avro's zigzag; one byte up to version 63
 _KIND_AND_EMPTY_UPDATE = 2  # bytes; kinds have one up to the 64th
 _ZERO_PLACE = bytes(7)  # all from `segment` on
-_HEARTBEAT = bytes([_VERSIONS["heartbeat"] << 1, _KINDS.index("heartbeat") << 1])
-_TRUNCATIONS = frozenset(bytes([_VERSIONS[kind] << 1, _KINDS.index(kind) << 1]) for kind in TRUNCATION_KINDS)
-_REPAIR_STEPS = frozenset(bytes([_VERSIONS[kind] << 1, _KINDS.index(kind) << 1]) for kind in REPAIR_KINDS)
+
+
+def _start_of(kind: Kind) -> bytes:
+    """The format version and the kind, with which such a message begins after the header."""
+    return bytes([_VERSIONS[kind] << 1, _KINDS.index(kind) << 1])
+
+
+_HEARTBEAT = _start_of("heartbeat")
+_TRUNCATIONS = frozenset(map(_start_of, TRUNCATION_KINDS))
+_REPAIR_STEPS = frozenset(map(_start_of, REPAIR_KINDS))
 
 
 def encode(message: RawMessage, schema_id: int) -> bytes:
