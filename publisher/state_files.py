@@ -38,36 +38,35 @@ def make_folder(folder: Path) -> None:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Lock the state directory: two publishers must not share one."""
-    try:
-        handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
-    except OSError as error:
-        raise _error(folder, error.strerror or str(error)) from error
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+    with _opened(folder / "lock", folder) as handle:
+        if not _has_locked(handle):
             raise CdcError(
                 Code.POSITION_FILE,
                 f"Another publisher is using the state directory {folder}.",
                 "Run one publisher for each node, each with its own publisher.state_directory.",
-            ) from error
+            )
         yield
-    finally:
-        os.close(handle)
 
 
 @contextmanager
 def exclusive(path: Path, while_waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Wait for this lock file, and hold it: processes change the same files, one after the other."""
-    try:
-        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-    except OSError as error:
-        raise _error(path, error.strerror or str(error)) from error
-    try:
+    with _opened(path, path) as handle:
         while not _has_locked(handle):
             while_waiting()
             sleep(_LOCK_POLL_SECONDS)
         yield
+
+
+@contextmanager
+def _opened(path: Path, named: Path) -> Iterator[int]:
+    """The handle of a lock file, whose closing unlocks it. CdcError, which names `named`."""
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    except OSError as error:
+        raise _error(named, error.strerror or str(error)) from error
+    try:
+        yield handle
     finally:
         os.close(handle)
 
