@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdc_program.settings import KafkaSettings
+from local_stack.process.processes import wait_until
 from schematizer.measures.measured import measured
 from schematizer.measures.offsets import Offsets, OffsetsError
 from schematizer.measures.sampler import Sampler
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from local_stack.servers.kafka import KafkaBroker
 
 pytestmark = pytest.mark.servers
+SECONDS = 60.0
 
 
 def test_offsets_of_topics_and_groups(kafka: KafkaBroker, topic_prefix: str) -> None:
@@ -25,6 +27,8 @@ def test_offsets_of_topics_and_groups(kafka: KafkaBroker, topic_prefix: str) -> 
     admin = AdminClient(servers)
     admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(60)
     offsets = Offsets(KafkaSettings(bootstrap_servers=kafka.bootstrap_servers))
+    # A partition of a new topic may not have a leader yet: it is not measured then.
+    wait_until(lambda: len(offsets.sample([topic]).ends) == 2, "the leaders of both partitions", SECONDS)
     first = offsets.sample([topic, f"{topic_prefix}.none"])
     assert dict(first.ends) == {(topic, 0): 0, (topic, 1): 0}
 
