@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import signal
@@ -28,6 +29,9 @@ ONE_STACK = "tests/e2e"  # for all tests in there
 settings.register_profile("beside_servers", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("beside_servers")
 
+# What collecting the tests makes stays: the collector need not look for garbage in it, nor later look at it again.
+gc.disable()
+
 # Of this process before it forks any other.
 os.environ.update(ENVIRONMENT | spark_classes.environment())
 
@@ -51,6 +55,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("exhaustive"):
             item.add_marker(pytest.mark.skip(reason="takes long: make exhaustive"))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+    gc.collect()  # the next full collection depends on how many objects this one has seen
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:

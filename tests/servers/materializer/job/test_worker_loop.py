@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from cassandra_storage.deletion import NO_DELETION_TIME, NO_TTL, LivenessInfo
 from cassandra_storage.rows import Cell, Row
 from cdc_program.errors import Code
-from materializer.job import worker_loop
+from materializer.job import collector, worker_loop
 from materializer.job.plan import Assignment, list_raw_partitions
 from materializer.job.worker_loop import BatchTask
 from materializer.kafka import GroupPositions
@@ -36,7 +36,8 @@ PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture
-def job(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> Iterator[TableJob]:
+def job(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TableJob]:
+    monkeypatch.setattr(collector, "take_over", lambda: None)  # of the process of all tests
     made = TableJob.start(job_settings(kafka.bootstrap_servers, topic_prefix, tmp_path))
     yield made.with_settings(idle_commit_seconds=3600.0, stalled_publisher_seconds=1e6)
     close_all()
@@ -44,8 +45,8 @@ def job(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path) -> Iterator[Table
 
 def close_all() -> None:
     """Of this process's workers, one for each group."""
-    for poll_loop in worker_loop._poll_loops.values():
-        poll_loop._open_partitions.close_all()
+    while worker_loop._poll_loops:
+        worker_loop._poll_loops.popitem()[1].close()
 
 
 def plan_of(job: TableJob) -> BatchPlan:
@@ -148,18 +149,17 @@ def _row(number: int) -> Row:
     return Row((int_bytes(5),), {"a": Cell(number, b"%d" % number)}, LivenessInfo(number))
 
 
-def test_lost_messages_stop_their_partition(job: TableJob, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_messages_stop_their_partition(job: TableJob) -> None:
     plan = plan_of(job)
     run_until_idle(job, plan)
     before = read_position(job)
     assert before is not None
     for number in range(5):
         write(job, number + 1)
-    close_all()
+    close_all()  # another worker goes on, which has read nothing ahead
     admin = AdminClient({"bootstrap.servers": job.settings.kafka.bootstrap_servers})
     gone = TopicPartition(*job.raw, before.offset + 4)
     admin.delete_records([gone])[gone].result()
-    monkeypatch.setattr(worker_loop, "_poll_loops", {})  # another worker, which has read nothing ahead
     error = run_until_folded(job, plan).error
     assert error is not None
     assert error.code is Code.RAW_SKIPPED

@@ -26,7 +26,6 @@ def worker() -> Iterator[None]:
     """This process as a worker's, until the test ends."""
     collector.take_over()
     yield
-    gc.unfreeze()
     gc.enable()
 
 
