@@ -35,6 +35,8 @@ class _RateLimit(logging.Filter):
 LIBRDKAFKA_LOGGER = logging.getLogger("librdkafka")
 """For a client's `logger` argument: librdkafka's lines then go to the program's log (when the client polls)."""
 LIBRDKAFKA_LOGGER.addFilter(_RateLimit())
+LOGGED: dict[str, object] = {"logger": LIBRDKAFKA_LOGGER, "log_level": 6}
+"""Of a client that polls all the time."""
 
 _SECRET_KEYS = frozenset({"sasl.password"})
 

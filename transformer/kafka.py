@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from cdc_program.errors import CdcError
-from cdc_program.kafka import client_config
+from cdc_program.kafka import LOGGED, client_config
 from materializer.kafka import driver_errors
 from materializer.kafka.clients import QUICK, TIMEOUT, TRANSIENT_ERRORS, kafka_error
 from materializer.records import RawPartition, TopicShape
@@ -65,6 +65,7 @@ class SourceReader:
                 **client_config(settings),
                 **QUICK,
                 **_MEMORY,
+                **LOGGED,
                 "group.id": group,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from cdc_program.errors import CdcError
-from cdc_program.kafka import client_config
+from cdc_program.kafka import LOGGED, client_config
 from materializer.kafka.clients import QUICK, TIMEOUT, TRANSIENT_ERRORS, driver_errors, kafka_error
 from materializer.kafka.positions import read_each_position
 from materializer.records import RawPartition, RawRecord
@@ -71,6 +71,7 @@ class RawReader:
                 **client_config(self._settings),
                 **QUICK,
                 **_MEMORY,
+                **LOGGED,
                 "group.id": self._group,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",

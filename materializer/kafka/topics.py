@@ -206,7 +206,8 @@ def _check_name(topic: str, others: Iterable[str]) -> None:
 
 
 def _client(settings: KafkaSettings) -> AdminClient:
-    return AdminClient({**client_config(settings), **QUICK})  # type: ignore[dict-item]
+    """It logs on stderr, and not through a logger: nothing polls it. The driver's first client tells why it fails."""
+    return AdminClient({**client_config(settings), **QUICK, "log_level": 6})  # type: ignore[dict-item]
 
 
 def _list_offsets(admin: AdminClient, partitions: Sequence[RawPartition], spec: OffsetSpec) -> dict[RawPartition, int]:
