@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 UNEXPECTED_EXIT_STATUS = 70  # EX_SOFTWARE of sysexits.h
+SIGNAL_EXIT_STATUS = 128  # and the signal's number, as a shell counts
 _CONFIG = "cdc_program.config"
 _OVERRIDES = "cdc_program.overrides"
 _FLAG_NAMES = "cdc_program.flag_names"
@@ -55,16 +56,17 @@ class Program(click.Group):
         flags: Mapping[str, str] | None = None,
         params: Sequence[click.Parameter] = (),
         group: click.Group | None = None,
+        is_service: bool = False,
     ) -> Callable[[Callable[..., None]], click.Command]:
         """Makes a command of a function of the settings and of `params`. `flags` maps a flag to its setting. `group` is
-        the group of the command, by default the program.
+        the group of the command, by default the program. A service runs until it is stopped.
 
         The command loads the settings, configures logging, and reports an error as one message and an exit status.
         """
 
         def make_command(function: Callable[..., None]) -> click.Command:
             def callback(**arguments: Any) -> None:  # noqa: ANN401 - what the command's own parameters are
-                with reported_errors():
+                with reported_errors(is_service=is_service):
                     loaded = load_from_context(click.get_current_context())
                     configure_logging(loaded.settings.log)
                     function(loaded.settings, **arguments)
@@ -117,12 +119,13 @@ def load_from_context(context: click.Context) -> Loaded:
 
 
 @contextmanager
-def reported_errors() -> Iterator[None]:
+def reported_errors(*, is_service: bool = False) -> Iterator[None]:
     """Exits the process with one message or log event, and a status.
 
     CdcError: one message on stderr without a stack trace, and the code's exit status. SIGINT or SIGTERM: raises
-    KeyboardInterrupt in the main thread, so that the program's `finally` and `with` run, and exits with 0. Any other
-    exception: logged with its stack trace, exit status 70.
+    KeyboardInterrupt in the main thread, so that the program's `finally` and `with` run. Then a service exits with 0,
+    and any other command with 130 or 143, as it has not done all that it was to do. Any other exception: logged with
+    its stack trace, exit status 70.
     """
     previous = _on_terminate(_interrupt)
     try:
@@ -130,9 +133,10 @@ def reported_errors() -> Iterator[None]:
     except CdcError as error:
         print_error(error)
         raise SystemExit(error.code.exit_status) from None
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         structlog.get_logger(__name__).info("stopped on request")
-        raise SystemExit(0) from None
+        number = interrupt.args[0] if interrupt.args else signal.SIGINT
+        raise SystemExit(0 if is_service else SIGNAL_EXIT_STATUS + number) from None
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
     except Exception as error:  # noqa: BLE001 - the last resort: logged with its trace
@@ -148,9 +152,9 @@ def print_error(error: CdcError) -> None:
     click.echo(f"{click.style('fix:', bold=True)} {error.fix}", err=True)
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
+def _interrupt(number: int, _frame: FrameType | None) -> None:
     _on_terminate(signal.SIG_IGN)
-    raise KeyboardInterrupt
+    raise KeyboardInterrupt(number)
 
 
 def _on_terminate(handler: Any) -> Any:  # noqa: ANN401 - signal's own types

@@ -23,6 +23,7 @@ main = Program(
 
 @main.program_command(
     "run",
+    is_service=True,
     flags={
         "--max-segment-age-seconds": "filler.max_segment_age_seconds",
         "--commitlog-directory": "node.commitlog_directory",

@@ -26,6 +26,7 @@ _JSON_LINES = click.Option(["--json", "as_json"], is_flag=True, help="Print one 
 
 @main.program_command(
     "run",
+    is_service=True,
     flags={
         "--bootstrap-servers": "kafka.bootstrap_servers",
         "--topic-prefix": "kafka.topic_prefix",

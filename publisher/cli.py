@@ -27,6 +27,7 @@ main = Program(
 
 @main.program_command(
     "run",
+    is_service=True,
     flags={
         "--cdc-raw-directory": "node.cdc_raw_directory",
         "--state-directory": "publisher.state_directory",

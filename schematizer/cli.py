@@ -37,6 +37,7 @@ def _file(*, exists: bool) -> click.Argument:
 
 @main.program_command(
     "serve",
+    is_service=True,
     flags={
         "--host": "schematizer.host",
         "--port": "schematizer.port",

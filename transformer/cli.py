@@ -24,6 +24,7 @@ _FILE = click.Argument(["file"], metavar="[FILE]", type=click.Path(path_type=Pat
 
 @main.program_command(
     "run",
+    is_service=True,
     flags={
         "--bootstrap-servers": "kafka.bootstrap_servers",
         "--group-id": "transformer.group_id",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for pipes.")
 def main(table: str | None, *, new: bool, as_json: bool) -> None:
     """Print the changes of the running stack (make stack) until Ctrl-C."""
-    with reported_errors():
+    with reported_errors(is_service=True):
         servers = read_servers()
         if table is not None and table.count(".") != 1:
             raise CdcError(Code.CONFIG_INVALID, f"{table} is not KEYSPACE.TABLE.", "For example: shop.orders")

@@ -93,7 +93,7 @@ def run_worker(settings: Settings, name: str, pipe: Connection) -> None:
     """Take the snapshot of that table as far as possible; the record has the result."""
     os.nice(_NICENESS)
     configure_logging(settings.log)
-    with reported_errors():
+    with reported_errors(is_service=True):
         _run(settings, name, Orders(pipe))
 
 

@@ -31,11 +31,12 @@ are in capitals, optional parts in brackets.
 
 | exit status | meaning |
 | --- | --- |
-| 0 | success, or ended on request (SIGINT, SIGTERM) |
+| 0 | success; a service was stopped (SIGINT, SIGTERM) |
 | 1 | the command found a problem; its text below says which |
 | 2 | the command line or a setting is not valid |
 | 3, 4, 5 | an [error with a code](errors.md): another server, data or state, the local stack |
 | 70 | an unexpected error |
+| 130, 143 | SIGINT or SIGTERM ended another command before it was done |
 
 ## Every program
 

@@ -22,13 +22,14 @@ fix: what to do
 
 | exit status | kind of error |
 | --- | --- |
-| 0 | none, or the program was ended on request (SIGINT, SIGTERM) |
+| 0 | none, or a service was stopped (SIGINT, SIGTERM) |
 | 1 | a check found something, such as `docs check` |
 | 2 | settings, or a command line that is not valid |
 | 3 | another server: Cassandra, Kafka, the registry, its database |
 | 4 | data or state |
 | 5 | a server of the local stack |
 | 70 | an unexpected error, logged with its trace: please report it |
+| 130, 143 | SIGINT or SIGTERM ended another command before it was done |
 
 Restarting a program after any of these loses nothing: positions move only past what is acknowledged.
 

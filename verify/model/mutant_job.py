@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 main = Program("mutant", tables=("kafka", "registry", "materializer", "log"), help="A materializer with a defect.")
 
 
-@main.program_command("run")
+@main.program_command("run", is_service=True)
 def mutate(settings: Settings) -> None:
     vars(spark)["Planner"] = MutantPlanner
     spark.run_job(settings)

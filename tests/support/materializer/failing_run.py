@@ -86,7 +86,7 @@ class _Patch:
     setattr = staticmethod(setattr)
 
 
-@main.program_command("run")
+@main.program_command("run", is_service=True)
 def run(settings: Settings) -> None:
     vars(spark)["Planner"] = FailingPlanner
     if os.environ.get(MUTANT) == STOP_ALL_ON_ONE:

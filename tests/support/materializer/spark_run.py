@@ -16,7 +16,7 @@ main = Program(
 )
 
 
-@main.program_command("run")
+@main.program_command("run", is_service=True)
 def count(settings: Settings) -> None:
     vars(spark)["Planner"] = CountingPlanner
     spark.run_job(settings)

@@ -114,13 +114,14 @@ def test_config_show_masks_secrets_and_tells_origins(program: Program, monkeypat
     assert not any(name.startswith("schematizer.") for name in values)
 
 
+@pytest.mark.parametrize("is_service", [True, False])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_program_cleanly(number: signal.Signals) -> None:
-    code = textwrap.dedent("""
+def test_a_signal_ends_the_program_cleanly(number: signal.Signals, *, is_service: bool) -> None:
+    code = textwrap.dedent(f"""
         import time
         from cdc_program.cli import Program
         main = Program("example", tables=(), help="An example.")
-        @main.program_command("run")
+        @main.program_command("run", is_service={is_service})
         def run(settings):
             try:
                 print("ready", flush=True)
@@ -135,5 +136,5 @@ def test_a_signal_ends_the_program_cleanly(number: signal.Signals) -> None:
     process.send_signal(number)
     output, errors = process.communicate(timeout=60)
     assert output == "cleaned up\n"
-    assert process.returncode == 0
+    assert process.returncode == (0 if is_service else 128 + number)  # what it was to do is not done
     assert json.loads(errors)["event"] == "stopped on request"
