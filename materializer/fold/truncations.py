@@ -62,8 +62,8 @@ NativeBoundary = tuple[bytes, int, int]
 
 
 class Boundary(NamedTuple):
-    """What a host's log has of the table up to this place is gone, since `at` (ms). is_settled: whether the host has
-    said since then what it has.
+    """The host's writes to the table up to this place in its log are gone, since `at` (ms). is_settled: whether the
+    host has sent `truncated` or `drop` since then.
     """
 
     segment: int
@@ -215,7 +215,9 @@ class Truncations:
         return bool(state.known - self._forgotten - state.waits - {host})
 
     def _truncates_until(self, state: TruncationState, host: bytes) -> int:
-        """By when a host has truncated, if it takes part (ms). One that has announced it will say what it has."""
+        """The time by which a host has truncated, if it takes part (ms). A host that has announced it will still send
+        `truncated`.
+        """
         own = state.boundaries.get(host)
         at = state.at if own is None or own.is_settled else max(state.at, own.at)
         return at + self._apart_ms + RECORD_MS
