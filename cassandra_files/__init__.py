@@ -1,4 +1,4 @@
-"""Commit logs and SSTables as files: directories, segments as they grow, data decompressed, decrypted and verified.
+"""Reads commit logs and SSTables as files: it finds, follows, decompresses, decrypts and verifies them.
 
 It uses cassandra_storage, which parses the bytes without I/O. The programs use it. docs/library.md has examples and the
 reference of the names exported here.

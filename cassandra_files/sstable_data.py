@@ -114,7 +114,7 @@ class DataFile:
 
     @property
     def size(self) -> int:
-        """Of the file."""
+        """The size of the file in bytes."""
         return self._file.size
 
     def chunks(self, start: int = 0) -> Iterator[bytes]:

@@ -1,7 +1,7 @@
 """All SSTables of a table on a node, in its data directories or in a snapshot, merged into one stream of partitions.
 
-An SSTable is opened when the merge reaches its first partition and closed after its last, so that of a table whose
-SSTables lie one after the other (leveled compaction) few are open at a time.
+An SSTable is opened when the merge reaches its first partition and closed after its last. So few are open at a time if
+the table's SSTables lie one after the other (leveled compaction).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _MURMUR3 = "org.apache.cassandra.dht.Murmur3Partitioner"
 
 @dataclass(slots=True)
 class Checked:
-    """What was read."""
+    """Counts of what was read."""
 
     partitions: int = 0
     rows: int = 0

@@ -1,4 +1,4 @@
-"""Cassandra's formats and rules: decoding of bytes and types, and merging of rows.
+"""Cassandra's formats and rules: it decodes bytes and types, and merges rows.
 
 No I/O and no third-party imports. Module names follow Cassandra's classes, so that a reader can hold the Java file
 beside them. docs/library.md has examples and the reference of the names exported here.

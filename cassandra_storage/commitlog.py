@@ -3,11 +3,11 @@ CommitLogReader), without I/O.
 
 A segment is a descriptor, then sections, each after a sync marker that says where the next marker is; a section is
 entries: size, CRC of the size, mutation, CRC of size and mutation. Zeroes follow the last section. The sections of some
-segments are compressed or encrypted (commitlog_sections): there every position, the one of a `_cdc.idx` too, is one in
-the segment as it would be if it were plain, and never a place in the file. Both are counted from the file's start.
+segments are compressed or encrypted (commitlog_sections): in those, every position, also that of a `_cdc.idx`, is a
+position in the plain form of the segment, not in the file. Both are counted from the file's start.
 
-Entries have the positions that CommitLogReader gives them. Only after a section that cannot be decoded they differ:
-CommitLogReader then counts as if that section were not there, and the reader here as the writer did.
+Entries have the positions that CommitLogReader gives them. They differ only after a section that cannot be decoded:
+CommitLogReader then counts as if that section were not there, and this reader counts like the writer.
 """
 
 from __future__ import annotations

@@ -42,14 +42,14 @@ class Codecs(Protocol):
     """Finds the algorithms that a descriptor names; UnsupportedError if it cannot."""
 
     def decompressor(self, class_name: str) -> Decompressor:
-        """By the class name of an ICompressor, with or without its package."""
+        """Choose it by the class name of an ICompressor, with or without its package."""
 
     def decryptor(self, parameters: EncryptionParameters) -> Decryptor:
-        """With the key of that alias."""
+        """Decrypts with the key of that alias."""
 
 
 class NoCodecs:
-    """For plain segments."""
+    """The codecs of plain segments: none."""
 
     def decompressor(self, class_name: str) -> Decompressor:
         raise UnsupportedError(f"no codec for segments compressed by {class_name}")
@@ -61,7 +61,9 @@ class NoCodecs:
 def section_decoder(
     compression: str | None, encryption: EncryptionParameters | None, codecs: Codecs
 ) -> SectionDecoder | None:
-    """What the sections of such a segment are decoded by; None for a plain one. Encrypted ones ignore `compression`."""
+    """The function that decodes the sections of such a segment; None for a plain one. Encrypted ones ignore
+    `compression`.
+    """
     if encryption is not None:
         return partial(_decrypted, codecs.decryptor(encryption), codecs.decompressor(_COMPRESSOR_OF_ENCRYPTED))
     return partial(_decompressed, codecs.decompressor(compression)) if compression is not None else None

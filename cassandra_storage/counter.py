@@ -26,7 +26,7 @@ class ShardKind(Enum):
 
 
 class Shard(NamedTuple):
-    """What one node has counted: `value` at its logical `clock`; `id` is the node's counter id, 16 bytes."""
+    """The count of one node: `value` at its logical `clock`; `id` is the node's counter id, 16 bytes."""
 
     id: bytes
     clock: int

@@ -1,9 +1,9 @@
 """Cassandra's reconciliation: which of two writes to the same cell or row wins.
 
 Pure functions after org.apache.cassandra.db.rows.Cells (reconcile), Row.Merger and LivenessInfo.supersedes of 4.0, 4.1
-and 5.0, which are one; used for 3.11 too, which has other ties (decision 0007).
-Each is commutative, associative and idempotent, so that the order in which replicas' copies arrive does not matter.
-The exceptions are Cassandra's own: counters that are deleted, counters' local shards, which are added, and shadowable
+and 5.0, which have the same rules. They apply to 3.11 too, which resolves ties differently (decision 0007). Each is
+commutative, associative and idempotent, so that the order in which replicas' copies arrive does not matter. The
+exceptions are Cassandra's own: counters that are deleted, counters' local shards, which are added, and shadowable
 deletions, which no supported release writes (they are from before CASSANDRA-11500).
 """
 
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 
 def reconcile(left: Cell, right: Cell, *, is_counter: bool = False) -> Cell:
-    """Cells.reconcile: of two cells of one column and path the winner (`left` of equal ones), or the merged counter."""
+    """Cells.reconcile: the winner of two cells of one column and path (`left` if they are equal), or the merged
+    counter.
+    """
     if is_counter and not (left.is_tombstone and right.is_tombstone):
         return _resolve_counter(left, right)
     if left.timestamp != right.timestamp:

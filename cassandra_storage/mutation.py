@@ -28,7 +28,7 @@ def read_mutation(
 def read_updates(
     buf: bytes, messaging_version: int, tables: Mapping[bytes, TableMetadata]
 ) -> list[tuple[PartitionUpdate, int]]:
-    """As read_mutation, each update with the number of bytes that it takes."""
+    """Like read_mutation, with the number of bytes of each update."""
     count, pos = read_count(buf)
     updates = []
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""Range tombstone markers of several sources as those of one, and markers as ranges
+"""Merges the range tombstone markers of several sources into one series, and turns markers into ranges
 (org.apache.cassandra.db.rows.RangeTombstoneMarker.Merger).
 """
 

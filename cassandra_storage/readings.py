@@ -1,4 +1,4 @@
-"""The ways to read a mutation whose tables have columns that were dropped, and were written in an unknown form.
+"""The possible readings of a mutation with dropped columns that were written in an unknown form.
 
 A row carries no size, so that a wrong reading may succeed by chance. A reading is kept if Cassandra may have written
 it: the header's columns and each column's paths are in order, and values have the length of their type. If

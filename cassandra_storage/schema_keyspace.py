@@ -1,7 +1,7 @@
 """The tables of the keyspace system_schema itself (org.apache.cassandra.schema.SchemaKeyspace), which have the same ids
 and column types in every version: what CREATE and ALTER write to the commit log can be read without asking a node.
 
-Each has all columns that any of 3.11 to 5.0 has. An update names its own columns, so that one too many does no harm.
+Each has all columns that any of 3.11 to 5.0 has. An update names its own columns, so extra ones here do no harm.
 """
 
 from __future__ import annotations

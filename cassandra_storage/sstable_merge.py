@@ -2,9 +2,9 @@
 (org.apache.cassandra.db.partitions.UnfilteredPartitionIterators.merge, db.rows.UnfilteredRowIterators.merge,
 db.compaction.CompactionIterator).
 
-Of each source one row is in memory, however wide a partition is. What is shadowed is left out, range tombstones of all
-sources become those of one, and what the Purger takes for purgeable shadows and is left out then. Cells that the drop
-of their column covers are left out by the reader (ColumnLayout.dropped_time).
+One row of each source is in memory, however wide a partition is. Shadowed data are left out, and the range tombstones
+of all sources become one series. What the Purger considers purgeable still shadows other data, and is then left out.
+The reader leaves out cells that the drop of their column covers (ColumnLayout.dropped_time).
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class Source(Protocol):
     first_token: int
 
     def partitions(self) -> Iterator[tuple[int, Partition]]:
-        """With their tokens, by token, then key. What `rows` has not given of one is passed over."""
+        """Yields partitions with their tokens, by token, then key. Rows of a partition that `rows` has not yielded are
+        skipped.
+        """
         ...
 
     def rows(self) -> Iterator[Unfiltered]:
@@ -170,7 +172,7 @@ class _Merge:
         return _without_local_shards(row) if self._is_counter else row
 
     def _single(self, source: Source, deletion: DeletionTime) -> Iterator[Unfiltered]:
-        """Of a partition that only one source has, merged and not purged."""
+        """The content of a partition that only one source has, merged and not purged."""
         ranges = RangeMerger(deletion)
         for one in source.rows():
             if isinstance(one, Row):
@@ -180,7 +182,7 @@ class _Merge:
         self._end(ranges, source)
 
     def _several(self, sources: list[Source], deletion: DeletionTime) -> Iterator[Unfiltered]:
-        """Of a partition that several sources have, merged and not purged."""
+        """The content of a partition that several sources have, merged and not purged."""
         ranges = RangeMerger(deletion)
         for rows, markers in self._places(sources):
             if markers:

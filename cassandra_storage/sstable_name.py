@@ -42,7 +42,7 @@ class Descriptor(NamedTuple):
 
     @property
     def base(self) -> str:
-        """What all its files' names begin with."""
+        """The beginning that the names of all its files share."""
         return f"{self.format.version}-{self.id}-{self.format.format}"
 
     def file_name(self, component: str) -> str:

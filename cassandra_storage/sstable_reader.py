@@ -2,8 +2,8 @@
 SSTableSimpleIterator; db.DeletionTime.Serializer; db.rows.UnfilteredSerializer as it is for SSTables).
 
 A partition is its key, its deletion, a static row (if the header has static columns), rows and range tombstone markers
-in clustering order, and 0x01. A row is as in a message, with two sizes before its body: that of what follows, and that
-of the row before.
+in clustering order, and 0x01. A row has the same form as in a message, with two sizes before its body: the size of what
+follows, and the size of the row before.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A row is flags, clustering, liveness, deletion, the subset of the header's columns that it has, and their cells; it
 carries no size, so that its end is known only by walking its cells. `skip_*` walk without making values; `parse_*`
-read. Both may raise IndexError at the buffer's end and skip_* may end past it: callers check. `read_row` and
-`write_row` are for everybody.
+read. Both may raise IndexError at the buffer's end and skip_* may end past it: callers check. Any module may use
+`read_row` and `write_row`.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def parse_row(buf: bytes, pos: int, header: SerializationHeader, *, is_static: b
 
 
 class RowHead(NamedTuple):
-    """What a row begins with. In an SSTable the sizes of this row and of the one before follow, then the body."""
+    """The beginning of a row. In an SSTable the sizes of this row and of the one before follow, then the body."""
 
     flags: int
     extended: int

@@ -138,7 +138,7 @@ def _not_empty(value: bytes) -> bytes:
 
 
 def frozen_list(element: Encoder) -> Encoder:
-    """Of a frozen list or set."""
+    """Encodes a frozen list or set."""
     return lambda value: encode_array([element(item) for item in marshal.elements(_not_empty(value))])
 
 
@@ -147,12 +147,12 @@ def vector(type_: VectorType, element: Encoder) -> Encoder:
 
 
 def frozen_map(key: Encoder, value: Encoder) -> Encoder:
-    """As a map, or as an array of entries: both are encoded alike."""
+    """Encodes a frozen map as a map, or as an array of entries: both are encoded alike."""
     return lambda image: encode_array([key(name) + value(item) for name, item in marshal.pairs(_not_empty(image))])
 
 
 def frozen_record(fields: Sequence[Encoder]) -> Encoder:
-    """Of a tuple or frozen user type, whose fields are nullable."""
+    """Encodes a tuple or frozen user type, whose fields are nullable."""
 
     def encode(value: bytes) -> bytes:
         values = marshal.fields(_not_empty(value), len(fields))
@@ -164,22 +164,22 @@ def frozen_record(fields: Sequence[Encoder]) -> Encoder:
 
 
 def list_cells(element: Encoder) -> Encoder:
-    """Of a multi-cell list: paths are timeuuids, values the elements."""
+    """Encodes a multi-cell list: paths are timeuuids, values the elements."""
     return lambda cells: encode_array([element(value) for _, value in cells])
 
 
 def set_cells(element: Encoder) -> Encoder:
-    """Of a multi-cell set: paths are the elements."""
+    """Encodes a multi-cell set: paths are the elements."""
     return lambda cells: encode_array([element(path) for path, _ in cells])
 
 
 def map_cells(key: Encoder, value: Encoder) -> Encoder:
-    """Of a multi-cell map: paths are the keys."""
+    """Encodes a multi-cell map: paths are the keys."""
     return lambda cells: encode_array([key(path) + value(item) for path, item in cells])
 
 
 def record_cells(fields: Sequence[Encoder]) -> Encoder:
-    """Of a multi-cell user type: a path is a field's position, 2 bytes."""
+    """Encodes a multi-cell user type: a path is a field's position, 2 bytes."""
 
     def encode(cells: tuple[tuple[bytes, bytes], ...]) -> bytes:
         parts = [NULL] * len(fields)

@@ -1,8 +1,8 @@
-"""Values of partition keys that have the Avro form of other bytes.
+"""Finds values of partition keys that share their Avro form with other bytes.
 
-Cassandra tells partitions apart by the bytes of their keys, also where its type takes two values for one: a boolean has
-255 forms of true, and a tuple may lack its last fields or have null there. One form of each is the key in Avro; the
-others cannot be represented. Clusterings are compared by their types, so that all forms are one row.
+Cassandra distinguishes partitions by the bytes of their keys, even if the key's type considers two values equal: a
+boolean has 255 forms of true, and a tuple may lack its last fields or have null there. One form of each is the key in
+Avro; the others cannot be represented. Clusterings are compared by their types, so all forms are one row.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What frames the repair of a Cassandra partition: the content of `reset` and `reset_end` (decision 0041)."""
+"""The begin and end of a Cassandra partition's repair: the content of `reset` and `reset_end` (decision 0041)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RepairStep(NamedTuple):
 
 
 def file_name(repair: UUID) -> str:
-    """RawMessage.file of what is sent for a repair, and `source.file` of what it changes."""
+    """RawMessage.file of a repair's messages, and `source.file` of its changes."""
     return f"{_PREFIX}{repair}"
 
 

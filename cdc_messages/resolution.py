@@ -1,4 +1,5 @@
-"""Whether a reader with one Avro schema can read messages with another: Avro's schema resolution, for our own schemas.
+"""Decides whether a reader with one Avro schema can read messages with another: Avro's schema resolution, for our own
+schemas.
 
 A registry may compare a schema only with the one before. A topic's newest schema must read all messages of the topic.
 """

@@ -1,4 +1,4 @@
-"""What frames a snapshot in a raw topic: the content of `snapshot_begin` and `snapshot_end` (decision 0032)."""
+"""The begin and end of a snapshot: the content of `snapshot_begin` and `snapshot_end` (decision 0032)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SnapshotStep(NamedTuple):
 
 
 def file_name(snapshot: UUID) -> str:
-    """RawMessage.file, and with it `source.file`, of what a snapshot writes."""
+    """RawMessage.file of a snapshot's messages, and `source.file` of its changes."""
     return f"snapshot-{snapshot}"
 
 

@@ -8,9 +8,9 @@ key.
 A key that is only the table's id has a snapshot mark: `{"format_version", "needs_snapshot_since_us"}`; 0
 when all hosts of a snapshot have ended.
 
-A key of the table's id and `snapshot` has what the materializer asks of the publishers: `{"format_version",
-"rows_lost_at_us"}`. Since then its state lacks rows of a host that did not take part in a TRUNCATE; 0 when it does not
-any more (decision 0035).
+A key of the table's id and `snapshot` has a request of the materializer to the publishers: `{"format_version",
+"rows_lost_at_us"}`. Since that time its state lacks rows of a host that did not take part in a TRUNCATE. 0 means that
+it lacks none any more (decision 0035).
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ _DURATION_UNITS = (
 
 
 def value_json(type_: CqlType, value: bytes) -> Json:
-    """What json.dumps takes, of one serialized value of the type."""
+    """One serialized value of the type as a value for json.dumps."""
     try:
         return _json(type_, value)
     except FormatError:
@@ -59,7 +59,7 @@ def raw(value: bytes) -> Json:
 
 
 def hexadecimal(value: bytes) -> str:
-    """As CQL writes a blob."""
+    """The bytes as CQL writes a blob."""
     return "0x" + value.hex()
 
 

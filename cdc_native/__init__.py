@@ -1,8 +1,8 @@
-"""The native core: compiled twins of the Python code on the way of plain rows, equal to it byte for byte.
+"""The native core: compiled code for plain rows. Its results equal those of the Python code, byte for byte.
 
-Bytes go in, bytes come out, and no Python object is made for a cell. A function returns None for what it does not take;
-the caller then runs the Python code, which is also the oracle of the core's tests. Without a compiled core the programs
-run on the Python code alone; the environment variable CDC_NATIVE=0 makes a process do so although it is compiled.
+It reads and writes bytes, and makes no Python object for a cell. A function returns None for what it does not take. The
+caller then runs the Python code, which is also what the core's tests compare with. Without a compiled core the programs
+use the Python code alone. The environment variable CDC_NATIVE=0 switches the core off for a process.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What all programs share: settings, error codes, logging, the command line, and clients of Cassandra and Kafka."""
+"""What all programs share: settings, error codes, logging, command line, and clients of Cassandra and Kafka."""

@@ -153,7 +153,7 @@ class _RawResult(ResultMessage):  # type: ignore[misc]  # the driver ships no ty
 
 
 class RawValuesHandler(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
-    """Of a session whose rows are the bytes of their values."""
+    """The handler of a session whose rows are the bytes of their values."""
 
     message_types_by_opcode: ClassVar = {**ProtocolHandler.message_types_by_opcode, ResultMessage.opcode: _RawResult}
 

@@ -40,7 +40,7 @@ def node_sizes(live_settings: Mapping[str, str] | None, settings: NodeSettings) 
 
 
 def _default_cdc_total(cdc_raw: Path) -> int:
-    """As DatabaseDescriptor.applySimpleConfig: 4096 MiB, or an eighth of the disk if that is less."""
+    """The default of DatabaseDescriptor.applySimpleConfig: 4096 MiB, or an eighth of the disk if that is less."""
     try:
         disk = shutil.disk_usage(cdc_raw)
     except OSError as error:
@@ -53,7 +53,7 @@ def _default_cdc_total(cdc_raw: Path) -> int:
 
 
 def _size(live_settings: Mapping[str, str] | None, names: tuple[str, ...]) -> int:
-    """In bytes; 0 if the node does not report it."""
+    """The size in bytes; 0 if the node does not report it."""
     for name in names:
         match = re.fullmatch(r"(\d+)(B|KiB|MiB|GiB)?", (live_settings or {}).get(name, ""))
         if match:

@@ -1,8 +1,8 @@
-"""The rows by which the publishers of a datacenter take a snapshot together, or repair Cassandra partitions.
+"""The rows through which the publishers of a datacenter coordinate a snapshot, or the repair of Cassandra partitions.
 
-They are in the filler's keyspace, one for each snapshot and host. Who is asked for a snapshot writes its own row with
-the hosts that it expects; an audit writes one of no host. A publisher that finds a row which expects it, without one of
-its own, takes its part.
+They are in the filler's keyspace, one for each snapshot and host. A publisher that is asked for a snapshot writes its
+own row, with the hosts that it expects. An audit writes a row of no host. A publisher takes part if it finds a row that
+expects it and has no row of its own.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class RepairRequest(NamedTuple):
 
 
 def parse_repair(text: str) -> RepairRequest | None:
-    """What str gives of a RepairRequest; None for the portion of a snapshot. ValueError."""
+    """The inverse of str(RepairRequest); None for the portion of a snapshot. ValueError."""
     kind, _, rest = text.partition(":")
     if kind != _REPAIR:
         return None

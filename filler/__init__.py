@@ -1,1 +1,1 @@
-"""The filler: it writes padding so that every commit log segment fills up, and is released to CDC, in bounded time."""
+"""Writes padding, so that every commit log segment fills up and is released to CDC within a configured time."""

@@ -1,4 +1,6 @@
-"""Turns raw messages into row changes: a Spark job. The way of one message through the rooms of this package:
+"""A Spark job that turns raw messages into row changes.
+
+A message passes through the rooms of this package like this:
 
 1. A publisher has sent the message to a raw topic. `job/driver` plans a batch, and `job/spark` starts its tasks.
 2. `job/worker_loop`: a worker polls its raw partitions, and gives the messages of one after another to its task.

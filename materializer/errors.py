@@ -121,7 +121,7 @@ def unexpected(where: str, error: Exception) -> CdcError:
     return CdcError(
         Code.UNEXPECTED,
         f"An unexpected exception has stopped {where}: {_name_of(error)}{place}.",
-        "This is a defect: report it with the trace in the driver's log. A later version may read on from here.",
+        "This is a defect: report it with the trace in the driver's log. A later version may continue from here.",
     )
 
 

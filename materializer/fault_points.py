@@ -55,7 +55,7 @@ class FaultPoint(Enum):
 
 
 class ReshardPoint(Enum):
-    """As FaultPoint, for `state reshard`, which is run again."""
+    """Like FaultPoint, for `state reshard`, which is run again."""
 
     AFTER_CATCH_UP = (
         "The old raw partitions are folded up to the first message that needs the new ones. Nothing else has changed. "
@@ -75,7 +75,7 @@ class ReshardPoint(Enum):
 
 
 class RebuildPoint(Enum):
-    """As ReshardPoint, for `rebuild`."""
+    """Like ReshardPoint, for `rebuild`."""
 
     POSITION_MARKED = (
         "Some positions are moved after all raw messages and marked, which stops the topic's raw partitions in the "
@@ -90,7 +90,7 @@ class RebuildPoint(Enum):
 
 
 class TransformPoint(Enum):
-    """As FaultPoint, for a transformer's task of one source partition."""
+    """Like FaultPoint, for a transformer's task of one source partition."""
 
     TASK_OPENING = "Nothing has happened."
     TASK_FENCED = "The producer is initialised, which fenced the partition's former task. Nothing more has happened."

@@ -1,4 +1,4 @@
-"""Reads a segment, and has the entries split that a splitter takes, many at once."""
+"""Reads a segment. A splitter splits many entries at once; those that it does not take are read one by one."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Up to which place in the log a table is published whose `cdc` was switched off.
+"""Finds the place in the log up to which a table is published after its `cdc` was switched off.
 
-The log holds the switch itself: the node writes each ALTER to it, as a mutation of system_schema. What was written
-before is published, also if it is read later. The switch may be in a segment without CDC data, which never reaches
-cdc_raw; so the newest segment at the time when the switch was first seen in the schema is the last one.
+The log holds the switch itself: the node writes each ALTER to it, as a mutation of system_schema. Everything written
+before it is published, even if it is read later. The switch may be in a segment without CDC data, which never reaches
+cdc_raw. So the last segment is the one that was newest when the switch was first seen in the schema.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The publisher's loop: follow the segments, decode each mutation, send its messages, note the position to reach.
 
-The way of a mutation: SegmentTails find what is durable; NativeSplitter splits many mutations at once into raw messages
-and, of what it does not take, MutationDecoder one; MutationSender sends them; Acknowledgements move the position;
-SegmentCleanup disposes of finished segments. RowEndSender sends what TRUNCATE and DROP do.
+A mutation takes this way: SegmentTails find what is durable. NativeSplitter splits many mutations at once into raw
+messages, and MutationDecoder splits the others one by one. MutationSender sends the messages. Acknowledgements move the
+position. SegmentCleanup disposes of finished segments. RowEndSender sends the messages of TRUNCATE and DROP.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Splits mutations by the native core: whole raw messages, ready to send, of the mutations that need nothing else."""
+"""Splits mutations with the native core into complete raw messages, except for mutations that need anything else."""
 
 from __future__ import annotations
 

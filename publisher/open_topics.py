@@ -1,4 +1,4 @@
-"""Makes what opens a publisher's topics, from the settings."""
+"""Builds what opens a publisher's topics, from the settings."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
 """Up to which place in the log a table that was truncated or dropped has lost its rows (decision 0035).
 
-Of a TRUNCATE this is `replayAfter`, which the node keeps in system.local: up to there it replays nothing of the table
-either. Of a DROP it is the mutation of system_schema that makes it; that may be in a segment without CDC data, which
-never reaches cdc_raw, so the newest segment at the time when the drop was first seen is the last one.
+For a TRUNCATE this is `replayAfter`, which the node keeps in system.local: up to there the node itself replays nothing
+of the table. It does not apply hints and batches from before `truncatedAt`, and what it applies later is in the log
+after `replayAfter`. For a DROP it is the mutation of system_schema that drops the table. That mutation may be in a
+segment without CDC data, which never reaches cdc_raw. Then it is the end of the newest segment at the time when the
+drop was first seen.
 """
 
 from __future__ import annotations

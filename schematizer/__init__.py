@@ -1,1 +1,1 @@
-"""The schema registry cassandra-schematizer: the API of Confluent's Schema Registry for Avro, and a catalogue."""
+"""The schema registry: Confluent's API for Avro schemas, and a catalogue of topics and fields."""

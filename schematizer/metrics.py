@@ -1,4 +1,4 @@
-"""What the registry counts for Prometheus: requests by route and status, their time, and what its database holds."""
+"""The registry's metrics for Prometheus: requests by route and status, their time, and what its database holds."""
 
 from __future__ import annotations
 

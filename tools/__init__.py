@@ -1,1 +1,1 @@
-"""Tools that build: distributions, and generated parts of the docs."""
+"""Tools that build distributions and the generated parts of the docs."""

@@ -50,7 +50,8 @@ class ConfluentCatalogue:
     def personal(self, place: Place) -> frozenset[str]:
         raise CdcError(
             Code.REGISTRY_REFUSED,
-            f"The schema registry does not know which columns of {place} are personal: it is no cassandra-schematizer.",
+            f"The schema registry does not know which columns of {place} are personal: it is not a "
+            "cassandra-schematizer.",
             "Name the columns to mask, or use cassandra-schematizer.",
         )
 

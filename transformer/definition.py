@@ -66,7 +66,7 @@ class MaskStep(Part):
         if self.how == "hash" and salts != 1:
             raise ValueError("hash needs either salt_file or salt")
         if self.salt is not None and not self.salt.get_secret_value().strip():
-            raise ValueError("the salt is empty, so that anybody could undo the hash")
+            raise ValueError("the salt is empty, so anyone could undo the hash")
         if self.how != "hash" and salts:
             raise ValueError(f"{self.how} takes no salt")
         return self

@@ -1,4 +1,4 @@
-"""What a registry answers."""
+"""The answers of a registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each code means, why it happens and what to do: for docs/reference/errors.md and the command `explain`."""
+"""The meaning, cause and fix of each error code, for docs/reference/errors.md and the command `explain`."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ EXPLANATIONS = {
         running publisher waits and reads nothing, because only the node knows whether a table was altered; it continues
         by itself. If the node takes writes but answers no CQL (`nodetool disablebinary`), `cdc_raw` fills
         (CDC-046).""",
-        cause="""The node is down, listens on another address (`native_transport_port`, `rpc_address`), or a firewall
-        stands between.""",
+        cause="""The node is down, listens on another address (`native_transport_port`, `rpc_address`), or a firewall is
+        in the way.""",
         fix="""Check `nodetool status`. Set `cassandra.contact_points` and `cassandra.port` to nodes of the CDC
         datacenter.""",
     ),
@@ -36,8 +36,8 @@ EXPLANATIONS = {
     Code.CDC_RAW_MISSING: Explanation(
         "Missing cdc_raw directory",
         meaning="""`node.cdc_raw_directory` does not exist, or the publisher's user may not read and write it. Act soon:
-        the node's segments gather up to `cdc_total_space`, then it refuses CDC writes, or with `cdc_block_writes:
-        false` drops the oldest segments, which loses changes.""",
+        segments accumulate up to `cdc_total_space`. Then the node refuses CDC writes or, with `cdc_block_writes:
+        false`, drops the oldest segments and loses changes.""",
         cause="""The path is not `cdc_raw_directory` of cassandra.yaml (by default `cdc_raw` in Cassandra's data
         folder), the publisher runs on another machine, or a container does not mount it.""",
         fix="""Set the path, mount the folder into both containers, and put the publisher's user into Cassandra's group:
@@ -46,11 +46,11 @@ EXPLANATIONS = {
     Code.CASSANDRA_QUERY: Explanation(
         "Cassandra query failed",
         meaning="""Cassandra answered a query with an error that concerns neither the login nor the connection. The
-        message has Cassandra's words.""",
+        message has Cassandra's text.""",
         cause="""A table does not exist, this build does not know the version's `system_schema`, or the node is
         overloaded.""",
-        fix="""Do what Cassandra's words say. If they name a system table, report them with the node's version and the
-        table's DESCRIBE.""",
+        fix="""Follow Cassandra's message. If it names a system table, report it with the node's version and the table's
+        DESCRIBE.""",
     ),
     Code.FILLER_PAUSED: Explanation(
         "Filler paused or waiting",
@@ -64,11 +64,11 @@ EXPLANATIONS = {
     ),
     Code.NODETOOL_FAILED: Explanation(
         "nodetool failed",
-        meaning="""The filler beside a Cassandra 3.11 flushes it by `filler.nodetool`: 3.11 hands a segment over once
-        all in it is flushed. Full segments now wait for Cassandra's own flushes. The publisher takes a snapshot by
-        `publisher.nodetool` (`snapshot`, `clearsnapshot`, `describering`): it tries again every 10 s, and publishing
-        goes on.""",
-        cause="The message has the words of nodetool: most often it is not on the PATH, or JMX asks for a login.",
+        meaning="""The filler beside a Cassandra 3.11 node flushes it with `filler.nodetool`, because 3.11 hands a
+        segment over once everything in it is flushed. Until this works, full segments wait for Cassandra's own flushes.
+        The publisher takes snapshots with `publisher.nodetool` (`snapshot`, `clearsnapshot`, `describering`). It tries
+        again every 10 s, and publishing continues.""",
+        cause="The message has nodetool's output. Most often nodetool is not on the PATH, or JMX requires a login.",
         fix="""Set the command with all its arguments, such as `["/opt/cassandra/bin/nodetool", "-h", "127.0.0.1", "-u",
         "cdc", "-pwf", "/etc/cassandra/nodetool.pw"]`.""",
     ),
@@ -79,7 +79,7 @@ EXPLANATIONS = {
         check.""",
         cause="""`cdc_block_writes: false` (4.1+) drops the oldest segments when `cdc_raw` is full.
         `cdc_on_repair_enabled: false` (4.1+) leaves out what repair brings. `durable_writes = false` loses all changes
-        of a keyspace. `replication`: it has no replicas in this datacenter, or SimpleStrategy places them by
+        of a keyspace. `replication` gives a keyspace no replicas in this datacenter, or SimpleStrategy places them by
         chance.""",
         fix="""Do what the message says. To accept a loss, put its name into `publisher.accept_loss`: cdc_block_writes,
         cdc_on_repair_enabled, durable_writes or replication.""",
@@ -87,31 +87,31 @@ EXPLANATIONS = {
     Code.SPOOLING: Explanation(
         "Segments moved to the spool",
         meaning="""An alert, with `publisher.on_full = "spool"`: complete segments are moved to the spool, so that the
-        node goes on accepting CDC writes. Nothing is lost: they are read in order, and deleted once acknowledged. It is
-        also logged at a start that finds segments there. The message names the spool and its size.""",
+        node keeps accepting CDC writes. Nothing is lost: they are read in order, and deleted once acknowledged. The
+        publisher also logs this if it finds segments there when it starts. The message names the spool and its
+        size.""",
         cause="`cdc_raw` was 60 % full, because the publisher waits for something (CDC-046).",
-        fix="""Remove that cause before the spool is full too. Only a running publisher moves segments, also one that
-        was started while Kafka was away, unless it had never published before.""",
+        fix="""Remove that cause before the spool is full too. Only a running publisher moves segments. It can be
+        started while Kafka is away, unless it has never published before.""",
     ),
     Code.SEGMENTS_STUCK: Explanation(
         "Segments stuck in cdc_raw",
-        meaning="""A segment cannot be moved or deleted. It stays where it is and is tried again; nothing is deleted in
-        its place. While this lasts `cdc_raw` fills (CDC-046). The message names the segment, the folder and the
-        reason.""",
+        meaning="""A segment cannot be moved or deleted. It stays where it is, and the publisher tries again. No other
+        segment is deleted in its place. While this lasts `cdc_raw` fills (CDC-046). The message names the segment, the
+        folder and the reason.""",
         cause="""The spool holds `publisher.spool_max_mib`, less than a tenth of its disk would be free, or a folder
         (also that of `publisher.processed_segments`) is missing or not writable.""",
-        fix="""Make room or correct the folder. At a start it can mean that segments wait in the spool directory that
-        was set before: set `publisher.spool_directory` back until that is empty.""",
+        fix="""Make room or correct the folder. When the publisher starts, it can also mean that segments wait in a
+        former spool directory: set `publisher.spool_directory` back until that directory is empty.""",
     ),
     Code.SEGMENT_CORRUPT: Explanation(
         "Damaged segment",
         meaning="""A segment, its index file or a mutation fails its checksum or ends early. The message names file and
-        position; of a compressed or encrypted segment, the file's byte where the damaged section begins. The publisher
-        stops before it and deletes nothing. A torn end that a crashed node left is not damage: the segment is read up
-        to it.""",
-        cause="""The disk or the memory; a node whose `commitlog_segment_size` is larger than
-        `publisher.max_segment_mib` (a mutation: than half of it); or, if every section of an encrypted segment fails,
-        the wrong key.""",
+        position. In a compressed or encrypted segment, this is the byte where the damaged section begins. The publisher
+        stops before it and deletes nothing. A torn end after a crash of the node is not damage.""",
+        cause="""Damage of the disk or the memory; a `commitlog_segment_size` of the node that is larger than
+        `publisher.max_segment_mib` (or a mutation larger than half of it); or, if every section of an encrypted segment
+        fails, the wrong key.""",
         fix=f"""Raise the setting or correct the keystore. Otherwise move the segment out of `cdc_raw` and repair
         ({DAMAGED_SEGMENT}).""",
     ),
@@ -130,10 +130,10 @@ EXPLANATIONS = {
         meaning="The position file or the schema history in `publisher.state_directory` cannot be used.",
         cause="""It cannot be written, is damaged, belongs to another node, has a later build's format, or another
         publisher uses the folder.""",
-        fix="""Give each node's publisher its own folder on a persistent disk (mode 0700, files 0600), an empty one
-        after a node was replaced. A lost position file is harmless: the publisher starts at the oldest segment of
-        `cdc_raw`, the materializer recognises what it has seen. So is a lost schema history, unless unread segments
-        mention a table or a type that was dropped.""",
+        fix="""Give each node's publisher its own folder on a persistent disk (mode 0700, files 0600), and an empty one
+        after the node was replaced. A lost position file is harmless: the publisher starts at the oldest segment of
+        `cdc_raw`, and the materializer recognises what it has seen. A lost schema history is harmless too, unless
+        unread segments mention a table or a type that was dropped.""",
     ),
     Code.SCHEMA_UNKNOWN: Explanation(
         "Unknown table schema",
@@ -144,12 +144,12 @@ EXPLANATIONS = {
         cause="""*Publisher*: the table was dropped before the publisher first saw it; none of its rows is left.
         *Materializer*: the publisher that wrote the message does not run, or the tables topic lost messages.""",
         fix="""Start that publisher: it sends the schemas it knows when it starts. The tables topic must be compacted,
-        and never deleted from.""",
+        and nothing may delete its messages.""",
     ),
     Code.LOG_ENCRYPTED: Explanation(
         "Encrypted commit log",
-        meaning="""The node encrypts its commit log, and its changes would lie in Kafka, and in all that is made of
-        them, as plain text. The publisher starts only with both settings below, and refuses one without the other.""",
+        meaning="""The node encrypts its commit log. Its changes would be plain text in Kafka and in everything that is
+        made from them. The publisher starts only with both settings below, and refuses one without the other.""",
         cause="`transparent_data_encryption_options` in the node's cassandra.yaml.",
         fix="""Set `publisher.allow_plaintext_downstream = true` and `publisher.keystore` if Kafka's own encryption and
         access rights are enough for this data. Otherwise leave CDC off for it.""",
@@ -158,15 +158,15 @@ EXPLANATIONS = {
         "Unreadable keystore",
         meaning="The publisher cannot open `publisher.keystore`.",
         cause="""It does not exist, the publisher's user may not read it, it is not a JCEKS keystore, or its password is
-        another one.""",
+        wrong.""",
         fix="""Take `keystore`, `keystore_password` and `key_password` from the `key_provider` in
         `transparent_data_encryption_options` (cassandra.yaml); prefer `publisher.keystore_password_file` and
-        `key_password_file`. Convert a PKCS12 keystore by `keytool -importkeystore -deststoretype JCEKS`.""",
+        `key_password_file`. Convert a PKCS12 keystore with `keytool -importkeystore -deststoretype JCEKS`.""",
     ),
     Code.CDC_RAW_FILLING: Explanation(
         "cdc_raw is filling",
         meaning="""An alert: `cdc_raw` has grown past 50, 75 or 90 % of the node's limit (`cdc_total_space` less one
-        segment). It says how full it is, when it will be full at the pace of the last 10 minutes, and what the
+        segment). It says how full it is, when it will be full at the rate of the last 10 minutes, and what the
         publisher waits for. Once full, the node refuses writes to tables with `cdc = true` until segments are
         published.""",
         cause="""Most often Kafka is away or slow. Or the node writes more than Kafka takes: see
@@ -176,13 +176,13 @@ EXPLANATIONS = {
     ),
     Code.CDC_RAW_WAS_FULL: Explanation(
         "cdc_raw was full",
-        meaning="""An alert: between the two times that it names, the node refused CDC writes (`since` is `before` if it
-        was so at the publisher's start). A write that succeeded on other replicas is missing on this node. Their
-        publishers may have sent it.""",
+        meaning="""An alert: the node refused CDC writes between the two times that the alert names (`since` is `before`
+        if it already did so when the publisher started). A write that succeeded on other replicas is missing on this
+        node. Their publishers may have sent it.""",
         cause="`cdc_raw` was full (CDC-046).",
         fix="""On 3.11, 4.1 and 5.0 do nothing: hints bring the writes. 4.0 keeps no hints: run `nodetool repair
-        KEYSPACE TABLE` on this node for the tables that the alert names. Repaired rows pass the commit log, and so the
-        stream.""",
+        KEYSPACE TABLE` on this node for the tables that the alert names. Repaired rows go through the commit log, so
+        they reach the stream.""",
     ),
     Code.QUARANTINED: Explanation(
         "Quarantined mutation",
@@ -191,15 +191,15 @@ EXPLANATIONS = {
         `source.incomplete` until it is replayed. The log line names segment, position and reason.""",
         cause="Most often one batch with a table that was dropped before this publisher first saw it.",
         fix="""Stop the publisher, copy the `schema.json` of a publisher that knew the table over this one's, then
-        `cassandra-publisher quarantine replay`. A defect: report it, replay with the fixed build. To give up:
-        `quarantine discard FILE:POSITION`, then repair its tables.""",
+        `cassandra-publisher quarantine replay`. If it is a defect, report it, and replay with the fixed build. To give
+        the mutation up, run `quarantine discard FILE:POSITION`, then repair its tables.""",
     ),
     Code.QUARANTINE_FULL: Explanation(
         "Quarantine full",
         meaning="""More mutations could not be decoded than `publisher.quarantine_max_mutations` (1,000) or
         `quarantine_max_mib` (64) allow. The publisher has stopped before the next one. Nothing is lost, but `cdc_raw`
         fills (CDC-046).""",
-        cause="So many have one cause: a lost schema history, a build that does not know this Cassandra, or damage.",
+        cause="So many usually have one cause: a lost schema history, an unknown Cassandra version, or damage.",
         fix="""Remove the cause, run `cassandra-publisher quarantine replay`, and start again. Or raise the limit, if
         the disk has room.""",
     ),

@@ -43,8 +43,8 @@ EXPLANATIONS = {
         "Incomplete local stack",
         meaning="The local stack lacks something. The message names it, and the command that fixes it.",
         cause="""There is no Java of the right version, no jars of Cassandra or Kafka, or no running stack (`make
-        follow` and `make cqlsh` join the one of `make stack`); or an environment variable has a value that it does not
-        know. A jar whose SHA-256 is not in `local_stack/java/locks` was changed on its way.""",
+        follow` and `make cqlsh` join the one of `make stack`); or an environment variable has an unknown value. A jar
+        whose SHA-256 is not in `local_stack/java/locks` was changed on its way.""",
         fix="""Run that command. It installs into `.local`: remove a folder there to fetch it again. Jars come from
         Maven Central, or as the ivysettings.xml says that `CDC_IVY_SETTINGS` names. After a change of versions, `python
         -m tools.jar_locks` and `python -m tools.python_lock` write the lock files.""",
@@ -54,7 +54,7 @@ EXPLANATIONS = {
         meaning="""A command such as `cassandra-publisher status` asks the running program by HTTP, at its
         `operations_address` and `operations_port`. It got no usable answer.""",
         cause="""The program does not run, another program or another version listens there, the command reads another
-        settings file, or the port is 0, so that the program serves nothing.""",
+        settings file, or the port is 0, which switches the address off.""",
         fix="""Look at `systemctl status` and the program's log. Run `cassandra-materializer status` and `retry` on the
         machine of the Spark driver. Without a driver, `cassandra-materializer state ls` shows offsets and lag.""",
     ),
@@ -74,8 +74,8 @@ EXPLANATIONS = {
         MiB). Its unit and its pod end it at 256 MiB (128 MiB) and restart it. Nothing is lost; messages in flight are
         sent twice.""",
         cause=f"""Mutations of several MiB, or very many tables: one row of 20 MiB takes up to 189.4 MiB, one mutation
-        of 60,000 rows 170.5 MiB. Messages that wait for Kafka are not the cause, they are bounded in number and size
-        ({MEMORY}).""",
+        of 60,000 rows 170.5 MiB. Messages that wait for Kafka are not the cause, because their number and size are
+        limited ({MEMORY}).""",
         fix="""If the data explain it, raise the limit and the alert's threshold. Otherwise note `cassandra-publisher
         status` and the log before you restart it, and report both.""",
     ),
@@ -128,8 +128,8 @@ EXPLANATIONS = {
     Code.SERVER_FAILED: Explanation(
         "Local stack server failed",
         meaning="""A Cassandra node, a Kafka broker or one of this project's programs in the local stack ended, or was
-        not ready in time. The message has the end of its log, `.run` has all of it. This says nothing about a cluster
-        of yours.""",
+        not ready in time. The message has the end of its log, `.run` has all of it. It does not concern your own
+        clusters.""",
         cause="""Too little memory (see the preflight of `make demo`), a full disk, or a process of an earlier run on
         the same port.""",
         fix="Remove the cause that the log shows, and start the stack again.",

@@ -18,11 +18,11 @@ from cdc_program.errors import Code
 EXPLANATIONS = {
     Code.RAW_SKIPPED: Explanation(
         "Skipped raw messages",
-        meaning="""The next raw message has a higher offset than the position. To continue would publish wrong rows, so
-        the raw partition stops. The changes in between are missing from the stream; the table's present rows are
-        not.""",
+        meaning="""The next raw message has a higher offset than the position. Continuing would publish wrong rows, so
+        the raw partition stops. The changes in between are missing from the stream. The table itself still has its
+        rows.""",
         cause="""Kafka deleted messages that were not materialized yet (`kafka.raw_retention_hours`, `retention.bytes`),
-        or somebody moved the group's offset.""",
+        or someone moved the group's offset.""",
         fix=f"""To recover, {REBUILD}. To prevent it, watch the alerts `CdcRetentionNear` and `CdcRetentionVeryNear`,
         which fire 48 and 12 hours before Kafka may delete the first unread message. Raise the raw topic's
         `retention.ms` to gain time.""",
@@ -34,14 +34,14 @@ EXPLANATIONS = {
         `offsets.retention.minutes`, 7 days); the checkpoint location was exchanged or restored; the raw topic was
         recreated; or a job with another `materializer.group_id` publishes to the same topics.""",
         fix=f"""Set `materializer.group_id` and `materializer.checkpoint_location` back to the pair that belongs
-        together, or offset and metadata to those of the newest changelog. Otherwise {REBUILD}; if the message says that
-        a `rebuild` was begun, run it again. Each `kafka.topic_prefix` has one job.""",
+        together, or set offset and metadata to those of the newest changelog. Otherwise {REBUILD}; if the message says
+        that a `rebuild` was begun, run it again. Each `kafka.topic_prefix` has one job.""",
     ),
     Code.STATE_DAMAGED: Explanation(
         "Damaged state",
         meaning="""A changelog or a snapshot in `materializer.checkpoint_location` cannot be used; the message names the
         file. The raw partition stops, with its position unmoved: it never restarts from empty state. A damaged local
-        RocksDB is not this: it is thrown away and built again without a message.""",
+        RocksDB does not cause this: it is discarded and restored without a message.""",
         cause="""The file is missing, torn or fails its checksum. No other tool (lifecycle rule, cleaner) may delete
         there.""",
         fix=f"""Bring the file back from a backup or an earlier object version; or delete a damaged snapshot's `.json`;
@@ -51,19 +51,19 @@ EXPLANATIONS = {
         "Unsupported state or message format",
         meaning="""A stored state or a message has a format version that this build does not read. A build reads its own
         and the one before.""",
-        cause="A later build wrote it (a downgrade), or one that is more than one format older.",
+        cause="A later build wrote it (a downgrade), or a build that is more than one format older.",
         fix="""Run the build that wrote it, or upgrade step by step. Each release's changelog says whether a format
         changed.""",
     ),
     Code.RAW_PARTITIONS_CHANGED: Explanation(
         "Number of raw partitions changed",
-        meaning="""A raw topic has another number of partitions than when its state was made. The past of a row would be
-        in one partition, its future in another, so the topic's raw partitions stop. Other tables go on.""",
+        meaning="""A raw topic has another number of partitions than when its state was made. Earlier and later messages
+        of one row would be in different partitions, so the topic's raw partitions stop. Other tables continue.""",
         cause="""Partitions were added, `reshard` has not ended, a publisher sends by the old number, or the topic was
         recreated with fewer.""",
-        fix=f"""Added: run `cassandra-materializer state reshard` ({MORE_PARTITIONS}). A message in the wrong partition:
-        restart its publisher, then reshard again. Fewer: unread messages are lost, {REBUILD}. Never change the
-        partitions of a *change* topic: a key would move.""",
+        fix=f"""If partitions were added, run `cassandra-materializer state reshard` ({MORE_PARTITIONS}). If a message
+        is in the wrong partition, restart its publisher, then reshard again. If there are fewer partitions, unread
+        messages are lost: {REBUILD}. Never change the partitions of a *change* topic: a key would move.""",
     ),
     Code.CLOCK_AHEAD: Explanation(
         "Clock ahead",
@@ -77,7 +77,7 @@ EXPLANATIONS = {
     ),
     Code.SPARK_SETTING: Explanation(
         "Invalid Spark setting",
-        meaning="The job cannot run, or not correctly, in this Spark. The message says why, and the fix.",
+        meaning="The job cannot run correctly in this Spark. The message says why, and the fix.",
         cause="""Spark Connect, a refused setting (`spark.speculation`: two attempts of one task would fence each
         other), executors whose Python is not on the driver's machine, or no Java that Spark can run on.""",
         fix=f"Correct it in spark-defaults.conf ({SPARK}), or install Java.",
@@ -85,17 +85,17 @@ EXPLANATIONS = {
     Code.SPARK_FAILED: Explanation(
         "Spark job failed",
         meaning="""A batch failed after Spark's own retries, for a reason that no other code names; the message has
-        Spark's words. Unfinished work was never visible. An exception that one raw partition meets is CDC-084, and
-        stops only that one.""",
+        Spark's text. Unfinished work was never visible. An exception that one raw partition meets is CDC-084, and stops
+        only that one.""",
         cause="""Most often an executor died (out of memory: see its log), the driver lost its workers, the driver's JVM
         died, or the cluster's manager ended the application.""",
-        fix="""Start the materializer again: it continues from the group's offsets. Out of memory: lower
+        fix="""Start the materializer again: it continues from the group's offsets. If memory was short, lower
         `materializer.chunk_max_bytes`, or give the executors more.""",
     ),
     Code.RAW_MESSAGE_UNREADABLE: Explanation(
         "Unreadable raw message",
-        meaning="""A message of the tables topic cannot be read, which concerns all tables and ends the materializer; or
-        a change of a raw partition cannot be written as its schema says, which stops that one. An unreadable raw
+        meaning="""Either a message of the tables topic cannot be read: this concerns all tables, and the materializer
+        ends. Or a change cannot be written as its schema says: then only its raw partition stops. An unreadable raw
         message stops nothing (CDC-080).""",
         cause="""The message is damaged, has a later format, or another program wrote to the topic. A change that cannot
         be written is a defect of this program.""",
@@ -126,20 +126,21 @@ EXPLANATIONS = {
         and reason. All others go on. Changes of its Cassandra partition have `source.incomplete` until it is
         resolved.""",
         cause="It is damaged, has a later format, or did not come from a publisher.",
-        fix=f"""`cassandra-materializer dead-letters ls` lists what is unresolved. Later format: upgrade, then
-        `dead-letters replay`; it is folded by its write timestamps as if it were late. Not from a publisher:
-        `dead-letters discard ID`, and let only publishers write to raw topics (ACLs). Otherwise {REBUILD}.""",
+        fix=f"""`cassandra-materializer dead-letters ls` lists what is unresolved. If it has a later format, upgrade,
+        then run `dead-letters replay`: it is folded by its write timestamps, as if it were late. If it is not from a
+        publisher, run `dead-letters discard ID`, and let only publishers write to raw topics (ACLs). Otherwise
+        {REBUILD}.""",
     ),
     Code.TOO_MANY_DEAD_LETTERS: Explanation(
         "Too many dead letters",
-        meaning="""More messages of one raw partition cannot be read than `materializer.max_dead_letters`. It stops
-        before the one that the message names. Nothing is lost.""",
+        meaning="""More messages of one raw partition cannot be read than `materializer.max_dead_letters`. The raw
+        partition stops before the one that the message names. Nothing is lost.""",
         cause="Another program writes to the raw topic, or publishers are much newer than the materializer.",
         fix="Stop that program, or upgrade. Then resolve the dead letters (CDC-080), or raise the limit.",
     ),
     Code.MESSAGE_TOO_LARGE: Explanation(
         "Change too large for its topic",
-        meaning="""A row, before and after, makes a compressed message that is larger than the change topic's
+        meaning="""A change has the row before and after, and its compressed message is larger than the change topic's
         `max.message.bytes`. The raw partition stops before its chunk. The message names topic, size, write timestamp
         and the partition's token (`SELECT … WHERE token(key) = …` finds it).""",
         cause="A large row, or a topic with a small limit.",
@@ -159,13 +160,13 @@ EXPLANATIONS = {
     Code.UNEXPECTED: Explanation(
         "Unexpected exception",
         meaning="""A raw partition, or the plan of a raw topic, met an exception that no other code describes. Only that
-        one stops. Nothing is lost: its position stays before the messages. It is tried again every 5 minutes at
-        most.""",
-        cause="""A defect of this program, most often data that nothing has tested. Some are the machine's: a full disk
-        under `materializer.state_directory`, or memory. Those end with their cause.""",
-        fix=f"""Report it with the trace, which has no row values: the driver's log has it once (event `raw partition
-        stopped`, key `trace`), so has the executor's. Upgrade once it is fixed. Raise the raw topic's `retention.ms` in
-        time ({STOPPED}).""",
+        one stops. Nothing is lost: its position stays before the messages. It is tried again at least every 5
+        minutes.""",
+        cause="""A defect of this program, most often data that nothing has tested. Some are caused by the machine: a
+        full disk under `materializer.state_directory`, or too little memory. Those end with their cause.""",
+        fix=f"""Report it with the trace, which has no row values: the logs of the driver and of the executor have it
+        once (event `raw partition stopped`, key `trace`). Upgrade once it is fixed. Raise the raw topic's
+        `retention.ms` in time ({STOPPED}).""",
     ),
     Code.TRANSACTION_EXPIRED: Explanation(
         "Transaction expired",

@@ -9,25 +9,25 @@ from cdc_program.errors import Code
 EXPLANATIONS = {
     Code.REGISTRY_UNREACHABLE: Explanation(
         "Schema registry unreachable",
-        meaning="""`registry.url` gave no HTTP answer in time, or a failure of its own (5xx, 429). Partitions that need
-        a new schema wait with their positions unmoved, and continue by themselves. A publisher that has run once has
-        its ids stored beside its position, and needs no registry.""",
+        meaning="""`registry.url` gave no HTTP answer in time, or answered with a failure (5xx, 429). Partitions that
+        need a new schema wait with their positions unmoved, and continue by themselves. A publisher that has run once
+        has its ids stored beside its position, and needs no registry.""",
         cause="""The registry does not run, the address is wrong as seen from this machine, or its certificate is not
         trusted.""",
         fix="""Check that `curl $URL/subjects` prints a list. `registry.ssl_ca_file`, or `SSL_CERT_FILE` in the
-        environment, names further authorities.""",
+        environment, names other authorities to trust.""",
     ),
     Code.REGISTRY_REFUSED: Explanation(
         "Schema registry request refused",
-        meaning="""The registry answered no; the message has its words and code. In the materializer only that table's
-        raw partitions stop.""",
-        cause="""*401, 403*: user or rights. *404*: no registry's root URL. *409, incompatible*: another client
-        registered there, or a column was dropped and added with another type. *409, read-only or disabled*: closed in
-        the registry. *422*: report it. *Assigns no topics*: `materializer.topics` = `registry` needs
+        meaning="""The registry refused the request. The message has its text and code. In the materializer only that
+        table's raw partitions stop.""",
+        cause="""*401, 403*: wrong user or rights. *404*: `url` is not a registry's root. *409, incompatible*: another
+        client registered there, or a column was dropped and added with another type. *409, read-only or disabled*:
+        closed in the registry. *422*: report it. *Assigns no topics*: `materializer.topics` = `registry` needs
         `cassandra-schematizer`.""",
-        fix="""Correct `registry.username`, `password_file` or `url`. Incompatible: see `GET
-        /subjects/<subject>/versions`, then set a level (`PUT /config/<subject>`) or another `kafka.topic_prefix`.
-        Closed: set the status to `read-write`, or register another schema.""",
+        fix="""Correct `registry.username`, `password_file` or `url`. If the schema is incompatible, see `GET
+        /subjects/<subject>/versions`, then set a level (`PUT /config/<subject>`) or another `kafka.topic_prefix`. If it
+        is closed, set the status to `read-write`, or register another schema.""",
     ),
     Code.REGISTRY_DATABASE: Explanation(
         "Registry database unusable",
@@ -44,9 +44,8 @@ EXPLANATIONS = {
         changed.""",
         cause="""The file ends too early, was changed, or was written by a program whose tables have another version; or
         the database already holds schemas.""",
-        fix="""Restore into a new database, name it in `schematizer.database_url`, and start the registry on it. A
-        backup of another version: restore it with the version that wrote it; a newer registry can migrate the database
-        then.""",
+        fix="""Restore into a new database, name it in `schematizer.database_url`, and start the registry on it. Restore
+        a backup of another version with the version that wrote it. A newer registry can then migrate the database.""",
     ),
     Code.DOCUMENTATION: Explanation(
         "Documentation missing",
@@ -82,8 +81,8 @@ EXPLANATIONS = {
     ),
     Code.REGISTRY_CERTIFICATE: Explanation(
         "Certificate of the registry not usable",
-        meaning="""At a start the registry exits. A running registry logs this and keeps the old certificate. A renewal
-        that writes two files one after the other causes it once.""",
+        meaning="""A starting registry exits. A running registry logs this and keeps the old certificate. A renewal that
+        writes two files one after the other causes it once.""",
         cause="""A file of `schematizer.tls_certificate_file`, `tls_key_file` or `tls_client_ca_file` is missing,
         unreadable, encrypted or not PEM, or the key belongs to another certificate.""",
         fix="""If it lasts, compare `openssl x509 -pubkey -noout -in CERT` with `openssl pkey -pubout -in KEY`, and

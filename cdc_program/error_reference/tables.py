@@ -13,16 +13,16 @@ EXPLANATIONS = {
         and `check` show table and reason.""",
         cause=f"""It is a materialized view, a super column family, a Thrift table whose column names are not text, or a
         custom type decides the order of its rows or elements ({UNPUBLISHED}).""",
-        fix="""`ALTER … WITH cdc = false` on it ends the message, and spares `cdc_raw`. Of a view, publish the base
-        table instead. If the column that is the reason is dropped, the table is published again and needs a snapshot
+        fix="""`ALTER … WITH cdc = false` ends the message and saves room in `cdc_raw`. For a view, publish the base
+        table instead. If you drop the column that is the reason, the table is published again and needs a snapshot
         (CDC-065).""",
     ),
     Code.TABLE_CDC_DISABLED: Explanation(
         "CDC disabled on a table",
         meaning="""A published table now has `cdc = false`. Earlier writes are published, however late they are read.
-        Later writes are not, except at most those up to the end of the segment that was newest at the switch, and those
-        that the publisher reads only after `cdc` is on again. Its change topic stays; rows with a TTL do not expire
-        there until then. Nothing else stops.""",
+        Later writes are not. Exceptions are possible for writes up to the end of the segment that was newest at the
+        switch, and for writes that the publisher reads only after `cdc` is on again. Its change topic stays; rows with
+        a TTL do not expire there until then. Nothing else stops.""",
         cause="`ALTER TABLE … WITH cdc = false`.",
         fix="If that was not intended: `ALTER TABLE … WITH cdc = true`, then see CDC-065.",
     ),
@@ -33,7 +33,8 @@ EXPLANATIONS = {
         again.""",
         cause="""Its `cdc` was off or it was excluded, and it is published again; or a node did not take part in a
         `TRUNCATE` (CDC-089); or the log that a `TRUNCATE` still needed was removed, because `cdc_raw` was 90 % full.
-        Off and on within `publisher.schema_poll_seconds`, or while no publisher runs, is not seen.""",
+        The publisher does not notice if `cdc` goes off and on within `publisher.schema_poll_seconds`, or while it does
+        not run.""",
         fix=f"""To fix it, {SNAPSHOT}: it brings what is missing or old. Keys deleted since then go only if their
         tombstone is still there; otherwise {REBUILD}. If nothing was deleted, its last step (`nodetool rebuild`) is
         enough.""",
@@ -43,15 +44,15 @@ EXPLANATIONS = {
         meaning=f"""The table continues in `<topic>-v2`, `-v3` and so on. Each key of the former topic ends with a `d`,
         each present row comes as `r` in the new one ({ANOTHER_TOPIC}). Each raw partition logs `rows moved` when it is
         done. A key that is changed back returns to its former topic.""",
-        cause="""The table's key changed, or its columns so that readers of the topic could not follow. With
-        `materializer.topics` = `registry` also when a field becomes personal or no longer is: the registry's decision
-        says why.""",
+        cause="""The table's key changed, or its columns changed so that readers of the topic could not read them. With
+        `materializer.topics` = `registry`, a field became personal or no longer is: the registry's decision says
+        why.""",
         fix="Subscribe consumers to the new topic. Delete the old one when they have read it.",
     ),
     Code.KEY_NOT_REPRESENTABLE: Explanation(
         "Row key not representable in Avro",
         meaning=f"""A warning: a change is not in its topic, because its primary key has no Avro value of its own. The
-        row is folded and the partition goes on. The log names segment and position of the write. Values of other
+        row is folded and the partition continues. The log names segment and position of the write. Values of other
         columns never cause this ({EMPTY}).""",
         cause="""The key has an empty value of a type without one in Avro (`blobAsInt(0x)`), a null of a compact table,
         a text that is not UTF-8, or a second form of a partition key value (`blobAsBoolean(0x02)`, or a tuple without
@@ -73,11 +74,12 @@ EXPLANATIONS = {
         meaning="""This node's part of a table's snapshot has stopped for good; `cassandra-publisher status` keeps the
         reason. Everything else goes on, and purging no longer waits for this node. Rows that were not sent are missing
         until they are written.""",
-        cause="""A damaged SSTable (the message names it), one of an old version, a table that is not published any
-        more, or a cancel.""",
-        fix=f"""Damaged: `nodetool scrub`, or remove the file and run `nodetool repair` (`cassandra-sstable verify`
-        finds all). Old version: `nodetool upgradesstables`. Then {SNAPSHOT} again: a given up one cannot continue, as
-        tombstones may be purged. Rows that come twice change nothing.""",
+        cause="""A damaged SSTable (the message names it) or one of an old version, an unpublished table, or a
+        cancel.""",
+        fix=f"""If an SSTable is damaged, run `nodetool scrub`, or remove the file and run `nodetool repair`
+        (`cassandra-sstable verify` finds all). If it has an old version, run `nodetool upgradesstables`. Then
+        {SNAPSHOT} again: one that was given up cannot continue, because tombstones may be purged. Rows that come twice
+        change nothing.""",
     ),
     Code.SNAPSHOT_STALLED: Explanation(
         "Snapshot stalled",
@@ -92,11 +94,11 @@ EXPLANATIONS = {
     Code.NOT_TRUNCATED: Explanation(
         "A node was not truncated",
         meaning="""Other nodes truncated a table, this one did not: its publisher has sent its log up to a minute after
-        the `TRUNCATE`, without a truncation. Cassandra still has its earlier rows, the change topic has none of
+        the `TRUNCATE`, without a truncation. Cassandra still has its earlier rows, but the change topic has none of
         them.""",
         cause="""`TRUNCATE` failed on the node, or took longer than `materializer.truncate_seconds` from the first node
         to the last.""",
-        fix=f"""Failed: run it again, which ends the alert. Slow: set `materializer.truncate_seconds` to the longest
-        such time, and {SNAPSHOT} of the table ({TRUNCATE}).""",
+        fix=f"""If it failed, run it again, which ends the alert. If it was slow, set `materializer.truncate_seconds` to
+        the longest such time, and {SNAPSHOT} of the table ({TRUNCATE}).""",
     ),
 }

@@ -32,8 +32,8 @@ EXPLANATIONS = {
         come in another order than they were written.""",
         cause="""The topic was deleted and recreated, has another number of partitions, or has lost messages that were
         not read yet.""",
-        fix="""For everything once and in order, give the transformer another name and another target: it then reads the
-        topic from its beginning. To continue with what is there, set the group's offset (`kafka-consumer-groups
+        fix="""To get everything once and in order, give the transformer another name and another target: it then reads
+        the topic from its beginning. To continue with what is there, set the group's offset (`kafka-consumer-groups
         --reset-offsets`), which also accepts the number of partitions.""",
     ),
     Code.TRANSFORM_REPEATED: Explanation(
@@ -42,8 +42,8 @@ EXPLANATIONS = {
         or had messages. It stops, because it would send all of them a second time.""",
         cause="""Another transformer has the same target, this one was renamed, or its group was deleted or has expired.
         Or the source topic was deleted, with the group's offsets, and recreated.""",
-        fix="""Two transformers or a new name: give this one its own new target. A lost group: commit the last offset
-        again (`kafka-consumer-groups --reset-offsets --to-offset`) if you know it; otherwise delete the target topic
-        and start from the beginning.""",
+        fix="""If there are two transformers, or a new name, give this one its own new target. If the group was lost,
+        commit the last offset again (`kafka-consumer-groups --reset-offsets --to-offset`) if you know it. Otherwise
+        delete the target topic and start from the beginning.""",
     ),
 }

@@ -1,7 +1,7 @@
 """Install everything the project needs into its own folder; runs on any Python 3 with its library alone.
 
-`python -m local_stack.install.bootstrap` makes `.local/venv`, brings the packages of the lock (requirements.txt), then
-a Java and the servers' jars, and compiles the native core. A stamp that names Python's version and the hashes of
+`python -m local_stack.install.bootstrap` makes `.local/venv`, installs the packages of the lock (requirements.txt),
+then a Java and the servers' jars, and compiles the native core. A stamp that names Python's version and the hashes of
 pyproject.toml and of the lock makes the second run a matter of milliseconds.
 """
 

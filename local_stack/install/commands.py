@@ -1,4 +1,4 @@
-"""Runs what an installation consists of: commands whose output is shown only where they fail, and locked packages."""
+"""Runs the commands of an installation, whose output is shown only if they fail, and installs locked packages."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Brings what the servers need ahead of time: `python -m local_stack.install.prefetch [--versions 5.0,4.1]`.
+"""Downloads ahead of time what the servers need: `python -m local_stack.install.prefetch [--versions 5.0,4.1]`.
 
-Nothing is brought twice, and nothing that the demo does not need: what a start still lacks it brings itself.
+It downloads nothing twice, and nothing that the demo does not need. A start downloads what it still lacks.
 """
 
 from __future__ import annotations

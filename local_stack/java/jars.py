@@ -1,4 +1,5 @@
-"""Brings the servers' jars into `.local/jars/<name>`: those that the lock file of a set names, each checked by SHA-256.
+"""Downloads the servers' jars into `.local/jars/<name>`: those that the lock file of a set names, each checked by
+SHA-256.
 
 The jars of a version never change, so nothing is resolved here: `python -m tools.jar_locks` has done it. The Ivy that
 PySpark ships downloads them, several processes at a time. A folder appears whole or not at all: jars come into one

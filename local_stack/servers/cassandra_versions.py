@@ -1,4 +1,4 @@
-"""What differs between Cassandra versions for who starts one: a table, no code."""
+"""The differences between Cassandra versions that matter when a node starts, as a table."""
 
 from __future__ import annotations
 

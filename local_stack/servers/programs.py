@@ -1,4 +1,4 @@
-"""Starts our own programs as children, with their settings in the environment, and hurts them on request."""
+"""Starts our own programs as children, with their settings in the environment, and kills or stops them on request."""
 
 from __future__ import annotations
 

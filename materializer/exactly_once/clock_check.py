@@ -1,4 +1,4 @@
-"""Tells a raw partition that was quiet from a broker whose clock is ahead.
+"""Distinguishes a raw partition that was quiet from a broker whose clock is ahead.
 
 The time of a raw partition comes from one clock: that of the broker that leads it. Two others are its witnesses: the
 worker's clock, and the clocks of the publishers' nodes, which heartbeats carry. After any quiet time the worker's clock

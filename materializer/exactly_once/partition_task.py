@@ -92,7 +92,7 @@ class Report(NamedTuple):
     restores: int = 0
 
     def with_chunk(self, first: int, end: int, result: ChunkResult) -> Report:
-        """With one more chunk, or part of one."""
+        """The report with one more chunk, or part of one."""
         return self._replace(
             first=self.first if self.chunks else first,
             end=end,

@@ -1,7 +1,7 @@
 """The messages that an open repair of a Cassandra partition holds: images of its hosts, and writes that came since.
 
-They are stored as they came, rows by their clustering, so that the replacement reads them beside the rows. A hot row
-may have millions: what is too much for one chunk is merged in parts, and what is merged so far takes the place of the
+They are stored as they came, rows by their clustering, so that the replacement reads them beside the rows. A busy row
+may have millions of messages. Too many for one chunk are merged in parts, and the result so far takes the place of the
 last message.
 """
 
@@ -96,7 +96,7 @@ class HeldPartition:
         return deletion
 
     def take_static(self) -> tuple[Row | None, bool]:
-        """As `take_row`, for the static row."""
+        """Like `take_row`, for the static row."""
         return self.take_row(self._scan(STATIC_SECTION, ROWS_SECTION), is_static=True)
 
     def ranges(self) -> Iterator[tuple[bytes, RangeTombstone | None]]:

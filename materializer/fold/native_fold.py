@@ -246,7 +246,7 @@ class NativeFold:
         return _ALL in self._incomplete or partition_key in self._incomplete or partition_key in self._repaired
 
     def _python_only(self) -> AbstractSet[bytes]:
-        """As it is now: what cannot be read is found while the chunk is folded."""
+        """The Cassandra partitions now: more unreadable messages may be found while the chunk is folded."""
         return self._incomplete | self._repaired if self._repaired else self._incomplete
 
     @property

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def as_row_change(change: Change) -> RowChange:
-    """With its images, whoever has made it."""
+    """The change with its images, whether Python or the native core made it."""
     return change if isinstance(change, RowChange) else change.row_change()
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def next_timer_ms(state: StateReader, reorder_ms: int) -> int | None:
     """The first time of raw messages (ms) at which any message makes the fold emit or store something; None without
-    timers. Purge timers do not count: a purge changes nothing that anybody sees.
+    timers. Purge timers do not count: a purge changes nothing visible.
     """
     reached = int.from_bytes(state.get(CLOCK) or b"", "big") // 1000
     times = []

@@ -177,7 +177,9 @@ class PartitionFold:
         self._finish()
 
     def _expired_parts(self, update: Row, stored: Row | None) -> ExpiredParts | None:
-        """What a write brings expired, to be shown; nothing of a snapshot's row image, which is no write of now."""
+        """The expired parts of a write, to be shown. Nothing for a snapshot's row image, because it was not written
+        now.
+        """
         return None if self._event.source.snapshot else expired_parts(update, stored, self._now.after)
 
     def _mark_as_expired(self) -> None:
@@ -251,7 +253,7 @@ class PartitionFold:
         self._state.put_facts(self._state.facts._replace(has_ranges=not self._state.ranges.is_empty))
 
     def _stop_if_spent(self, fan_out: FanOut, at: bytes) -> None:
-        """As _stop, if the budget is spent."""
+        """Like _stop, but only if the budget is spent."""
         if self._tools.budget.is_spent:
             self._stop(fan_out, at)
 

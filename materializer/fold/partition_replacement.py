@@ -1,7 +1,7 @@
 """The end of a repair: what it holds replaces a Cassandra partition, and each row that differs is emitted.
 
-The rows keep their row_sequences, so that each chain goes on. What is too much for one chunk continues in the next:
-what is not replaced yet is still held.
+The rows keep their row_sequences, so that each chain continues. If this is too much for one chunk, the next one
+continues: the rows that are not replaced yet are still held.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The repairs of Cassandra partitions that a raw partition has heard of (decision 0041).
 
-While one is open, the images of its hosts and later writes are held beside the rows, which go on as ever
-(materializer.fold.held). Once all hosts have ended, what is held replaces the rows. If that does not come in time,
-nothing has changed.
+While a repair is open, the images of its hosts and later writes are held (materializer.fold.held), and the rows change
+as usual. Once all hosts have ended, the held messages replace the rows. If they do not end in time, nothing changes.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ class Repair(NamedTuple):
 
     @property
     def flushed_to(self) -> dict[bytes, tuple[int, int]]:
-        """By host, RepairStep.flushed_to."""
+        """RepairStep.flushed_to of each host."""
         return {host: part[:2] for host, part in self.hosts.items() if isinstance(part, Ended)}
 
 
@@ -159,7 +158,9 @@ class Repairs:
                 self.fail(repair)
 
     def clean_up(self, now_ms: int, most: int) -> None:
-        """Fail what has taken too long, delete at most so many messages of what has failed, and forget what is over."""
+        """Fail repairs that have taken too long, delete at most so many messages of failed ones, and forget old
+        ones.
+        """
         for repair in list(self._known.values()):
             if repair.state == "open" and now_ms > repair.until_ms:
                 self.fail(repair)

@@ -90,7 +90,7 @@ def decode_record(record: RawRecord) -> RawMessage:
     except NextVersionError as error:
         raise CdcError(
             Code.STATE_FORMAT,
-            f"The raw message at offset {record.offset} is of a newer publisher: {error.reason}.",
+            f"The raw message at offset {record.offset} is from a newer publisher: {error.reason}.",
             "Upgrade the materializer: it continues where it stopped.",
         ) from error
     except MessageError as error:

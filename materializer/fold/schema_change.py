@@ -204,7 +204,7 @@ class SchemaChange:
             self._store_published({key: each for key, each in self._published.items() if key == table_id})
 
     def _with_newest_topic(self, published: dict[bytes, Published]) -> dict[bytes, Published]:
-        """With the topic of the tools' table, whose first chunk this may be."""
+        """The topics with that of the tools' table, whose first chunk this may be."""
         table_id = self._tools.schema.table_id
         topic = self._catalog.newest_topic(table_id)
         return published if topic is None or table_id in published else {**published, table_id: Published(topic)}

@@ -34,7 +34,9 @@ class SnapshotProgress(NamedTuple):
     hosts: Mapping[bytes, HostState]
 
     def with_step(self, step: SnapshotStep, host: bytes, arrival_ms: int) -> SnapshotProgress:
-        """With a step of one host. A host's state only rises, so copies and any order of steps give the same."""
+        """The progress after a step of one host. A host's state only rises, so copies and any order of steps give the
+        same.
+        """
         hosts = dict.fromkeys(step.hosts, HOST_STATES[0]) | dict(self.hosts)
         hosts[host] = max(hosts.get(host, HOST_STATES[0]), step.state, key=HOST_STATES.index)
         return self if hosts == self.hosts else SnapshotProgress(self.begun_ms, arrival_ms, hosts)

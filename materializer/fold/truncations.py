@@ -1,8 +1,38 @@
 """Which part of each host's log a truncated or dropped table has lost (decision 0035).
 
-A TRUNCATE runs on every host at another moment and at another place in its log. The first host's message deletes all
-rows, and from then on no host counts until it says what it has: its `truncated` or `drop`, which all follows that it
-wrote after its own place.
+A TRUNCATE runs on every host at another moment and at another place in its log. S is truncate_seconds (`apart_ms`): how
+far apart hosts may execute one TRUNCATE. Each raw message has the time of its host's last truncation
+(`truncation_epoch`); a row image has the one from before its files were taken. The rules:
+
+1. A host either counts or is waited for. What a waited host writes is left out. So is, always, what a host wrote up to
+   its own place, and a row image whose files were taken before that.
+2. `truncate`, `truncated` or `drop` from a host that counts deletes all rows. Then all known publishers are waited for,
+   and the sender too unless its message is `truncated` or `drop`. A host that is first heard within S and a minute
+   after that is also waited for. Forgotten publishers never are.
+3. A waited host counts again with its `truncated` or `drop`, because all its writes follow. The message is ignored if
+   its time is more than S before the last truncation's: another one is still to come. It belongs to a later TRUNCATE if
+   its time is more than S after that, or if no host has sent one since rows were deleted and a host counts by rule 4.
+   Then all rows go, and all others are waited for, as in rule 2. The last truncation's time is that of the first
+   `truncated` or `drop` since rows were deleted.
+4. A host whose heartbeats have passed that time by S and a minute did not truncate. It counts again, and it is lost
+   (its rows since then may be missing) until it has sent a snapshot that began later, or the table is truncated again.
+
+Why this is right. L(h) is the last truncation of host h. Always, whatever the times, orders and copies of messages:
+
+- No row stays that its host has truncated. A host counts only since its last `truncated`, of a place p, and only its
+  writes after p are merged since rows were last deleted. If it truncates again while it counts, rule 2 deletes all.
+- No loss is silent. A write of h after L(h) is missing only if rows were deleted after h's last `truncated`, or if that
+  message was ignored. In both cases h is waited for. This ends only with another `truncated` and all that follows it,
+  or with rule 4, which reports h.
+
+The rows are exactly what the hosts have if (a) all hosts are known by then and execute their last truncation within S,
+(b) two `truncated` of one host are more than 2S apart, which its publisher ensures, and (c) a record is there a minute
+after its truncation. Take the first message of an L, by host y. If y counts, rule 2 deletes all. If y is waited for and
+a host has sent `truncated` since rows were deleted, the last truncation's time t is of a host x with x != y and not
+L(x): by (b) it is more than 2S before L(x), so by (a) more than S before L(y), and rule 3 deletes all. If no host has
+sent one, then no host counts and the state is empty, or rule 3 deletes all. So after this message the state is empty,
+t = L(y), and only y counts. For any other host z, a `truncated` from before L(z) is by (b) and (a) more than S before
+t, and ignored. L(z) is within S of t, so z counts from there, and all that it has follows. Nothing deletes rows later.
 """
 
 from __future__ import annotations
@@ -32,8 +62,8 @@ NativeBoundary = tuple[bytes, int, int]
 
 
 class Boundary(NamedTuple):
-    """What a host's log has of the table up to this place is gone, since `at` (ms). is_settled: whether the host has
-    said since then what it has.
+    """The host's writes to the table up to this place in its log are gone, since `at` (ms). is_settled: whether the
+    host has sent `truncated` or `drop` since then.
     """
 
     segment: int
@@ -185,7 +215,9 @@ class Truncations:
         return bool(state.known - self._forgotten - state.waits - {host})
 
     def _truncates_until(self, state: TruncationState, host: bytes) -> int:
-        """By when a host has truncated, if it takes part (ms). One that has announced it will say what it has."""
+        """The time by which a host has truncated, if it takes part (ms). A host that has announced it will still send
+        `truncated`.
+        """
         own = state.boundaries.get(host)
         at = state.at if own is None or own.is_settled else max(state.at, own.at)
         return at + self._apart_ms + RECORD_MS

@@ -1,4 +1,4 @@
-"""What a raw message's update must be, so that the fold can give it a place, merge it and show it."""
+"""Checks that the fold can order, merge and show the update of a raw message."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The Spark job: the driver plans batches, places raw partitions, and workers fold them."""
+"""The Spark job: the driver plans batches and places raw partitions, and workers fold them."""

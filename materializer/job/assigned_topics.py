@@ -1,7 +1,7 @@
 """Finds the change topic of each schema of a table where the registry assigns the topics (materializer.topics).
 
-The registry decides by compatibility, primary key and personal data (decision 0038). Its answer is stored before
-it is used, so that a job that starts while the registry is down goes on with it.
+The registry decides by compatibility, primary key and personal data (decision 0038). Its answer is stored before it is
+used, so a job that starts while the registry is down continues with it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Assigner(Protocol):
 
 
 class AssignedTopics:
-    """As ChangeTopics, with the names that the registry gives. `registry` looks up the schemas in these topics."""
+    """Like ChangeTopics, with the names that the registry gives. `registry` looks up the schemas in these topics."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class AssignedTopics:
         )
 
     def _look_up(self, newest: TableMetadata, avro: AvroSchemas, key: SchemaKey) -> ChangeTopic | None:
-        """Where an older schema was registered, the latest topic first."""
+        """The topics where an older schema was registered, the latest one first."""
         if key in self._unregistered:
             return None
         for topic in self._assigner.topics(f"{self._prefix}.{newest.keyspace}", newest.name)[::-1]:
@@ -145,7 +145,7 @@ class AssignedTopics:
         return None
 
     def _check_name(self, table: TableMetadata, topic: str) -> None:
-        """A wrong name would mix two tables, or reach a topic of somebody else."""
+        """A wrong name would mix two tables, or write to a foreign topic."""
         name = re.escape(change_topic(self._prefix, table.keyspace, table.name))
         if not re.fullmatch(rf"[a-zA-Z0-9_-]*{name}(-v\d+)?", topic):
             raise CdcError(

@@ -1,8 +1,9 @@
 """Which worker process does which assignment of a round.
 
-Spark starts a round's tasks in any of its Python processes, and again elsewhere where one fails. A process therefore
-asks for its assignment. It has a worker's name, and keeps it while it lives, so that it gets the raw partitions that it
-has open. Nothing depends on this for correctness: a raw partition that is folded twice fences its earlier producer.
+Spark starts a round's tasks in any of its Python processes, and starts a failed task again in another one. A process
+therefore asks for its assignment. It has a worker's name, and keeps it while it lives, so that it gets the raw
+partitions that it has open. Nothing depends on this for correctness: a raw partition that is folded twice fences its
+earlier producer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Python's garbage collector in a worker: it runs between chunks, never while one is folded.
 
-A chunk makes tens of thousands of objects, nearly all of which reference counts free. Left to itself the collector
-looks at all of them again and again, and at all modules as well. The few cycles of a chunk hold the chunk's writes, so
-they are collected before the next chunk.
+A chunk makes tens of thousands of objects, nearly all of which reference counts free. By itself, the collector would
+look at all of them again and again, and at all modules too. The few cycles of a chunk hold the chunk's writes, so they
+are collected before the next chunk.
 """
 
 from __future__ import annotations

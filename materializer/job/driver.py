@@ -57,7 +57,7 @@ class Plans(Protocol):
     def retry(self, topics: Collection[str], /) -> None: ...
 
     def make_task(self, plan: Any, /) -> Task:  # noqa: ANN401 - a plan of its own
-        """What the workers run by the plan."""
+        """The task that the workers run with the plan."""
         ...
 
 
@@ -90,7 +90,7 @@ class Workers(Protocol):
         ...
 
     def progress(self) -> Progress | None:
-        """What Spark says of the last batch."""
+        """What Spark reports about the last batch."""
         ...
 
 

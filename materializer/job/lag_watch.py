@@ -46,7 +46,9 @@ class Lag(NamedTuple):
     since: float | None = None
 
     def seconds_left(self, now: float) -> float | None:
-        """Until the first unread message may be deleted: 0 if it is. None or infinite as `kept_until`."""
+        """Seconds until the first unread message may be deleted; 0 if it may be now. None or infinite as
+        `kept_until`.
+        """
         if self.is_lost:
             return 0.0
         return None if self.kept_until is None else max(0.0, self.kept_until - now)

@@ -1,4 +1,4 @@
-"""The local states of a worker's raw partitions, as far as the fold does not wait for them.
+"""Fetches and deletes the local states of a worker's raw partitions beside the fold.
 
 Threads only fetch a state and delete unused ones. A state that is here is opened by the task, which fences all others,
 reads the committed position, and applies the few changelogs since (materializer.exactly_once.partition_task).
@@ -67,7 +67,9 @@ class LocalStates:
         return {each: self._outcome(each, future.exception()) for each, future in self._restores.finished().items()}
 
     def forget(self, raw_partition: RawPartition) -> None:
-        """It has moved away, or has failed. A restore that is under way goes on, since it cannot be stopped."""
+        """The raw partition has moved away, or has failed. A running restore continues, because it cannot be
+        stopped.
+        """
         self._restored.discard(raw_partition)
         self._restores.forget(raw_partition)
 

@@ -83,7 +83,7 @@ class OpenPartitions:
 
 
 def _close(task: PartitionTask) -> None:
-    """What cannot be closed concerns this raw partition only, which is opened from its committed state next time."""
+    """A failure to close concerns this raw partition only: next time it is opened from its committed state."""
     try:
         task.close()
     except Exception as error:  # noqa: BLE001 - the raw partitions that are open must stay so

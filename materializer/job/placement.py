@@ -28,7 +28,7 @@ _WORTH_SECONDS = 600.0  # in which a move must gain more work than it costs
 
 
 class Load(NamedTuple):
-    """What a raw partition asks of its worker: seconds of work a second, and the bytes of its state."""
+    """The load of a raw partition on its worker: seconds of work a second, and the bytes of its state."""
 
     seconds: float = 0.0
     state_bytes: int = 0
@@ -54,7 +54,7 @@ class Placement:
         self._next_moves = -math.inf
 
     def count_batch(self, results: Iterable[TaskResult], seconds: float) -> None:
-        """What the raw partitions have done in a batch of so many seconds."""
+        """Count the work of the raw partitions in a batch of so many seconds."""
         share = 1 - math.exp(-seconds / _AVERAGE_SECONDS)
         reports = {result.raw_partition: result.report for result in results if result.report is not None}
         for raw_partition in self._loads.keys() | reports.keys():

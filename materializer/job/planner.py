@@ -128,7 +128,9 @@ class Planner:
         return errors
 
     def _ask_again(self) -> None:
-        """From time to time the registry may have assigned other topics, as when a field has become personal."""
+        """Ask the registry again from time to time: it may have assigned other topics, for example if a field has
+        become personal.
+        """
         is_due = time.monotonic() - self._asked_at >= self._materializer.topics_seconds
         if self._materializer.topics == "registry" and is_due:
             self._asked_at = time.monotonic()

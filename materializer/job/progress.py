@@ -1,4 +1,4 @@
-"""What Spark says of the job's streaming query, as metrics and as text."""
+"""What Spark reports about the job's streaming query, as metrics and as text."""
 
 from __future__ import annotations
 

@@ -245,5 +245,5 @@ class Rounds:
 
 
 def _seconds(results: Sequence[TaskResult]) -> float:
-    """What folding has taken."""
+    """The seconds that folding has taken."""
     return sum(result.report.seconds for result in results if result.report is not None)

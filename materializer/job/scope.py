@@ -1,7 +1,7 @@
 """What an error stops: the whole job, a raw topic, or one raw partition; and how soon it is worth another try.
 
 Where an error is raised says what it concerns. An error of the driver's own requests ends the job, one of a raw topic's
-plan stops the topic's raw partitions, and one of a raw partition stops only that. decision 0023 has the table.
+plan stops the topic's raw partitions, and one of a raw partition stops only that (decision 0023).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Pauses(NamedTuple):
 
 _SOON = Pauses(1.0, 10.0)  # waiting helps: a server comes back
 _SCHEMA = Pauses(1.0, 10.0, at_once=True)  # it may have arrived after the batch was planned
-_LATE = Pauses(1.0, 300.0)  # somebody has to do something
+_LATE = Pauses(1.0, 300.0)  # an operator has to act
 _BY_CODE = {
     Code.SCHEMA_UNKNOWN: _SCHEMA,
     Code.KAFKA_UNREACHABLE: _SOON,

@@ -47,8 +47,8 @@ class SnapshotRequests:
         self._next_try = 0.0
 
     def follow(self, results: Sequence[TaskResult], plan: BatchPlan, known: Mapping[bytes, int]) -> None:
-        """Take note of what the tasks of a batch report, and send what is not known. known: the requests that the
-        tables topic has (TableSchemas.requests).
+        """Record what the tasks of a batch report, and send new requests. known: the requests that the tables topic has
+        (TableSchemas.requests).
         """
         for result in results:
             if result.report is not None and result.report.chunks:

@@ -49,7 +49,7 @@ class StateSizes:
                     self._disks[report.disk.machine] = self._clock(), report.disk
 
     def disks(self) -> list[DiskUse]:
-        """Of each machine that has workers."""
+        """The disk use of each machine that has workers."""
         now = self._clock()
         return [disk for heard, disk in list(self._disks.values()) if now - heard < _GONE_SECONDS]
 

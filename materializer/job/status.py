@@ -160,7 +160,7 @@ class JobStatus:
         return dict(Counter(each for running in self._snapshots.values() for each in running))
 
     def _untruncated(self) -> dict[str, list[str]]:
-        """By raw topic: the hosts that did not take part in a TRUNCATE."""
+        """For each raw topic, the hosts that did not take part in a TRUNCATE."""
         found: dict[str, set[str]] = {}
         for raw_partition, hosts in self._lost_hosts.items():
             if hosts:
@@ -177,7 +177,7 @@ def _hours(seconds: float | None) -> float | None:
 
 
 def least_hours_left(lags: dict[RawPartition, Lag], now: float) -> float | None:
-    """Of all raw partitions whose messages have waited for minutes."""
+    """The smallest value of all raw partitions whose messages have waited for minutes."""
     return min((hours for lag in lags.values() if (hours := _hours(lag.seconds_left(now))) is not None), default=None)
 
 

@@ -1,4 +1,4 @@
-"""Logs each raw partition that stops, again every 10 minutes, and when it goes on."""
+"""Logs each raw partition when it stops, every 10 minutes while it is stopped, and when it continues."""
 
 from __future__ import annotations
 

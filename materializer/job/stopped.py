@@ -1,7 +1,7 @@
-"""The raw partitions that cannot go on. Each waits for its next try, and the others go on without it.
+"""The raw partitions that cannot continue. Each waits for its next try, and the others continue without it.
 
-A stopped raw partition is not assigned to a worker until its next try is due. It is then assigned in each batch, as any
-other, until it fails again or has folded the messages at which it stopped.
+A stopped raw partition is not assigned to a worker until its next try is due. Then it is assigned in each batch like
+any other, until it fails again or has folded the messages at which it stopped.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class StreamingWorkers:
             return results
 
     def progress(self) -> Progress | None:
-        """Of the last micro-batch that Spark has ended."""
+        """The progress of the last micro-batch that Spark has ended."""
         assert self._query is not None
         with spark_errors(self._context):
             last = self._query.lastProgress

@@ -1,4 +1,4 @@
-"""The schemas of all tables, as the messages of the tables topic give them."""
+"""The schemas of all tables, from the messages of the tables topic."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The topics that the registry has assigned, in the checkpoint location.
 
-A job that starts again goes on with them while the registry is down.
+A job that starts again while the registry is down continues with them.
 """
 
 from __future__ import annotations

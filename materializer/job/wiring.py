@@ -43,7 +43,7 @@ def open_task(plan: BatchPlan, raw_partition: RawPartition, run: Run = at_once) 
 
 
 def open_resources(plan: BatchPlan, raw_partition: RawPartition, run: Run = at_once) -> Resources:
-    """What works on a raw partition. Every earlier owner is fenced."""
+    """Open what is needed to work on a raw partition. This fences every earlier owner."""
     settings = plan.materializer
     positions = _positions(plan.kafka, settings.group_id)
     # The producer first: it fences the raw partition's former task. The position read afterwards includes its last
@@ -73,7 +73,7 @@ def restore_state(plan: BatchPlan, raw_partition: RawPartition, version: str) ->
 
 
 def delete_unused_states(settings: MaterializerSettings, own: Collection[str]) -> DiskUse:
-    """As materializer.store.unused.delete_unused."""
+    """See materializer.store.unused.delete_unused."""
     folder = state_folder(settings)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     limits = UnusedLimits(settings.unused_state_seconds, settings.unused_state_bytes)

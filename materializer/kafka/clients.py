@@ -67,7 +67,7 @@ def kafka_error(doing: str, exception: KafkaException) -> CdcError:
         return CdcError(
             Code.KAFKA_REFUSED,
             f"Cannot {doing}: a newer producer has taken over the raw partition.",
-            "None if this occurs once: the newer task goes on from the committed position. If it repeats, two jobs "
+            "None if this occurs once: the newer task continues from the committed position. If it repeats, two jobs "
             "share materializer.group_id: stop one of them.",
         )
     if error.code() in TRANSIENT_ERRORS:
@@ -94,7 +94,7 @@ def driver_errors(doing: str) -> Iterator[None]:
 
 @contextmanager
 def command_errors(doing: str) -> Iterator[None]:
-    """As `driver_errors`, and CdcError(STATE_MISMATCH) if another process has fenced this one."""
+    """Like `driver_errors`, and CdcError(STATE_MISMATCH) if another process has fenced this one."""
     with driver_errors(doing):
         try:
             yield

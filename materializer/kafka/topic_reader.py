@@ -41,7 +41,7 @@ class TopicReader:
         self._consumer: Consumer | None = None
 
     def read_to_end(self) -> list[tuple[bytes, bytes]]:
-        """As `read_messages`, (key, value) without tombstones."""
+        """Like `read_messages`, but only (key, value) and without tombstones."""
         return [(key, value) for key, value, _ in self.read_messages() if key is not None and value is not None]
 
     def read_messages(self) -> list[KafkaMessage]:

@@ -52,7 +52,7 @@ class Topics:
         return {name: shape for name, shape in found.items() if not isinstance(shape, CdcError)}
 
     def each_shape(self, topics: Collection[str]) -> dict[str, TopicShape | CdcError]:
-        """As `shapes`, with the error of each topic that has one."""
+        """Like `shapes`, with the error of each topic that has one."""
         if not topics:
             return {}
         with self._errors("describe the raw topics"):

@@ -1,1 +1,1 @@
-"""What a chunk sends: change messages, and dead letters."""
+"""The messages that a chunk sends: change messages and dead letters."""

@@ -1,1 +1,1 @@
-"""The stored form of a Cassandra partition, and the rows that SELECT shows of it. Pure."""
+"""The stored form of a Cassandra partition, and the rows that SELECT shows of it. No I/O."""

@@ -1,4 +1,4 @@
-"""What a write brings that has expired before it arrives, as after an outage that is longer than its TTL.
+"""Writes that have expired before they arrive, for example after an outage longer than their TTL.
 
 Such a write changes its row twice: its content is shown, and expires at once. While it is shown, the row holds it as if
 it expired in the next second. This never goes beyond the mutation: what is stored are the cells as they were written.

@@ -88,7 +88,7 @@ class Overlay:
         return _stored(self.get_row(key))
 
     def get_row(self, key: bytes) -> RowValue | None:
-        """As `get`, for the key of a regular row."""
+        """Like `get`, for the key of a regular row."""
         if key in self._writes:
             return self._writes[key]
         if key not in self._fetched:
@@ -99,7 +99,7 @@ class Overlay:
         self.put_row(key, value)
 
     def put_row(self, key: bytes, value: RowValue | None) -> None:
-        """As `put`, for the key of a regular row."""
+        """Like `put`, for the key of a regular row."""
         if key not in self._writes:
             self._keys.added.append(key)
         self._writes[key] = value
@@ -107,13 +107,13 @@ class Overlay:
             self._unencoded[key] = None
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """As StateReader.scan, with this chunk's writes; more may be written while the scan is read."""
+        """Like StateReader.scan, with this chunk's writes; more may be written while the scan is read."""
         for key, value in self.scan_rows(start, end):
             assert isinstance(value, bytes)
             yield key, value
 
     def scan_rows(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, RowValue]]:
-        """As `scan`, where regular rows may be among the keys."""
+        """Like `scan`, for keys that may include regular rows."""
         written = self._keys.between(start, end)
         position = 0
         for key, value in self._reader.scan(start, end):

@@ -48,7 +48,7 @@ class RowCodec:
         return self.encode_unstored(stored, is_static=is_static)
 
     def encode_unstored(self, stored: StoredRow, *, is_static: bool = False) -> bytes:
-        """As `encode`, before `store_newest_number`."""
+        """Like `encode`, before `store_newest_number`."""
         number = self.newest_number()
         try:
             row = write_row(stored.row, self._header(number), is_static=is_static)

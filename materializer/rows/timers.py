@@ -1,4 +1,4 @@
-"""The timers of a state: expiry timers and purge timers. What has such a time has one timer of each kind."""
+"""The timers of a state: expiry timers and purge timers. An entry with such a time has one timer of each kind."""
 
 from __future__ import annotations
 

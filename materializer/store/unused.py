@@ -1,7 +1,7 @@
 """Deletes local states that no worker of this machine uses any more, and measures what all of them take.
 
-A worker that gets a raw partition back after a short time needs only the changelogs since. A state that no task has
-opened for longer is one of a raw partition that has moved away, or whose topic is gone. It can be restored at any time.
+A worker that gets a raw partition back after a short time needs only the changelogs since. If no task has opened a
+state for longer, its raw partition has moved away, or its topic is gone. The state can be restored at any time.
 """
 
 from __future__ import annotations

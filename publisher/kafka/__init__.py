@@ -1,1 +1,1 @@
-"""Kafka as the publisher uses it. The only package that imports confluent_kafka."""
+"""The publisher's Kafka clients. The rest of the publisher does not import confluent_kafka."""

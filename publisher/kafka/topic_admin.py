@@ -84,8 +84,8 @@ class TopicAdmin:
         return self._ensure_topic(topic, self._settings.raw_partitions, _RAW_TOPIC_CONFIG, creation_config)
 
     def check_raw_topics(self, topics: AbstractSet[str]) -> None:
-        """Check those of the raw topics that exist: somebody may have altered or recreated one. If the settings of a
-        topic can no longer be read, this is logged and does not stop the publisher. CdcError TOPIC_SETTINGS or
+        """Check the raw topics that exist: an operator may have altered or recreated one. If the settings of a topic
+        can no longer be read, this is logged and does not stop the publisher. CdcError TOPIC_SETTINGS or
         KAFKA_UNREACHABLE.
         """
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]

@@ -1,5 +1,5 @@
-"""Holds a snapshot up while the materializer is far from its raw topic's end: what is sent only waits there, and the
-topic's retention may end before it is read.
+"""Pauses a snapshot while the materializer is far from the raw topic's end: more messages would only wait there, and
+the topic's retention might end before they are read.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class BusyNode:
         if self.share < before == 1:
             log.info("a snapshot slows down", reason=sign)
         elif before < self.share == 1:
-            log.info("a snapshot has its whole rate again")
+            log.info("a snapshot returns to its full rate")
 
     def _sign(self) -> str:
         """By which the node is busy; empty if it is not."""

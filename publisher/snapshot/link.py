@@ -1,4 +1,4 @@
-"""The worker's connections of its own: the node, its schema, Kafka. The publisher's are the publisher's alone."""
+"""The worker's own connections: to the node with its schema, and to Kafka. It does not use the publisher's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table's merged SSTables on their way to row images: by the native core, and by the Python code what it leaves."""
+"""Turns a table's merged SSTables into row images, with the native core and, for what it leaves, in Python."""
 
 from __future__ import annotations
 

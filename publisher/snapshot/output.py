@@ -1,4 +1,4 @@
-"""Where a snapshot's units go, and how far they are recorded."""
+"""Sends a snapshot's units to its raw topic, and records how far it is."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class RawTopicOutput:
 
 
 class Reports:
-    """Records the progress once in a while, beside what was sent before the snapshot resumed. `ranges`: all that this
-    node sends.
+    """Records the progress from time to time, added to what was sent before the snapshot resumed. `ranges`: all that
+    this node sends.
     """
 
     def __init__(self, run: Recorded, ranges: Sequence[TokenRange], seconds: float) -> None:

@@ -1,5 +1,5 @@
-"""Cuts what a node sends of a large table into parts by tokens. Each part has links to SSTables of its own, which are
-held for as long as the part takes.
+"""Cuts the rows that a node sends of a large table into parts by tokens. Each part has its own links to SSTables, and
+keeps them until it is sent.
 """
 
 from __future__ import annotations

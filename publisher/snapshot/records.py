@@ -1,7 +1,7 @@
 """The files of snapshots in `<state directory>/snapshots`, up to three for each table.
 
-`KEYSPACE.TABLE.json`: how far its newest snapshot is. Who asks for it writes the first one,
-the worker those after it.
+`KEYSPACE.TABLE.json`: how far its newest snapshot is. The program that asks for the snapshot writes the first version,
+the worker writes the later ones.
 `KEYSPACE.TABLE.wanted`: whether it is to run, pause or be cancelled. The command writes it.
 `KEYSPACE.TABLE.before`: the last one of the whole table, while the table's mark still depends on it: it has ended on
 this node, maybe not yet on all others, and a newer one has begun.

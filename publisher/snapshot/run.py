@@ -7,8 +7,8 @@
 5. The merged partitions are sent; what is acknowledged is recorded about once a second.
 6. An end is acknowledged in every raw partition, and the links are removed.
 
-Of a large table, steps 3 to 5 are taken part by part (parts), each with links of its own. They are also repeated from
-the place that was reached, if the disk has run short of space: the links are removed first (disk).
+For a large table, steps 3 to 5 are done part by part (parts), each with its own links. If the disk runs short of space,
+the links are removed (disk), and the steps are repeated from the place that was reached.
 
 A repair has the same steps, but its begins and ends are resets and ends of resets of the Cassandra partitions that it
 replaces, and it ends in time or not at all.

@@ -1,4 +1,4 @@
-"""The publisher's part in snapshots: it starts the worker, holds it, asks for snapshots that are due, ends marks."""
+"""The publisher's part in snapshots: it starts and pauses the worker, asks for due snapshots, and clears marks."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Supervisor:
     def serve(self, now: float, cdc_raw_percent: float, published: tuple[tuple[int, int], float]) -> None:
         """Do what is due; called once a second. `published`: see node.Published.
 
-        What is wrong with the snapshots' files is logged: the log goes on without them.
+        Problems of the snapshots' files are logged: the commit log is published without them.
         """
         try:
             self._serve(now, cdc_raw_percent, published)
@@ -141,7 +141,7 @@ class Supervisor:
         return tuple(shown(each, time()) for each in self.newest)
 
     def stop(self) -> None:
-        """End the worker; the snapshot goes on when the publisher starts again."""
+        """End the worker; the snapshot continues when the publisher starts again."""
         if self._worker is not None:
             self._worker.stop()
 

@@ -1,7 +1,7 @@
 """The process that takes a snapshot beside the publisher: reading SSTables must not slow the log down.
 
-The publisher starts it, and tells it through a pipe to hold or to go on. It ends with the publisher, however that ends:
-the pipe is closed then.
+The publisher starts it, and tells it through a pipe to pause or to continue. It ends when the publisher ends, in any
+way, because that closes the pipe.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HOLD_SECONDS = 0.2
 
 
 class StoppedError(Exception):
-    """The publisher or its user wants the worker to stop now: a later one goes on."""
+    """The publisher or its user wants the worker to stop now: a later one continues."""
 
 
 class PausedError(StoppedError):

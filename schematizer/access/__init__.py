@@ -1,4 +1,4 @@
-"""Who may do what: roles, grants, the hook that every request passes, and the token against forged forms."""
+"""Access control: roles, grants, the hook that checks every request, and the token against forged forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Against forged forms: a token that only the registry's own pages can know.
+"""Protects forms from forgery with a token that only the registry's own pages can know.
 
 The token is an HMAC of a cookie that scripts and other sites cannot read: of the session, or of a random cookie for
 those who are not signed in. A page writes `token(request)` into a hidden field named FIELD. The route that takes the

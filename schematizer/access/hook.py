@@ -68,7 +68,7 @@ class Access(Protocol):
     """Decides on each request. Several threads use one. CatalogueError UNAUTHENTICATED, FORBIDDEN or TOO_MANY."""
 
     def identify(self, request: Request) -> Actor:
-        """Who makes the request, whatever that actor may do."""
+        """The actor who makes the request, with any rights or none."""
         ...
 
     def require(self, request: Request, role: Role, namespace: str | None) -> Actor:

@@ -1,4 +1,4 @@
-"""/keys, /audit and /me. Keys and the audit log are never open to those who did not log in."""
+"""/keys, /audit and /me. Only clients that are logged in can reach keys and the audit log."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which topic a schema belongs to: a pure function of the schema and of the newest topic of its source."""
+"""Decides which topic a schema belongs to: a pure function of the schema and the newest topic of its source."""

@@ -1,1 +1,1 @@
-"""The catalogue's operations, without HTTP: what pages, REST and commands call. `Catalogue` has them all."""
+"""The operations of the catalogue, without HTTP. Pages, REST and commands call them on `Catalogue`."""

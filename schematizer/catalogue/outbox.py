@@ -1,4 +1,4 @@
-"""The messages that Kafka is still to get: written with the registration, sent afterwards, at least once."""
+"""Messages that are still to be sent to Kafka, at least once: each is stored in its registration's transaction."""
 
 from __future__ import annotations
 

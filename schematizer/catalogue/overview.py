@@ -1,4 +1,4 @@
-"""What a person looks at and no program asks for: coverage, versions with their fields, readers, names of ids."""
+"""What only the pages show: coverage, versions with their fields, readers, names of ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the settings say of the catalogue."""
+"""The catalogue's part of the settings."""
 
 from __future__ import annotations
 

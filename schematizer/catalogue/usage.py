@@ -1,4 +1,4 @@
-"""When schemas and topics were last used, and which were not for long."""
+"""When schemas and topics were last used, and which have not been used for a long time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EXACT_TO = timedelta(hours=1)
 """A use is noted at most this often: reading a schema should not be a write."""
 UNUSED_DAYS = 90
-"""What was not used for so long counts as unused, unless somebody asks for another time."""
+"""Schemas and topics that were not used for so long count as unused, unless a request has another time."""
 _AT_ONCE = 500
 _OF_READERS = TopicRow.kind.in_((TopicKind.CHANGE, TopicKind.OTHER))
 

@@ -1,4 +1,4 @@
-"""Consumes sources by schema: the topics are those that the service names, also the ones that are added later."""
+"""Consumes sources by schema: the service names the topics, also those that are added later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client asks and tells the service from time to time, in a thread of its own: no caller waits for it."""
+"""Periodic requests of a client to the service, in a thread of their own. No caller waits for them."""
 
 from __future__ import annotations
 

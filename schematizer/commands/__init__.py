@@ -1,1 +1,1 @@
-"""The commands beside `serve`: what each does, for schematizer.cli."""
+"""The commands of schematizer.cli other than `serve`."""

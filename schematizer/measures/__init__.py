@@ -1,1 +1,1 @@
-"""How much is written to topics, and how far their consumers are: asked of Kafka in the background."""
+"""Measures how much is written to topics and how far their consumers are, by asking Kafka in the background."""

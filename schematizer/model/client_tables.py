@@ -1,4 +1,4 @@
-"""The tables of those who write and read: producers, consumers, and data targets with their consumer groups."""
+"""The tables of writers and readers: producers, consumers, and data targets with their consumer groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of what is said and done: notes, tags, refreshes, decisions, changes, and what Kafka is still to get."""
+"""The tables of notes, tags, refreshes, decisions and changes, and of messages that are still to be sent to Kafka."""
 
 from __future__ import annotations
 

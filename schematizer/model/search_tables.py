@@ -1,6 +1,6 @@
 """What full-text search finds: one document for each namespace, source, field, topic and data target.
 
-All of it is derived from the other tables and no part of a backup, therefore it has metadata of its own.
+It is derived from the other tables and is not part of a backup, so it has its own metadata.
 """
 
 from __future__ import annotations

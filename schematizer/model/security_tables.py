@@ -1,4 +1,4 @@
-"""The tables of who may do what, and of what was done: API keys, sessions of browsers, the audit log."""
+"""The tables of logins and of what was done: API keys, sessions of browsers, the audit log."""
 
 from __future__ import annotations
 

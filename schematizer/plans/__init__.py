@@ -1,1 +1,1 @@
-"""Migration plans: the statements that make a warehouse's table for a schema, or lead it from one schema to another."""
+"""Migration plans: the statements that create a warehouse table for a schema, or alter it for a newer one."""

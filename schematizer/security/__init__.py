@@ -1,1 +1,1 @@
-"""Who is there, what they may do, and what they did: API keys, OIDC, sessions, the audit log, limits and TLS."""
+"""Logins and their records: API keys, OIDC, sessions, the audit log, limits and TLS."""

@@ -1,4 +1,4 @@
-"""Access to a registry that asks who is there: API keys, OIDC tokens, sessions, and what is open to everyone."""
+"""Access to a registry with logins: API keys, OIDC tokens, sessions, and what is open to everyone."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Signing in by OIDC: the authorization code flow with PKCE.
 
 Everything that the flow must remember follows from one random cookie: state, nonce and code verifier are HMACs of it.
-So nothing is stored before somebody is signed in, and an answer that another browser asked for is refused.
+So nothing is stored before a user is signed in, and an answer that another browser asked for is refused.
 """
 
 from __future__ import annotations

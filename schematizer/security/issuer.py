@@ -171,8 +171,8 @@ def _check_url(url: str) -> None:
     if not _is_safe(url):
         raise CdcError(
             Code.CONFIG_INVALID,
-            f"schematizer.oidc_issuer {url} is not https: whoever is between could sign tokens.",
-            "Name the issuer's https URL. Plain http is taken of a loopback address only.",
+            f"schematizer.oidc_issuer {url} is not https: anyone on the network path could sign tokens.",
+            "Name the issuer's https URL. Plain http is accepted only for a loopback address.",
         )
 
 

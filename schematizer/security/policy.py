@@ -1,4 +1,4 @@
-"""What is open to those who do not log in, and what the settings must say before the registry listens."""
+"""What is open without a login, and what the settings must have before the registry listens."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def check_logins(settings: SchematizerSettings, *, has_keys: bool) -> None:
     if settings.oidc_issuer and not settings.oidc_audience:
         raise CdcError(
             Code.CONFIG_INVALID,
-            "schematizer.oidc_issuer is set, but not schematizer.oidc_audience: tokens for other services would do.",
+            "schematizer.oidc_issuer is set, but not schematizer.oidc_audience: the registry would accept tokens for "
+            "other services.",
             "Set schematizer.oidc_audience to the audience that the issuer writes into tokens for this registry.",
         )
     if settings.oidc_client_id and not (settings.oidc_issuer and settings.public_url):

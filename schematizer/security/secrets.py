@@ -1,4 +1,4 @@
-"""Random secrets, and the hashes that are stored of them."""
+"""Random secrets, and the hashes of them that are stored."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Watson: pages that show what the catalogue knows, rendered here, for people."""
+"""Watson: web pages that show the catalogue, rendered in the registry's process."""

@@ -1,4 +1,4 @@
-"""The map of packages and rooms in docs/internals/code.md, from their docstrings."""
+"""The table of packages in docs/internals/code.md, from their docstrings."""
 
 from __future__ import annotations
 
@@ -27,20 +27,30 @@ PACKAGES = (
 )
 CHECKOUT_PACKAGES = ("tools", "verify", "bench")
 HEADING = "## Packages and rooms\n"
+INTRODUCTION = """
+A room is a package within a package. The docstring of its `__init__.py` says what it holds, and each module's docstring
+says what the module does. The docstring of `materializer` follows a message through the rooms.
+
+| package | what it is | rooms |
+| --- | --- | --- |
+"""
 
 
 def with_module_map(page: str) -> str:
     """The page with a fresh last section."""
     before, _, _ = page.partition(HEADING)
-    return before + HEADING + "\n" + module_map()
+    return before + HEADING + module_map()
 
 
 def module_map() -> str:
-    """A row for each package and each room: its name, how many modules it has, its docstring's first paragraph."""
+    """A row for each package: its name, its docstring's first paragraph, and the names of its rooms."""
     root = project_root()
-    folders = [folder for name in (*PACKAGES, *CHECKOUT_PACKAGES) for folder in (root / name, *rooms(root / name))]
-    rows = [f"| `{folder.relative_to(root)}` | {len(modules(folder))} | {summary(folder)} |" for folder in folders]
-    return "\n".join(["| package or room | modules | what it is |", "| --- | ---: | --- |", *rows]) + "\n"
+    return INTRODUCTION + "".join(_row(root / name) for name in (*PACKAGES, *CHECKOUT_PACKAGES))
+
+
+def _row(package: Path) -> str:
+    names = ", ".join(room.name for room in rooms(package) if room.parent == package) or "none"
+    return f"| `{package.name}` | {summary(package)} | {names} |\n"
 
 
 def rooms(package: Path) -> list[Path]:

@@ -1,9 +1,9 @@
-"""Whether messages are of the topics that the streams are bound to.
+"""Checks that messages are from the topics to which the streams are bound.
 
 A topic that is deleted and created again has the same name, and a consumer reads on in it without an error if it has
-messages at the consumer's position. librdkafka tells the topic's id with no message. So the brokers are asked for the
-ids after messages were read, and before any of them is transformed: no two topics have the same id, so a topic that has
-its id now had it when the messages were read. One request for all messages of a read is enough.
+messages at the consumer's position. librdkafka gives no topic id with a message. So the brokers are asked for the ids
+after messages were read, and before any of them is transformed: no two topics have the same id, so a topic that has its
+id now had it when the messages were read. One request for all messages of a read is enough.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Pages in headless Chromium: found on the PATH, visited as a person does, judged by axe-core, and photographed."""
+"""Opens pages in headless Chromium, uses them like a person, checks them with axe-core and takes pictures."""

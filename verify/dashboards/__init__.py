@@ -1,1 +1,1 @@
-"""Every panel and every alert, asked of a real Prometheus that scrapes the running programs."""
+"""Asks a real Prometheus that scrapes the running programs for every panel and every alert."""

@@ -1,1 +1,1 @@
-"""The docs' site in a real browser: every page, search, both schemes, a phone, axe, and pictures for the docs."""
+"""Opens the docs' site in a real browser: every page, search, light and dark, a phone, axe, pictures for the docs."""

@@ -1,1 +1,1 @@
-"""`make verify WHAT=upgrade`: from an older release to the checkout and back, program by program, under load."""
+"""`make verify WHAT=upgrade`: upgrades from an older release and rolls back, program by program, under load."""

@@ -1,1 +1,1 @@
-"""Watson in a real browser: how fast a field's meaning is found, what axe says, and pictures for the docs."""
+"""Uses Watson in a real browser: measures the way to a field's meaning, runs axe, takes pictures for the docs."""

@@ -1,1 +1,1 @@
-"""`cassandra-materializer audit`: compares the state with what SELECT shows. decision 0036 has the design."""
+"""`cassandra-materializer audit`: compares the state with what SELECT shows (decision 0036)."""

@@ -1,4 +1,4 @@
-"""The audit: it compares slice after slice of the ring, and looks again at what differs. decision 0036."""
+"""The audit: it compares slice after slice of the ring, and looks again at what differs (decision 0036)."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def audit_table(settings: Settings, table: str, options: AuditOptions, *, as_jso
 
 
 def exit_status(progress: Progress) -> int:
-    """Of an audit that has ended."""
+    """The exit status of an audit that has ended."""
     if progress.differences:
         return DIFFERENT
     return NOT_AUDITED if progress.unread else EQUAL

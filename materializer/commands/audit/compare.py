@@ -63,7 +63,7 @@ class Verdict(NamedTuple):
 
 
 def differences(state: Side, selected: Side) -> dict[str, ColumnPair]:
-    """What differs. If one side lacks the unit, that is all there is to say."""
+    """The columns that differ. If one side lacks the unit, only that is returned."""
     if state.is_there != selected.is_there:
         return {ROW: _whole(state, selected)}
     pairs = {
@@ -155,7 +155,9 @@ def _is_between(name: str, first: Seen, pair: ColumnPair) -> bool:
 
 
 def _digest(cell: ShownCell | None) -> str:
-    """Of what does not change from one look to the next: the time at which a cell expires is an estimate."""
+    """A digest of the parts that do not change from one look to the next: the time at which a cell expires is an
+    estimate.
+    """
     if cell is None:
         return ""
     parts = f"{cell.timestamp} {cell.expires is not None} ".encode() + cell.value

@@ -1,7 +1,7 @@
-"""`--repair`: has the Cassandra partitions replaced in which rows differ. decision 0041 has the design.
+"""`--repair`: asks for the replacement of Cassandra partitions in which rows differ (decision 0041).
 
 The publishers find the request in a row of the filler's keyspace, and send what their nodes have. The job replaces a
-partition once it has all of it. This only asks, and waits for both.
+partition once it has all of it. This module only asks, and waits for both.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Repair:
             time.sleep(_LOOK_SECONDS)
 
     def _wait_for_states(self, repair: UUID, keys: tuple[bytes, ...], until: float) -> dict[bytes, Outcome]:
-        """Until each Cassandra partition is replaced, or is not."""
+        """Wait until each Cassandra partition is replaced, or its repair has failed."""
         found: dict[bytes, Outcome] = {}
         waiting = set(keys)
         while True:

@@ -81,7 +81,7 @@ class Report:
             click.echo(f"{'repaired' if is_replaced else 'not repaired'} {named} (token {token})")
 
     def unread(self, unread: Iterable[Unread]) -> None:
-        """What was not audited."""
+        """Report what was not audited."""
         for span, reason, begun in unread:
             if self._as_json:
                 shown = {"type": "not_audited", "first": span.first, "last": span.last, "reason": reason, "part": begun}

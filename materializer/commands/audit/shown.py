@@ -149,7 +149,7 @@ class AuditedTable:
         return self._is_static_compact or unit == STATIC_UNIT
 
     def clustering_of(self, row: Row) -> Clustering:
-        """As SELECT shows it."""
+        """The clustering as SELECT shows it."""
         return () if self._is_static_compact else row.clustering
 
     def _state_cell(self, name: str, row: Row, image: ColumnImage, second: int) -> ShownCell:

@@ -1,1 +1,1 @@
-"""`cassandra-materializer rebuild`: discards a table's state, so that Cassandra's own rebuild can bring it again."""
+"""`cassandra-materializer rebuild`: discards a table's state, so that Cassandra's rebuild can send the table again."""

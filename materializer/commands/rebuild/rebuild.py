@@ -1,6 +1,6 @@
 """`cassandra-materializer rebuild`: the table continues with an empty state at the end of its raw topic.
 
-decision 0017 describes the steps, and why another run repairs a crash between any two of them.
+Decision 0017 describes the steps, and why another run repairs a crash between any two of them.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class RowDeleter:
                 yield _RowDeletion(messages, delete.row_sequence)
 
     def _send(self, deletions: list[_RowDeletion]) -> None:
-        """In one transaction."""
+        """Send the deletions in one transaction."""
         self._producer.begin()
         for deletion in deletions:
             for message in deletion.messages:

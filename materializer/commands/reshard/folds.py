@@ -35,7 +35,7 @@ _NEVER = 2**40  # seconds: nothing is purged here, so that messages that are fol
 
 
 class Folded(NamedTuple):
-    """What was folded of the backlog, and the positions of its targets."""
+    """How much of the backlog was folded, and the positions of its targets."""
 
     positions: Mapping[int, Position]
     messages: int

@@ -82,7 +82,7 @@ class ReshardedPartition:
         return changes
 
     def _messages(self, result: ChunkResult, found: Sequence[RawMessageAt], processor: Processor) -> Iterator[Message]:
-        """As Processor.messages. A dead letter names the raw partition that holds it, which may be another one."""
+        """Like Processor.messages. A dead letter names the raw partition that holds it, which may be another one."""
         sources = {(each.record.key, each.record.value, each.record.offset): each.source for each in found}
         placed = (
             (sources.get((each.key, each.value or b"", each.offset), self._raw_partition), each)

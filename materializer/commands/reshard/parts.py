@@ -1,7 +1,7 @@
 """Parts of states on their way from the old raw partitions to the new ones.
 
 A part is a file of entries for one target, in the form of a changelog. Parts have names of their own, which only the
-results of tasks name: those of a task that has failed are not used, and go with the others at the end.
+results of tasks name: those of a task that has failed are not used, and are deleted with the others at the end.
 """
 
 from __future__ import annotations

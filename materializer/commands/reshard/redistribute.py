@@ -1,7 +1,7 @@
 """Redistributes the states of a raw topic's partitions over another number of partitions. Pure.
 
-The states must first have the same time and one schema for all rows, and nothing unfinished. A fold with
-`make_tick` brings them there.
+The states must first have the same time, one schema for all rows, and no continuation. A fold with `make_tick` brings
+them there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`cassandra-materializer state reshard`: redistributes a raw topic's state over the partitions that it has now.
 
-decision 0016 describes the steps. After a crash between any two of them, the committed state is the one before or
-the one after the switch.
+Decision 0016 describes the steps. After a crash between any two of them, the committed state is the one before or the
+one after the switch.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The pages, by subject; each module has router(site)."""
+"""The pages, one module for each subject. Each module has router(site)."""

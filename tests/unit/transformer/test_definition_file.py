@@ -95,7 +95,7 @@ def error_of(folder: Path, text: str) -> CdcError:
         (
             HEAD + '[[transformer.step]]\nkind = "mask"\ncolumns = "pii"\nhow = "hash"\nsalt = " "',
             ', transformer "one", step 1 (mask)',
-            "the salt is empty, so that anybody could undo the hash",
+            "the salt is empty, so anyone could undo the hash",
         ),
         (HEAD.replace("public", "cdc") + DOCS, ', transformer "one"', "its source and its target are the same"),
         (HEAD + DOCS + HEAD + DOCS, "", "the transformer 'one' is there twice"),

@@ -1,1 +1,1 @@
-"""The changes of the tables, in order. None of them imports the tables: those are what they are today."""
+"""The changes of the tables, in order. None of them imports the table classes, because those have today's form."""
