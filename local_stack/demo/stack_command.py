@@ -44,7 +44,7 @@ def stay(console: Console) -> None:
         console.print("  make follow TABLE=shop.orders    [dim]# its changes; every table without TABLE[/]")
         console.print(
             f"  .local/venv/bin/python examples/consumer.py {servers.kafka} {servers.registry} {topic}"
-            "    [dim]# your own client, 20 lines[/]"
+            "    [dim]# your own client, 30 lines[/]"
         )
         console.print(
             f"  .local/venv/bin/cassandra-materializer status --config {settings_file()}"
