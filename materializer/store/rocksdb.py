@@ -255,6 +255,21 @@ def lock_slot(slot: Path) -> int | None:
         os.close(lock)  # deleted just now, as unused
 
 
+def is_in_use(slot: Path) -> bool:
+    """Whether a process has the state of a slot open. Another one that opens it at this moment takes another slot."""
+    try:
+        lock = os.open(slot / LOCK, os.O_RDWR)
+    except FileNotFoundError:  # deleted just now, as unused
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
 def clear_slot(slot: Path) -> None:
     """Delete the state of a locked slot. After a crash there is all of it, or none."""
     _remove_left_over(slot)
