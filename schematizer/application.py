@@ -38,7 +38,7 @@ def application(  # noqa: PLR0913, PLR0917 - what the interfaces share
 ) -> FastAPI:
     """`security` adds what is around the interfaces: its gate, signing in, and the paths of keys and audit log."""
     app = confluent_application(store, access, catalogue.rules.pii_prefix, metrics.count_database_error)
-    app.mount(REST_PATH, rest_application(catalogue, access, metrics.count_database_error, security))
+    app.mount(REST_PATH, rest_application(catalogue, access, measures, metrics.count_database_error, security))
     if security is None:
         site = Site(catalogue, access, measures, FormsWithoutLogin())
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003 - pydantic reads annotations
+from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
@@ -237,6 +238,52 @@ class Decision(View):
     rule: str
     reason: str
     decided_at: datetime
+
+
+class CassandraTable(View):
+    keyspace: str
+    name: str
+
+
+class Reader(View):
+    """A consumer group of a source's topics. `services`: those that named themselves; `data_target`: what the group
+    fills; `lags`: offsets that it has not read, by topic; empty if it is unknown.
+    """
+
+    group: str
+    services: list[str]
+    data_target: str | None
+    topics: list[str]
+    lags: dict[str, int]
+
+
+class StageKind(StrEnum):
+    """Where rows are on their way. `change` follows a raw topic; `other` are topics of what is no Cassandra table."""
+
+    TABLE = "table"
+    RAW = "raw"
+    CHANGE = "change"
+    OTHER = "other"
+    CONSUMERS = "consumers"
+
+
+class Stage(View):
+    """What rows pass: `tables`, `topics` or `readers`, as `kind` says; the other two are empty. Topics of dead letters
+    come after the topics that they are kept from.
+    """
+
+    kind: StageKind
+    tables: list[CassandraTable] = []
+    topics: list[Topic] = []
+    readers: list[Reader] = []
+
+
+class Lineage(View):
+    """`stages`: in the order in which a source's rows pass them."""
+
+    namespace: str
+    source: str
+    stages: list[Stage]
 
 
 class Change(View):

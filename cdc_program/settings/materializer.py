@@ -69,6 +69,15 @@ class MaterializerSettings(JobSettings):
             ge=0,
         ),
     ] = 3600.0
+    max_old_value_hours: Annotated[
+        float,
+        Field(
+            description="Maximum time for which a local state's files hold values that a later change has replaced or "
+            "deleted (hours). At this age of a change RocksDB rewrites the files with the old values, and the next "
+            "snapshot uploads them.",
+            gt=0,
+        ),
+    ] = 7 * 24.0
     restore_reads: Annotated[
         int,
         Field(

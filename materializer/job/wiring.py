@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cdc_program.settings import KafkaSettings, MaterializerSettings
     from materializer.job.plan import BatchPlan
     from materializer.records import RawPartition
+    from materializer.store.rocksdb import LocalStore
     from materializer.store.snapshots import Run
     from materializer.store.unused import DiskUse
 
@@ -54,7 +55,7 @@ def open_resources(plan: BatchPlan, raw_partition: RawPartition, run: Run = at_o
         PRODUCER_DEFAULTS.max_message_bytes if topic is None else topic.max_message_bytes,
     )
     producer = PartitionProducer(plan.kafka, settings.group_id, raw_partition, positions.consumer, producer_settings)
-    local = open_local_store(state_folder(settings) / str(raw_partition))
+    local = _local_store(settings, raw_partition)
     checkpoints = CheckpointStore(object_store(settings), settings.group_id, raw_partition)
     return Resources(producer, positions, CheckpointedState(local, checkpoints, state_settings(settings), run))
 
@@ -62,7 +63,7 @@ def open_resources(plan: BatchPlan, raw_partition: RawPartition, run: Run = at_o
 def restore_state(plan: BatchPlan, raw_partition: RawPartition, version: str) -> None:
     """Bring a local state that no task has open to a committed version. This fences no task, and commits nothing."""
     settings = plan.materializer
-    with closing(open_local_store(state_folder(settings) / str(raw_partition))) as local:
+    with closing(_local_store(settings, raw_partition)) as local:
         before, began = local.version, time.monotonic()
         store = object_store(settings)
         restore(local, CheckpointStore(store, settings.group_id, raw_partition), version)
@@ -70,6 +71,10 @@ def restore_state(plan: BatchPlan, raw_partition: RawPartition, version: str) ->
             store.traffic.count(restores=1)
             seconds = round(time.monotonic() - began, 3)
             _logger.info("state restored", partition=str(raw_partition), bytes=local.size(), seconds=seconds)
+
+
+def _local_store(settings: MaterializerSettings, raw_partition: RawPartition) -> LocalStore:
+    return open_local_store(state_folder(settings) / str(raw_partition), settings.max_old_value_hours * 3600)
 
 
 def delete_unused_states(settings: MaterializerSettings, own: Collection[str]) -> DiskUse:

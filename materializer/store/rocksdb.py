@@ -71,9 +71,10 @@ class LocalCopy(NamedTuple):
 class LocalStore:
     """The open RocksDB of a slot, for one process. It is the fold's StateReader."""
 
-    def __init__(self, slot: Path, lock: int) -> None:
+    def __init__(self, slot: Path, lock: int, old_value_seconds: float | None = None) -> None:
         self._slot = slot
         self._lock = lock
+        self._old_value_seconds = old_value_seconds
         self._digests: dict[str, str] = {}
         _remove_left_over(slot)
         self._origin: str | None = None
@@ -192,6 +193,15 @@ class LocalStore:
         ) from error
 
     def _open(self) -> tuple[Rdict, Head | None]:
+        """RocksDB moves what is older than its `ttl` to the last level, where it replaces the old values. The time is
+        in the files, so it goes on after a restore.
+        """
+        db, head = self._open_any()
+        if self._old_value_seconds is not None:
+            db.set_options({"ttl": str(max(1, round(self._old_value_seconds)))})
+        return db, head
+
+    def _open_any(self) -> tuple[Rdict, Head | None]:
         """Opens a damaged store as an empty one: it is restored from the checkpoint location."""
         path = self._slot / "db"
         try:
@@ -213,13 +223,16 @@ def _open_db(path: Path) -> tuple[Rdict, Head | None]:
         raise
 
 
-def open_local_store(folder: Path) -> LocalStore:
-    """The local store in the first slot of the raw partition's folder that no other process uses."""
+def open_local_store(folder: Path, old_value_seconds: float | None = None) -> LocalStore:
+    """The local store in the first slot of the raw partition's folder that no other process uses.
+
+    old_value_seconds: when its files no longer hold values that a later one has replaced; by default RocksDB's 30 days.
+    """
     for number in range(_MAX_SLOTS):
         slot = folder / f"{SLOT}{number}"
         lock = lock_slot(slot)
         if lock is not None:
-            return LocalStore(slot, lock)
+            return LocalStore(slot, lock, old_value_seconds)
     raise RuntimeError(f"all {_MAX_SLOTS} slots of {folder} are in use by other processes")
 
 
@@ -240,6 +253,21 @@ def lock_slot(slot: Path) -> int | None:
             os.close(lock)
             return None
         os.close(lock)  # deleted just now, as unused
+
+
+def is_in_use(slot: Path) -> bool:
+    """Whether a process has the state of a slot open. Another one that opens it at this moment takes another slot."""
+    try:
+        lock = os.open(slot / LOCK, os.O_RDWR)
+    except FileNotFoundError:  # deleted just now, as unused
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 def clear_slot(slot: Path) -> None:

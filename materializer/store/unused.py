@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
-from materializer.store.rocksdb import LOCK, SLOT, clear_slot, folder_size, lock_slot
+from materializer.store.rocksdb import LOCK, SLOT, clear_slot, folder_size, is_in_use, lock_slot
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -51,15 +51,16 @@ class _Slot(NamedTuple):
 
 def delete_unused(folder: Path, own: Collection[str], limits: UnusedLimits, now: float) -> DiskUse:
     """Delete unused states in the group's folder. `own`: the raw partitions that this process works on, as their
-    folders are called. It may close their states and open them again later, so they are marked as used.
+    folders are called. It may close their states and open them again later, so these are marked as used.
     """
     used = unused = 0
     found: list[_Slot] = []
+    own_slots = {slot for raw_partition in own for slot in _needed(_slots_of(folder / raw_partition))}
     for slot in _slots(folder):
-        if slot.path.parent.name in own:
+        if slot.path in own_slots:
             with suppress(FileNotFoundError):
                 os.utime(slot.path / LOCK, (now, now))
-        if slot.path.parent.name in own or now - slot.used_at < _USED_SECONDS:
+        if slot.path in own_slots or now - slot.used_at < _USED_SECONDS:
             used += slot.size
         else:
             found.append(slot)
@@ -68,6 +69,15 @@ def delete_unused(folder: Path, own: Collection[str], limits: UnusedLimits, now:
         if is_kept or not _delete(slot):
             unused += slot.size
     return DiskUse(f"{os.uname().nodename}:{folder}", used, unused, shutil.disk_usage(folder).free)
+
+
+def _needed(slots: list[Path]) -> set[Path]:
+    """Of a raw partition's slots those that are in use, or the first, which the next task opens. Any other one has been
+    left by an attempt that ran beside a newer one.
+    """
+    if len(slots) < 2:
+        return set(slots)
+    return {slot for slot in slots if is_in_use(slot)} or set(slots[:1])
 
 
 def _slots(folder: Path) -> Iterator[_Slot]:

@@ -11,7 +11,18 @@ from fastapi.responses import JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
-from schematizer.api import administration, clients, plans, records, registering, sources, targets, topics, usage
+from schematizer.api import (
+    administration,
+    clients,
+    lineage,
+    plans,
+    records,
+    registering,
+    sources,
+    targets,
+    topics,
+    usage,
+)
 from schematizer.errors import CatalogueError, Refusal
 from schematizer.model.database import reason_of
 
@@ -22,13 +33,18 @@ if TYPE_CHECKING:
 
     from schematizer.access import Access
     from schematizer.catalogue.service import Catalogue
+    from schematizer.measures.sampler import Measures
     from schematizer.security.service import Security
 
 _DESCRIPTION = "Namespaces, sources, topics, schemas and their elements; who produces and consumes them."
 
 
 def rest_application(
-    catalogue: Catalogue, access: Access, count_database_error: Callable[[], None], security: Security | None = None
+    catalogue: Catalogue,
+    access: Access,
+    measures: Measures,
+    count_database_error: Callable[[], None],
+    security: Security | None = None,
 ) -> FastAPI:
     """Its description is at openapi.json. It has no pages of its own, as those would load scripts from elsewhere."""
     app = FastAPI(title="cassandra-schematizer", version="1", description=_DESCRIPTION, docs_url=None, redoc_url=None)
@@ -36,6 +52,7 @@ def rest_application(
         app.include_router(administration.router(security))
     for room in (sources, topics, registering, targets, clients, records, plans, usage):
         app.include_router(room.router(catalogue, access))
+    app.include_router(lineage.router(catalogue, access, measures))
     app.add_exception_handler(CatalogueError, _refused)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter  # noqa: TC002 - FastAPI reads annotations
+from fastapi import APIRouter, Request  # noqa: TC002 - FastAPI reads annotations
 
-from schematizer.api.access import guarded_router
+from schematizer.api.access import SchemaReaders, any_role_router
 
 if TYPE_CHECKING:
     from schematizer.access import Access
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def router(catalogue: Catalogue, access: Access) -> APIRouter:
-    routes = guarded_router(access, catalogue.rules.pii_prefix)
+    routes, readers = any_role_router(access), SchemaReaders(catalogue, access)
 
     @routes.get("/plans")
     def planners() -> list[str]:
@@ -22,8 +22,14 @@ def router(catalogue: Catalogue, access: Access) -> APIRouter:
         return catalogue.plans.planners()
 
     @routes.get("/plans/{planner}")
-    def plan(planner: str, table: str, schema_id: int, from_schema_id: int | None = None) -> list[str]:
-        """Statements, in order: CREATE TABLE for the schema, or the steps from `from_schema_id` to it."""
-        return catalogue.plans.make(planner, table, schema_id, from_schema_id)
+    def plan(
+        request: Request, planner: str, table: str, schema_id: int, from_schema_id: int | None = None
+    ) -> list[str]:
+        """Statements, in order: CREATE TABLE for the schema, or the steps from `from_schema_id` to it. The login must
+        be allowed to read both; comments are the docs of a topic that it may read.
+        """
+        asked = [schema_id] if from_schema_id is None else [schema_id, from_schema_id]
+        topics = {each.topic for one in asked for each in readers.readable(request, one).topics}
+        return catalogue.plans.make(planner, table, schema_id, from_schema_id, topics)
 
     return routes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 
-from schematizer.api.access import guarded_router
+from schematizer.api.access import any_role_router
 from schematizer.catalogue.usage import UNUSED_DAYS
 from schematizer.views import Unused  # noqa: TC001 - FastAPI reads annotations
 
@@ -18,11 +18,13 @@ Days = Annotated[int, Query(ge=1, le=100_000)]
 
 
 def router(catalogue: Catalogue, access: Access) -> APIRouter:
-    routes = guarded_router(access, catalogue.rules.pii_prefix)
+    routes = any_role_router(access)
 
     @routes.get("/unused")
-    def unused(days: Days = UNUSED_DAYS) -> list[Unused]:
-        """Topics, and schemas of used topics, that no client has used in so many days."""
-        return catalogue.usage.unused(days)
+    def unused(request: Request, days: Days = UNUSED_DAYS) -> list[Unused]:
+        """Topics, and schemas of used topics, that no client has used in so many days, of those that the login may
+        read.
+        """
+        return catalogue.usage.unused(days, access.identify(request).grants)
 
     return routes

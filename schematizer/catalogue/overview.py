@@ -28,6 +28,8 @@ from schematizer.model.source_tables import (
 from schematizer.views import ConsumerGroup, Coverage, Place, Version
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sqlalchemy import Select
     from sqlalchemy.orm import Session
 
@@ -105,18 +107,23 @@ class Overview:
 
         def transaction(session: Session) -> list[ConsumerGroup]:
             row = lookups.source_row(session, namespace, source)
-            reads = and_(
-                DataSourceRow.namespace_id == row.namespace_id,
-                or_(DataSourceRow.source_id.is_(None), DataSourceRow.source_id == row.id),
-            )
-            query = select(ConsumerGroupRow).where(ConsumerGroupRow.data_sources.any(reads))
-            return [group_view(each) for each in session.scalars(query.order_by(ConsumerGroupRow.name))]
+            return [group_view(each) for each in groups_of_source(session, row)]
 
         return self._database.read_session(transaction)
 
     def place(self, about: About, about_id: int) -> Place:
         """What a note or a tag is about; a schema's place is the first source that uses it. NOT_FOUND."""
         return self._database.read_session(lambda session: _place(session, about, about_id))
+
+
+def groups_of_source(session: Session, row: SourceRow) -> Sequence[ConsumerGroupRow]:
+    """The consumer groups of data targets that read the source, by name."""
+    reads = and_(
+        DataSourceRow.namespace_id == row.namespace_id,
+        or_(DataSourceRow.source_id.is_(None), DataSourceRow.source_id == row.id),
+    )
+    query = select(ConsumerGroupRow).where(ConsumerGroupRow.data_sources.any(reads))
+    return session.scalars(query.order_by(ConsumerGroupRow.name)).all()
 
 
 def _coverage() -> Select[int, int, int, int]:

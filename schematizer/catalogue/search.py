@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, select, text
+from sqlalchemy import Float, Integer, and_, column, func, literal_column, or_, select, table
 
+from schematizer.access import EVERYTHING
 from schematizer.catalogue import indexing, words
+from schematizer.catalogue.readable import is_readable_namespace, is_readable_target
 from schematizer.errors import invalid
 from schematizer.model.client_tables import DataTargetRow
 from schematizer.model.record_tables import About
@@ -15,56 +17,39 @@ from schematizer.model.source_tables import NamespaceRow, SourceRow
 from schematizer.views import Found
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from sqlalchemy import TextClause
+    from sqlalchemy import ColumnElement, Select
     from sqlalchemy.orm import Session
 
+    from schematizer.access import Grants
     from schematizer.model.database import Database
 
-    Sees = Callable[[str | None, str], bool]
-
 _MAX_WORDS = 8
-_LOOKED_AT = 500
-"""How many documents are read, at most, for those that the asker may see."""
 _BEFORE = 40
 _SNIPPET = 180
-_COLUMNS = "d.about, d.namespace, d.source, d.name, d.text"
-_WEIGHT = "CASE d.about WHEN 'topic' THEN 0.5 ELSE 1.0 END"
+_COLUMNS = (documents.c.about, documents.c.namespace, documents.c.source, documents.c.name, documents.c.text)
+_WEIGHT: ColumnElement[float] = literal_column("CASE search_documents.about WHEN 'topic' THEN 0.5 ELSE 1.0 END", Float)
 """A source stands before its topics."""
-# A word in the name counts ten times, and what has the query as its name comes first.
-_SQLITE = text(
-    f"SELECT {_COLUMNS} FROM {SQLITE_INDEX} i JOIN search_documents d ON d.id = i.rowid "  # noqa: S608 - our names
-    f"WHERE {SQLITE_INDEX} MATCH :query "
-    f"ORDER BY lower(d.name) <> :name, bm25({SQLITE_INDEX}, 10.0, 1.0) * {_WEIGHT}, d.name, d.id LIMIT :limit"
-)
-_POSTGRESQL = text(
-    f"SELECT {_COLUMNS} FROM search_documents d, to_tsquery('simple'::regconfig, :query) q "  # noqa: S608 - our names
-    f"WHERE {POSTGRESQL_VECTOR} @@ q "
-    f"ORDER BY lower(d.name) <> :name, ts_rank({POSTGRESQL_VECTOR}, q) * {_WEIGHT} DESC, d.name, d.id LIMIT :limit"
-)
 
 
 class Search:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def find(self, query: str, limit: int = 20, may_see: Sees = lambda *_: True) -> list[Found]:
-        """What has all words of the query, or words that they begin; the best first. `may_see` says it of a namespace
-        and a name; the namespace is None for data targets. INVALID in a database without full-text search.
+    def find(self, query: str, limit: int = 20, grants: Grants = EVERYTHING) -> list[Found]:
+        """What has all words of the query, or words that they begin, of what the grants may read; the best first. A
+        data target is shown to readers of every namespace that it reads. INVALID in a database without full-text
+        search.
         """
         wanted = words.words(query)[:_MAX_WORDS]
         if not wanted:
             return []
 
         def transaction(session: Session) -> Sequence[Any]:
-            statement, asked = _statement(session, wanted)
-            return session.execute(
-                statement, {"query": asked, "name": query.strip().lower(), "limit": _LOOKED_AT}
-            ).fetchall()
+            matching = _matching(session, wanted, query.strip().lower())
+            return session.execute(matching.where(_is_readable(grants)).limit(limit)).fetchall()
 
-        rows = self._database.read_session(transaction)
-        seen = [row for row in rows if may_see(row.namespace or None, row.name)]
         return [
             Found(
                 about=About(row.about),
@@ -73,7 +58,7 @@ class Search:
                 name=row.name,
                 snippet=_snippet(row.text, wanted),
             )
-            for row in seen[:limit]
+            for row in self._database.read_session(transaction)
         ]
 
     def build(self) -> None:
@@ -98,15 +83,35 @@ def _build(session: Session) -> None:
         indexing.index_target(session, target)
 
 
-def _statement(session: Session, wanted: list[str]) -> tuple[TextClause, str]:
-    """The words are letters and digits: they need no escape."""
+def _is_readable(grants: Grants) -> ColumnElement[bool]:
+    """Of a document."""
+    is_target = documents.c.about == About.DATA_TARGET.value
+    targets = select(DataTargetRow.name).where(is_readable_target(grants))
+    return or_(
+        and_(is_target, documents.c.name.in_(targets)),
+        and_(~is_target, is_readable_namespace(documents.c.namespace, grants)),
+    )
+
+
+def _matching(session: Session, wanted: list[str], name: str) -> Select[*tuple[Any, ...]]:
+    """Documents with all the words, the best first: a word in the name counts ten times, and what has the query as its
+    name comes first. The words are letters and digits: they need no escape.
+    """
     match session.get_bind().dialect.name:
         case "sqlite":
-            return _SQLITE, " ".join(f'"{word}"*' for word in wanted)
+            index = table(SQLITE_INDEX, column("rowid", Integer))
+            rank = literal_column(f"bm25({SQLITE_INDEX}, 10.0, 1.0)", Float) * _WEIGHT
+            found = index.join(documents, documents.c.id == index.c.rowid)
+            is_match = literal_column(SQLITE_INDEX).match(" ".join(f'"{word}"*' for word in wanted))
+            query = select(*_COLUMNS).select_from(found).where(is_match)
         case "postgresql":
-            return _POSTGRESQL, " & ".join(f"'{word}':*" for word in wanted)
-        case name:
-            raise invalid(f"The database {name} has no full-text search here.", "Use SQLite or PostgreSQL.")
+            asked = func.to_tsquery(literal_column("'simple'::regconfig"), " & ".join(f"'{word}':*" for word in wanted))
+            vector: ColumnElement[Any] = literal_column(POSTGRESQL_VECTOR)
+            rank = (func.ts_rank(vector, asked, type_=Float) * _WEIGHT).desc()
+            query = select(*_COLUMNS).where(vector.bool_op("@@")(asked))
+        case name_:
+            raise invalid(f"The database {name_} has no full-text search here.", "Use SQLite or PostgreSQL.")
+    return query.order_by(func.lower(documents.c.name) != name, rank, documents.c.name, documents.c.id)
 
 
 def _snippet(text_: str, wanted: list[str]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from schematizer.catalogue.census import Census
 from schematizer.catalogue.clients import Clients
 from schematizer.catalogue.documenting import Documenting
+from schematizer.catalogue.lineage import Lineages
 from schematizer.catalogue.namespaces import Namespaces, Sources
 from schematizer.catalogue.outbox import Outbox
 from schematizer.catalogue.overview import Overview
@@ -45,6 +46,7 @@ class Catalogue:
         self.plans = Plans(database)
         self.census = Census(database)
         self.overview = Overview(database)
+        self.lineages = Lineages(database, self.topics)
         self.search = Search(database)
         self.notes = Notes(database)
         self.tags = Tags(database)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, select, update
 
+from schematizer.access import EVERYTHING
+from schematizer.catalogue.readable import is_readable_namespace
 from schematizer.model.base import now
-from schematizer.model.source_tables import Status, TopicKind, TopicRow, TopicSchemaRow
+from schematizer.model.source_tables import NamespaceRow, SourceRow, Status, TopicKind, TopicRow, TopicSchemaRow
 from schematizer.topic_names import parse_subject
 from schematizer.views import Unused
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
     from sqlalchemy.orm import Session
 
+    from schematizer.access import Grants
     from schematizer.model.database import Database
 
 EXACT_TO = timedelta(hours=1)
@@ -60,15 +63,18 @@ class Usage:
                 self._seen |= seen
             raise
 
-    def unused(self, days: int) -> list[Unused]:
-        """The topics, and the schemas of used topics, that were not used for so many days and are not disabled; the
-        longest unused first. Raw and dead topics are the materializer's own and not listed.
+    def unused(self, days: int, grants: Grants = EVERYTHING) -> list[Unused]:
+        """Of what the grants may read: the topics, and the schemas of used topics, that were not used for so many days
+        and are not disabled; the longest unused first. Raw and dead topics are the materializer's own and not listed.
         """
         before = now() - timedelta(days=days)
+        is_readable = is_readable_namespace(NamespaceRow.name, grants)
 
         def transaction(session: Session) -> list[Unused]:
-            topics = session.scalars(select(TopicRow).where(is_unused_topic(before))).all()
-            query = select(TopicSchemaRow).join(TopicRow).where(is_unused_schema(before))
+            of_topics = select(TopicRow).join(TopicRow.source).join(SourceRow.namespace)
+            topics = session.scalars(of_topics.where(is_unused_topic(before), is_readable)).all()
+            of_schemas = select(TopicSchemaRow).join(TopicRow).join(TopicRow.source).join(SourceRow.namespace)
+            query = of_schemas.where(is_unused_schema(before), is_readable)
             found = [
                 Unused(topic=row.name, schema_id=None, last_used_at=row.last_used_at, status=row.status)
                 for row in topics

@@ -18,6 +18,7 @@ from schematizer.views import (
     DataTarget,
     Element,
     FollowedTopics,
+    Lineage,
     Namespace,
     Producer,
     Registration,
@@ -45,6 +46,7 @@ _TOPIC_SCHEMA, _ELEMENTS, _FOLLOWED = TypeAdapter(TopicSchema), TypeAdapter(list
 _REGISTRATION, _COMPATIBILITY = TypeAdapter(Registration), TypeAdapter(Compatibility)
 _PRODUCER, _CONSUMER, _TEXTS = TypeAdapter(Producer), TypeAdapter(Consumer), TypeAdapter(list[str])
 _DOCUMENTATION, _UNUSED = TypeAdapter(SourceDocumentation), TypeAdapter(list[Unused])
+_LINEAGE = TypeAdapter(Lineage)
 _DATA_TARGET, _CONSUMER_GROUP = TypeAdapter(DataTarget), TypeAdapter(ConsumerGroup)
 _MOST_CACHED = 10_000
 
@@ -245,6 +247,10 @@ class SchematizerClient:
     def source_elements(self, namespace: str, source: str) -> list[Element]:
         """Of its newest enabled schema."""
         return self._transport.get(_ELEMENTS, "namespaces", namespace, "sources", source, "elements")
+
+    def lineage(self, namespace: str, source: str) -> Lineage:
+        """From the table to the consumers, in order."""
+        return self._transport.get(_LINEAGE, "namespaces", namespace, "sources", source, "lineage")
 
     def document(self, namespace: str, source: str, said: SourceDocumentation) -> list[str]:
         """Sets all of a source's documentation. Returns the paths that its newest schema does not have."""

@@ -13,7 +13,7 @@ from schematizer.measures.measured import Measured, Sample, measured
 from schematizer.measures.offsets import OffsetsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
 STALE_PERIODS = 4
 _KEPT = 5
@@ -31,6 +31,16 @@ class Measures(Protocol):
     def problem(self) -> str | None:
         """Why everything is unknown; None if it is not."""
         ...
+
+
+def lags_of(measures: Measures) -> Callable[[str], Mapping[str, int]]:
+    """The lags of a topic by consumer group; none where they are unknown."""
+
+    def of(topic: str) -> Mapping[str, int]:
+        found = measures.of(topic)
+        return {} if found is None else found.lags
+
+    return of
 
 
 class NoMeasures:

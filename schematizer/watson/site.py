@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import HTMLResponse
 
+    from schematizer.access import Grants
     from schematizer.views import Namespace
 
 PAGE_SIZE = 50
@@ -68,15 +69,19 @@ class Site:
     def links(self, request: Request) -> Links:
         return Links(request.scope.get("root_path", ""))
 
+    def grants(self, request: Request) -> Grants:
+        """What the asker may do."""
+        return self.access.identify(request).grants
+
     def may(self, request: Request, role: Role, namespace: str | None) -> bool:
         """For what a page shows. It leaves no trace in the audit log and the metrics, as `require` does."""
-        return self.access.identify(request).grants.allows(role, namespace)
+        return self.grants(request).allows(role, namespace)
 
     def sees(self, request: Request) -> Callable[[str | None, str], bool]:
         """Whether a page may show what has this namespace and name. What has no namespace is a data target, and shown
         to readers of every namespace that it reads.
         """
-        grants = self.access.identify(request).grants
+        grants = self.grants(request)
         targets = {} if grants.allows(Role.READER, None) else self.catalogue.data_targets.namespaces()
 
         def is_seen(namespace: str | None, name: str) -> bool:

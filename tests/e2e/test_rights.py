@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import secrets
 import shlex
+import subprocess
+import sys
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -28,7 +31,7 @@ from local_stack.process.network import LOCALHOST, free_ports
 from local_stack.servers import programs
 from local_stack.servers.cassandra import CassandraCluster, CassandraOptions
 from local_stack.servers.kafka import KafkaBroker
-from tests.support.e2e.one_change import wait_for_a_change
+from tests.support.e2e.one_change import wait_for_a_change, wait_for_an_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +42,15 @@ if TYPE_CHECKING:
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "guides" / "secure.md").read_text()
 SECONDS = 120.0
-PASSWORDS = {name: secrets.token_hex(8) for name in ("admin", "cdc-publisher", "cdc-materializer", "reader")}
+PERSONAL = "pii-cdc.shop.people-v2"
+DOCUMENTATION = """
+namespace = "cdc.shop"
+source = "people"
+
+[fields.name]
+pii = true
+"""
+PASSWORDS = {name: secrets.token_hex(8) for name in ("admin", "cdc-publisher", "cdc-materializer", "reader", "crm")}
 RESOURCES = {
     "topic": ResourceType.TOPIC,
     "group": ResourceType.GROUP,
@@ -130,6 +141,7 @@ def session(cluster: CassandraCluster) -> Iterator[Session]:
         session = driver.connect()
         session.execute("CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
         session.execute("CREATE TABLE shop.orders (id int PRIMARY KEY, note text) WITH cdc = true")
+        session.execute("CREATE TABLE shop.people (id int PRIMARY KEY, name text) WITH cdc = true")
         # A grant on a keyspace needs it to be there; its maker has the same rights by that.
         for statement in statements():
             if "ON KEYSPACE cdc_filler" not in statement:
@@ -144,12 +156,15 @@ def test_all_programs_work_with_the_rights_of_the_page(
     broker: KafkaBroker, cluster: CassandraCluster, session: Session, tmp_path: Path
 ) -> None:
     [node], [port] = cluster.nodes, free_ports(1)
+    registry = f"http://{LOCALHOST}:{port}"
     joined: dict[str, programs.Setting] = {
         "cassandra.port": cluster.port,
         "cassandra.password": PASSWORDS["reader"],
         "kafka.bootstrap_servers": broker.bootstrap_servers,
         "kafka.raw_partitions": 1,
-        "registry.url": f"http://{LOCALHOST}:{port}",
+        "registry.url": registry,
+        "materializer.topics": "registry",
+        "materializer.topics_seconds": 1,
     }
     where = (tmp_path, node.address, node.cdc_raw)
     filler = programs.filler(*where, {**joined, "cassandra.username": "cdc_filler"})
@@ -166,7 +181,20 @@ def test_all_programs_work_with_the_rights_of_the_page(
         start(filler)
         session.execute("REVOKE CREATE ON ALL KEYSPACES FROM cdc_filler")
         filler.restart()
+        reader, crm = client_of(broker, "reader"), client_of(broker, "crm")
+        session.execute("INSERT INTO shop.people (id, name) VALUES (1, 'Ada')")
+        wait_for_a_change("cdc.shop.people", reader, materializer, with_text="Ada")
+
+        # Its name becomes personal: what is there and what comes lies under another prefix.
+        (tmp_path / "people.toml").write_text(DOCUMENTATION)
+        apply = [sys.executable, "-m", "schematizer", "docs", "apply", str(tmp_path / "people.toml")]
+        subprocess.run([*apply, "--url", registry], check=True)
+        wait_for_a_change(PERSONAL, crm, materializer, group="crm", with_text="Ada")
+        session.execute("INSERT INTO shop.people (id, name) VALUES (2, 'Grace')")
+        wait_for_a_change(PERSONAL, crm, materializer, group="crm", with_text="Grace")
         session.execute("INSERT INTO shop.orders (id, note) VALUES (1, 'secret')")
-        wait_for_a_change("cdc.shop.orders", client_of(broker, "reader"), materializer)
+        wait_for_a_change("cdc.shop.orders", reader, materializer, with_text="secret")
+        for topic in (PERSONAL, "cdc.raw.shop.people", "cdc.raw.shop.orders"):
+            assert wait_for_an_error(topic, reader) == KafkaError.TOPIC_AUTHORIZATION_FAILED, topic
     for log in tmp_path.glob("*.log"):
         assert not [name for name, password in PASSWORDS.items() if password in log.read_text()], log.name

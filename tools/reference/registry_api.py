@@ -14,6 +14,7 @@ from schematizer.catalogue.service import Catalogue
 from schematizer.confluent.api import confluent_application
 from schematizer.confluent.guard import RULES
 from schematizer.confluent.store import Store
+from schematizer.measures.sampler import NoMeasures
 from schematizer.model.database import Database
 from schematizer.security.service import Security
 from tools.reference.markdown import markdown_table
@@ -40,7 +41,7 @@ def tables(database_url: str) -> dict[str, str]:
         security = Security(SchematizerSettings(database_url=database_url), database)
         catalogue = Catalogue(database, Rules())
         confluent = confluent_application(Store(database, Mirror("")), security.access, "", lambda: None)
-        rest = rest_application(catalogue, security.access, lambda: None, security)
+        rest = rest_application(catalogue, security.access, NoMeasures(), lambda: None, security)
         roles = {(method, path.replace(":path", "")): rule.role.word for (method, path), rule in RULES.items()}
         return {
             "confluent": markdown_table(

@@ -25,7 +25,7 @@ def router(site: Site) -> APIRouter:
         site.readable(request)
         text = q.strip()[:_MAX_QUERY]
         is_typing = request.headers.get("hx-target") == "suggestions"
-        found = site.catalogue.search.find(text, _WHILE_TYPING if is_typing else _ON_PAGE, site.sees(request))
+        found = site.catalogue.search.find(text, _WHILE_TYPING if is_typing else _ON_PAGE, site.grants(request))
         template = "_found.html" if request.headers.get("hx-request") == "true" else "search.html"
         return site.page(
             request,

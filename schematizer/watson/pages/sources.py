@@ -9,10 +9,10 @@ from starlette.responses import HTMLResponse  # noqa: TC002 - as above
 
 from schematizer.catalogue.topics import TopicFilter
 from schematizer.errors import not_found
+from schematizer.measures.sampler import lags_of
 from schematizer.model.record_tables import About
 from schematizer.views import Coverage
 from schematizer.watson.differences import differences
-from schematizer.watson.lineage import lineage
 from schematizer.watson.site import Crumb, Remarks, paged
 
 if TYPE_CHECKING:
@@ -66,8 +66,6 @@ def _source(routes: APIRouter, site: Site) -> None:
         shown = catalogue.sources.get(namespace, source)
         fields = _named(catalogue.schemas.of_source(namespace, source))
         topics = catalogue.topics.every(TopicFilter(namespace, source))
-        consumers = [each for topic in topics for each in catalogue.clients.consumers(topic.name)]
-        groups = catalogue.overview.readers(namespace, source)
         return site.page(
             request,
             "source.html",
@@ -78,7 +76,7 @@ def _source(routes: APIRouter, site: Site) -> None:
             coverage=_coverage(fields),
             topics=topics,
             measures=site.measures,
-            lineage=lineage(shown, topics, consumers, groups, site.measures),
+            lineage=catalogue.lineages.of_source(namespace, source, lags_of(site.measures)),
             decisions=catalogue.history.decisions(namespace, source)[-5:],
             remarks=Remarks(About.SOURCE, shown.id),
         )

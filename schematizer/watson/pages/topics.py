@@ -109,11 +109,8 @@ def _unused(routes: APIRouter, site: Site) -> None:
     def unused_page(request: Request, days: Days = UNUSED_DAYS, part: int = 1) -> HTMLResponse:
         readable = {each.name for each in site.readable(request)}
         prefix = site.catalogue.rules.pii_prefix
-        found = [
-            (each, namespace)
-            for each in site.catalogue.usage.unused(days)
-            if (namespace := parse_topic(each.topic, prefix).namespace) in readable
-        ]
+        unused = site.catalogue.usage.unused(days, site.grants(request))
+        found = [(each, parse_topic(each.topic, prefix).namespace) for each in unused]
         writable = {each for each in readable if site.may(request, Role.WRITER, each)}
         return site.page(
             request,

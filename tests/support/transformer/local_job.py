@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from materializer.job.plan import Assignment, list_raw_partitions
 from materializer.records import RawPartition
@@ -17,21 +17,34 @@ from transformer.kafka import GroupOffsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
     from types import TracebackType
 
     from cdc_program.errors import CdcError
+    from cdc_program.settings import Settings
     from materializer.job.worker_loop import Standing
-    from tests.support.transformer.scene import Scene
     from transformer.records import TransformPlan
 
 WAIT_SECONDS = 60.0
 AT_ONCE = 10_000
 
 
+class Transforming(Protocol):
+    """A transformers file, its settings, and the topic that its first transformer reads; such as a Scene."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def file(self) -> Path: ...
+
+    def settings(self, **transformer: Any) -> Settings: ...  # noqa: ANN401 - settings
+
+
 class LocalJob:
     """errors: the newest of each partition or stream that has failed, by its name."""
 
-    def __init__(self, scene: Scene, **settings: Any) -> None:  # noqa: ANN401 - the transformer's settings
+    def __init__(self, scene: Transforming, **settings: Any) -> None:  # noqa: ANN401 - the transformer's settings
         self.errors: dict[str, CdcError] = {}
         definitions = definitions_of(scene.settings(**settings), scene.file)
         self._topic = scene.topic

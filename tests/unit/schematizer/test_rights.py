@@ -59,6 +59,9 @@ NARROWED = {
     "GET /schemas/{schema_id}",
     "GET /schemas/{schema_id}/topics",
     "GET /schemas/{schema_id}/elements",
+    "GET /plans",
+    "GET /plans/{planner}",
+    "GET /unused",
 }
 """Of these, a reader of some namespaces gets what lies in them."""
 _REMARK = {"about": "source", "about_id": "1"}

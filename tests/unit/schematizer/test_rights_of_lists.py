@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from sqlalchemy import update
 
 from schematizer.application import REST_PATH, WATSON_PATH
+from schematizer.model.base import now
+from schematizer.model.source_tables import TopicRow
 from schematizer.views import DataSource, FieldText, SourceDocumentation
 from tests.support.schematizer.secured import CLOSED, RECORD, Secured
 
@@ -129,6 +133,49 @@ def test_clients_of_a_topic(secured: Secured) -> None:
         assert get(secured, grants, f"/{what}", topic=f"{SECRET}.orders").status == 403
         assert get(secured, grants, f"/{what}").status == 403
         assert get(secured, ["reader:*"], f"/{what}").status == 200
+
+
+def test_what_is_unused(secured: Secured) -> None:
+    """A reader of a part gets that part; a reader of nothing that is there an empty list."""
+    then = now() - timedelta(days=100)
+    secured.database.write_session(lambda session: session.execute(update(TopicRow).values(last_used_at=then)))
+    expected = {
+        ("reader:*",): [f"{each}.orders" for each in (SECRET, SHOP, STOCK)],
+        ("reader:cdc.*",): [f"{each}.orders" for each in (SECRET, SHOP, STOCK)],
+        (f"reader:{SHOP}", f"writer:{STOCK}"): [f"{SHOP}.orders", f"{STOCK}.orders"],
+        ("admin:cdc.none",): [],
+    }
+    for grants, topics in expected.items():
+        answer = get(secured, grants, "/unused", days=99)
+        assert sorted(each["topic"] for each in answer.body) == topics, grants
+        assert get(secured, grants, "/unused", days=101).body == []
+    page = secured.client(secured.key(f"reader:{SHOP}")).get(f"{WATSON_PATH}/unused?days=99").text
+    assert [each for each in (SECRET, SHOP, STOCK) if f"{each}.orders" in page] == [SHOP]
+
+
+def test_plans_of_schemas(secured: Secured) -> None:
+    """All three sources have the first schema; the second is the stock's and the secret's alone."""
+    wider = RECORD.replace("]", ', {"name": "b", "type": ["null", "int"], "default": null}]')
+    first, second = (secured.store.register(f"{SECRET}.orders-value", each).schema_id for each in (RECORD, wider))
+    assert secured.store.register(f"{STOCK}.orders-value", wider).schema_id == second
+    for namespace in (STOCK, SHOP, SECRET):
+        said = SourceDocumentation(fields={"a": FieldText(doc=f"of {namespace}")})
+        secured.catalogue.documentation.put(namespace, "orders", said, by="test")
+
+    def plan(grant: str, **query: int) -> Answer:
+        return get(secured, [grant], "/plans/postgresql", table="t", **query)
+
+    assert "postgresql" in get(secured, [f"reader:{SHOP}"], "/plans").body
+    for grant, namespace in ((f"reader:{SHOP}", SHOP), (f"reader:{STOCK}", STOCK)):
+        statements = "\n".join(plan(grant, schema_id=first).body)
+        assert [each for each in (SHOP, STOCK, SECRET) if f"of {each}" in statements] == [namespace]
+    assert "ADD COLUMN" in " ".join(plan(f"reader:{STOCK}", schema_id=second, from_schema_id=first).body)
+    refused = plan(f"reader:{SHOP}", schema_id=second, from_schema_id=first)
+    assert refused.status == 403
+    assert plan(f"reader:{SHOP}", schema_id=second + 1).body["message"] == refused.body["message"]
+    assert plan(f"reader:{SHOP}", schema_id=first, from_schema_id=second).status == 403
+    assert plan("reader:*", schema_id=second + 1).status == 404
+    assert plan("reader:cdc.none", schema_id=first).status == 403
 
 
 def test_changes_of_a_namespace(secured: Secured) -> None:

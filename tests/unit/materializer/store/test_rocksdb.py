@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,41 @@ def test_reads_what_was_applied(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         again.apply(entry)
     again.close()
+
+
+@pytest.mark.parametrize("later", [None, b"later"])
+def test_files_lose_what_was_replaced(tmp_path: Path, later: bytes | None) -> None:
+    """Also what RocksDB has moved to its last level long ago, when hardly anything changes; and after a restore."""
+
+    def files_with_it(folder: Path) -> list[str]:
+        return [path.name for path in folder.iterdir() if b"a person" in path.read_bytes()]
+
+    def restore(folder: Path) -> None:
+        shutil.copytree(copy.folder, folder, dirs_exist_ok=True)
+
+    def snapshot() -> list[str]:
+        copy = state.copy()
+        found = files_with_it(copy.folder)
+        copy.remove()
+        return found
+
+    state = open_local_store(tmp_path, old_value_seconds=1)
+    rows: dict[bytes, bytes | None] = {b"k%d" % number: os.urandom(100) for number in range(2000)}
+    state.apply(step(state, rows | {b"k1000": b"a person"}))
+    for number in range(8):
+        state.apply(step(state, {b"k%d" % number: b"changed"}))
+        assert snapshot()
+    state.apply(step(state, {b"k1000": later}))
+    copy = state.copy()
+    state.replace(restore)
+    copy.remove()
+    assert state.get(b"k1000") == later
+    deadline = time.monotonic() + 60
+    while snapshot() or files_with_it(tmp_path / "slot-0" / "db"):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+        state.apply(step(state, {b"heartbeat": b"%f" % time.monotonic()}))
+    state.close()
 
 
 @settings(max_examples=20, deadline=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -47,6 +48,29 @@ def test_what_was_not_used_for_long_is_deleted_and_the_rest_is_measured(tmp_path
     assert (disk.unused, disk.used) == sizes
     assert disk.free > 0
     assert delete_unused(tmp_path, set(), UnusedLimits(HOUR, PLENTY), NOW).used > folder_size(used)  # own was marked
+
+
+def test_a_second_slot_that_an_attempt_has_left_is_no_own_one(tmp_path: Path) -> None:
+    """Whichever of the two is in use; the first, if none is."""
+    first = fill(tmp_path, "t-0", NOW - 9 * HOUR)
+    second = first.with_name("slot-1")
+    limits = UnusedLimits(HOUR, PLENTY)
+
+    def copy() -> None:
+        shutil.copytree(first, second)
+        os.utime(second / LOCK, (NOW - 9 * HOUR, NOW - 9 * HOUR))
+
+    copy()
+    assert delete_unused(tmp_path, {"t-0"}, limits, NOW).unused == 0
+    assert (first.exists(), second.exists()) == (True, False)
+    copy()
+    lock = lock_slot(second)
+    assert lock is not None
+    for slot in (first, second):
+        os.utime(slot / LOCK, (NOW - 9 * HOUR, NOW - 9 * HOUR))
+    assert delete_unused(tmp_path, {"t-0"}, limits, NOW).unused == 0
+    assert (first.exists(), second.exists()) == (False, True)
+    os.close(lock)
 
 
 def test_beyond_the_bound_the_longest_unused_are_deleted_first(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Markdown, differences, lineage and figures in words, without pages."""
+"""Markdown, differences and figures in words, without pages."""
 
 from __future__ import annotations
 

@@ -1,0 +1,114 @@
+"""Where a source's rows come from and where they go: table → raw topic → change topic → consumers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlalchemy import select
+
+from schematizer.catalogue import lookups
+from schematizer.catalogue.overview import groups_of_source
+from schematizer.model.client_tables import ConsumerRow
+from schematizer.model.source_tables import TopicKind, TopicRow
+from schematizer.views import CassandraTable, Lineage, Reader, Stage, StageKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from sqlalchemy.orm import Session
+
+    from schematizer.catalogue.topics import Topics
+    from schematizer.model.database import Database
+    from schematizer.views import Topic
+
+    LagsOf = Callable[[str], Mapping[str, int]]
+
+
+class Registered(NamedTuple):
+    """A service that registered as a consumer of a topic."""
+
+    topic: str
+    group: str
+    service: str
+
+
+def unknown_lags(_topic: str) -> Mapping[str, int]:
+    """Of a registry that does not measure Kafka."""
+    return {}
+
+
+class Lineages:
+    def __init__(self, database: Database, topics: Topics) -> None:
+        self._database = database
+        self._topics = topics
+
+    def of_source(self, namespace: str, source: str, lags_of: LagsOf = unknown_lags) -> Lineage:
+        """`lags_of`: by consumer group, the offsets of a topic that it has not read. NOT_FOUND."""
+
+        def transaction(session: Session) -> Lineage:
+            row = lookups.source_row(session, namespace, source)
+            query = (
+                select(TopicRow.name, ConsumerRow.consumer_group, ConsumerRow.service)
+                .join(ConsumerRow.topic)
+                .where(TopicRow.source_id == row.id)
+                .order_by(TopicRow.id, ConsumerRow.service, ConsumerRow.id)
+            )
+            table = CassandraTable(keyspace=namespace.rpartition(".")[2], name=source)
+            topics = [self._topics.view(each) for each in row.topics]
+            readers = Readers(
+                [Registered(*each) for each in session.execute(query)],
+                {each.name: each.data_target.name for each in groups_of_source(session, row)},
+                lags_of,
+            )
+            return Lineage(namespace=namespace, source=source, stages=stages(table, topics, readers))
+
+        return self._database.read_session(transaction)
+
+
+class Readers(NamedTuple):
+    """Who reads a source. `fills`: data targets, by those of their consumer groups that read it."""
+
+    registered: Sequence[Registered]
+    fills: Mapping[str, str]
+    lags_of: LagsOf
+
+    def of(self, topics: Sequence[str]) -> list[Reader]:
+        """By the name of the group: those that registered, that fill a data target, or that Kafka has seen."""
+        read: dict[str, dict[str, None]] = {}
+        services: dict[str, dict[str, None]] = {}
+        lags: dict[str, dict[str, int]] = {}
+        for topic, group, service in self.registered:
+            if topic in topics:
+                read.setdefault(group, {})[topic] = None
+                services.setdefault(group, {})[service] = None
+        for group in self.fills:
+            read.setdefault(group, {}).update(dict.fromkeys(topics))
+        for topic in topics:
+            for group, lag in self.lags_of(topic).items():
+                lags.setdefault(group, {})[topic] = lag
+                read.setdefault(group, {})[topic] = None
+        return [
+            Reader(
+                group=group,
+                services=list(services.get(group, ())),
+                data_target=self.fills.get(group),
+                topics=list(read[group]),
+                lags=lags.get(group, {}),
+            )
+            for group in sorted(read)
+        ]
+
+
+def stages(table: CassandraTable, topics: Iterable[Topic], readers: Readers) -> list[Stage]:
+    """In the order in which rows pass them. A source without a raw topic has no table: nothing says that it is one."""
+    by_kind: dict[TopicKind, list[Topic]] = {kind: [] for kind in TopicKind}
+    for topic in topics:
+        by_kind[topic.kind].append(topic)
+    raw, read = by_kind[TopicKind.RAW], by_kind[TopicKind.CHANGE] + by_kind[TopicKind.OTHER]
+    before = [Stage(kind=StageKind.TABLE, tables=[table]), Stage(kind=StageKind.RAW, topics=raw)] if raw else []
+    return [
+        *before,
+        Stage(kind=StageKind.CHANGE if raw else StageKind.OTHER, topics=read + by_kind[TopicKind.DEAD]),
+        Stage(kind=StageKind.CONSUMERS, readers=readers.of([topic.name for topic in read])),
+    ]
