@@ -73,11 +73,11 @@ class Together:
         """Take part in what others have begun; whether there was any.
 
         Also if this host has sent the same since: the raw partitions wait for its end of each snapshot. One that all
-        who know it have given up is given up here too, without sending anything.
+        who know it have given up is given up here too, without sending anything. One whose record is lost begins again.
         """
         has_joined = False
         given_up = {part.snapshot for part in parts} - {part.snapshot for part in parts if part.state != "given_up"}
-        own = {part.snapshot for part in parts if part.host_id == self._host_id}
+        own = {part.snapshot for part in parts if part.host_id == self._host_id and part.state != "running"}
         for part in sorted(parts, key=lambda each: each.requested_at):
             table = tables.get(part.table_id)
             if table is None or part.snapshot in own or self._host_id not in part.hosts:

@@ -318,6 +318,24 @@ def test_one_that_a_host_goes_on_with_is_sent_by_all_others(tmp_path: Path, rows
     assert three.records.wanted(NAME) == "run"
 
 
+def test_a_host_whose_state_directory_was_removed_takes_its_part_again(tmp_path: Path, rows: Rows) -> None:
+    """No other host could end its part, and purging waits."""
+    one, two = (Host(tmp_path / name, rows, each, "never", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    asked = new_record(TABLE.table, hosts=(ONE, TWO))
+    one.records.begin(asked)
+    for host in (one, two):
+        host.follow()
+    for name, each in (("again 1", ONE), ("again 2", TWO)):
+        again = Host(tmp_path / name, rows, each, "never", (ONE, TWO))
+        joined = again.follow()
+        assert joined is not None
+        assert joined.snapshot == asked.snapshot
+        again.end()
+        again.follow()
+    after = Host(tmp_path / "after", rows, ONE, "never", (ONE, TWO))
+    assert after.follow() is None
+
+
 def test_a_row_does_not_go_back_while_the_record_is_behind(tmp_path: Path, rows: Rows) -> None:
     """The worker writes it first."""
     host = Host(tmp_path / "one", rows, ONE)
