@@ -340,6 +340,7 @@ class SnapshotRun:
             self._take_files(table)
             self._wait_for_log()
             files = self._list_files(table, is_new=True)
+        table = self._link.find_table(self.record.table_id)  # with all columns of these files
         ranges = self._ranges()
         self._check_tokens()
         now_sent = self._of_these_files(ranges)

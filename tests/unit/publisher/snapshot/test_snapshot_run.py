@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -200,6 +201,24 @@ def test_one_of_a_table_that_is_excluded_meanwhile_ends(beside: Beside, records:
     beside.is_published = False
     record = take(beside, records)
     assert (record.phase, beside.events[-2:]) == ("given_up", ["given_up", "clear"])
+
+
+def test_a_column_that_is_added_before_the_files_are_there_is_in_the_images(
+    vectors: IndexedVectors, beside: Beside, records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the parts of a large table there may be days."""
+    whole = beside.table
+    columns = vectors.table.regular_columns[:-1]
+    beside.table = whole._replace(table=replace(vectors.table, regular_columns=columns))
+    take_snapshot = beside.take_snapshot
+
+    def alter(keyspace: str, table: str, tag: str) -> None:
+        beside.table = whole
+        take_snapshot(keyspace, table, tag)
+
+    monkeypatch.setattr(beside, "take_snapshot", alter)
+    record = take(beside, records)
+    assert (record.phase, record.problem) == ("ended", "")
 
 
 def test_only_owned_ranges_are_sent(beside: Beside, records: Records) -> None:
