@@ -209,7 +209,7 @@ class NodeSchema:
         if self.row_ends.follow_records(records, self._were_published, read_at):
             self._save()
             self.edition += 1
-        self._looked_at = time_ns() // 1000
+        self._looked_at = max(self._looked_at, time_ns() // 1000)
         return has_changed
 
     def current_tables(self) -> list[PublishedTable]:

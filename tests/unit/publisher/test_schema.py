@@ -29,9 +29,9 @@ class Clock:
     def __init__(self) -> None:
         self._us = 1_700_000_000 * SECOND
 
-    def advance(self) -> int:
+    def advance(self, seconds: int = 1) -> int:
         """The time then, µs."""
-        self._us += SECOND
+        self._us += seconds * SECOND
         return self._us
 
     def __call__(self) -> int:
@@ -173,6 +173,25 @@ def test_a_snapshot_clears_the_mark_if_it_was_asked_for_when_cdc_was_off_no_more
     assert schema.published[table_id].needs_snapshot_since
     schema.note_snapshot(table_id, after)
     assert not schema.published[table_id].needs_snapshot_since
+
+
+def test_a_clock_that_is_set_back_clears_no_mark(
+    node: SchemaRows, schema: NodeSchema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This machine's own, while a snapshot runs that was asked for before cdc was off."""
+    clock = Clock()
+    monkeypatch.setattr("publisher.schema.time_ns", clock)
+    table_id = node.create("ks", "a", cdc=True)
+    schema.refresh()
+    before = clock.advance()
+    clock.advance()
+    schema.refresh()
+    clock.advance(-3600)
+    for cdc in (False, True):
+        node.alter("ks", "a", cdc=cdc)
+        schema.refresh()
+    schema.note_snapshot(table_id, before)
+    assert schema.published[table_id].needs_snapshot_since
 
 
 def test_of_cdc_that_was_switched_on_while_the_publisher_was_away_all_before_its_start_is_missing(
