@@ -66,7 +66,7 @@ class _Kafka:
     def __init__(self, step: Step) -> None:
         sender = Sender(KafkaSettings(bootstrap_servers=step.bootstrap))
         nothing = cast("Any", None)
-        self._link = Link(nothing, nothing, nothing, nothing, sender, cast("Any", self))
+        self._link = Link(nothing, nothing, nothing, nothing, sender, cast("Any", self), nothing)
         self._topics = (step.topic,)
 
     def serve(self) -> None:

@@ -77,7 +77,9 @@ def from_json(value: bytes) -> TableMetadata:
 
 
 def mark_to_json(since: int) -> bytes:
-    """The value of a snapshot mark: changes of the table are missing from before `since` (µs); 0 clears the mark."""
+    """The value of a snapshot mark: changes of the table are missing until a snapshot has ended that is asked for after
+    `since` (µs); 0 clears the mark.
+    """
     return _dump({"format_version": FORMAT_VERSION, "needs_snapshot_since_us": since})
 
 

@@ -29,6 +29,11 @@ class OwnConnection(NamedTuple):
     sender: Sender
 
 
+def schema_file(settings: Settings) -> Path:
+    """That of the publisher's NodeSchema."""
+    return settings.publisher.state_directory / "schema.json"
+
+
 @contextmanager
 def connect_beside_publisher(settings: Settings) -> Iterator[OwnConnection]:
     """Works on a copy of the schema file: a running publisher writes the original."""
@@ -38,8 +43,8 @@ def connect_beside_publisher(settings: Settings) -> Iterator[OwnConnection]:
         tempfile.TemporaryDirectory(prefix="cassandra-publisher-") as scratch,
     ):
         file = Path(scratch) / "schema.json"
-        if (own.state_directory / file.name).exists():
-            shutil.copy(own.state_directory / file.name, file)
+        if schema_file(settings).exists():
+            shutil.copy(schema_file(settings), file)
         schema = NodeSchema(file, client.rows, (settings.filler.keyspace, settings.filler.table), selection_from(own))
         schema.load()
         schema.refresh()

@@ -147,7 +147,7 @@ class RawTopics:
         """Send that the table needs a snapshot, if it does. All hosts have one mark in the topic: the latest stands.
         CdcError KAFKA_UNREACHABLE.
         """
-        if table.needs_snapshot_since > self._mark_of(table):
+        if table.needs_snapshot_since and table.needs_snapshot_since > self._mark_of(table):
             self._send_schema(table, table.id, table_messages.mark_to_json(table.needs_snapshot_since))
 
     def clear_mark(self, table: PublishedTable, up_to: int) -> None:
@@ -189,7 +189,6 @@ class RawTopics:
         schema_id = self._ids.schema_id(f"{name}-value")
         if self._send_schema(table, table.id + table.digest, table_messages.to_json(table.table, self._cluster)):
             log.info("table schema sent", table=table.table.qualified_name, topic=name, digest=table.digest.hex())
-        self.send_mark(table)
         return RawTopic(table, name, self._partitions[name], schema_id)
 
     def _check_cluster(self, values: Iterable[bytes]) -> None:

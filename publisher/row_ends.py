@@ -110,6 +110,11 @@ class RowEnds:
         known = self._truncated.get(table_id)
         return 0 if known is None else known.at
 
+    def recorded_to(self, table_id: bytes) -> CommitLogPosition:
+        """Up to which place that truncation has ended the table; the first one if there is none, or none is known."""
+        known = self._truncated.get(table_id)
+        return CommitLogPosition(0, 0) if known is None or known.position is None else known.position
+
     def clock_before(self, table_id: bytes, clock: int) -> int:
         """A time (µs) up to which all raw partitions of the table have everything: an end that is not sent is not."""
         end = self.pending.get(table_id)

@@ -53,9 +53,9 @@ _TRIES, _RETRY_SECONDS = 50, 0.1  # for a schema that cannot be parsed
 
 
 class PublishedTable(NamedTuple):
-    """A table with `cdc = true`, the bytes of its id, and the digest of its schema. `needs_snapshot_since`: up to when
-    (µs) rows are missing, for example since `cdc` was off; 0 if the table needs no snapshot. `truncated_at`: see
-    RowEnds.sent_at.
+    """A table with `cdc = true`, the bytes of its id, and the digest of its schema. `needs_snapshot_since`: rows are
+    missing, for example because `cdc` was off, and a snapshot brings them that is asked for after that time (µs, of
+    this machine); 0 if the table needs none. `truncated_at`: see RowEnds.sent_at.
     """
 
     table: TableMetadata
@@ -87,6 +87,7 @@ class NodeSchema:
         self._filler = filler
         self._selection = selection
         self._version: UUID | None = None
+        self._looked_at = 0  # µs
         self._current: set[bytes] = set()
         self.edition = 0
         self.tables: dict[bytes, TableMetadata] = {}
@@ -208,6 +209,7 @@ class NodeSchema:
         if self.row_ends.follow_records(records, self._were_published, read_at):
             self._save()
             self.edition += 1
+        self._looked_at = max(self._looked_at, time_ns() // 1000)
         return has_changed
 
     def current_tables(self) -> list[PublishedTable]:
@@ -359,7 +361,9 @@ class NodeSchema:
                 self._switches.switch_off(table_id, was_published.altered_at)
             log.warning("cdc was switched off", code=Code.TABLE_CDC_DISABLED.text, table=table.qualified_name)
         elif before is not None and not was_published and table.cdc and not reason:
-            self._require_snapshot(table, table.altered_at)
+            # It is not yet on for a snapshot that was asked for before the last look, and on for the worker of a later
+            # one. The ALTER has another node's time.
+            self._require_snapshot(table, self._looked_at or time_ns() // 1000)
         if table.cdc:
             self._switches.switch_on(table_id)
 

@@ -29,12 +29,15 @@ class TableFollower:
         self.follow_schema()
 
     def follow_schema(self) -> bool:
-        """Read the schema if it has changed, and open the raw topics of the node's tables; True if it has changed."""
+        """Read the schema if it has changed, and open the raw topics of the node's tables, with their marks; True if it
+        has changed.
+        """
         has_changed = self._schema.refresh()
         for table in self._schema.current_tables():
             if self._raw_topics.find_open(table) is None:
                 self._raw_topics.open(table)
                 self._housekeeping.serve(0)  # opening a thousand new tables takes more than a minute
+            self._raw_topics.send_mark(table)
         return has_changed
 
     def wait_for_schema(self) -> bool:

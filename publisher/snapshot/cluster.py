@@ -1,6 +1,8 @@
 """How the publishers of a datacenter take a snapshot together, by rows in the filler's keyspace.
 
 When all rows of a snapshot (cdc_program.snapshot_rows) say that the part has ended, each publisher drops its own mark.
+The worker writes its host's row before it sends the first message that names other hosts, and before the record says
+that the part is over: from then on a new snapshot may replace it. A row that it could not write is written here.
 """
 
 from __future__ import annotations
@@ -70,10 +72,12 @@ class Together:
     def _join(self, parts: Sequence[Part], tables: dict[UUID, PublishedTable]) -> bool:
         """Take part in what others have begun; whether there was any.
 
-        Also if this host has sent the same since: the raw partitions wait for its end of each snapshot.
+        Also if this host has sent the same since: the raw partitions wait for its end of each snapshot. One that all
+        who know it have given up is given up here too, without sending anything. One whose record is lost begins again.
         """
         has_joined = False
-        own = {part.snapshot for part in parts if part.host_id == self._host_id}
+        given_up = {part.snapshot for part in parts} - {part.snapshot for part in parts if part.state != "given_up"}
+        own = {part.snapshot for part in parts if part.host_id == self._host_id and part.state != "running"}
         for part in sorted(parts, key=lambda each: each.requested_at):
             table = tables.get(part.table_id)
             if table is None or part.snapshot in own or self._host_id not in part.hosts:
@@ -90,32 +94,48 @@ class Together:
             if self._records.begin(new_record(table.table, part.snapshot, part.hosts, portion)):
                 log.info("takes part in a snapshot", table=part.table_name, snapshot=str(part.snapshot))
                 has_joined = True
+                if part.snapshot in given_up:
+                    self._records.want(table.table.qualified_name, "cancel")
         return has_joined
 
     def _report(self, parts: Sequence[Part]) -> None:
         known = {part.snapshot: part.state for part in parts if part.host_id == self._host_id}
         for record in self._records.all_of_marks():
-            state = _state(record)
-            is_of_several = len(record.hosts) > 1 or record.portion.repair is not None
-            if is_of_several and known.get(record.snapshot) != state:
-                self._rows.report(
-                    Part(
-                        record.snapshot,
-                        self._host_id,
-                        UUID(hex=record.table_id),
-                        record.name,
-                        record.hosts,
-                        str(record.portion),
-                        state,
-                        int(record.requested_at * 1e6),
-                    )
-                )
+            is_cancelled = not record.is_final and self._records.wanted(record.name) == "cancel"
+            state: PartState = "given_up" if is_cancelled else _state(record)
+            before = known.get(record.snapshot)
+            if before != state and (before is None or state != "running"):
+                self._rows.report(_part(record, self._host_id, state))
 
     def _note(self, error: CdcError) -> None:
         self.is_possible = False
         if error.code is not Code.CASSANDRA_UNREACHABLE and self._problem != error.problem:
             self._problem = error.problem
             log.info("snapshots are taken on each node by hand", reason=error.problem)
+
+
+def tell_hosts(rows: SnapshotRows, record: Record, host_id: UUID, state: PartState) -> None:
+    """Write this host's row. CdcError CASSANDRA_UNREACHABLE; where there is no such table, or no right to it, each host
+    is asked by hand.
+    """
+    try:
+        rows.report(_part(record, host_id, state))
+    except CdcError as error:
+        if error.code not in {Code.CASSANDRA_QUERY, Code.CASSANDRA_AUTH}:
+            raise
+
+
+def _part(record: Record, host_id: UUID, state: PartState) -> Part:
+    return Part(
+        record.snapshot,
+        host_id,
+        UUID(hex=record.table_id),
+        record.name,
+        record.hosts,
+        str(record.portion),
+        state,
+        int(record.requested_at * 1e6),
+    )
 
 
 def _portion(part: Part) -> Portion:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING, Protocol
 
 from cdc_messages import raw
 from cdc_program.cassandra import CassandraClient, Node
 from cdc_program.errors import CdcError, Code
+from publisher import state_files
 from publisher.inflight import PendingMessages
 from publisher.kafka.sender import Sender
-from publisher.own_connection import connect_beside_publisher
+from publisher.own_connection import connect_beside_publisher, schema_file
 from publisher.raw_topics import RawTopics, send_to_all_raw_partitions
+from publisher.row_ends import LogSegments, RowEnds
 from publisher.schema import NodeSchema
 
 if TYPE_CHECKING:
@@ -48,6 +52,7 @@ class Link:
     raw_topics: RawTopics
     sender: Sender
     orders: Orders
+    schema_file: Path
 
     def serve(self) -> None:
         """See Orders.serve."""
@@ -66,9 +71,19 @@ class Link:
         )
 
     def truncated_at(self, table: PublishedTable) -> int:
-        """When this node last truncated the table, ms; 0 if never."""
+        """When this node last truncated the table, ms; 0 if never.
+
+        By the publisher's count: of a node whose clock was set back it is not the time that the node records, and
+        depends on truncations that this process has not seen.
+        """
         self.schema.refresh()
-        return self.schema.row_ends.recorded_at(table.id)
+        while True:
+            ends = RowEnds(LogSegments())
+            ends.load((state_files.read(self.schema_file) or {}).get("row_ends"))
+            if ends.recorded_to(table.id) >= self.schema.row_ends.recorded_to(table.id):
+                return ends.recorded_at(table.id)
+            self.serve()  # the publisher has not noticed it yet
+            sleep(_POLL_SECONDS)
 
     def send_to_all(self, outgoing: OutgoingMessage) -> None:
         """Send it to every raw partition, new ones too, and wait until all have acknowledged it."""
@@ -116,4 +131,4 @@ class Link:
 @contextmanager
 def open_link(settings: Settings, orders: Orders) -> Iterator[Link]:
     with connect_beside_publisher(settings) as own:
-        yield Link(*own, orders)
+        yield Link(*own, orders, schema_file(settings))

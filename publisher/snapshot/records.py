@@ -268,5 +268,6 @@ def _damaged(path: Path) -> CdcError:
     return CdcError(
         Code.POSITION_FILE,
         f"The snapshot file {path} is damaged.",
-        "Remove it, and start the table's snapshot again: purging waits for the end of the one before.",
+        "Remove it: this node's part begins again. Without the filler's table, ask for it with --id, as purging waits"
+        " for its end.",
     )

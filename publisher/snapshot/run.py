@@ -29,10 +29,11 @@ from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.token_ranges import MAXIMUM, MINIMUM, Span, spans
 from cdc_messages.repairs import RepairStep
 from cdc_program.errors import CdcError, Code
-from cdc_program.snapshot_rows import datacenter_hosts
+from cdc_program.snapshot_rows import SnapshotRows, datacenter_hosts
 from publisher.snapshot import node
 from publisher.snapshot.backlog import open_backlog
 from publisher.snapshot.busy import open_busy_node
+from publisher.snapshot.cluster import tell_hosts
 from publisher.snapshot.disk import MORE_PERCENT, DiskSpace, LowDiskError, linked_only_here
 from publisher.snapshot.merged_table import MergedTable
 from publisher.snapshot.output import RawTopicOutput, Reports
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from publisher.schema import PublishedTable
     from publisher.snapshot.link import Link
     from publisher.snapshot.nodetool import Nodetool
-    from publisher.snapshot.records import Phase, Record, Records
+    from publisher.snapshot.records import Record, Records
 
 RECORD_SECONDS = 1.0
 _WAIT_SECONDS = 0.2
@@ -161,7 +162,14 @@ class SnapshotRun:
         self.save(phase="announced", problem="")
         log.info("a snapshot begins", table=self.record.name, snapshot=str(self.record.snapshot), hosts=len(hosts))
 
+    def _tell_hosts(self, state: HostState) -> None:
+        client = self._link.client
+        rows = SnapshotRows(client.rows, client.write, self._settings.filler.keyspace)
+        tell_hosts(rows, self.record, self._link.node.host_id, state)
+
     def _send_step(self, table: PublishedTable, state: HostState) -> None:
+        if state != "ended":
+            self._tell_hosts(state)  # before purging waits for all of them
         record = self.record
         hosts, repair = [host.bytes for host in record.hosts], record.portion.repair
         origin = self._origin(time_ns() // 1000)
@@ -332,6 +340,7 @@ class SnapshotRun:
             self._take_files(table)
             self._wait_for_log()
             files = self._list_files(table, is_new=True)
+        table = self._link.find_table(self.record.table_id)  # with all columns of these files
         ranges = self._ranges()
         self._check_tokens()
         now_sent = self._of_these_files(ranges)
@@ -374,14 +383,15 @@ class SnapshotRun:
     def _finish(self, table: PublishedTable, state: HostState, problem: str = "") -> None:
         self._link.orders.while_held = None
         self._send_step(table, state)
-        self._end("ended" if state == "ended" else "given_up", problem)
+        self._end(state, problem)
 
-    def _end(self, phase: Phase, problem: str = "") -> None:
+    def _end(self, phase: HostState, problem: str = "") -> None:
         """The record comes last: if the links cannot be removed now, this is tried again."""
         record = self.record
         if record.phase != "requested":
             self._nodetool.clear_snapshot(record.keyspace, record.tag)
         done = 1.0 if phase == "ended" else record.done
+        self._tell_hosts(phase)  # the record may be replaced at once
         self.save(phase=phase, problem=problem, done=done, pinned_bytes=0, pace=1.0)
         log.info(
             "a snapshot has ended" if phase == "ended" else "a snapshot was given up",

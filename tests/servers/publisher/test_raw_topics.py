@@ -143,6 +143,7 @@ def test_the_prefix_of_another_cluster_is_refused(kafka: KafkaBroker, topic_pref
     one, again, two = (raw_topics_of(admin, sender, tmp_path, topic_prefix, name) for name in ("one", "one", "two"))
     one.open_tables_topic()
     one.open(table)
+    one.send_mark(table)
     again.open_tables_topic()
     with pytest.raises(
         CdcError, match="table schemas of the Cassandra cluster one; this node belongs to two"

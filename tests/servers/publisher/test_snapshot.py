@@ -31,6 +31,7 @@ from tests.support.publisher.snapshot_table import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+    from uuid import UUID
 
     from cassandra.cluster import Session
 
@@ -185,9 +186,29 @@ def test_two_nodes_take_one_snapshot_together(
             Folded(Settings(kafka=kafka_settings), cql, "both", "t").check()
             token = cql.execute("SELECT token(p) AS placed FROM both.t WHERE p = 5")[0]["placed"]
             assert rows_sent(publishers, records, "--tokens", str(token)) == [1, 1]
+
+            given_up = given_up_at_once(publishers[0], records[0])
+            assert rows_sent(publishers, records) == [300, 300]
+            with connect(settings, only=cluster.nodes[0].address) as client:
+                rows = client.rows("SELECT snapshot, state FROM cdc_filler.snapshots")
+            states = [row["state"] for row in rows if row["snapshot"] == given_up]
+            assert len(states) == 2  # the other publisher has sent it, if it looked before that
+            assert "given_up" in states
+            assert "running" not in states
         finally:
             for publisher in publishers:
                 publisher.kill()
+
+
+def given_up_at_once(publisher: PublisherProcess, records: Records) -> UUID:
+    """The id of a snapshot of both.t that is over, maybe before another publisher has looked for it."""
+    for option in ("--detach", "--cancel"):
+        status, said = publisher.command("snapshot", "both.t", option)
+        assert status == 0, said
+    begun = records.read("both.t")
+    assert begun is not None
+    eventually(lambda: bool((each := records.read("both.t")) and each.is_final), SECONDS)
+    return begun.snapshot
 
 
 def rows_sent(publishers: list[PublisherProcess], records: list[Records], *options: str) -> list[int]:

@@ -52,7 +52,9 @@ FLUSH = ["clear", "truncated_at", "flush"]
 
 
 class Beside:
-    """A node and a Kafka: `events` in order. `stop_at`: the worker is stopped before the event of that number."""
+    """A node and a Kafka: `events` in order. `stop_at`: the worker is stopped before the event of that number. `told`:
+    the states that its host's row gets, with the number of the events before.
+    """
 
     def __init__(self, vectors: IndexedVectors, folder: Path) -> None:
         self.vectors = vectors
@@ -73,6 +75,8 @@ class Beside:
         self.epochs: set[int] = set()
         self.files: set[str] = set()
         self.steps: list[RepairStep] = []
+        self.told: list[tuple[str, int]] = []
+        self.refusal: CdcError | None = None
         self.settings = NO_BOUNDS
         self.while_held: Callable[[], None] | None = None
         self.client = self
@@ -98,6 +102,12 @@ class Beside:
         if "system.local" in query:
             return [{"host_id": HOST, "data_center": "dc1", "broadcast_address": "10.0.0.1"}]
         return []
+
+    def write(self, query: str, values: Sequence[object]) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        names = query.partition("(")[2].partition(")")[0].split(", ")
+        self.told.append((str(dict(zip(names, values, strict=True))["state"]), len(self.events)))
 
     def take_snapshot(self, _keyspace: str, _table: str, tag: str) -> None:
         self.note("flush")
@@ -188,7 +198,9 @@ class Link:
 
     def __init__(self, beside: Beside) -> None:
         self._beside = beside
-        self.client = type("Client", (), {"rows": staticmethod(lambda query, *_: beside.rows_of(query))})
+        self.client = type(
+            "Client", (), {"rows": staticmethod(lambda query, *_: beside.rows_of(query)), "write": beside.write}
+        )
         self.schema = type("Schema", (), {"find_known": staticmethod(beside.known_tables.get)})
 
     def __getattr__(self, name: str) -> object:

@@ -8,7 +8,7 @@ from uuid import UUID
 from cdc_program.settings import PublisherSettings, Settings
 from cdc_program.snapshot_rows import SnapshotRows
 from publisher.schema import PublishedTable
-from publisher.snapshot.cluster import Together
+from publisher.snapshot.cluster import Together, tell_hosts
 from publisher.snapshot.records import Record, Records
 from publisher.snapshot.supervisor import FOLLOW_SECONDS, Supervisor
 from tests.support.materializer.table_writes import MIXED
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdc_program.errors import CdcError
+    from publisher.snapshot.cluster import PartState
 
 ONE, TWO = UUID(int=1), UUID(int=2)
 TABLE = PublishedTable(MIXED.table, MIXED.table.id.bytes, MIXED.digest)
@@ -38,6 +39,8 @@ class Rows:
         return list(self.rows.values())
 
     def write(self, query: str, values: Sequence[object]) -> None:
+        if self.refusal is not None:
+            raise self.refusal
         names = query.partition("(")[2].partition(")")[0].split(", ")
         row: dict[str, Any] = dict(zip(names, values, strict=True))
         self.rows[row["snapshot"], row["host_id"]] = row
@@ -73,7 +76,9 @@ class Host:
         folder.mkdir(exist_ok=True)
         self.records = Records(folder)
         self.workers: list[Worker] = []
-        self.together = Together(SnapshotRows(rows.read, rows.write, "cdc_filler"), self.records, host_id)
+        self._rows = SnapshotRows(rows.read, rows.write, "cdc_filler")
+        self._host_id = host_id
+        self.together = Together(self._rows, self.records, host_id)
         self.supervisor = Supervisor(Settings(publisher=own), self.records, self.together, lambda: hosts or (host_id,))
         self.now = 100.0
 
@@ -86,7 +91,15 @@ class Host:
         self.now += 1.0
         self.supervisor.serve(self.now, percent, PUBLISHED)
 
-    def end(self, phase: str = "ended") -> None:
+    def tell(self, state: PartState) -> None:
+        """As the worker, before it sends that state to the raw partitions."""
+        record = self.records.read(NAME)
+        assert record is not None
+        tell_hosts(self._rows, record, self._host_id, state)
+
+    def end(self, phase: PartState = "ended") -> None:
+        """As the worker, whose end the raw partitions have."""
+        self.tell(phase)
         record = self.records.read(NAME)
         assert record is not None
         self.records.write(record.moved(phase=phase))

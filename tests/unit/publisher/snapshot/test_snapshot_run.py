@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from cassandra_files.sstables import read_statistics
 from cassandra_storage.murmur3 import decorated_token
 from cassandra_storage.sstable_name import DATA, INDEX
 from cassandra_storage.token_ranges import WHOLE_RING, Span, TokenRange
-from cdc_program.errors import CdcError
+from cdc_program.errors import CdcError, Code
 from cdc_program.snapshot_rows import RepairRequest
 from publisher.snapshot import node
 from publisher.snapshot.node import last_flush, own_flush
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.support.vectors.indexed_sstables import IndexedVectors
+
+
+OTHER = UUID(int=0xB)
 
 
 @pytest.fixture(scope="module", params=["5.0-oa"])
@@ -160,10 +164,34 @@ def test_one_that_is_cancelled_while_its_begin_is_sent_ends_in_all_raw_partition
 
 def test_one_that_other_hosts_have_begun_ends_here_although_it_has_not_begun(beside: Beside, records: Records) -> None:
     """Their begins name this host: the raw partitions wait for its end."""
-    records.write(new_record(beside.table.table, hosts=(HOST, UUID(int=0xB))))
+    records.write(new_record(beside.table.table, hosts=(HOST, OTHER)))
     beside.stop_at, beside.stop_with = 0, CancelledError
     record = take(beside, records)
     assert (record.phase, beside.events) == ("given_up", ["given_up"])
+
+
+def test_other_hosts_can_find_it_before_purging_waits_for_them(beside: Beside, records: Records) -> None:
+    records.write(new_record(beside.table.table, hosts=(HOST, OTHER)))
+    take(beside, records)
+    assert beside.told == [("running", beside.events.index("running")), ("ended", len(beside.events))]
+
+
+def test_other_hosts_can_find_one_that_is_given_up_before_it_has_begun(beside: Beside, records: Records) -> None:
+    """A new one may replace it before this node's publisher looks at its record."""
+    records.write(new_record(beside.table.table, hosts=(HOST, OTHER)))
+    beside.stop_at, beside.stop_with = 0, CancelledError
+    take(beside, records)
+    assert (beside.events, beside.told) == (["given_up"], [("given_up", 0), ("given_up", 1)])
+
+
+def test_nothing_begins_while_other_hosts_cannot_find_it(beside: Beside, records: Records) -> None:
+    records.write(new_record(beside.table.table, hosts=(HOST, OTHER)))
+    beside.refusal = CdcError(Code.CASSANDRA_UNREACHABLE, "no node answers", "none")
+    with pytest.raises(CdcError, match="no node answers"):
+        take(beside, records)
+    assert beside.events == ["asked"]
+    beside.refusal = CdcError(Code.CASSANDRA_QUERY, "unconfigured table", "none")  # each host is asked by hand
+    assert take(beside, records).phase == "ended"
 
 
 def test_one_of_a_table_that_is_excluded_meanwhile_ends(beside: Beside, records: Records) -> None:
@@ -173,6 +201,24 @@ def test_one_of_a_table_that_is_excluded_meanwhile_ends(beside: Beside, records:
     beside.is_published = False
     record = take(beside, records)
     assert (record.phase, beside.events[-2:]) == ("given_up", ["given_up", "clear"])
+
+
+def test_a_column_that_is_added_before_the_files_are_there_is_in_the_images(
+    vectors: IndexedVectors, beside: Beside, records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the parts of a large table there may be days."""
+    whole = beside.table
+    columns = vectors.table.regular_columns[:-1]
+    beside.table = whole._replace(table=replace(vectors.table, regular_columns=columns))
+    take_snapshot = beside.take_snapshot
+
+    def alter(keyspace: str, table: str, tag: str) -> None:
+        beside.table = whole
+        take_snapshot(keyspace, table, tag)
+
+    monkeypatch.setattr(beside, "take_snapshot", alter)
+    record = take(beside, records)
+    assert (record.phase, record.problem) == ("ended", "")
 
 
 def test_only_owned_ranges_are_sent(beside: Beside, records: Records) -> None:

@@ -42,6 +42,7 @@ def worker_of(host: Host) -> Worker:
     return worker
 
 
+THREE = UUID(int=3)
 MARKED = TABLE._replace(needs_snapshot_since=5)
 
 
@@ -278,6 +279,71 @@ def test_a_snapshot_that_is_asked_for_while_a_repair_waits_for_a_host_is_taken_t
     joined = two.follow()
     assert joined is not None
     assert joined.snapshot == asked.snapshot
+
+
+def test_one_that_is_given_up_and_replaced_at_once_is_given_up_by_all(tmp_path: Path, rows: Rows) -> None:
+    """Before any publisher has looked: the raw partitions wait for all of its hosts, which do not send it."""
+    hosts = (ONE, TWO, THREE)
+    one, two, three = (Host(tmp_path / str(each), rows, each, "never", hosts) for each in hosts)
+    asked = [new_record(TABLE.table, hosts=hosts) for _ in range(2)]
+    assert one.records.begin(asked[0])
+    one.tell("running")
+    one.end("given_up")
+    assert one.records.begin(asked[1])
+    one.follow()
+    for host in (two, three):
+        joined = host.follow()
+        assert joined is not None
+        assert joined.snapshot == asked[0].snapshot
+        host.serve()
+        assert worker_of(host).orders == [CANCEL]
+    for host in (two, three):
+        host.end("given_up")
+        joined = host.follow()
+        assert joined is not None
+        assert (joined.snapshot, host.records.wanted(NAME)) == (asked[1].snapshot, "run")
+    states = {(part.snapshot, part.host_id): part.state for part in SnapshotRows(rows.read, rows.write, "k").read()}
+    assert {states[asked[0].snapshot, host] for host in hosts} == {"given_up"}
+    assert {states[asked[1].snapshot, host] for host in hosts} == {"running"}
+
+
+def test_one_that_a_host_goes_on_with_is_sent_by_all_others(tmp_path: Path, rows: Rows) -> None:
+    hosts = (ONE, TWO, THREE)
+    one, two, three = (Host(tmp_path / str(each), rows, each, "never", hosts) for each in hosts)
+    one.records.begin(new_record(TABLE.table, hosts=hosts))
+    one.follow()
+    two.follow()
+    one.end("given_up")
+    assert three.follow() is not None
+    assert three.records.wanted(NAME) == "run"
+
+
+def test_a_host_whose_state_directory_was_removed_takes_its_part_again(tmp_path: Path, rows: Rows) -> None:
+    """No other host could end its part, and purging waits."""
+    one, two = (Host(tmp_path / name, rows, each, "never", (ONE, TWO)) for name, each in (("1", ONE), ("2", TWO)))
+    asked = new_record(TABLE.table, hosts=(ONE, TWO))
+    one.records.begin(asked)
+    for host in (one, two):
+        host.follow()
+    for name, each in (("again 1", ONE), ("again 2", TWO)):
+        again = Host(tmp_path / name, rows, each, "never", (ONE, TWO))
+        joined = again.follow()
+        assert joined is not None
+        assert joined.snapshot == asked.snapshot
+        again.end()
+        again.follow()
+    after = Host(tmp_path / "after", rows, ONE, "never", (ONE, TWO))
+    assert after.follow() is None
+
+
+def test_a_row_does_not_go_back_while_the_record_is_behind(tmp_path: Path, rows: Rows) -> None:
+    """The worker writes it first."""
+    host = Host(tmp_path / "one", rows, ONE)
+    host.records.begin(new_record(TABLE.table, hosts=(ONE, TWO)))
+    host.follow()
+    host.tell("ended")
+    host.follow()
+    assert [part.state for part in SnapshotRows(rows.read, rows.write, "k").read()] == ["ended"]
 
 
 def test_two_snapshots_that_a_host_was_away_for_are_taken_one_after_the_other(tmp_path: Path, rows: Rows) -> None:
