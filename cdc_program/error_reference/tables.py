@@ -29,8 +29,7 @@ EXPLANATIONS = {
     Code.NEEDS_SNAPSHOT: Explanation(
         "Table needs a snapshot",
         meaning="""Writes are missing in the table's change topic: rows may be missing, old, or deleted in Cassandra
-        only. `<prefix>.tables` records it under the table's id. Its time is the publisher's, not that of the
-        `ALTER`: only a snapshot that is requested later brings what is missing.""",
+        only. `<prefix>.tables` records it under the table's id, with the time before which a snapshot is too early.""",
         cause="""Its `cdc` was off or it was excluded, and it is published again; or a node did not take part in a
         `TRUNCATE` (CDC-089); or the log that a `TRUNCATE` still needed was removed, because `cdc_raw` was 90 % full.
         The publisher does not notice if `cdc` goes off and on within `publisher.schema_poll_seconds`, or while it does
@@ -74,12 +73,11 @@ EXPLANATIONS = {
         meaning="""This node's part of a table's snapshot has stopped for good; `cassandra-publisher status` keeps the
         reason. Everything else goes on, and purging no longer waits for this node. Rows that were not sent are missing
         until they are written.""",
-        cause="""A damaged SSTable (the message names it) or one of an old version, an unpublished table, or a cancel:
-        on this node, or on all nodes that knew of the snapshot before this one did.""",
+        cause="""A damaged SSTable (the message names it) or one of an old version, an unpublished table, or a
+        cancel: here, or on all nodes that knew of it before.""",
         fix=f"""If an SSTable is damaged, run `nodetool scrub`, or remove the file and run `nodetool repair`
         (`cassandra-sstable verify` finds all). If it has an old version, run `nodetool upgradesstables`. Then
-        {SNAPSHOT} again: one that was given up cannot continue, because tombstones may be purged. Rows that come twice
-        change nothing.""",
+        {SNAPSHOT} again: one that was given up cannot continue, as tombstones may be purged.""",
     ),
     Code.SNAPSHOT_STALLED: Explanation(
         "Snapshot stalled",
