@@ -8,10 +8,9 @@ that it is serialized differently.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from time import sleep, time_ns
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
@@ -19,7 +18,6 @@ from cassandra_storage.commitlog import CommitLogPosition
 from cassandra_storage.errors import FormatError
 from cassandra_storage.readings import Readings
 from cassandra_storage.schema import TableMetadata
-from cassandra_storage.schema_rows import tables_from_rows
 from cassandra_storage.versions import VERSION_3014
 from cdc_messages import tables as table_messages
 from cdc_messages.errors import MessageError
@@ -30,24 +28,19 @@ from publisher.dropped_columns import DroppedColumns
 from publisher.refusals import refusal
 from publisher.row_ends import LogSegments, RowEnds
 from publisher.selection import ALL_TABLES
+from publisher.system_schema import read_local, read_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
     from uuid import UUID
 
     from publisher.row_ends import RowsEnd
     from publisher.selection import Selection
+    from publisher.system_schema import RunQuery
 
 log = structlog.get_logger(__name__)
 
-# Runs a CQL query on the node and returns the rows; CdcError if the node does not answer.
-RunQuery: TypeAlias = Callable[[str], list[dict[str, Any]]]
-
-SCHEMA_TABLES = ("tables", "columns", "types", "views")
-# The key of each of these tables, and the column that every ALTER writes.
-ALTERED = {"tables": ("table_name", "id"), "views": ("view_name", "id"), "types": ("type_name", "field_types")}
-VERSION_QUERY = "SELECT schema_version, truncated_at FROM system.local WHERE key = 'local'"
 _NO_SEGMENTS = LogSegments()
 _TRIES, _RETRY_SECONDS = 50, 0.1  # for a schema that cannot be parsed
 
@@ -191,17 +184,17 @@ class NodeSchema:
         read with the old version, and is read again.
         """
         has_changed, tries, read_at = False, _TRIES, time_ns() // 1000
-        version, records = self._read_local()
+        version, records = read_local(self._run_query)
         while version != self._version:
             try:
                 current = read_tables(self._run_query)
-                before, (version, _) = version, self._read_local()
+                before, (version, _) = version, read_local(self._run_query)
             except FormatError as error:
                 tries -= 1
                 if not tries:
                     raise _unparsable(error) from error
                 sleep(_RETRY_SECONDS)
-                version, _ = self._read_local()
+                version, _ = read_local(self._run_query)
                 continue
             if version == before:
                 self._version = version
@@ -299,11 +292,6 @@ class NodeSchema:
         self.row_ends.mark_sent(table_id, end)
         self._set_tables(self.tables)
         self._save()
-
-    def _read_local(self) -> tuple[UUID, Mapping[UUID, bytes]]:
-        """The version of the schema, and the node's truncation records."""
-        row = self._run_query(VERSION_QUERY)[0]
-        return row["schema_version"], row.get("truncated_at") or {}
 
     def _merge(self, current: dict[bytes, TableMetadata]) -> bool:
         """Add what is on the node to what was; an unchanged table keeps its object."""
@@ -410,30 +398,9 @@ class NodeSchema:
         self.ignored = (tables.keys() | self._unseen_dropped) - self.published.keys() - self.filler_ids
 
 
-def read_tables(run_query: RunQuery) -> dict[bytes, TableMetadata]:
-    """The node's tables by the bytes of their ids, as they are now. FormatError if they cannot be parsed."""
-    rows = {name: run_query(f"SELECT * FROM system_schema.{name}") for name in SCHEMA_TABLES}  # noqa: S608 - constants
-    rows["dropped_columns"] = run_query(_dropped_columns_query(rows["columns"]))
-    for name, (key, written) in ALTERED.items():
-        altered = run_query(
-            f"SELECT keyspace_name, {key}, writetime({written}) AS altered_at FROM system_schema.{name}"  # noqa: S608
-        )
-        times = {(row["keyspace_name"], row[key]): row["altered_at"] for row in altered}
-        rows[name] = [{**row, "altered_at": times.get((row["keyspace_name"], row[key]), 0)} for row in rows[name]]
-    return {table_id.bytes: table for table_id, table in tables_from_rows(**rows).items()}
-
-
 def _published(table: TableMetadata, needs_snapshot_since: int = 0, truncated_at: int = 0) -> PublishedTable:
     digest = table_messages.digest(table_messages.canonical(table))
     return PublishedTable(table, table.id.bytes, digest, needs_snapshot_since, truncated_at)
-
-
-def _dropped_columns_query(columns: Iterable[Mapping[str, Any]]) -> str:
-    """The driver cannot convert the drop times of Cassandra's own tables to datetime; 3.11 has fewer columns."""
-    table = ("system_schema", "dropped_columns")
-    names = [row["column_name"] for row in columns if (row["keyspace_name"], row["table_name"]) == table]
-    chosen = ["toUnixTimestamp(dropped_time) AS dropped_time" if name == "dropped_time" else name for name in names]
-    return f"SELECT {', '.join(chosen)} FROM system_schema.dropped_columns"  # noqa: S608 - names from the schema
 
 
 def _unparsable(error: FormatError) -> CdcError:

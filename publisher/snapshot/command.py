@@ -12,12 +12,12 @@ from cdc_program.cassandra import connect
 from cdc_program.errors import CdcError, Code
 from cdc_program.snapshot_rows import datacenter_hosts
 from cdc_program.terminal_progress import Progress
-from publisher.schema import read_tables
 from publisher.snapshot import node
 from publisher.snapshot.estimate import estimate_table, preflight
 from publisher.snapshot.portion import WHOLE, Portion, parse_tokens
 from publisher.snapshot.records import Records, new_record
 from publisher.snapshot.shown import shown, text
+from publisher.system_schema import read_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
