@@ -46,7 +46,11 @@ def kill_spark_driver_alone(stack: Stack) -> None:
 
 @pytest.mark.parametrize(
     ("crash", "after_seconds"),
-    [(kill_publisher, (2.0, 5.0, 8.0)), (kill_spark_job, (4.0,)), (kill_spark_driver_alone, (4.0,))],
+    [
+        (kill_publisher, (2.0, 5.0, 8.0)),
+        pytest.param(kill_spark_job, (4.0,), marks=pytest.mark.exhaustive),  # test_spark kills a job in every run
+        (kill_spark_driver_alone, (4.0,)),
+    ],
     ids=["publisher", "spark job", "spark driver alone"],
 )
 def test_a_crash_in_mid_load_loses_and_doubles_nothing(
