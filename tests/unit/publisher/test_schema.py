@@ -40,6 +40,14 @@ class Clock:
 
 
 @pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The publisher's."""
+    made = Clock()
+    monkeypatch.setattr("publisher.schema.time_ns", made)
+    return made
+
+
+@pytest.fixture
 def node() -> SchemaRows:
     return SchemaRows()
 
@@ -153,11 +161,9 @@ def test_cdc_that_was_off_leaves_a_mark_which_a_restart_keeps(
 
 @pytest.mark.parametrize("clock_error", [-10, 0, 10])
 def test_a_snapshot_clears_the_mark_if_it_was_asked_for_when_cdc_was_off_no_more(
-    node: SchemaRows, schema: NodeSchema, monkeypatch: pytest.MonkeyPatch, clock_error: int
+    node: SchemaRows, schema: NodeSchema, clock: Clock, clock_error: int
 ) -> None:
     """Whatever the clock of the coordinator that runs ALTER, and however short the time."""
-    clock = Clock()
-    monkeypatch.setattr("publisher.schema.time_ns", clock)
     table_id = node.create("ks", "a", cdc=True)
     schema.refresh()
     before = clock.advance()
@@ -176,12 +182,8 @@ def test_a_snapshot_clears_the_mark_if_it_was_asked_for_when_cdc_was_off_no_more
     assert not schema.published[table_id].needs_snapshot_since
 
 
-def test_a_clock_that_is_set_back_clears_no_mark(
-    node: SchemaRows, schema: NodeSchema, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clock_that_is_set_back_clears_no_mark(node: SchemaRows, schema: NodeSchema, clock: Clock) -> None:
     """This machine's own, while a snapshot runs that was asked for before cdc was off."""
-    clock = Clock()
-    monkeypatch.setattr("publisher.schema.time_ns", clock)
     table_id = node.create("ks", "a", cdc=True)
     schema.refresh()
     before = clock.advance()
