@@ -42,9 +42,14 @@ def publisher(node: CassandraNode, kafka_side: dict[str, object], tmp_path: Path
     return PublisherProcess(settings, tmp_path)
 
 
+def is_old(node: CassandraNode) -> bool:
+    """3.11, whose log comes late."""
+    return node.cluster.release.startswith("3.")
+
+
 def hand_over(node: CassandraNode, client: CqlClient) -> None:
     """3.11 moves a segment to cdc_raw when it is full and flushed, and has CDC data: a filler writes such segments."""
-    if node.cluster.release.startswith("3."):
+    if is_old(node):
         for _ in range(12):
             client.execute(f"INSERT INTO ks.padding (k, v) VALUES (1, 0x{'00' * (256 << 10)})")
         node.nodetool("flush")
@@ -109,8 +114,9 @@ def test_what_is_left_of_a_truncated_and_dropped_table(
             last = int_value(AFTER[-1])
             found = sent("ks", "t", lambda found: last in {each.key for each in found} and kept(found) == expected)
             announced = ends(found, "truncate")
-            assert announced in [[], list(range(RAW_PARTITIONS))]  # it was settled before the publisher started
-            assert announced or is_stopped
+            # It may be settled before the publisher starts, or before 3.11 hands over the log.
+            assert announced in [[], list(range(RAW_PARTITIONS))]
+            assert announced or is_stopped or is_old(node)
             assert ends(found, "truncated") == list(range(RAW_PARTITIONS))
             [place] = {
                 (each.message.segment, each.message.position)
