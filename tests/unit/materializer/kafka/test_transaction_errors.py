@@ -64,7 +64,7 @@ def test_a_refused_message_is_named_if_it_is_refused_while_the_position_is_sent(
 def test_a_refused_message_is_named_if_it_is_refused_during_the_commit(
     broker: MockBroker, producer: PartitionProducer
 ) -> None:
-    broker.answer(PRODUCE, REFUSED, 500)
+    broker.answer(PRODUCE, REFUSED, 3000)  # after the position is sent, also on a busy machine
     send(producer)
     producer.send_position(POSITION)
     with pytest.raises(CdcError, match="Message size too large") as caught:
