@@ -7,6 +7,8 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Self
 
+from cdc_program.errors import CdcError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
@@ -64,7 +66,19 @@ class Disturber:
                 publisher.kill()
                 publisher.start()
             case "compaction":
-                node.nodetool("compact", self._keyspace, self._pick.choice(self._tables))
+                what = self._compact(node)
             case _:
                 node.nodetool("flush", self._keyspace)
         self.done[what] += 1
+
+    def _compact(self, node: CassandraNode) -> str:
+        """3.11 cannot compact static rows with some dropped columns (NullPointerException in Row.Merger). Its SSTables
+        stay, and the snapshot reads them.
+        """
+        try:
+            node.nodetool("compact", self._keyspace, self._pick.choice(self._tables))
+        except CdcError as error:
+            if node.version.line != "3.11" or "NullPointerException" not in error.problem:
+                raise
+            return "compaction failed in 3.11"
+        return "compaction"
