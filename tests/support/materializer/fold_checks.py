@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from materializer.records import RawRecord
     from tests.support.materializer.raw_builder import TableWriter
 
-EXAMPLES = int(os.environ.get("FOLD_EXAMPLES", "30"))
+EXAMPLES = int(os.environ.get("FOLD_EXAMPLES", "20"))
 NEVER_PURGE = FoldSettings(purge_margin_seconds=10**9)
 TIMESTAMPS = st.one_of(
     st.integers(0, 4).map(lambda number: BASE_US + number),  # ties and near ties
