@@ -35,8 +35,10 @@ class _RateLimit(logging.Filter):
 LIBRDKAFKA_LOGGER = logging.getLogger("librdkafka")
 """For a client's `logger` argument: librdkafka's lines then go to the program's log (when the client polls)."""
 LIBRDKAFKA_LOGGER.addFilter(_RateLimit())
-LOGGED: dict[str, object] = {"logger": LIBRDKAFKA_LOGGER, "log_level": 6}
-"""Of a client that polls all the time."""
+LOG_LEVEL = 6
+"""librdkafka's default."""
+LOGGED: dict[str, object] = {"logger": LIBRDKAFKA_LOGGER, "log_level": LOG_LEVEL}
+"""Properties that make a client log through the program's log. The program must poll it all the time."""
 
 _SECRET_KEYS = frozenset({"sasl.password"})
 

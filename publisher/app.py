@@ -20,6 +20,7 @@ from publisher.kafka.sender import Sender
 from publisher.loop import Publisher
 from publisher.loss_watch import LossWatch
 from publisher.open_topics import make_raw_topics
+from publisher.own_connection import schema_file
 from publisher.position import Positions
 from publisher.progress import Progress
 from publisher.quarantine import open_quarantine
@@ -82,7 +83,7 @@ def _open_node_side(
     own, host_id = settings.publisher, loss_watch.node.host_id
     filler = settings.filler.keyspace, settings.filler.table
     schema = NodeSchema(
-        own.state_directory / "schema.json",
+        schema_file(settings),
         client.rows,
         filler,
         selection_from(own),

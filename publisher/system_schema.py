@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 # Runs a CQL query on the node and returns the rows; CdcError if the node does not answer.
 RunQuery: TypeAlias = Callable[[str], list[dict[str, Any]]]
 
-SCHEMA_TABLES = ("tables", "columns", "types", "views")
+_TABLES = ("tables", "columns", "types", "views")
 # The key of each of these tables, and the column that every ALTER writes.
-ALTERED = {"tables": ("table_name", "id"), "views": ("view_name", "id"), "types": ("type_name", "field_types")}
+_ALTERED = {"tables": ("table_name", "id"), "views": ("view_name", "id"), "types": ("type_name", "field_types")}
 VERSION_QUERY = "SELECT schema_version, truncated_at FROM system.local WHERE key = 'local'"
 
 
@@ -30,9 +30,9 @@ def read_local(run_query: RunQuery) -> tuple[UUID, Mapping[UUID, bytes]]:
 
 def read_tables(run_query: RunQuery) -> dict[bytes, TableMetadata]:
     """The node's tables by the bytes of their ids, as they are now. FormatError if they cannot be parsed."""
-    rows = {name: run_query(f"SELECT * FROM system_schema.{name}") for name in SCHEMA_TABLES}  # noqa: S608 - constants
+    rows = {name: run_query(f"SELECT * FROM system_schema.{name}") for name in _TABLES}  # noqa: S608 - constants
     rows["dropped_columns"] = run_query(_dropped_columns_query(rows["columns"]))
-    for name, (key, written) in ALTERED.items():
+    for name, (key, written) in _ALTERED.items():
         altered = run_query(
             f"SELECT keyspace_name, {key}, writetime({written}) AS altered_at FROM system_schema.{name}"  # noqa: S608
         )

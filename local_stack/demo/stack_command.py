@@ -23,7 +23,7 @@ EXAMPLE = "INSERT INTO shop.orders (id, customer, status, total) VALUES (1, 'ada
 def main() -> None:
     """Start a real Cassandra, Kafka, registry, publisher and Spark, and keep them until Ctrl-C."""
     console = Console(soft_wrap=True, highlight=False)
-    with reported_errors(is_service=True):
+    with reported_errors():
         try:
             refuse_second()
             stay(console)

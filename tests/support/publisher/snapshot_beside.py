@@ -52,8 +52,8 @@ FLUSH = ["clear", "truncated_at", "flush"]
 
 
 class Beside:
-    """A node and a Kafka: `events` in order. `stop_at`: the worker is stopped before the event of that number. `told`:
-    the states that its host's row gets, with the number of the events before.
+    """A node and a Kafka. `events` are in order. The worker stops before the event with the number `stop_at`.
+    `row_states` has each state that the worker writes into its host's row, with the number of events before it.
     """
 
     def __init__(self, vectors: IndexedVectors, folder: Path) -> None:
@@ -75,7 +75,7 @@ class Beside:
         self.epochs: set[int] = set()
         self.files: set[str] = set()
         self.steps: list[RepairStep] = []
-        self.told: list[tuple[str, int]] = []
+        self.row_states: list[tuple[str, int]] = []
         self.refusal: CdcError | None = None
         self.settings = NO_BOUNDS
         self.while_held: Callable[[], None] | None = None
@@ -107,7 +107,7 @@ class Beside:
         if self.refusal is not None:
             raise self.refusal
         names = query.partition("(")[2].partition(")")[0].split(", ")
-        self.told.append((str(dict(zip(names, values, strict=True))["state"]), len(self.events)))
+        self.row_states.append((str(dict(zip(names, values, strict=True))["state"]), len(self.events)))
 
     def take_snapshot(self, _keyspace: str, _table: str, tag: str) -> None:
         self.note("flush")

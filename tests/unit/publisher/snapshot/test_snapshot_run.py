@@ -173,7 +173,7 @@ def test_one_that_other_hosts_have_begun_ends_here_although_it_has_not_begun(bes
 def test_other_hosts_can_find_it_before_purging_waits_for_them(beside: Beside, records: Records) -> None:
     records.write(new_record(beside.table.table, hosts=(HOST, OTHER)))
     take(beside, records)
-    assert beside.told == [("running", beside.events.index("running")), ("ended", len(beside.events))]
+    assert beside.row_states == [("running", beside.events.index("running")), ("ended", len(beside.events))]
 
 
 def test_other_hosts_can_find_one_that_is_given_up_before_it_has_begun(beside: Beside, records: Records) -> None:
@@ -181,7 +181,7 @@ def test_other_hosts_can_find_one_that_is_given_up_before_it_has_begun(beside: B
     records.write(new_record(beside.table.table, hosts=(HOST, OTHER)))
     beside.stop_at, beside.stop_with = 0, CancelledError
     take(beside, records)
-    assert (beside.events, beside.told) == (["given_up"], [("given_up", 0), ("given_up", 1)])
+    assert (beside.events, beside.row_states) == (["given_up"], [("given_up", 0), ("given_up", 1)])
 
 
 def test_nothing_begins_while_other_hosts_cannot_find_it(beside: Beside, records: Records) -> None:
