@@ -6,7 +6,7 @@ from __future__ import annotations
 class MessageError(Exception):
     """A message that this build cannot read or write. `reason` says why, without row values.
 
-    Reading: another wire format, a format version that is neither this build's nor the one before, or damaged bytes.
+    Reading: another wire format, a format version that this build does not read, or damaged bytes.
     Writing: a value that its column's type cannot have. No part of the message may be used.
     """
 
@@ -20,7 +20,7 @@ class NextVersionError(MessageError):
 
 
 def check_version(version: object, readable: range, what: str) -> None:
-    """Raise MessageError unless this build reads this format version of `what`: its own or the one before."""
+    """Raise MessageError unless this build reads this format version of `what`: its own or an earlier one."""
     if not isinstance(version, int) or version not in readable:
         known = " and ".join(str(number) for number in readable)
         kind = NextVersionError if version == readable.stop else MessageError

@@ -1,7 +1,7 @@
 """Raw messages: publishers send one for each row's update, and heartbeats and gaps between them.
 
 They are Avro in the Confluent wire format. The first field is the format version, which determines the layout of the
-others: a reader needs no registry, and reads its own version and the one before.
+others: a reader needs no registry, and reads its own version and all earlier ones.
 
 All versions have the same fields. Version 2 has the kinds of a snapshot, version 3 those that end a table's rows, and
 those that frame the repair of a Cassandra partition. Each message is written in the first version that has its kind, so

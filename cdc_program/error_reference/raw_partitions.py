@@ -50,10 +50,9 @@ EXPLANATIONS = {
     Code.STATE_FORMAT: Explanation(
         "Unsupported state or message format",
         meaning="""A stored state or a message has a format version that this build does not read. A build reads its own
-        and the one before.""",
-        cause="A later build wrote it (a downgrade), or a build that is more than one format older.",
-        fix="""Run the build that wrote it, or upgrade step by step. Each release's changelog says whether a format
-        changed.""",
+        version and all earlier ones.""",
+        cause="A later build wrote it: this build is older than another one that runs, or than the one that ran before.",
+        fix="""Run the build that wrote it, or a later one. Each release's changelog says whether a format changed.""",
     ),
     Code.RAW_PARTITIONS_CHANGED: Explanation(
         "Number of raw partitions changed",
