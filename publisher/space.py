@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 WINDOW_SECONDS = 600.0
 DRAIN_SECONDS = 60.0
+HORIZON_SECONDS = 30 * 86400.0  # ten minutes of measuring say nothing about a later day
 IDLE_SECONDS = 10.0  # a node without writes for less than this is not idle
 LEAST_STEPS = 3  # a rate needs so many steps
 WARN_PERCENTS = (50, 75, 90)
@@ -27,7 +28,7 @@ _STEPS_AHEAD = 2  # besides the segments that still fit: the linked one, and the
 class Space(NamedTuple):
     """used: bytes in the folder. full_at: above so many bytes Cassandra refuses CDC writes; 0 if this is not known.
     arriving, leaving: bytes a second. seconds_to_full: at this pace; seconds_without_drain: if nothing left the folder;
-    None: not in sight. segment: bytes of a segment.
+    None: not within HORIZON_SECONDS. segment: bytes of a segment.
     """
 
     used: int
@@ -104,7 +105,8 @@ class SpaceWatch:
         if self._used > self._full_at:
             return 0.0
         fit = (self._full_at - self._used) // self._segment + 1
-        return max((fit + _STEPS_AHEAD) * self._segment / growth - since, 0.0) if growth > 0 else None
+        size = (fit + _STEPS_AHEAD) * self._segment
+        return max(size / growth - since, 0.0) if growth * HORIZON_SECONDS > size else None
 
     def _arriving(self, now: float) -> float:
         """The rate between the first and the last step, but at most the rate if the next step came now. If the pause is

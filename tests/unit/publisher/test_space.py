@@ -33,6 +33,12 @@ def test_beside_the_index_files_one_segment_fewer_fits() -> None:
     assert space.seconds_to_full == pytest.approx((20 - 10 - 1 + 2) * 7.0, rel=0.01)
 
 
+def test_a_day_that_is_over_a_month_away_is_not_in_sight() -> None:
+    watch, wider = SpaceWatch(8_000 * SEGMENT, SEGMENT), SpaceWatch(10_000 * SEGMENT, SEGMENT)
+    assert filled(watch, 4, every=290.0).seconds_to_full == pytest.approx((8_000 - 4 + 2) * 290.0)
+    assert filled(wider, 4, every=290.0).seconds_to_full is None
+
+
 def test_what_was_there_at_first_is_no_growth() -> None:
     watch = SpaceWatch(20 * SEGMENT, SEGMENT)
     space = watch.update(0.0, dict.fromkeys(range(12), SEGMENT))
