@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -66,7 +67,9 @@ def test_a_worker_that_is_stopped_at_any_moment_is_followed_by_one_that_goes_on(
 ) -> None:
     take(beside, records)
     whole, count = beside.rows, len(beside.events)
-    for stop_at in (*range(7), count // 2, count - 2, count - 1):
+    moments = (*range(7), count // 2, count - 2, count - 1)
+    # The Python code is five times slower, and sends the same (test_snapshot_native.py).
+    for stop_at in moments if os.environ["CDC_NATIVE"] == "1" else (4, count // 2):
         folder = tmp_path / str(stop_at)
         again = Beside(vectors, folder)
         kept = make_records(again, folder)
