@@ -55,7 +55,7 @@ log = logging.getLogger(__name__)
 MOST_SECONDS = 180.0
 SEGMENT_MIB, TOTAL_MIB = 1, 16
 LIMIT_SECONDS = 8 * DAY_SECONDS
-"""Of compaction, with the page's command."""
+"""When compaction must have removed old values, after the page's command."""
 FILLING = "x" * 31 * 1024
 GRACE_SECONDS = 1
 BROKER = {
