@@ -182,7 +182,7 @@ def what_is_left(person: Person) -> dict[str, list[str]]:
         file.unlink(missing_ok=True)
     left = person.places(person.value)
     tombstones = topics_with(person.stack.servers.kafka, person.key) & {PEOPLE, MOVED, TARGET}
-    return left | ({"its tombstone, which has the key": sorted(tombstones)} if tombstones else {})
+    return left | ({"tombstone in a change topic, which has the key": sorted(tombstones)} if tombstones else {})
 
 
 def person_in_the_quarantine(person: Person, client: CqlClient) -> None:
