@@ -191,7 +191,7 @@ def _command(process: psutil.Process) -> str:
 
 @contextmanager
 def _consumer_at_the_end(bootstrap: str, topic: str) -> Iterator[Consumer]:
-    """Of a change topic of one partition."""
+    """A consumer at the end of a change topic that has one partition."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -230,7 +230,7 @@ def main(shape: tuple[int, int, int], seconds: float, given: Sequence[str], befo
 
 
 def _measure_version(version: Path, load: Load, settings: dict[str, str], seconds: float) -> Figures:
-    """Of the code in a folder."""
+    """Measures the code in a folder."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cdc-bench-idle-")))
         idle = _start(stack, folder, version, load, settings)
@@ -315,7 +315,7 @@ def _lags(idle: Idle, until: float) -> Iterator[int]:
 
 
 def _resources(idle: Idle) -> Figures:
-    """Of the largest worker."""
+    """The threads, open files and memory of a worker: the largest number of each."""
     workers = idle.workers()
     return {
         "threads of a worker": max(each.num_threads() for each in workers),

@@ -158,7 +158,7 @@ def _run_client(seed: int, shared: Shared) -> None:
 
 
 def _times(seed: int, shared: Shared) -> list[float]:
-    """Of requests one after the other."""
+    """Sends requests one after the other. Returns the seconds that each took."""
     service, kind, seconds, barrier, _ = shared
     chosen, make, connection = random.Random(seed), KINDS[kind], Connection(service.url)  # noqa: S311 - reproducible
     times: list[float] = []

@@ -129,7 +129,7 @@ def _add(connection: Connection, texts: Texts, numbers: range) -> None:
 
 
 def _row_id(number: int) -> int:
-    """Of its source, and of its topic: they have the same."""
+    """The id of its source, which is also that of its topic."""
     return number // PER_TOPIC + 1
 
 

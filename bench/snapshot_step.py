@@ -159,7 +159,7 @@ def main() -> None:
 
 
 def _peak_bytes() -> int:
-    """Of this process; getrusage's is at least that of the process that started it."""
+    """The peak memory of this process. getrusage never returns less than the memory of the process that started it."""
     status = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     (line,) = (each for each in status if each.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024

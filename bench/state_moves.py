@@ -58,7 +58,7 @@ class Turn(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """Of a turn; bytes by folder of the location. `restore_ms` is the time to the first fold."""
+    """The cost of a turn. `read`, `written`: bytes by folder of the location. `restore_ms`: time to the first fold."""
 
     position: Position
     read: Counter[str]

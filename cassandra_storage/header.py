@@ -187,7 +187,7 @@ class TableCodec:
         )
 
     def known_layouts(self, *, is_static: bool) -> list[ColumnLayout]:
-        """Of all columns that updates may name, dropped ones included."""
+        """The layouts of all columns that updates may name, dropped ones included."""
         return [layout for kind_is_static, layout in self._layouts.values() if kind_is_static is is_static]
 
     def read_columns(self, buf: bytes, pos: int, *, is_static: bool) -> tuple[Columns, int]:

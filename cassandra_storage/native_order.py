@@ -30,7 +30,7 @@ KEY_TYPES: dict[str, tuple[str, int]] = {
     "uuid": ("uuid", 16),
 }
 UNKNOWN: KeyForm = ("unknown", 0, False)
-"""Of types whose order the core does not know."""
+"""The form of types whose order the core does not know."""
 
 
 def key_form(type_: CqlType) -> tuple[str, int]:

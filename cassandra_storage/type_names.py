@@ -157,7 +157,7 @@ class _Parser:
         return UserType(keyspace, name, names, types, is_multi_cell=True)
 
     def _skip_parameters(self) -> None:
-        """Of a class of other kinds, such as DynamicCompositeType(b=>BytesType)."""
+        """Skips the parameters of any other class, such as DynamicCompositeType(b=>BytesType)."""
         if not self._tokens.follows("("):
             return
         depth = 0

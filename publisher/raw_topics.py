@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from publisher.kafka.topic_admin import TopicAdmin
 
     class Registry(Protocol):
-        """Of cdc_program.registry.RegistryClient; CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED."""
+        """What is used of cdc_program.registry.RegistryClient. CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED."""
 
         def register(self, subject: str, schema: dict[str, Any]) -> int: ...
 

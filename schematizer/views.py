@@ -316,7 +316,7 @@ class Found(Place):
 
 
 class Coverage(View):
-    """Of a source's newest schema: its fields, how many of them have docs, and how many are personal."""
+    """How many fields a source's newest schema has, how many of them have docs, and how many are personal."""
 
     fields: int
     documented: int

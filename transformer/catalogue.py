@@ -64,7 +64,7 @@ class Catalogue(Protocol):
 
 
 def open_catalogue(settings: RegistrySettings) -> Catalogue:
-    """Of the Schematizer, or of another registry with Confluent's API."""
+    """The catalogue of the Schematizer, or of another registry with Confluent's API."""
     client = SchematizerClient(
         settings.url,
         login=registry_login(settings),

@@ -75,7 +75,7 @@ def _place(content: Any, location: tuple[int | str, ...]) -> str:  # noqa: ANN40
 
 
 def _item(content: Any, part: int | str) -> Any:  # noqa: ANN401 - TOML
-    """Of a table or an array; None if it has none, or is none."""
+    """The item of a table or an array; None if it has no such item, or is neither."""
     try:
         return content[part]
     except (LookupError, TypeError):

@@ -217,7 +217,7 @@ def _runs(record: Record) -> list[tuple[int, int, tuple[Convert, ...]]]:
 
 
 def _branch_walk(tree: Tree, named: Named, rows: Mapping[str, _Walk]) -> _Walk:
-    """Of an image: null or a row."""
+    """The walk over an image, which is null or a row."""
     branches = tree if isinstance(tree, list) else [tree]
     walks = [None if branch == "null" else rows[definition(branch, named)["name"]] for branch in branches]
     if not isinstance(tree, list):
@@ -263,7 +263,7 @@ def _copy_walk(tree: Tree, named: Named) -> _Walk:
 
 
 def _whole(walk: _Walk) -> Transform:
-    """Of a message, which ends where its value does."""
+    """The transform of a whole message, which must end where its value does."""
 
     def transform(data: bytes) -> bytes:
         try:

@@ -156,7 +156,7 @@ class SourceReader:
 
 
 def metadata(shape: TopicShape, now: float, *, sent: bool) -> str:
-    """Of a committed offset: the source topic's shape, the time (s since 1970), and whether a message was sent."""
+    """Metadata of a committed offset: the source topic's shape, the time (s since 1970), whether a message was sent."""
     fields = {
         "format": FORMAT_VERSION,
         "partitions": shape.partitions,

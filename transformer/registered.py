@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 Part: TypeAlias = Literal["key", "value"]
-"""Of a message."""
+"""A part of a message."""
 
 
 class Registered(NamedTuple):

@@ -93,7 +93,7 @@ class ChangeReader:
 
     @classmethod
     def of_keyspace(cls, servers: Servers, keyspace: str, columns: ColumnNames | None = None) -> Self:
-        """Of the tables of one keyspace, from the beginning."""
+        """Reads the changes of one keyspace's tables, from the beginning."""
 
         def wanted(of: str, _table: str) -> bool:
             return of == keyspace

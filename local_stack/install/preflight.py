@@ -73,7 +73,7 @@ def system() -> tuple[str, str]:
 
 
 def compiler() -> tuple[str, str]:
-    """Of the native core: without one the programs run on the Python code alone."""
+    """Whether the native core can be compiled. Without the core, programs run on the Python code alone."""
     header = os.path.join(sysconfig.get_path("include"), "Python.h")  # noqa: PTH118 - as any Python 3 can
     version = ".".join(map(str, sys.version_info[:2]))
     if not os.path.exists(header):  # noqa: PTH110 - as above

@@ -163,7 +163,7 @@ class Stack(Managed):
             program.start()
 
     def _all_settings(self) -> dict[str, Setting]:
-        """Of all programs; of publishers and fillers the first ones'."""
+        """The settings of all programs. Those of publishers and fillers are the first one's."""
         programs = (self.schematizer, self.materializer, *self.fillers[:1], *self.publishers[:1])
         return {name: value for program in programs for name, value in program.settings.items()}
 

@@ -72,8 +72,8 @@ def delete_unused(folder: Path, own: Collection[str], limits: UnusedLimits, now:
 
 
 def _needed(slots: list[Path]) -> set[Path]:
-    """Of a raw partition's slots those that are in use, or the first, which the next task opens. Any other one has been
-    left by an attempt that ran beside a newer one.
+    """The slots of a raw partition that are in use; if none is, the first one, which the next task opens. An attempt
+    that ran beside a newer one has left any other slot.
     """
     if len(slots) < 2:
         return set(slots)

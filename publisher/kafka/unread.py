@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Unread(NamedTuple):
-    """Of a partition: the first offset that the group has not read, and that after the last message."""
+    """A partition's unread part: the first offset that the group has not read, and that after the last message."""
 
     committed: int
     end: int

@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 
 def open_backlog(settings: Settings, raw_topic: RawTopic) -> Backlog:
-    """Of the materializer's group in a raw topic, by the settings' bounds."""
+    """Measures the lag of the materializer's group in a raw topic, with the settings' limits."""
     own = settings.publisher
     seconds, size = own.snapshot_max_lag_seconds, own.snapshot_max_lag_mib * (1 << 20)
     if not seconds and not size:

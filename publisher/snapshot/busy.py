@@ -41,7 +41,7 @@ class NodeLoad:
         self._refused: set[str] = set()
 
     def load_per_core(self) -> float:
-        """Of the last minute."""
+        """The load average of the last minute, divided by the number of cores."""
         return os.getloadavg()[0] / (os.cpu_count() or 1)
 
     def waiting_requests(self) -> int | None:
@@ -68,7 +68,7 @@ class NodeLoad:
 
 
 class LegacyNodeLoad(NodeLoad):
-    """Of Cassandra 3.11, which has no virtual tables."""
+    """The load of a node of Cassandra 3.11, which has no virtual tables: nodetool says how many tasks wait."""
 
     def __init__(self, link: Link, nodetool: Nodetool) -> None:
         super().__init__(link, nodetool)
@@ -136,6 +136,6 @@ class BusyNode:
 
 
 def open_busy_node(settings: PublisherSettings, link: Link, nodetool: Nodetool) -> BusyNode:
-    """Of the node that the link has."""
+    """A BusyNode for the node to which the link connects."""
     kind = LegacyNodeLoad if link.node.release.startswith("3.") else NodeLoad
     return BusyNode(settings, kind(link, nodetool))

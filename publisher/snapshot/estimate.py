@@ -25,8 +25,8 @@ PACKED = 0.3  # the share of its bytes that a raw topic takes on disk: docs/guid
 
 
 class Estimate(NamedTuple):
-    """Of the SSTables that are there now. `rows`: before the merge; `bytes`: of the rows, uncompressed; `sent_bytes`:
-    of their messages; `rate`: how many of them are sent in a second, where nothing holds them up.
+    """The size of a snapshot of the SSTables that are there now. `rows`: before the merge. `bytes`: of the rows,
+    uncompressed. `sent_bytes`: of their messages. `rate`: rows sent in a second, if nothing holds them up.
     """
 
     files: int

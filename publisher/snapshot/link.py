@@ -33,7 +33,9 @@ _POLL_SECONDS = 0.1
 
 
 class Orders(Protocol):
-    """Of worker.Orders; `serve` and `published` raise to stop the worker. `while_held`: called while it is held."""
+    """The used part of worker.Orders. `serve` and `published` raise to stop the worker. Both call `while_held` while it
+    is held.
+    """
 
     while_held: Callable[[], None] | None
 

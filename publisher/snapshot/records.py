@@ -95,7 +95,7 @@ class Record:
 
     @property
     def tag(self) -> str:
-        """Of Cassandra's snapshot."""
+        """The tag of Cassandra's snapshot."""
         return f"cdc-{self.snapshot}"
 
     @property

@@ -194,8 +194,9 @@ class SnapshotRun:
         return tuple(found)
 
     def _check_tokens(self) -> None:
-        """Of a repair, note who has its Cassandra partitions before the first files are taken. TokensMovedError if the
-        node has others of them later: they are not in its files, or would not be sent.
+        """For a repair, note which nodes have its Cassandra partitions, before the first files are taken.
+
+        TokensMovedError if the node later has others of them: its files lack those, or it would not send them.
         """
         repair = self.record.portion.repair
         if repair is None:

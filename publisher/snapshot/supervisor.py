@@ -126,7 +126,7 @@ class Supervisor:
                 log.info("a snapshot is due", table=table.table.qualified_name, mode=mode)
 
     def ended(self) -> list[Record]:
-        """Of those of whole tables: they have ended on all hosts, and the table may still be marked as needing one."""
+        """Snapshots of whole tables that have ended on all hosts, but whose tables may still have a mark."""
         return [each for each in self._of_marks if each.may_clear_mark and self._together.has_ended(each)]
 
     def mark_cleared(self, record: Record) -> None:

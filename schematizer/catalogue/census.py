@@ -69,7 +69,7 @@ def _take(session: Session) -> list[Counted]:
 
 
 def _conditions(moment: datetime) -> dict[type[Base], dict[tuple[str, str], ColumnElement[bool]]]:
-    """Of the rows of each table: what is counted, and in which state."""
+    """For each table: what is counted and in which state, with the condition that its rows meet."""
     before = moment - timedelta(days=UNUSED_DAYS)
     topics = {("topics", each.value): TopicRow.status == each for each in Status}
     schemas = {("topic_schemas", each.value): TopicSchemaRow.status == each for each in Status}

@@ -95,7 +95,7 @@ class Clients:
     def _views(
         self, table: type[RowT], view: Callable[[RowT], ViewT], topic: str | None, team: str | None
     ) -> list[ViewT]:
-        """Of a topic, of a team, or all."""
+        """The clients of a topic, those of a team, or all."""
 
         def transaction(session: Session) -> list[ViewT]:
             query = select(table).join(TopicRow).order_by(TopicRow.name, table.service, table.id)

@@ -162,7 +162,7 @@ class _Said:
         self._tags = _by_thing(session, TagRow, about, TagRow.name, TagRow.name)
 
     def notes(self, about: About, about_id: int | None = None) -> list[str]:
-        """Of one thing, or of all of the kind."""
+        """The notes on one thing, or on all things of the kind."""
         return _of(self._notes[about], about_id)
 
     def tags(self, about: About, about_id: int | None = None) -> list[str]:

@@ -34,7 +34,7 @@ class Registered(NamedTuple):
 
 
 def unknown_lags(_topic: str) -> Mapping[str, int]:
-    """Of a registry that does not measure Kafka."""
+    """No lags: the registry does not measure Kafka."""
     return {}
 
 

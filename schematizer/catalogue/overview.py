@@ -51,7 +51,7 @@ class Overview:
         self._database = database
 
     def coverage(self, namespace: str | None = None) -> dict[int, Coverage]:
-        """Of each source with a schema, by its id."""
+        """The coverage of each source with a schema, by the source's id."""
 
         def transaction(session: Session) -> dict[int, Coverage]:
             query = _coverage()
@@ -66,7 +66,7 @@ class Overview:
         return self._database.read_session(transaction)
 
     def coverage_of_namespaces(self) -> dict[int, Coverage]:
-        """Of each namespace with a schema, by its id: the sums of its sources."""
+        """The sums of the sources of each namespace with a schema, by the namespace's id."""
 
         def transaction(session: Session) -> dict[int, Coverage]:
             each = _coverage().subquery()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def is_readable_namespace(name: SQLColumnExpression[str], grants: Grants) -> ColumnElement[bool]:
-    """Of a column with names of namespaces: what Grants.allows says of a reader."""
+    """The condition that a reader with these grants may read the namespace in a column (as Grants.allows)."""
     readers = [grant for grant in grants.every if grant.role >= Role.READER]
     if any(grant.covers(None) for grant in readers):
         return true()
@@ -28,7 +28,7 @@ def is_readable_namespace(name: SQLColumnExpression[str], grants: Grants) -> Col
 
 
 def is_readable_target(grants: Grants) -> ColumnElement[bool]:
-    """Of a DataTargetRow: what Grants.allows_each says of the namespaces that it reads."""
+    """The condition that all namespaces which a DataTargetRow reads are readable (as Grants.allows_each)."""
     if grants.allows(Role.READER, None):
         return true()
     reads = (

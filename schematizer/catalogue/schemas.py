@@ -68,7 +68,7 @@ class Schemas:
 
 
 def newest_value(session: Session, source: SourceRow) -> TopicSchemaRow | None:
-    """Of the source's change topics, the newest enabled value schema."""
+    """The newest enabled value schema of the source's change topics."""
     query = (
         select(TopicSchemaRow)
         .join(TopicRow)

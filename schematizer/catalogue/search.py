@@ -84,7 +84,7 @@ def _build(session: Session) -> None:
 
 
 def _is_readable(grants: Grants) -> ColumnElement[bool]:
-    """Of a document."""
+    """The condition that a document is readable with these grants."""
     is_target = documents.c.about == About.DATA_TARGET.value
     targets = select(DataTargetRow.name).where(is_readable_target(grants))
     return or_(

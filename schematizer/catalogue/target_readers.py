@@ -38,6 +38,6 @@ class DataTargetReaders:
             self._access.require(request, Role.READER, None)
 
     def require_all(self, request: Request, namespaces: Iterable[str]) -> None:
-        """Of what was found: a consumer group may have changed since `require`."""
+        """Requires the role reader in each namespace that was found: a group may have changed since `require`."""
         for each in sorted(set(namespaces)):
             self._access.require(request, Role.READER, each)

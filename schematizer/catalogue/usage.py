@@ -64,8 +64,8 @@ class Usage:
             raise
 
     def unused(self, days: int, grants: Grants = EVERYTHING) -> list[Unused]:
-        """Of what the grants may read: the topics, and the schemas of used topics, that were not used for so many days
-        and are not disabled; the longest unused first. Raw and dead topics are the materializer's own and not listed.
+        """The topics, and the schemas of used topics, that were not used for so many days, are not disabled, and are
+        readable with the grants. The longest unused come first. The materializer's own topics (raw, dead) are left out.
         """
         before = now() - timedelta(days=days)
         is_readable = is_readable_namespace(NamespaceRow.name, grants)
@@ -97,12 +97,12 @@ def touch(*used: TopicRow | TopicSchemaRow) -> None:
 
 
 def is_unused_topic(before: datetime) -> ColumnElement[bool]:
-    """Of a TopicRow."""
+    """The condition that a TopicRow was not used since `before`."""
     return and_(TopicRow.last_used_at < before, TopicRow.status != Status.DISABLED, _OF_READERS)
 
 
 def is_unused_schema(before: datetime) -> ColumnElement[bool]:
-    """Of a TopicSchemaRow with its TopicRow: the topic is used, the schema is not."""
+    """The condition on a TopicSchemaRow with its TopicRow that the topic was used since `before`, the schema not."""
     return and_(
         TopicSchemaRow.last_used_at < before,
         TopicSchemaRow.status != Status.DISABLED,

@@ -245,7 +245,7 @@ class SchematizerClient:
         return self._transport.get(_DOCUMENTATION, "namespaces", namespace, "sources", source, "documentation")
 
     def source_elements(self, namespace: str, source: str) -> list[Element]:
-        """Of its newest enabled schema."""
+        """The elements of the source's newest enabled schema."""
         return self._transport.get(_ELEMENTS, "namespaces", namespace, "sources", source, "elements")
 
     def lineage(self, namespace: str, source: str) -> Lineage:

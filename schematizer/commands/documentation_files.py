@@ -58,7 +58,7 @@ class Read(NamedTuple):
 
 
 def read_files(paths: Iterable[Path]) -> Read:
-    """Of the paths given; a folder stands for all files of a known suffix in it, however deep."""
+    """Reads the files at the paths. A folder stands for all files of a known suffix in it, however deep."""
     read = Read({}, [])
     sources: dict[str, Path] = {}
     for path in _expanded(paths):

@@ -137,7 +137,7 @@ class Store:
     def every_version(
         self, choose: Callable[[list[tuple[str, int]]], list[tuple[str, int]]], prefix: str, *, deleted: bool
     ) -> list[Registered]:
-        """Of the (subject, version)s of subjects that begin with the prefix, those that `choose` answers; in order."""
+        """The versions that `choose` picks from the (subject, version)s of subjects with the prefix, in order."""
 
         def transaction(connection: Connection) -> list[Registered]:
             query = select(versions.c.subject, versions.c.version).where(_alive(deleted=deleted))

@@ -22,8 +22,8 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Of one topic. `rate`: offsets a second, about messages a second (Kafka's transactions take some); None before the
-    second sample. `lags`: by consumer group, how many offsets it has not read yet.
+    """What is known of one topic. `rate`: offsets a second, about messages a second (Kafka's transactions take some);
+    None before the second sample. `lags`: by consumer group, how many offsets it has not read yet.
     """
 
     partitions: int

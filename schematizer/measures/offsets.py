@@ -32,8 +32,8 @@ class Offsets:
         self._admin = AdminClient(config)
 
     def sample(self, topics: Collection[str]) -> Sample:
-        """Of those of the topics that exist, and all groups that have read any of them. A group whose offsets this user
-        may not see is left out. OffsetsError.
+        """The offsets of those topics that exist, and of all groups that have read any of them. A group whose offsets
+        this user may not see is left out. OffsetsError.
         """
         self._admin.poll(0)
         try:

@@ -44,7 +44,7 @@ def lags_of(measures: Measures) -> Callable[[str], Mapping[str, int]]:
 
 
 class NoMeasures:
-    """Of a registry that knows no Kafka."""
+    """Measures nothing: the registry knows no Kafka."""
 
     problem = "kafka.bootstrap_servers is not set, so Watson does not ask Kafka."
 

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 from schematizer.model.base import Base, LongText, now, words
 
 NAME_LENGTH = 249
-"""Of a topic, as in Kafka; of a namespace and a source, which are parts of it."""
+"""The longest name of a topic, as in Kafka, and of a namespace and a source, which are parts of it."""
 PATH_LENGTH = 512
 
 

@@ -31,7 +31,7 @@ class PlanColumn:
 
 
 def columns_of(canonical: str, docs: dict[str, str] | None = None) -> list[PlanColumn]:
-    """Of a canonical schema, in order; of a change envelope, its row's. `docs`: by field, before the schema's own.
+    """The columns of a canonical schema, in order; of a change envelope, its row's. `docs`: by field, before its own.
 
     PlanError for a schema that is no record.
     """

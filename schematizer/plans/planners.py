@@ -119,7 +119,7 @@ def quoted(name: str) -> str:
 
 
 def table_name(table: str) -> str:
-    """Of `schema.table` or `table`, each part quoted; PlanError for an empty part."""
+    """The name `schema.table` or `table` with each part quoted; PlanError for an empty part."""
     parts = table.split(".")
     if not all(parts):
         raise PlanError(f"{table!r} is not the name of a table")

@@ -23,7 +23,7 @@ _DIALECTS = {"mysql": (mysql.dialect, "mysql"), "postgresql": (postgresql.dialec
 
 
 def load_metadata(place: str) -> MetaData:
-    """Of `package.module:name`, a MetaData or a declarative base. It runs that module. ConversionError."""
+    """The MetaData, or that of the declarative base, at `package.module:name`. Runs that module. ConversionError."""
     module, _, name = place.partition(":")
     try:
         found = getattr(importlib.import_module(module), name or "metadata")

@@ -84,7 +84,7 @@ def _has(column: exp.ColumnDef, kind: type[exp.Expression]) -> bool:
 
 
 def _comment(node: exp.Expression | None) -> str | None:
-    """Of a column, or of a table's properties."""
+    """The comment in a column's definition, or in a table's properties."""
     found: exp.Expression | None = None
     if isinstance(node, exp.ColumnDef):
         kinds = [constraint.args.get("kind") for constraint in node.constraints]
@@ -108,12 +108,12 @@ def _commented(table: Table, statement: exp.Comment) -> Table:
 
 
 def _column_name(node: exp.Expression) -> str:
-    """Of a part of a key, which may have an order."""
+    """The name in a part of a key, which may have an order."""
     return str(node.this.name if isinstance(node, exp.Ordered) else node.name)
 
 
 def _default(column: exp.ColumnDef, avro: Any) -> Any:  # noqa: ANN401 - JSON
-    """Of literals; an expression's value is not known here."""
+    """The default value, if it is a literal: the value of an expression is not known here."""
     for constraint in column.constraints:
         kind = constraint.args.get("kind")
         if isinstance(kind, exp.DefaultColumnConstraint):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from schematizer.security.policy import Policy
 
 _REFUSALS_RECORDED_A_SECOND = 20.0
-"""Of all callers: whoever is refused all the time must not fill the database. All are counted in the metrics."""
+"""For all callers together: one that is always refused must not fill the database. The metrics count every refusal."""
 _ALL = "all"
 
 

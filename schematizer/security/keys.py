@@ -177,7 +177,7 @@ def parsed_grants(texts: Sequence[str]) -> Grants:
 
 
 def stored_grants(text: str) -> Grants:
-    """Of a row."""
+    """The grants in a row's text."""
     return Grants(tuple(grant_from_text(line) for line in text.split("\n") if line))
 
 

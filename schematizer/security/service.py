@@ -58,7 +58,7 @@ class Security:
         self._flow = CodeFlow(settings, issuer, claims) if issuer and settings.oidc_client_id else None
 
     def warn(self) -> None:
-        """Of what the settings allow and few may want."""
+        """Warns of what the settings allow and few may want."""
         log, own = structlog.get_logger(__name__), self._settings
         if is_loopback(own.host):
             return

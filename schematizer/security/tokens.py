@@ -101,7 +101,7 @@ class Tokens:
 
 
 def claim_rules(texts: Sequence[str]) -> list[ClaimRule]:
-    """Of the setting oidc_grants; CdcError CONFIG_INVALID. A value may hold colons and equal signs."""
+    """Parses the setting oidc_grants. A value may hold colons and equal signs. CdcError CONFIG_INVALID."""
     return [_claim_rule(text) for text in texts]
 
 

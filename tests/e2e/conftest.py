@@ -40,7 +40,7 @@ _LINES = 25
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Of a test that fails, what its stack's programs said last: their logs are gone once the stack is closed."""
+    """Reports the last log lines of a failed test's programs: the logs are gone once the stack is closed."""
     report = yield
     given = item.funcargs.values() if report.failed and isinstance(item, pytest.Function) else ()
     for stack in given:

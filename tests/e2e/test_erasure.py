@@ -55,7 +55,7 @@ log = logging.getLogger(__name__)
 MOST_SECONDS = 180.0
 SEGMENT_MIB, TOTAL_MIB = 1, 16
 LIMIT_SECONDS = 8 * DAY_SECONDS
-"""Of compaction, with the page's command."""
+"""When compaction must have removed old values, after the page's command."""
 FILLING = "x" * 31 * 1024
 GRACE_SECONDS = 1
 BROKER = {
@@ -182,7 +182,7 @@ def what_is_left(person: Person) -> dict[str, list[str]]:
         file.unlink(missing_ok=True)
     left = person.places(person.value)
     tombstones = topics_with(person.stack.servers.kafka, person.key) & {PEOPLE, MOVED, TARGET}
-    return left | ({"its tombstone, which has the key": sorted(tombstones)} if tombstones else {})
+    return left | ({"tombstone in a change topic, which has the key": sorted(tombstones)} if tombstones else {})
 
 
 def person_in_the_quarantine(person: Person, client: CqlClient) -> None:

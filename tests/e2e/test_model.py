@@ -39,7 +39,7 @@ def test_random_statements_end_in_what_select_shows(client: CqlClient, servers: 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(400)
 def test_what_comes_again_makes_no_message(client: CqlClient, servers: Servers, stack: Stack) -> None:
-    """Of tables that keep their schema: what was dropped or purged comes back if its writes do."""
+    """Uses tables that keep their schema: what was dropped or purged comes back if its writes do."""
     run = Run(client, client, servers, "5.0", SINGLE)
     result = check(run, 12, AGAIN_STATEMENTS, afterwards=lambda one: what_comes_of_duplicates(one, stack))
     assert result.problems == []

@@ -104,7 +104,7 @@ def broker_settings() -> dict[str, str]:
 
 
 def login(user: str) -> dict[str, str]:
-    """Of the settings in `[kafka]`."""
+    """The user's settings in `[kafka]`."""
     return {"security_protocol": "SASL_PLAINTEXT", "sasl_username": user, "sasl_password": PASSWORDS[user]}
 
 

@@ -49,7 +49,7 @@ def stack() -> Iterator[Stack]:
 
 @pytest.fixture(scope="module")
 def client(stack: Stack) -> Iterator[CqlClient]:
-    """Of the datacenter without CDC."""
+    """A client of the datacenter without CDC."""
     main = stack.cassandra.nodes[0]
     with cql.connect([main.address], main.port) as client:
         client.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {REPLICATION}")

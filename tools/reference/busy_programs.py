@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def registries() -> dict[str, CollectorRegistry]:
-    """Of programs that are busy with everything: each metric has a sample."""
+    """The registries of programs that are busy with everything: each metric has a sample."""
     publisher = Status(
         "host",
         "cluster",
@@ -94,7 +94,7 @@ class _FilledStore:
 
 class _Census:
     def take(self) -> list[Counted]:
-        """Of each metric one number."""
+        """One number for each metric."""
         states = {"topics": "read-write", "topic_schemas": "read-write", "producers": "late", "consumers": "late"}
         kinds = (*states, "unused_topics", "unused_schemas")
         return [Counted(what, "cdc.shop", states.get(what, ""), 1) for what in kinds]

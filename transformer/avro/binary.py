@@ -74,7 +74,7 @@ class _Skippers:
         return made
 
     def _later(self, name: str) -> Skip:
-        """Of a record that is being made: it is inside itself."""
+        """Skips a record that contains itself: its own Skip is not made yet."""
 
         def skip(data: bytes, position: int) -> int:
             made = self._records[name]

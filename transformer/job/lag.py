@@ -45,7 +45,7 @@ class UnreadStreams:
         return found
 
     def bounds(self, partitions: Sequence[RawPartition]) -> dict[RawPartition, tuple[int, int]]:
-        """Of the topics that are there: one that is missing has stopped its streams, and must not hide the others."""
+        """The bounds of partitions whose topics exist: a missing topic must not hide the others."""
         counts = self._topics.partition_counts()
         there = [each for each in partitions if kafka_partition(each).topic in counts]
         return _of_kafka(there, self._topics.bounds)
@@ -57,7 +57,7 @@ class UnreadStreams:
         return self._topics.retention(topic.partition("/")[2])
 
     def timestamps(self, offsets: Mapping[RawPartition, int]) -> dict[RawPartition, int]:
-        """Of two streams that read one partition, the one that is further back says it for both."""
+        """The timestamp at each offset. Of two streams of one partition, the one further back counts for both."""
         wanted: dict[RawPartition, int] = {}
         for partition, offset in offsets.items():
             source = kafka_partition(partition)

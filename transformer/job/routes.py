@@ -32,7 +32,7 @@ class CheckTarget(Protocol):
 
 
 class _Route(NamedTuple):
-    """Of messages of one pair of schemas. Headers are those of Confluent's wire format."""
+    """How and where messages of one pair of schemas go. Headers are those of Confluent's wire format."""
 
     topic: str
     key_header: bytes

@@ -77,7 +77,7 @@ class Visitor:
         return [f"{where}: {each}" for each in [*found, *self._violations()]]
 
     def take_picture(self, name: str) -> Path:
-        """Of the window, into the docs' images. AssertionError if the picture is too large for a repository."""
+        """Saves the window's picture to the docs' images. AssertionError if it is too large for a repository."""
         picture = IMAGES / f"{name}.png"
         self.page.screenshot(path=picture)
         size = picture.stat().st_size

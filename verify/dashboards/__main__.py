@@ -141,7 +141,7 @@ def use_registry(port: int, stop: threading.Event) -> None:
 
 
 def take_snapshot(publisher: Program) -> None:
-    """Of one table, while its changes flow."""
+    """Takes a snapshot of one table while its changes flow."""
     command = [*publisher.command()[:-1], "snapshot", f"{shop.KEYSPACE}.{next(iter(shop.MARKED))}", "--detach"]
     subprocess.run(command, env={**os.environ, **environment_of(publisher.settings)}, cwd=project_root(), check=True)
 

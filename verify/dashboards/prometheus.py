@@ -60,7 +60,7 @@ class Prometheus(Restartable[ChildProcess]):
             return False
 
     def values(self, expression: str) -> list[float]:
-        """Of the series that it finds now; a value that is no number shows nothing, and is left out."""
+        """The values of the series that it finds now. A value that is no number shows nothing, and is left out."""
         found = self._ask("query", query=expression)["result"]
         values = [float(series["value"][1]) for series in found]
         return [value for value in values if not math.isnan(value)]

@@ -135,7 +135,7 @@ class Evolution:
         return SchemaChange(texts, (table,))
 
     def _truncate(self) -> SchemaChange:
-        """Of counters nothing is deleted while they are written to."""
+        """Truncates a table without counters: nothing of counters is deleted while they are written to."""
         open_tables = [
             each
             for name, each in self._tables.items()

@@ -184,7 +184,7 @@ class Generator:
         return part
 
     def _insert_before(self, name: str, partition: int, deleted: int) -> Statement:
-        """Of a row that was deleted, most times, by what came before."""
+        """An INSERT from before a deletion of the partition. In most cases the deletion covers it."""
         table = self._tables[name]
         ago = self._times.now - deleted
         self._writes.is_bound = False

@@ -156,7 +156,7 @@ class SkippingProcessor(Processor):
 
 
 class _Patch:
-    """Of pytest.MonkeyPatch as much as `seed` takes, never undone."""
+    """The part of pytest.MonkeyPatch that `seed` uses. It is never undone."""
 
     setattr = staticmethod(setattr)
 

@@ -83,7 +83,7 @@ def reproduce(console: Console, run: Run, seed: int, statements: int) -> bool:
 
 
 def raw_of(one: Seed, place: Place) -> list[tuple[RawRecord, RawMessage]]:
-    """Of a table that was created again only what its newest key shows."""
+    """The raw messages of the place. Of a recreated table, it has only those of the newest key."""
     [table] = [table for table in one.tables if table.name == place.table]
     return list(one.raw.of_key(table.name, table.partition_key(place.partition)))
 

@@ -31,7 +31,7 @@ class Value(NamedTuple):
 
     @property
     def bytes(self) -> bytes:
-        """Of a value that is there."""
+        """The bytes of a value that is not null or unset."""
         assert isinstance(self.data, bytes)
         return self.data
 

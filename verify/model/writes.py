@@ -93,7 +93,7 @@ class Writes:
         return cql("UPDATE $k.{}{} SET {} = {} - {} WHERE {}", table.name, using, name, name, taken, row)
 
     def increment(self, table: Table) -> Part:
-        """Of counters of different tables' statics, of one column or two."""
+        """Increments a static counter, or one or two counters of a row."""
         number = self._pick.randrange(table.partitions)
         by = Value(str(count := self._pick.randint(-3, 9)), count.to_bytes(8, "big", signed=True))
         if self._pick.random() < 0.2:

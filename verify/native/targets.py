@@ -77,7 +77,7 @@ def segments(_: Path) -> Target:
 
 
 def _recorded_mutations(folder: Path) -> dict[str, list[bytes]]:
-    """Of each version, one of each length."""
+    """The recorded mutations of each version: one of each length."""
     found: dict[str, dict[int, bytes]] = {}
     for vector in vectors():
         for event in read_segment(vector.unpack(folder), SegmentCodecs(keys(vector.version))):

@@ -50,7 +50,7 @@ _NOT_EMPTY = ("tinyint", "smallint", "date", "time", "duration")  # AbstractType
 
 
 def _number(rng: random.Random, bits: int) -> int:
-    """Of any magnitude up to `bits`, with a sign: near a power of two, small, or anything."""
+    """A signed number of any magnitude up to `bits`: near a power of two, small, or anything."""
     limit = 1 << (bits - 1)
     number = rng.choice((rng.randint(-3, 3), (1 << rng.randrange(bits)) + rng.randint(-1, 1), rng.getrandbits(bits)))
     number = -number if rng.random() < 0.5 else number
@@ -179,7 +179,7 @@ class TypeValues:
         )
 
     def _key_type(self, natives: tuple[str, ...], depth: int) -> CqlType:
-        """Of a set's elements or a map's keys, which may not be durations themselves."""
+        """A type for a set's elements or a map's keys, which may not be durations themselves."""
         return self.type(tuple(name for name in natives if name != "duration"), depth)
 
     def multi_cell_type(self, natives: tuple[str, ...] = NATIVES) -> CqlType:

@@ -66,7 +66,7 @@ class PageJob(Program):
         return [str(spark_home() / "bin" / "spark-submit"), "--master", MASTER, *options, *self.arguments]
 
     def last_progress(self) -> dict[str, Any]:
-        """Of the last micro-batch that folded something."""
+        """Spark's progress report about the last micro-batch that folded something."""
         lines = self.progress_file.read_text().splitlines()
         found = [progress for progress in map(json.loads, lines) if progress["numInputRows"]]
         assert found, f"no micro-batch of {len(lines)} has folded anything"

@@ -38,7 +38,7 @@ SHOWN = 30
 
 @dataclass(slots=True)
 class Outcome:
-    """Of the whole run; `problems` has a line for each broken invariant."""
+    """The result of the whole run. `problems` has a line for each broken invariant."""
 
     statements: int = 0
     rows: int = 0

@@ -101,7 +101,7 @@ class Workload(Seed):
         generator.schedule(SchemaChange((text,), (table,)), SWITCH_AFTER)
 
     def await_snapshots(self) -> None:
-        """Of all tables with data whose `cdc` is on, by every publisher."""
+        """Waits until every publisher has taken the snapshots of all tables with data whose `cdc` was switched on."""
         names = [f"{self.keyspace}.{name}" for name in self._switched]
         snapshots = Snapshots(self._publishers, names)
         deadline = time.monotonic() + SNAPSHOT_SECONDS

@@ -16,7 +16,7 @@ from materializer.records import RawPartition
 if TYPE_CHECKING:
     from materializer.rows.catalog import TableCatalog
 
-_SYNC_PERIOD_SECONDS = 10.0  # commitlog_sync_period: Cassandra's default, and the most that the publisher accepts
+_SYNC_PERIOD_SECONDS = 10.0  # commitlog_sync_period: Cassandra's default; the publisher warns of a longer one
 ANSWER_SECONDS = 30.0  # for a page: longer than the nodes' own timeouts
 
 

@@ -98,6 +98,6 @@ def check(found: list[Sent], numbers: range) -> None:
 
 
 def forms(node: CassandraNode) -> list[CommitLogDescriptor]:
-    """Of the segments that the publisher has not deleted yet."""
+    """The descriptors of the segments that the publisher has not deleted yet."""
     descriptors = [read_descriptor_of(file.path) for file in list_segments(node.cdc_raw)]
     return [descriptor for descriptor in descriptors if descriptor is not None]

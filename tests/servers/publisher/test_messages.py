@@ -35,7 +35,7 @@ def schema(cassandra: CassandraCluster, tmp_path: Path, fresh_keyspace: str) -> 
 def decode_log(
     cassandra: CassandraCluster, cql: Session, schema: NodeSchema, folder: Path
 ) -> Iterator[DecodedMutation]:
-    """Of all mutations in the log whose tables are known, once what is written now is durable."""
+    """Decodes all mutations in the log whose tables are known, once what is written now is durable."""
     cdc_raw = cassandra.nodes[0].cdc_raw
     assert cdc_raw is not None
     time.sleep(1.5)

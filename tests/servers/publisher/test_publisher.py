@@ -181,7 +181,7 @@ def test_it_waits_for_a_kafka_that_answers_nothing(
 
 
 def says(publisher: PublisherProcess, name: str) -> int:
-    """Of its status, which is taken once a second."""
+    """A number of the publisher's status, which is taken once a second."""
     return int(json.loads(publisher.get("/status")[1])[name])
 
 

@@ -45,7 +45,7 @@ def orders(key: str) -> str:
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Iterator[Registry]:
-    """Of this test alone: it is stopped."""
+    """A registry for this test alone, because the test stops it."""
     running = Registry(tmp_path / "registry.db").start()
     yield running
     if running.process is not None and running.process.poll() is None:

@@ -25,7 +25,7 @@ RECORD = {"type": "record", "name": "Row", "fields": [{"name": "amount", "type":
 
 @pytest.fixture(scope="module")
 def python() -> Path:
-    """Of the environment that builds."""
+    """The interpreter of the environment that builds."""
     return distribution.make_environment(distribution.read_project())
 
 

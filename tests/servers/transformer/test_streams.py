@@ -38,7 +38,7 @@ def received(scene: Scene, target: int = 0) -> dict[int, list[Keyed]]:
 
 
 def rows(scene: Scene) -> list[dict[str, Any]]:
-    """Of all partitions, without tombstones."""
+    """The messages of all partitions, without tombstones."""
     return [row for part in received(scene).values() for _, row in part if row is not None]
 
 
@@ -47,7 +47,7 @@ def count_of(scene: Scene) -> int:
 
 
 def target_rows(scene: Scene) -> list[dict[str, Any]]:
-    """Of all topics that the target has."""
+    """The messages of all topics that the target has, without tombstones."""
     topics = [topic.name for topic in client(scene).topics(namespace=f"{scene.prefix}-1.shop", source="orders")]
     parts = [part for topic in topics if _exists(scene, topic) for part in scene.received(topic).values()]
     return [row for part in parts for _, row in part if row is not None]

@@ -26,7 +26,7 @@ class CdcRaw(NamedTuple):
 
 @pytest.fixture(scope="session", params=VERSIONS)
 def cdc_raw(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CdcRaw:
-    """Of each version."""
+    """A cdc_raw folder with the recorded segments of each version."""
     folder = tmp_path_factory.mktemp("cdc_raw")
     for path in (FOLDER / request.param).iterdir():
         if path.name.endswith(".log.gz"):

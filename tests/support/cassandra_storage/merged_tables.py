@@ -183,7 +183,7 @@ class CaseMaker:
         return {self.values(table, len(table.clustering)) for _ in range(rng.randint(0, 6))}
 
     def values(self, table: TableMetadata, count: int) -> Clustering:
-        """Of the first `count` clustering columns."""
+        """Values for the first `count` clustering columns."""
         values = self._rng.randint(-2, 2).to_bytes(4, "big", signed=True), self._rng.choice(_LETTERS).encode()
         return values[: min(count, len(table.clustering))]
 
@@ -407,7 +407,7 @@ def _remote(cell: Cell) -> Cell:
 
 
 def _purged_tombstone(case: Case, cell: Cell) -> Cell | None:
-    """Of a tombstone or a cell that has expired."""
+    """What a purge leaves of a tombstone or of a cell that has expired."""
     purges = case.purge.purges
     if purges(cell.timestamp, cell.local_deletion_time):
         return None

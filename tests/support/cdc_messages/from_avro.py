@@ -62,7 +62,7 @@ _NATIVE: dict[str, Callable[[Any], bytes]] = {
 
 
 def serialized(cql_type: CqlType, value: Any) -> bytes:  # noqa: ANN401, PLR0911  what a reader gives; one for each kind
-    """Of a frozen type."""
+    """The serialized value of a frozen type."""
     match cql_type:
         case NativeType(name):
             return _NATIVE[name](value)
@@ -86,7 +86,7 @@ def serialized(cql_type: CqlType, value: Any) -> bytes:  # noqa: ANN401, PLR0911
 
 
 def cells(cql_type: CqlType, value: Any) -> Cells:  # noqa: ANN401  what a reader gives
-    """Of a multi-cell type: paths and values."""
+    """The cells of a multi-cell type: their paths and values."""
     match cql_type:
         case ListType(of, _):
             return tuple((None, serialized(of, item)) for item in value)

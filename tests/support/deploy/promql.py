@@ -137,7 +137,7 @@ def _series(expression: Any, samples: list[Sample]) -> Answer:  # noqa: ANN401 -
 
 
 def _quantiles(share: float, buckets: Answer) -> Answer:
-    """Of each histogram, as Prometheus interpolates it: within the bucket that holds it, from 0 on."""
+    """The quantile of each histogram, interpolated as Prometheus does: within the bucket that holds it, from 0 on."""
     histograms: dict[Labels, list[tuple[float, float]]] = {}
     for labels, count in buckets.items():
         bounds = [float(value) for name, value in labels if name == "le"]

@@ -39,5 +39,5 @@ def metrics_of(expression: str) -> set[str]:
 
 
 def metric_names(expressions: Iterable[str]) -> set[str]:
-    """Of all of them."""
+    """The names of all metrics in the expressions."""
     return {name for expression in expressions for name in metrics_of(expression)}

@@ -21,7 +21,7 @@ _CHANGELOG = ".changelog"
 _OFFSETS_ONLY = {".index", ".timeindex"}  # of Kafka: 10 MiB each, mostly holes
 _SECONDS = 30.0
 _ENDS = {KafkaError._PARTITION_EOF, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}
-"""Of a partition; the others are of a topic that is deleted while it is read."""
+"""A partition ends with the first; the others come if a topic is deleted while it is read."""
 
 
 def topics_with(bootstrap: str, text: str) -> set[str]:

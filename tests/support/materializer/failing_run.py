@@ -81,7 +81,7 @@ class FailingProcessor(Processor):
 
 
 class _Patch:
-    """Of pytest.MonkeyPatch as much as a mutant takes, never undone."""
+    """The part of pytest.MonkeyPatch that a mutant uses. It is never undone."""
 
     setattr = staticmethod(setattr)
 

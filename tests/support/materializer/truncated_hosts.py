@@ -27,7 +27,7 @@ class Truncation(NamedTuple):
 
 
 class Entry(NamedTuple, Generic[W]):
-    """Of a host's log."""
+    """An entry of a host's log."""
 
     position: int
     what: W | Truncation

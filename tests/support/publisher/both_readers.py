@@ -54,7 +54,7 @@ def _events(reader: SegmentReader, data: bytes, read: Read) -> Iterator[object]:
 
 
 class Comparison:
-    """Of one segment. AssertionError where the two readings differ."""
+    """Compares two readings of one segment. AssertionError where they differ."""
 
     def __init__(self, chosen: ChosenTables, name: str, codecs: Codecs | None = None) -> None:
         self.chosen = chosen
@@ -116,7 +116,7 @@ def ends(found: Iterable[object]) -> list[int]:
 def choose(
     known: dict[bytes, TableMetadata], rng: random.Random, segment_id: int = 0, *, all_published: bool
 ) -> ChosenTables:
-    """Of the user's tables some or all are published; the node's own never are."""
+    """Chooses which of the user's tables are published, some or all. The node's own tables never are."""
     own = sorted(table_id for table_id, table in known.items() if not table.keyspace.startswith("system"))
     if all_published:
         return ChosenTables(known, set(own))

@@ -18,7 +18,7 @@ from tests.support.program_process import READY_SECONDS, ProgramProcess
 
 
 def settings_beside(cassandra: CassandraCluster, state: Path) -> dict[str, object]:
-    """Of a publisher on the first node, without Kafka and the registry."""
+    """The settings of a publisher on the first node, without those of Kafka and the registry."""
     return {
         "cassandra.contact_points": cassandra.contact_points[0],
         "cassandra.port": cassandra.port,
@@ -31,7 +31,7 @@ def settings_beside(cassandra: CassandraCluster, state: Path) -> dict[str, objec
 
 
 def eventually(is_so: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Of what a publisher says of itself once a second."""
+    """Waits until it is so. A publisher reports about itself once a second."""
     deadline = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < deadline

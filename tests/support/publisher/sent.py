@@ -52,7 +52,7 @@ def at_least(count: int) -> Callable[[list[Sent]], bool]:
 
 
 def cell(row: Row, column: str) -> Cell:
-    """Of a column that is not a collection."""
+    """The cell of a column that is not a collection."""
     data = row.columns[column]
     assert isinstance(data, Cell)
     return data

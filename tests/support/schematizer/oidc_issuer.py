@@ -37,7 +37,7 @@ class TestIssuer:
         self._server.server_close()
 
     def claims(self, **changed: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-        """Of a good token; a claim that is changed to None is left out."""
+        """The claims of a good token. A claim that is changed to None is left out."""
         now = int(time.time())
         good = {"iss": self.url, "aud": AUDIENCE, "sub": "alice", "iat": now, "nbf": now, "exp": now + 300}
         return {name: value for name, value in {**good, **changed}.items() if value is not None}

@@ -93,7 +93,7 @@ class Registry:
             return Answer(error.code, error.headers["Content-Type"], json.load(error))
 
     def status(self, method: str, path: str) -> int:
-        """Of a request whose answer has no body."""
+        """The status of a request whose answer has no body."""
         request = urllib.request.Request(self.url + path, method=method)  # noqa: S310 - http
         with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310 - http
             status: int = response.status

@@ -82,8 +82,8 @@ class LocalJob:
         reader.consumer.resume(partitions)
 
     def run_batch(self) -> None:
-        """Of all partitions but those of streams that cannot be planned. Those that have failed are tried again, as if
-        their pauses were over.
+        """Runs a batch of all partitions, except those of streams that cannot be planned. Those that have failed are
+        tried again, as if their pauses were over.
         """
         self.planner.retry(set(self.planner.errors))
         plan = self.planner.plan_batch()

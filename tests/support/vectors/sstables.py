@@ -65,7 +65,7 @@ FORMS_MADE = tuple(FORMS)
 
 
 def line_of(form: str) -> str:
-    """Of local_stack's VERSIONS."""
+    """The key of the form's version in local_stack's VERSIONS."""
     return FORMS[form][0]
 
 

@@ -297,7 +297,7 @@ def test_an_index_of_another_sstable_is_found_out(copied: IndexedVectors) -> Non
 
 
 def _tokens_as_read(sstables: TableSSTables) -> Iterator[int]:
-    """Of partitions whose rows have been read."""
+    """The token of each partition, after its rows were read."""
     for partition in sstables.merged(sstables.purger(NOW)):
         list(partition.unfiltereds)
         yield partition.token
@@ -409,7 +409,7 @@ def test_files_of_a_damaged_sstable_are_closed(copied: IndexedVectors) -> None:
 
 
 def test_sstables_are_open_only_while_the_merge_is_in_them(vectors: IndexedVectors) -> None:
-    """Of the second one only partitions after the first one's are asked for."""
+    """Only partitions after those of the first SSTable are read from the second one."""
     sstables = TableSSTables(vectors.table, vectors.files())
     whole = _keys(vectors)
     half = whole[len(whole) // 2][0]

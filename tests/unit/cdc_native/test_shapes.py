@@ -171,7 +171,7 @@ UPDATE = wrap(
 
 
 def log(_level: int, _text: str) -> None:
-    """Of librdkafka."""
+    """Takes librdkafka's log lines, and does nothing with them."""
 
 
 CALLS: list[Callable[[], object]] = [

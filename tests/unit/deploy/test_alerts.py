@@ -325,7 +325,7 @@ def test_prometheus_itself_says_the_same(tmp_path: Path) -> None:
 
 
 def promtool_test(alert: str) -> dict[str, Any]:
-    """Of constant series over an hour: what fires at its end, and at its beginning nothing that has to last."""
+    """Tests constant series over an hour: the alert fires at the end, and at the beginning if it need not last."""
     rule, case = RULES[alert], CASES[alert]
     all_samples = [*samples(case, is_sick=True), *([] if case.is_of_all else samples(case, is_sick=False))]
     own = {} if case.is_of_all else {"instance": "sick", "job": case.job, **dict(case.labels)}

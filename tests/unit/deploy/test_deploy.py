@@ -26,7 +26,7 @@ ALL_PANELS = [panel for panels in PANELS.values() for panel in panels]
 
 @pytest.mark.parametrize("panel", ALL_PANELS, ids=lambda panel: panel["title"])
 def test_a_panel_shows_something(panel: dict[str, Any]) -> None:
-    """Of programs that are busy with everything; each line has a name of its own, of labels that it has."""
+    """The programs are busy with everything. Each line has its own name, made of labels that it has."""
     samples = scraped()
     for target in panel["targets"]:
         shown = evaluate(target["expr"], samples)

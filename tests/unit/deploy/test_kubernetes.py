@@ -236,7 +236,7 @@ def test_a_pod_is_what_the_restricted_standard_allows(pod: Pod) -> None:
 
 @each_program
 def test_a_probe_asks_for_what_is_served(program: str) -> None:
-    """Of Operations: every program has the same paths. Of the registry's own port: a route of its API."""
+    """Operations serves the same paths for every program; the registry's own port serves the routes of its API."""
     container = container_of(program)
     nothing: Any = None
     api = {getattr(route, "path", "") for router in routes.routers(nothing, nothing) for route in router.routes}

@@ -48,7 +48,7 @@ def code_of(text: str) -> list[str]:
 
 @cache
 def keys() -> dict[str, set[str]]:
-    """Of each table of cdc.toml."""
+    """The keys of each table of cdc.toml."""
     return {table: {known.key for known in settings_of(table)} for table in Settings.model_fields}
 
 

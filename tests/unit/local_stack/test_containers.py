@@ -48,7 +48,7 @@ def listening(engine: FakeEngine) -> Iterator[list[socket.socket]]:
 
 
 def port_of(container: FakeContainer) -> int:
-    """Of the listener in the server.properties that the container gets."""
+    """The port of the listener in the server.properties that the container gets."""
     [folder] = container.volumes
     with open(f"{folder}/server.properties", encoding="utf-8") as file:  # noqa: PTH123 - a folder's name as text
         found = re.search(r"^listeners=PLAINTEXT://127\.0\.0\.1:(\d+),", file.read(), re.MULTILINE)

@@ -22,6 +22,6 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
 
 @pytest.fixture
 def subject(request: pytest.FixtureRequest) -> str:
-    """Of this test alone: files of tests share the registry."""
+    """A subject for this test alone, because files of tests share the registry."""
     name = f"{request.node.path.stem}-{request.node.name}-value"
     return name.replace("[", "-").replace("]", "")

@@ -52,7 +52,7 @@ def client(registry: Registry) -> Iterator[SchematizerClient]:
 
 @pytest.fixture
 def namespace(request: pytest.FixtureRequest) -> str:
-    """Of the test alone."""
+    """A namespace for this test alone."""
     return f"by.{request.node.name}".replace("[", "-").replace("]", "")
 
 
@@ -213,7 +213,7 @@ def test_a_key_without_a_schema_is_text_or_bytes(produce: Produce) -> None:
 
 
 def message(client: SchematizerClient, namespace: str, number: int, text: str, **more: Any) -> MemoryMessage:  # noqa: ANN401
-    """Of the source `users`, at the offset `number`, which is its id."""
+    """A message with the schema `text`, at the offset `number`, which is its id."""
     made = client.register(namespace, "avro", text)
     return MemoryMessage(made.topic, b"k", Encoder(made.schema_id, text).encode({"id": number, **more}), number)
 

@@ -41,7 +41,7 @@ class World:
         return self.store.register(f"{topic}-value", schema).schema_id
 
     def age(self, table: Any, column: str, seconds: float, *conditions: Any) -> None:  # noqa: ANN401 - SQLAlchemy's
-        """Of the table's rows that meet the conditions."""
+        """Makes the column's time earlier, in the table's rows that meet the conditions."""
         statement = update(table).where(*conditions).values({column: now() - timedelta(seconds=seconds)})
         self.database.write_session(lambda session: session.execute(statement))
 

@@ -60,7 +60,7 @@ class World:
         return httpx.post(self.url + path, json=BODY, headers=headers, timeout=60).status_code
 
     def reasons(self) -> list[str]:
-        """Of the failed logins in the registry's log."""
+        """The reasons of the failed logins in the registry's log."""
         events = [json.loads(line) for line in self.secured.registry.log if line.startswith("{")]
         return [event["reason"] for event in events if event["event"] == "login failed"]
 

@@ -32,7 +32,7 @@ def client(registry: Registry) -> Iterator[SchematizerClient]:
 
 @pytest.fixture
 def namespace(request: pytest.FixtureRequest) -> str:
-    """Of the test alone."""
+    """A namespace for this test alone."""
     return f"rest.{request.node.name}"
 
 

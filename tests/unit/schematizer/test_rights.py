@@ -63,7 +63,7 @@ NARROWED = {
     "GET /plans/{planner}",
     "GET /unused",
 }
-"""Of these, a reader of some namespaces gets what lies in them."""
+"""A reader of some namespaces gets the part of these that lies in them."""
 _REMARK = {"about": "source", "about_id": "1"}
 WATSON_FORMS = {
     "/namespaces/{namespace}": {"doc": "x"},

@@ -66,7 +66,7 @@ def targets(token: Token) -> Iterator[str]:
 
 
 def anchor(heading: Token) -> str:
-    """Of the text that is shown, without marks of emphasis, code and links."""
+    """The anchor of the heading's text as it is shown, without marks of emphasis, code and links."""
     shown = "".join(child.content for child in heading.children or () if child.type in {"text", "code_inline"})
     return NOT_OF_ANCHORS.sub("", shown.strip().lower()).replace(" ", "-")
 

@@ -40,7 +40,7 @@ class Topics:
 
 
 class Scene:
-    """Of transformers `one` and `two` with these steps."""
+    """A planner of transformers `one` and `two` with these steps."""
 
     def __init__(self, *steps: str) -> None:
         self.now = 0.0
@@ -54,7 +54,7 @@ class Scene:
         Topics.shapes = {TOPIC: TopicShape(2, "id")}
 
     def streams(self, seconds: float = 10.0) -> dict[str, tuple[int, frozenset[str]]]:
-        """Of the next plan: the newest schema and what is personal."""
+        """The streams of the next plan: the newest schema and what is personal."""
         self.now += seconds
         return {name: (each.newest_id, each.pii) for name, each in self.planner.plan_batch().streams.items()}
 

@@ -38,7 +38,7 @@ class FakePrometheus:
 
 
 def judged(finds: Callable[[str], bool]) -> tuple[list[Finding], str]:
-    """Of panels and alerts: what is wrong, and the last line that is shown."""
+    """What is wrong with panels and alerts, and the last line that is shown."""
     fake: Any = FakePrometheus(finds)
     found = [*panel_findings(fake), *alert_findings(fake)]
     shown = io.StringIO()

@@ -44,12 +44,12 @@ def write(job: TableJob, number: int, *, days_ago: int = 0) -> None:
 
 
 def heartbeat(job: TableJob) -> None:
-    """Of a publisher whose clock is right."""
+    """Sends a heartbeat of a publisher whose clock is right."""
     job.send(raw_record(b"", "heartbeat", None, clock=int(time.time() * 1_000_000)))
 
 
 def ops(job: TableJob, count: int) -> list[str | None]:
-    """Of the change messages, once there are so many: the brokers complete a commit after they have answered it."""
+    """The `op` of each change message, once there are so many: brokers complete a commit after they answered it."""
     deadline = time.monotonic() + 30
     while len(found := job.changes()) < count and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -223,7 +223,7 @@ def test_it_stops_cleanly(job: Job, number: signal.Signals, master: str) -> None
 
 
 def work_folders(job: Job) -> set[Path]:
-    """Of the job's application, where its Spark starts executors."""
+    """The work folders of the job's application. It has none if its Spark starts no executors."""
     assert job.process is not None
     if "local-cluster" not in " ".join(psutil.Process(job.process.pid).cmdline()):
         return set()

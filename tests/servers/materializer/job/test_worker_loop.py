@@ -44,7 +44,7 @@ def job(kafka: KafkaBroker, topic_prefix: str, tmp_path: Path, monkeypatch: pyte
 
 
 def close_all() -> None:
-    """Of this process's workers, one for each group."""
+    """Closes this process's workers, one for each group."""
     while worker_loop._poll_loops:
         worker_loop._poll_loops.popitem()[1].close()
 

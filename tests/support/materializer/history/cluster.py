@@ -126,7 +126,7 @@ class Cluster:
         return self._send_images(step.images) if step.what == "send" else self.end_snapshot()
 
     def end_snapshot(self) -> list[RawRecord]:
-        """Of a running snapshot; it may not have sent everything."""
+        """Ends the running snapshot, which may not have sent everything."""
         if self._images is None:
             return []
         self._images = None

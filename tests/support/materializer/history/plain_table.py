@@ -29,7 +29,7 @@ class PlainCell(NamedTuple):
 
     @property
     def rank(self) -> tuple[Any, ...]:
-        """Of two cells in one place, the one of the higher rank stays (org.apache.cassandra.db.rows.Cells)."""
+        """The cell of the higher rank stays of two in one place (org.apache.cassandra.db.rows.Cells)."""
         is_tombstone = self.value is None
         return (self.timestamp, is_tombstone or self.ttl > 0, is_tombstone, self.expires, -self.ttl, self.value or b"")
 

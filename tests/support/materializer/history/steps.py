@@ -48,7 +48,7 @@ class Write(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Of a row, of the rows with `c` <= c < `c` + `width`, or of the partition."""
+    """Deletes a row, the rows with `c` <= c < `c` + `width`, or the partition."""
 
     p: int
     what: Literal["row", "range", "partition"]

@@ -141,7 +141,7 @@ def test_a_deletion_and_newer_cells_in_one_message() -> None:
 
 
 def paths(image: RowImage, column: str) -> list[bytes]:
-    """Of a collection's elements."""
+    """The paths of a collection's elements."""
     elements = image[column]
     assert isinstance(elements, tuple)
     return [path for path, _ in elements]

@@ -338,7 +338,7 @@ def test_a_large_partition_is_replaced_in_parts() -> None:
 
 
 def held_messages(form: str, count: int) -> list[RawRecord]:
-    """Of one row, the static row, the partition or a range, with rising times."""
+    """Messages of one row, the static row, the partition or a range, with rising times."""
     written: list[RawRecord] = []
     for number in range(1, count + 1):
         cell = Cell(100 + number, b"%d" % number)

@@ -49,7 +49,7 @@ class Scene:
             self.sent.append(self.known[TABLE])
 
     def batch(self, *lost_ms: int | None) -> list[int]:
-        """Of raw partitions 0, 1, …: since when they lack rows; None for one that has folded nothing."""
+        """Follows a batch in which raw partitions 0, 1, … lack rows since these times (None: it lacks none)."""
         results = []
         for number, since in enumerate(lost_ms):
             lost = {"host": since} if since else {}

@@ -347,7 +347,7 @@ def test_a_node_that_owns_nothing_of_a_repair_flushes_nothing(beside: Beside, re
 def test_what_was_sent_of_older_files_says_so(
     beside: Beside, records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of files that are taken again, what came since the first ones is not in what was sent already."""
+    """If files are taken again, what came since the first ones is not in what was sent already."""
     take(beside, records)
     keys = list(dict.fromkeys(key for key, _ in beside.rows))[:40]
     flushes = iter([(1, 1), (2, 2)])
