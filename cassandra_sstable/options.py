@@ -107,7 +107,12 @@ class SSTableInput:
         for file in self.files:
             table = self._schemas.table_of(file)
             if table is None:
-                raise FormatError("its table is not known: name its --schema", segment=str(file.data_path))
+                keyspace, name, _ = file.table_name
+                raise FormatError(
+                    f"no schema has the table that its folders name ({keyspace}.{name}): keep the folders "
+                    "KEYSPACE/TABLE-ID/, and name the table's --schema",
+                    segment=str(file.data_path),
+                )
             files.setdefault((table.keyspace, table.name, table.id), (table, []))[1].append(file)
         return [TableSSTables(table, of_table) for table, of_table in files.values()]
 

@@ -172,8 +172,11 @@ def test_merge_of_several_directories(tmp_path: Path) -> None:
 
 
 def test_merge_needs_the_table(tmp_path: Path) -> None:
-    _, data = indexed(tmp_path)
-    assert "its table is not known: name its --schema" in sstable("merge", data, status=1).stderr
+    schema, data = indexed(tmp_path)
+    assert "no schema has the table that its folders name (ks.indexed)" in sstable("merge", data, status=1).stderr
+    flat = tmp_path / "flat"
+    shutil.copytree(next(data.rglob("*-Data.db")).parent, flat)
+    assert "keep the folders KEYSPACE/TABLE-ID/" in sstable("merge", "--schema", schema, flat, status=1).stderr
 
 
 def test_merge_names_damage(tmp_path: Path) -> None:
