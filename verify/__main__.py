@@ -25,7 +25,10 @@ CHOICES = (
         "verify.snapshot",
         "10-60",
         "Tables that hold data before CDC is on, snapshots under load and kills, compared with SELECT *",
-        (*_SEED, ("SEEDS", "--seeds"), _STACK[0], ("ROWS", "--rows"), ("NODES", "--nodes"), ("RF", "--replication")),
+        (
+            *(*_SEED, ("SEEDS", "--seeds"), _STACK[0], ("ROWS", "--rows"), ("RATE", "--rate")),
+            *(("NODES", "--nodes"), ("RF", "--replication")),
+        ),
     ),
     Choice(
         "upgrade",
