@@ -128,8 +128,8 @@ EXPLANATIONS = {
     Code.SERVER_FAILED: Explanation(
         "Local stack server failed",
         meaning="""A Cassandra node, a Kafka broker or one of this project's programs in the local stack ended, or was
-        not ready in time. The message has the end of its log, `.run` has all of it. It does not concern your own
-        clusters.""",
+        not ready in time. The message has the last error of its log, or the log's end; `.run` has all of it. It does
+        not concern your own clusters.""",
         cause="""Too little memory (see the preflight of `make demo`), a full disk, or a process of an earlier run on
         the same port.""",
         fix="Remove the cause that the log shows, and start the stack again.",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.05
 KILL_SECONDS = 10.0
 SHOWN_LOG_LINES = 25
+ERROR = re.compile(r"(\[[^]]*\] )?(ERROR|FATAL)\b|Exception ")  # Cassandra's, Kafka's
 # Reads a line before it becomes the program; at the end of input (its parent died first) it ends.
 GATE = 'read -r _ || exit 125; exec "$@" </dev/null'
 
@@ -103,12 +105,18 @@ class ServerProcess(ABC):
     def is_running(self) -> bool:
         return self.exit_status is None
 
-    def log_tail(self, lines: int = SHOWN_LOG_LINES) -> str:
-        return "\n".join(self.output().splitlines()[-lines:])
+    def log_excerpt(self, count: int = SHOWN_LOG_LINES) -> str:
+        """The last error in the log and what follows it, `count` lines; without an error the end. A server that fails
+        says why, and then logs how it shuts down.
+        """
+        lines = self.output().splitlines()
+        first = len(lines) - count
+        errors = [index for index, line in enumerate(lines[: max(first, 0)]) if ERROR.match(line)]
+        return "\n".join(lines[errors[-1] :][:count] if errors else lines[-count:])
 
     def wait_ready(self, check: Callable[[], bool], what: str, timeout_seconds: float) -> None:
-        """Wait until `check` holds. Raises CdcError(SERVER_FAILED) with the log's end at the timeout, and at once when
-        the child has ended.
+        """Wait until `check` holds. Raises CdcError(SERVER_FAILED) with a part of the log at the timeout, and at once
+        when the child has ended.
         """
         deadline = time.monotonic() + timeout_seconds
         while not check():
@@ -120,10 +128,10 @@ class ServerProcess(ABC):
             time.sleep(POLL_SECONDS)
 
     def failure(self, what: str) -> CdcError:
-        """An error that shows where the log is and how it ends."""
+        """An error that shows where the log is and what it says."""
         return CdcError(
             Code.SERVER_FAILED,
-            f"{self.name} {what}. The end of its log:\n{self.log_tail()}\n",
+            f"{self.name} {what}. Its log:\n{self.log_excerpt()}\n",
             f"The whole log is in {self.log}.",
         )
 

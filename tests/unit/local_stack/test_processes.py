@@ -83,6 +83,19 @@ def test_a_wait_fails_at_once_when_the_process_has_died(tmp_path: Path) -> None:
     assert str(tmp_path / "short.log") in str(caught.value)
 
 
+def test_a_failure_shows_the_last_error_before_the_lines_of_the_shutdown(tmp_path: Path) -> None:
+    script = (
+        "print('ERROR earlier'); print('INFO starts'); print('ERROR [main] no disk\\njava.io.IOException')\n"
+        "for number in range(99): print('INFO closes', number)"
+    )
+    child = ChildProcess("talks", [sys.executable, "-c", f"{script}"], log=tmp_path / "talks.log")
+    child.wait(20)
+    shown = str(child.failure("ended"))
+    assert "Its log:\nERROR [main] no disk\njava.io.IOException\nINFO closes 0\n" in shown
+    assert "earlier" not in shown
+    assert len(shown.splitlines()) < 40
+
+
 def test_a_wait_says_that_the_process_still_runs(tmp_path: Path) -> None:
     child = ChildProcess("slow", ["sleep", "1000"], log=tmp_path / "slow.log")
     with pytest.raises(CdcError, match="slow runs, but after 0 s not yet: it was ready"):
