@@ -176,6 +176,8 @@ class _Body:
                 message = await self._receive()
         except TimeoutError:
             raise self._refused(_too_slow(self._answer.caller)) from None
+        if message["type"] == "http.disconnect":
+            raise self._refused(_gone(self._answer.caller))
         self._is_complete = not message.get("more_body", False)
         self._size += len(message.get("body", b""))
         if self._size > self._bounds.body_bytes:
@@ -221,6 +223,12 @@ class _Answer:
         for message in refusal_messages(error):
             await self(message)
         self._is_refused = True
+
+
+def _gone(caller: Caller) -> CatalogueError:
+    """Nobody reads the answer; the metrics and the audit log have it."""
+    caller.refused = "disconnect"
+    return CatalogueError(Refusal.TIMEOUT, "The client closed the connection within its request.", "Send it again.")
 
 
 def _too_slow(caller: Caller) -> CatalogueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from tests.support.schematizer.oidc_issuer import TestIssuer
 from tests.support.schematizer.secured import CLOSED, RECORD, Secured, token_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, MutableMapping
     from pathlib import Path
 
     from fastapi.testclient import TestClient
@@ -54,6 +55,25 @@ def test_a_body_that_is_too_large(tmp_path: Path) -> None:
         chunks = (b"x" * 500 for _ in range(5))
         assert secured.client().post(path, content=chunks).status_code == 413, "without a length, too"
     assert secured.refused("body-size") == 4
+
+
+def test_a_client_that_goes_away_within_its_body_is_no_error_of_the_registry(tmp_path: Path) -> None:
+    secured, sent = Secured(tmp_path), list[Any]()
+    for path in (VERSIONS, "/api/v1/namespaces"):
+        messages: list[dict[str, object]] = [{"type": "http.disconnect"}]
+        messages.append({"type": "http.request", "body": b'{"sch', "more_body": True})
+
+        async def receive(messages: list[dict[str, object]] = messages) -> dict[str, object]:
+            return messages.pop()
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "query_string": b""}
+        asyncio.run(secured.app({**scope, "client": ("127.0.0.1", 1), "scheme": "http"}, receive, send))
+    assert [each["status"] for each in sent if each["type"] == "http.response.start"] == [408, 408]
+    assert secured.refused("disconnect") == 2
 
 
 def test_an_answer_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
