@@ -33,6 +33,8 @@ def move_segment(file: SegmentFile, folder: Path) -> SegmentFile:
             _copy(file.index_path, moved.index_path)
         try:
             file.path.rename(moved.path)
+            # Of two links of one file, rename keeps both: a node that crashed links a moved segment here again.
+            file.path.unlink(missing_ok=True)
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise

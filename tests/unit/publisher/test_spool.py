@@ -268,6 +268,20 @@ def test_a_published_segment_goes_where_the_settings_say(tmp_path: Path, cdc_raw
         assert kept[0].index_path.exists()
 
 
+def test_a_published_segment_that_the_node_links_again_goes_again(tmp_path: Path, cdc_raw: Path) -> None:
+    """The node has crashed before it flushed the segment: the commit log still had its own link."""
+    fill(cdc_raw, 1)
+    [file, active] = list_cdc_segments(cdc_raw)
+    os.link(file.path, tmp_path / file.path.name)
+    disposal = open_segment_disposal(PublisherSettings(processed_segments=str(tmp_path / "old")))
+    disposal.dispose(file)
+    os.link(tmp_path / file.path.name, file.path)
+    file.index_path.write_text("20000\nCOMPLETED\n")
+    assert disposal.dispose(file)
+    assert list_cdc_segments(cdc_raw) == [active]
+    assert [each.id for each in list_cdc_segments(tmp_path / "old")] == [FIRST]
+
+
 @pytest.mark.parametrize("is_on", [False, True])
 def test_segments_that_a_truncation_holds_go_before_the_node_refuses_writes(
     tmp_path: Path, cdc_raw: Path, capsys: pytest.CaptureFixture[str], *, is_on: bool
