@@ -190,9 +190,10 @@ EXPLANATIONS = {
         (mode 0600: they hold row values). All others are published. Changes of its Cassandra partition have
         `source.incomplete` until it is replayed. The log line names segment, position and reason.""",
         cause="Most often one batch with a table that was dropped before this publisher first saw it.",
-        fix="""Stop the publisher, copy the `schema.json` of a publisher that knew the table over this one's, then
-        `cassandra-publisher quarantine replay`. If it is a defect, report it, and replay with the fixed build. To give
-        the mutation up, run `quarantine discard FILE:POSITION`, then repair its tables.""",
+        fix="""Copy the `schema.json` of a publisher that knew the table to this machine, then run `cassandra-publisher
+        quarantine replay --schema COPY`. Never put it into this publisher's own folder: it has another node's
+        truncations. If it is a defect, report it, and replay with the fixed build. To give the mutation up, run
+        `quarantine discard FILE:POSITION`, then repair its tables.""",
     ),
     Code.QUARANTINE_FULL: Explanation(
         "Quarantine full",
