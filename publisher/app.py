@@ -130,12 +130,12 @@ def _oldest_segment(settings: NodeSettings, loss_watch: LossWatch) -> int:
 
 
 def _known_segments(settings: NodeSettings, loss_watch: LossWatch) -> list[int] | None:
-    folders = [settings.cdc_raw_directory]
+    files = cdc_raw.list_cdc_segments(settings.cdc_raw_directory)
     if is_released_when_flushed(loss_watch.node):
         if settings.commitlog_directory is None:
             return None
-        folders.append(settings.commitlog_directory)
-    return [file.id for folder in folders for file in cdc_raw.list_cdc_segments(folder)]
+        files += cdc_raw.list_cdc_segments(settings.commitlog_directory, "node.commitlog_directory")
+    return [file.id for file in files]
 
 
 def _check_cdc_raw(folder: Path, reported: Mapping[str, str] | None) -> None:

@@ -12,7 +12,7 @@ from cassandra_files.segments import OpenSegment
 from cassandra_storage.commitlog import MAX_SEGMENT_SIZE, CommitLogEntry, CorruptEntry
 from cassandra_storage.errors import FormatError
 from publisher.batch_reader import BatchReader
-from publisher.cdc_raw import damage_error, list_cdc_segments, read_index, unreadable_error
+from publisher.cdc_raw import damage_error, list_cdc_segments, read_index, refused_error, unreadable_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,6 +127,8 @@ class SegmentTail:
             return  # the next poll reports it
         except FormatError as error:
             raise unreadable_error(self.file.path, error) from error
+        except OSError as error:
+            raise refused_error(self.file.path, error) from error
         self._tried_up_to = tried
         if self._torn_end is not None and self.is_at_end:
             log.warning(

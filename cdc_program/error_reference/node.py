@@ -20,9 +20,10 @@ EXPLANATIONS = {
     ),
     Code.CASSANDRA_AUTH: Explanation(
         "Cassandra login or permission refused",
-        meaning="Cassandra refused the login, or a query of a table that the program reads.",
-        cause="""The role is unknown, its password is wrong, or it lacks a right. In a new datacenter the keyspace
-        `system_auth` may not be replicated.""",
+        meaning="""Cassandra refused the login, or a query of a table that the program reads. A running publisher or
+        filler exits, and its unit restarts it.""",
+        cause="""The role is unknown, its password is wrong, or it lacks a right. A node that cannot read its roles
+        refuses all logins: for a moment while it starts, or if `system_auth` is not replicated to its datacenter.""",
         fix=f"""Set `cassandra.username` and `cassandra.password_file`. Grant the role SELECT on `system_schema` and,
         for the filler, MODIFY on its own keyspace (all {CASSANDRA_RIGHTS}).""",
     ),
@@ -133,7 +134,8 @@ EXPLANATIONS = {
         fix="""Give each node's publisher its own folder on a persistent disk (mode 0700, files 0600), and an empty one
         after the node was replaced. A lost position file is harmless: the publisher starts at the oldest segment of
         `cdc_raw`, and the materializer recognises what it has seen. A lost schema history is harmless too, unless
-        unread segments mention a table or a type that was dropped.""",
+        unread segments mention a table or a type that was dropped, or a `TRUNCATE`, a `DROP` or a switch of `cdc` was
+        not published yet. Keep all other files.""",
     ),
     Code.SCHEMA_UNKNOWN: Explanation(
         "Unknown table schema",
