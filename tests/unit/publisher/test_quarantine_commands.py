@@ -128,7 +128,7 @@ def test_what_is_no_schema_file_is_refused(commands: Commands, tmp_path: Path) -
 
 @pytest.mark.parametrize("why", ["excluded", "switched off", "dropped"])
 def test_the_gap_of_a_table_that_is_not_published_now_is_withdrawn_too(commands: Commands, why: str) -> None:
-    """It would be incomplete for ever once it is published again. The topic of a dropped table is not made again."""
+    """It would be incomplete forever once it is published again. The topic of a dropped table is not made again."""
     other = commands.rows.create("ks", "b", cdc=True)
     commands.schema(commands.file)
     gaps = [SentGap(each, int_bytes(1)) for each in (commands.table_id, other)]
