@@ -80,7 +80,7 @@ class SegmentDisposal:
         if self._folder is not None:
             move_segment(file, self._folder)
         elif self._choice == "delete":
-            _delete(file)
+            delete_segment(file)
         return self._choice != "keep"
 
 
@@ -90,7 +90,8 @@ def open_segment_disposal(settings: PublisherSettings) -> SegmentDisposal:
     return SegmentDisposal(choice, None if choice in {"delete", "keep"} else Path(choice))
 
 
-def _delete(file: SegmentFile) -> None:
+def delete_segment(file: SegmentFile) -> None:
+    """CdcError SEGMENTS_STUCK."""
     try:
         file.delete()
     except OSError as error:

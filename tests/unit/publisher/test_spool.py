@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 from pathlib import Path
+from time import monotonic
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID
@@ -250,6 +251,27 @@ def test_a_published_segment_that_cannot_be_deleted_stays(cdc_raw: Path, monkeyp
     with pytest.raises(CdcError, match="cannot be deleted: Permission denied") as caught:
         open_segment_disposal(PublisherSettings()).dispose(file)
     assert caught.value.code is Code.SEGMENTS_STUCK
+
+
+def test_a_copy_of_a_spooled_segment_that_cannot_be_deleted_is_reported(
+    tmp_path: Path, cdc_raw: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that crashed has linked it again."""
+
+    def refuse(_path: Path, **_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    fill(cdc_raw, 1)
+    spool = opened(tmp_path)
+    [moved] = spool.take_oldest(list_cdc_segments(cdc_raw), 1)
+    shutil.copy(moved.path, cdc_raw)
+    schema = SimpleNamespace(row_ends=SimpleNamespace(first_needed_segment=None))
+    positions = Positions.load(tmp_path / "position.json", HOST)
+    node = SimpleNamespace(spool=spool, positions=positions, schema=schema)
+    progress = Progress(0)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    SegmentCleanup(cdc_raw, cast("Any", node), progress).relieve_cdc_raw(Space(0, 60 * MIB, 0, 0, None, None, MIB))
+    assert "cannot be deleted: Permission denied" in progress.current_problem(monotonic())
 
 
 @pytest.mark.parametrize("choice", ["delete", "keep", "folder"])
