@@ -176,6 +176,7 @@ class SegmentTails:
         self._codecs = codecs
         self._max_segment_size = max_segment_size
         self._tails: dict[int, SegmentTail] = {}
+        self._begun_before = positions.begun()
 
     def poll(self) -> list[SegmentTail]:
         """The tails with something to read, in order. Nearly always these are the end of one and the start of the next.
@@ -276,6 +277,10 @@ class SegmentTails:
             tail.extend(index, tail.file.path.stat().st_size)
 
     def _drop_vanished(self, present: set[int]) -> None:
+        begun_before, self._begun_before = self._begun_before, []
+        for segment in begun_before:
+            if segment not in present:
+                log.error("a segment that is not completely published has disappeared", segment=segment)
         for segment in [segment for segment in self._tails if segment not in present]:
             tail = self._tails.pop(segment)
             tail.close()
