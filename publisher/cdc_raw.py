@@ -49,7 +49,8 @@ def read_index(file: SegmentFile) -> CdcIndex | None:
         raise CdcError(
             Code.SEGMENT_CORRUPT,
             f"{file.index_path} is {error.reason}.",
-            "Only Cassandra may write there: restore the file, or remove it and its segment.",
+            "Only Cassandra may write there: restore the file. Or keep it and its segment elsewhere, and repair the"
+            " tables with cdc = true on this node.",
         ) from error
     except OSError as error:
         raise refused_error(file.index_path, error) from error
