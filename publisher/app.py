@@ -93,7 +93,8 @@ def _open_node_side(
     )
     schema.load()
     positions = Positions.load(own.state_directory / "position.json", host_id)
-    spool = open_spool(own, host_id)
+    in_cdc_raw = {file.id for file in cdc_raw.list_cdc_segments(settings.node.cdc_raw_directory)}
+    spool = open_spool(own, host_id, lambda segment: positions.is_finished(segment) or segment in in_cdc_raw)
     return NodeSide(
         host_id=host_id.bytes,
         schema=schema,

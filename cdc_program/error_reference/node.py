@@ -103,7 +103,8 @@ EXPLANATIONS = {
         cause="""The spool holds `publisher.spool_max_mib`, less than a tenth of its disk would be free, or a folder
         (also that of `publisher.processed_segments`) is missing or not writable.""",
         fix="""Make room or correct the folder. When the publisher starts, it can also mean that segments wait in a
-        former spool directory: set `publisher.spool_directory` back until that directory is empty.""",
+        former spool directory, or that the spool's disk is not mounted: set `publisher.spool_directory` back until that
+        directory is empty, or mount the disk.""",
     ),
     Code.SEGMENT_CORRUPT: Explanation(
         "Damaged segment",

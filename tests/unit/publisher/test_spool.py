@@ -229,7 +229,43 @@ def test_a_spool_that_is_set_elsewhere_is_not_forgotten(tmp_path: Path, cdc_raw:
     assert caught.value.code is Code.SEGMENTS_STUCK
     assert str(here.folder) in caught.value.problem
     moved.delete()
+    here.forget(moved)
     assert open_spool(PublisherSettings(state_directory=tmp_path), HOST).files() == []
+
+
+def test_a_spool_whose_disk_is_not_mounted_is_not_taken_for_empty(tmp_path: Path, cdc_raw: Path) -> None:
+    """Its segments would come much later, after tombstones that they need are purged, or never."""
+    written = fill(cdc_raw, 3)
+    own = PublisherSettings(state_directory=tmp_path, on_full="spool", spool_directory=tmp_path / "disk")
+    positions = Positions.load(tmp_path / "position.json", HOST)
+
+    def opened_again(more: PublisherSettings = own) -> Spool:
+        return open_spool(more, HOST, positions.is_finished)
+
+    size = list_cdc_segments(cdc_raw)[0].path.stat().st_size
+    first, second = opened_again().take_oldest(list_cdc_segments(cdc_raw), size + 1)
+    (tmp_path / "disk").rename(tmp_path / "away")
+    for settings in (own, PublisherSettings(state_directory=tmp_path, on_full="spool")):
+        for _ in range(2):
+            with pytest.raises(CdcError, match=f"2 segments .* such as {FIRST}") as caught:
+                opened_again(settings)
+            assert caught.value.code is Code.SEGMENTS_STUCK
+            assert str(tmp_path / "spool.json") in caught.value.fix
+    (tmp_path / "away").rename(tmp_path / "spool")  # as CDC-019 says for another setting
+    assert opened_again(PublisherSettings(state_directory=tmp_path, on_full="spool")).files() == [
+        each._replace(path=tmp_path / "spool" / str(HOST) / each.path.name) for each in (first, second)
+    ]
+    (tmp_path / "spool").rename(tmp_path / "disk")
+    spool = opened_again()
+    assert read(cdc_raw, spool) == written
+    positions.move([PendingPosition(FIRST, 1, is_end=True)])
+    first.delete()  # and killed before it was forgotten
+    spool = opened_again()
+    assert spool.files() == [second]
+    second.delete()
+    spool.forget(second)
+    shutil.rmtree(tmp_path / "disk")
+    assert opened_again().files() == []
 
 
 def test_moving_begins_early_enough_for_small_and_large_allowances() -> None:
