@@ -68,7 +68,7 @@ class Positions:
         return self._begun.get(segment, 0)
 
     def begun(self) -> list[int]:
-        """The segments of which a part is acknowledged."""
+        """The segments that are acknowledged in part."""
         return list(self._begun)
 
     def is_finished(self, segment: int) -> bool:

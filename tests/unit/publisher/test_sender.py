@@ -223,8 +223,8 @@ def test_a_login_that_is_refused_while_it_runs_is_told() -> None:
     """librdkafka would try without limit, and the login of the settings file may be a new one."""
     login: dict[str, Any] = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"}
 
-    def poll_for(seconds: float) -> None:
-        deadline = monotonic() + seconds
+    def poll_until_refused(sender: Sender) -> None:
+        deadline = monotonic() + REFUSED_SECONDS
         while monotonic() < deadline:
             sender.poll(0.1)
 
@@ -233,7 +233,7 @@ def test_a_login_that_is_refused_while_it_runs_is_told() -> None:
             KafkaSettings(bootstrap_servers=servers, sasl_username="cdc", sasl_password=SecretStr("old"), **login)
         )
         with pytest.raises(CdcError, match="Invalid username or password") as caught:
-            poll_for(REFUSED_SECONDS)
+            poll_until_refused(sender)
     assert caught.value.code is Code.KAFKA_REFUSED
 
 
