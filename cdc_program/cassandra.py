@@ -44,7 +44,13 @@ _UNREACHABLE = (
     Unavailable,
     OSError,
 )
-_AUTH = (AuthenticationFailed, Unauthorized)
+
+
+class LoginRefusedError(ConnectionException):  # type: ignore[misc]  # the driver ships no types
+    """The node refuses the login."""
+
+
+_AUTH = (AuthenticationFailed, LoginRefusedError, Unauthorized)
 _ERRORS = (DriverException, ErrorMessage, ConnectionException, NoHostAvailable, UnresolvableContactPoints, OSError)
 
 Consistency: TypeAlias = Literal["LOCAL_ONE", "ONE", "LOCAL_QUORUM", "QUORUM", "ALL"]
@@ -52,6 +58,25 @@ Unreadable: TypeAlias = Literal["tombstones", "timeout", "failure"]
 
 RECONNECT_SECONDS = 2.0
 _TOO_MANY_TOMBSTONES = 1  # RequestFailureReason.READ_TOO_MANY_TOMBSTONES
+
+
+class LoggedInConnection(Cluster.connection_class):  # type: ignore[misc]  # the driver ships no types
+    """Makes the driver try again after a refused login. Otherwise it would never connect again: a node that starts
+    refuses all logins while it cannot read its roles. `refused`: the nodes that have refused the last login.
+    """
+
+    refused: ClassVar[dict[object, LoginRefusedError]] = {}
+
+    @classmethod
+    def factory(cls, endpoint: object, *args: object, **kwargs: object) -> LoggedInConnection:
+        """The driver's own, to connect to a node."""
+        try:
+            connection = super().factory(endpoint, *args, **kwargs)
+        except AuthenticationFailed as error:
+            cls.refused[endpoint] = LoginRefusedError(str(error))
+            raise cls.refused[endpoint] from error
+        cls.refused.pop(endpoint, None)
+        return connection  # type: ignore[no-any-return]  # as above
 
 
 class Node(NamedTuple):
@@ -64,7 +89,9 @@ class Node(NamedTuple):
 
 
 class CassandraClient:
-    """A connection. Rows are dicts; errors are CdcError CASSANDRA_UNREACHABLE, _AUTH or _QUERY."""
+    """A connection, which comes back after a failure of the node. Rows are dicts; errors are CdcError
+    CASSANDRA_UNREACHABLE, _AUTH or _QUERY.
+    """
 
     def __init__(self, session: Session, where: str) -> None:
         self._session = session
@@ -76,7 +103,7 @@ class CassandraClient:
         try:
             return list(self._session.execute(query, parameters or None))
         except _ERRORS as error:
-            raise_cdc_error(error, self._where, query)
+            raise_cdc_error(error, self._where, query, self._session)
 
     def write(self, query: str, parameters: Sequence[object] = ()) -> None:
         """Run a statement that is prepared once; it has ? for each parameter."""
@@ -85,7 +112,7 @@ class CassandraClient:
                 self._prepared[query] = self._session.prepare(query)
             self._session.execute(self._prepared[query], parameters)
         except _ERRORS as error:
-            raise_cdc_error(error, self._where, query)
+            raise_cdc_error(error, self._where, query, self._session)
 
 
 class RawPage(NamedTuple):
@@ -135,7 +162,7 @@ class RawReader:
         except (ReadTimeout, OperationTimedOut) as error:
             raise PageUnreadableError("timeout") from error
         except _ERRORS as error:
-            raise_cdc_error(error, self._where, query)
+            raise_cdc_error(error, self._where, query, self._session)
 
 
 class _RawResult(ResultMessage):  # type: ignore[misc]  # the driver ships no types
@@ -245,6 +272,7 @@ def _cluster(settings: CassandraSettings, contact_points: list[str], *, pinned: 
         contact_points,
         port=settings.port,
         auth_provider=auth,
+        connection_class=LoggedInConnection,
         ssl_context=_tls(settings),
         execution_profiles={EXEC_PROFILE_DEFAULT: profile},
         connect_timeout=settings.connect_timeout_seconds,
@@ -285,16 +313,24 @@ def _connection_errors(settings: CassandraSettings, where: str) -> Iterator[None
         inner = list(error.errors.values()) if isinstance(error, NoHostAvailable) and error.errors else [error]
         if any(isinstance(cause, _AUTH) or "authentication" in str(cause).lower() for cause in inner):
             role = f"as {settings.username}" if settings.username else "without a role"
-            raise CdcError(
-                Code.CASSANDRA_AUTH,
-                f"Cassandra at {where} refuses the login {role}.",
-                "Set cassandra.username and cassandra.password (or password_file) to a role that may log in.",
-            ) from error
+            raise _login_refused(where, role) from error
         raise_cdc_error(error, where, "connect")
 
 
-def raise_cdc_error(error: Exception, where: str, query: str) -> NoReturn:
-    """Raise the driver's error as a CdcError."""
+def _login_refused(where: str, how: str) -> CdcError:
+    return CdcError(
+        Code.CASSANDRA_AUTH,
+        f"Cassandra at {where} refuses the login {how}.",
+        "Set cassandra.username and cassandra.password (or password_file) to a role that may log in.",
+    )
+
+
+def raise_cdc_error(error: Exception, where: str, query: str, session: Session | None = None) -> NoReturn:
+    """Raise the driver's error as a CdcError. That no node can be asked says not why: the session does."""
+    if isinstance(error, NoHostAvailable) and session is not None:
+        for host in session.cluster.metadata.all_hosts():
+            if (refusal := LoggedInConnection.refused.get(host.endpoint)) is not None:
+                raise _login_refused(where, f"({_first_line(refusal)})") from error
     if isinstance(error, _AUTH):
         raise CdcError(
             Code.CASSANDRA_AUTH,

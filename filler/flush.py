@@ -5,7 +5,10 @@ Cassandra 4.0 and later release a segment when they create it: they need no flus
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -39,7 +42,12 @@ class Flusher:
         """CdcError NODETOOL_FAILED."""
         try:
             self._running = subprocess.Popen(
-                self._command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+                self._command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
             )
         except OSError as error:
             raise self._failed(str(error)) from error
@@ -61,9 +69,10 @@ class Flusher:
         self.completed += 1
 
     def stop(self) -> None:
-        """Kill a running flush."""
+        """Kill a running flush with its process group: nodetool is a script, and its JVM holds the pipe too."""
         if self._running is not None:
-            self._running.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(self._running.pid, signal.SIGKILL)
             self._running.communicate()
             self._running = None
 

@@ -39,6 +39,8 @@ def newest_fill(folder: Path, known: SegmentFill | None) -> SegmentFill | None:
             fill = _fill(file, known if known is not None and known.file == file else None)
         except FileNotFoundError:
             continue  # Cassandra removed it since the listing
+        except OSError as error:
+            raise _unreadable(file.path, error) from error
         if fill is not None:
             return fill
     return None
@@ -101,10 +103,10 @@ def _begin(file: SegmentFile) -> SegmentFill | None:
     return SegmentFill(file, 0, descriptor.size, is_plain)
 
 
-def _unreadable(folder: Path, error: OSError) -> CdcError:
+def _unreadable(path: Path, error: OSError) -> CdcError:
     return CdcError(
         Code.CDC_RAW_MISSING,
-        f"The directory {folder} cannot be read: {error.strerror}.",
+        f"{path} cannot be read: {error.strerror}.",
         "Set node.commitlog_directory and node.cdc_raw_directory to the node's (cassandra.yaml), and let the"
         " filler's user read them.",
     )

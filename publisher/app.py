@@ -93,7 +93,8 @@ def _open_node_side(
     )
     schema.load()
     positions = Positions.load(own.state_directory / "position.json", host_id)
-    spool = open_spool(own, host_id)
+    in_cdc_raw = {file.id for file in cdc_raw.list_cdc_segments(settings.node.cdc_raw_directory)}
+    spool = open_spool(own, host_id, lambda segment: positions.is_finished(segment) or segment in in_cdc_raw)
     return NodeSide(
         host_id=host_id.bytes,
         schema=schema,
@@ -130,12 +131,12 @@ def _oldest_segment(settings: NodeSettings, loss_watch: LossWatch) -> int:
 
 
 def _known_segments(settings: NodeSettings, loss_watch: LossWatch) -> list[int] | None:
-    folders = [settings.cdc_raw_directory]
+    files = cdc_raw.list_cdc_segments(settings.cdc_raw_directory)
     if is_released_when_flushed(loss_watch.node):
         if settings.commitlog_directory is None:
             return None
-        folders.append(settings.commitlog_directory)
-    return [file.id for folder in folders for file in cdc_raw.list_cdc_segments(folder)]
+        files += cdc_raw.list_cdc_segments(settings.commitlog_directory, "node.commitlog_directory")
+    return [file.id for file in files]
 
 
 def _check_cdc_raw(folder: Path, reported: Mapping[str, str] | None) -> None:

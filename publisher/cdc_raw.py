@@ -17,17 +17,26 @@ if TYPE_CHECKING:
     from cdc_program.settings import PublisherSettings
 
 
-def list_cdc_segments(folder: Path) -> list[SegmentFile]:
-    """The segments in the folder, oldest first."""
+def list_cdc_segments(folder: Path, setting: str = "node.cdc_raw_directory") -> list[SegmentFile]:
+    """The segments in the folder that the setting names, oldest first."""
     try:
         return list_segments(folder)
     except OSError as error:
+        of_node = f"the node's {setting.removeprefix('node.')} (cassandra.yaml)"
         raise CdcError(
             Code.CDC_RAW_MISSING,
             f"The directory {folder} cannot be read: {error.strerror}.",
-            "Set node.cdc_raw_directory to the node's cdc_raw_directory (cassandra.yaml), and let the publisher's"
-            " user read and delete there.",
+            f"Set {setting} to {of_node}, and let the publisher's user read and delete there.",
         ) from error
+
+
+def refused_error(path: Path, error: OSError) -> CdcError:
+    """The system does not let the publisher read a file."""
+    return CdcError(
+        Code.CDC_RAW_MISSING,
+        f"The file {path} cannot be read: {error.strerror}.",
+        "Put the publisher's user into Cassandra's group, and let the group read the files and delete in the folder.",
+    )
 
 
 def read_index(file: SegmentFile) -> CdcIndex | None:
@@ -40,8 +49,11 @@ def read_index(file: SegmentFile) -> CdcIndex | None:
         raise CdcError(
             Code.SEGMENT_CORRUPT,
             f"{file.index_path} is {error.reason}.",
-            "Only Cassandra may write there: restore the file, or remove it and its segment.",
+            "Only Cassandra may write there: restore the file. Or keep it and its segment elsewhere, and repair the"
+            " tables with cdc = true on this node.",
         ) from error
+    except OSError as error:
+        raise refused_error(file.index_path, error) from error
 
 
 def unreadable_error(path: Path, error: FormatError) -> CdcError:
@@ -116,4 +128,6 @@ def _is_encrypted(file: SegmentFile) -> bool:
         descriptor = read_descriptor_of(file.path)
     except (FormatError, FileNotFoundError):
         return False  # reported when it is read
+    except OSError as error:
+        raise refused_error(file.path, error) from error
     return descriptor is not None and descriptor.encryption is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -132,15 +133,26 @@ def list_quarantine(settings: Settings) -> None:
     list_mutations(settings, click.echo)
 
 
-@main.program_command("replay", group=quarantine)
-def replay_quarantine(settings: Settings) -> None:
+@main.program_command(
+    "replay",
+    params=[
+        click.Option(
+            ["--schema", "schema_file"],
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help="A copy of the schema.json of another publisher: use the tables that it knows.  [default: none]",
+        )
+    ],
+    group=quarantine,
+)
+def replay_quarantine(settings: Settings, schema_file: Path | None) -> None:
     """Sends the mutations that can now be decoded.
 
     They are sent as if they came from the log. The publisher may keep running.
     """
     from publisher.quarantine_commands import replay_mutations  # noqa: PLC0415 - as above
 
-    replay_mutations(settings, click.echo)
+    replay_mutations(settings, schema_file, click.echo)
 
 
 @main.program_command("discard", params=[click.Argument(["place"], metavar="FILE:POSITION")], group=quarantine)

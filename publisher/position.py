@@ -67,6 +67,10 @@ class Positions:
         """The position in the segment up to which all is acknowledged; 0 if it is not begun."""
         return self._begun.get(segment, 0)
 
+    def begun(self) -> list[int]:
+        """The segments that are acknowledged in part."""
+        return list(self._begun)
+
     def is_finished(self, segment: int) -> bool:
         return segment in self._finished
 
@@ -117,5 +121,6 @@ def _wrong_node(file: Path, owner: UUID, host_id: UUID) -> CdcError:
     return CdcError(
         Code.POSITION_FILE,
         f"The position file {file} belongs to the node {owner}; this one is {host_id}.",
-        "Give each node's publisher its own empty publisher.state_directory.",
+        f"Set publisher.state_directory to a new folder for this node. Keep {file.parent}: it may hold segments in its"
+        " spool, and quarantined mutations.",
     )

@@ -15,9 +15,11 @@ from publisher.own_connection import connect_beside_publisher
 from publisher.quarantine import open_quarantine
 from publisher.raw_topics import RawTopics, send_to_all_raw_partitions
 from publisher.schema import NodeSchema
+from publisher.stored_tables import read_known_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from cdc_program.settings import Settings
     from publisher.messages import OutgoingMessage
@@ -36,12 +38,16 @@ def list_mutations(settings: Settings, write_line: Callable[[str], None]) -> Non
     write_line(f"{len(entries)} mutations quarantined")
 
 
-def replay_mutations(settings: Settings, write_line: Callable[[str], None]) -> None:
-    """Send the mutations that can be decoded now; the others stay. CdcError as at the publisher's start."""
+def replay_mutations(settings: Settings, schema_file: Path | None, write_line: Callable[[str], None]) -> None:
+    """Send the mutations that can be decoded now, also with the tables in another publisher's schema file; the others
+    stay. CdcError as at the publisher's start.
+    """
     quarantine = open_quarantine(settings.publisher)
+    learned = {} if schema_file is None else read_known_tables(schema_file)
     entries, sent = quarantine.read_all(), 0
     if entries:
         with _connected(settings) as connection:
+            connection.schema.learn(learned)
             for entry in entries:
                 try:
                     decoded = split_into_messages(entry.mutation, entry.origin, connection.schema)
@@ -96,13 +102,14 @@ class _Connection(NamedTuple):
             )
 
     def withdraw_gaps(self, entry: QuarantinedMutation) -> None:
-        """Send a void gap for each gap message that was sent for the mutation."""
-        tables = {table.id: table for table in self.schema.current_tables()}
+        """Send a void gap for each gap message that was sent for the mutation, also for a table that is not published
+        now: it would have the gap when it is published again.
+        """
         self.send(
             [
-                make_void_gap(tables[gap.table_id], gap.partition_key, entry.origin)
+                make_void_gap(table, gap.partition_key, entry.origin)
                 for gap in entry.gaps
-                if gap.table_id in tables
+                if (table := self.schema.find_on_node(gap.table_id)) is not None
             ]
         )
 

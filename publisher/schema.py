@@ -8,7 +8,6 @@ that it is serialized differently.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from time import sleep, time_ns
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +27,7 @@ from publisher.dropped_columns import DroppedColumns
 from publisher.refusals import refusal
 from publisher.row_ends import LogSegments, RowEnds
 from publisher.selection import ALL_TABLES
+from publisher.stored_tables import tables_from_json, tables_to_json
 from publisher.system_schema import read_local, read_tables
 
 if TYPE_CHECKING:
@@ -127,6 +127,14 @@ class NodeSchema:
         published, table = self.published.get(table_id), self.tables.get(table_id)
         return _published(table) if published is None and table is not None else published
 
+    def find_on_node(self, table_id: bytes) -> PublishedTable | None:
+        """As find_known, of the tables that were on the node at the last read."""
+        return self.find_known(table_id) if table_id in self._current else None
+
+    def learn(self, tables: Mapping[bytes, TableMetadata]) -> None:
+        """Decode the mutations of these tables, too, as if they were dropped now: another publisher has seen them."""
+        self._set_tables({**tables, **self.tables})
+
     def is_published_at(self, table_id: bytes, segment: int, position: int) -> bool:
         """False if a mutation of a published table at this place was written after its cdc was switched off."""
         return self._switches.is_published_at(table_id, segment, position)
@@ -147,10 +155,7 @@ class NodeSchema:
         if stored is None:
             return
         try:
-            tables = [
-                replace(table_messages.from_json(entry["table"].encode()), cdc=bool(entry["cdc"]))
-                for entry in stored["tables"]
-            ]
+            known = tables_from_json(stored["tables"])
             self._need_snapshot = {bytes.fromhex(table): int(since) for table, since in stored["need_snapshot"].items()}
             self._requested = {bytes.fromhex(table): int(at) for table, at in stored.get("requested", {}).items()}
             excluded = {bytes.fromhex(table) for table in stored["excluded"]}
@@ -162,9 +167,9 @@ class NodeSchema:
             raise CdcError(
                 Code.POSITION_FILE,
                 f"The schema file {self._file} is damaged.",
-                "Restore it or remove it: without it, mutations of dropped tables cannot be decoded.",
+                "Restore it. Without it, mutations of dropped tables cannot be decoded, and what was to be sent of a"
+                " TRUNCATE, a DROP or a switch of cdc is lost.",
             ) from error
-        known = {table.id.bytes: table for table in tables}
         if "were_published" not in stored:  # as far as an earlier build has stored it
             self._were_published = {table_id for table_id, table in known.items() if table.cdc} - excluded
         for table_id in excluded & known.keys():
@@ -314,15 +319,12 @@ class NodeSchema:
         return True
 
     def _save(self) -> None:
-        entries = [
-            {"cdc": table.cdc, "table": table_messages.to_json(table).decode()} for table in self.tables.values()
-        ]
         need_snapshot = {table_id.hex(): since for table_id, since in self._need_snapshot.items()}
         excluded = sorted(table_id.hex() for table_id in self.excluded)
         state_files.write(
             self._file,
             {
-                "tables": entries,
+                "tables": tables_to_json(self.tables.values()),
                 "need_snapshot": need_snapshot,
                 "requested": {table_id.hex(): at for table_id, at in self._requested.items()},
                 "excluded": excluded,

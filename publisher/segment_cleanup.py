@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import structlog
 
 from cdc_program.errors import CdcError, Code
 from publisher.cdc_raw import list_cdc_segments
+from publisher.segment_disposal import delete_segment
 from publisher.space import WARN_PERCENTS
 from publisher.spool import spool_above
 
@@ -70,11 +72,17 @@ class SegmentCleanup:
         found = list_cdc_segments(self._cdc_raw)
         for file in found:
             if file.id in spooled:
-                file.delete()
+                self._delete_copy(file)
         needed = [file for file in found if file.id not in spooled and self._is_needed(file)]
         for moved in self._node.spool.take_oldest(needed, space.used - spool_above(space)):
             self._node.tails.relocate(moved)
         self._note_shortage(space)
+
+    def _delete_copy(self, file: SegmentFile) -> None:
+        try:
+            delete_segment(file)
+        except CdcError as error:
+            self._progress.report_problem(monotonic(), error)
 
     def _note_shortage(self, space: Space) -> None:
         spool = self._node.spool

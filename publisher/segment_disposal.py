@@ -33,6 +33,8 @@ def move_segment(file: SegmentFile, folder: Path) -> SegmentFile:
             _copy(file.index_path, moved.index_path)
         try:
             file.path.rename(moved.path)
+            # Of two links of one file, rename keeps both: a node that crashed links a moved segment here again.
+            file.path.unlink(missing_ok=True)
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
@@ -78,7 +80,7 @@ class SegmentDisposal:
         if self._folder is not None:
             move_segment(file, self._folder)
         elif self._choice == "delete":
-            _delete(file)
+            delete_segment(file)
         return self._choice != "keep"
 
 
@@ -88,7 +90,8 @@ def open_segment_disposal(settings: PublisherSettings) -> SegmentDisposal:
     return SegmentDisposal(choice, None if choice in {"delete", "keep"} else Path(choice))
 
 
-def _delete(file: SegmentFile) -> None:
+def delete_segment(file: SegmentFile) -> None:
+    """CdcError SEGMENTS_STUCK."""
     try:
         file.delete()
     except OSError as error:

@@ -19,7 +19,7 @@ from publisher.cdc_raw import list_cdc_segments, read_index
 from publisher.segment_disposal import move_error, move_segment, remove_partial_copies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from uuid import UUID
 
     from cassandra_files.segments import SegmentFile
@@ -36,11 +36,20 @@ log = structlog.get_logger(__name__)
 
 class Spool:
     """`folder` belongs to one node. `problem`: why segments that should move cannot, or empty; `moved`: the number of
-    segments moved since the start; `bytes`: the size of the segments in the spool.
+    segments moved since the start; `bytes`: the size of the segments in the spool. `remember` is called with the ids of
+    its segments when they have changed.
     """
 
-    def __init__(self, folder: Path, max_bytes: int, *, is_on: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        max_bytes: int,
+        *,
+        is_on: bool,
+        remember: Callable[[list[int]], None] = lambda _: None,
+    ) -> None:
         self.folder = folder
+        self._remember = remember
         self.max_bytes = max_bytes
         self.is_on = is_on
         self.problem = ""
@@ -64,7 +73,10 @@ class Spool:
 
     def forget(self, file: SegmentFile) -> None:
         """The segment has been deleted, or moved away."""
-        if self._sizes.pop(file, None) is not None and not self._sizes:
+        if self._sizes.pop(file, None) is None:
+            return
+        self._remember([each.id for each in self.files()])
+        if not self._sizes:
             log.info("the spool is empty")
 
     def take_oldest(self, files: Iterable[SegmentFile], excess: int) -> Iterator[SegmentFile]:
@@ -99,6 +111,7 @@ class Spool:
                     **self._log_fields(),
                 )
             self._sizes[moved_file] = size
+            self._remember([each.id for each in self.files()])
             self.moved += 1
             moved += 1
             excess -= size
@@ -131,17 +144,28 @@ def spool_above(space: Space) -> int:
     return max(min(space.full_at * SPOOL_PERCENT // 100, space.full_at - LEAST_SEGMENTS_FREE * space.segment), 0)
 
 
-def open_spool(settings: PublisherSettings, host_id: UUID) -> Spool:
-    """The node's spool; CdcError SEGMENTS_STUCK if segments wait in a folder that was set before."""
+def open_spool(
+    settings: PublisherSettings, host_id: UUID, is_elsewhere: Callable[[int], bool] = lambda _: False
+) -> Spool:
+    """The node's spool; is_elsewhere: whether a segment is published, or in cdc_raw. CdcError SEGMENTS_STUCK if
+    segments wait in a folder that was set before, or are nowhere.
+    """
     folder = (settings.spool_directory or settings.state_directory / "spool") / str(host_id)
     remembered = settings.state_directory / "spool.json"
-    before = (state_files.read(remembered) or {}).get("folder", str(folder))
+    stored = state_files.read(remembered) or {}
+    before = stored.get("folder", str(folder))
     if before != str(folder):
         _check_empty(Path(before), folder)
+    _check_present(stored.get("segments", ()), (Path(before), folder), remembered, is_elsewhere)
+
+    def remember(segments: list[int]) -> None:
+        state_files.write(remembered, {"folder": str(folder), "segments": segments})
+
     is_on = settings.on_full == "spool"
+    spool = Spool(folder, settings.spool_max_mib << 20, is_on=is_on, remember=remember)
     if is_on or before != str(folder):
-        state_files.write(remembered, {"folder": str(folder)})
-    return Spool(folder, settings.spool_max_mib << 20, is_on=is_on)
+        remember([file.id for file in spool.files()])
+    return spool
 
 
 def _check_empty(before: Path, now: Path) -> None:
@@ -150,4 +174,20 @@ def _check_empty(before: Path, now: Path) -> None:
             Code.SEGMENTS_STUCK,
             f"Segments wait in the spool {before}, but publisher.spool_directory is now {now}.",
             "Set spool_directory back until they are published, or move their logs and indexes to the new folder.",
+        )
+
+
+def _check_present(
+    segments: Iterable[int], folders: tuple[Path, Path], remembered: Path, is_elsewhere: Callable[[int], bool]
+) -> None:
+    """`folders`: that of before, and that of now. Without this, a disk that is not mounted is an empty spool."""
+    present = {file.id for folder in folders if folder.is_dir() for file in list_cdc_segments(folder)}
+    missing = [segment for segment in segments if segment not in present and not is_elsewhere(segment)]
+    if missing:
+        raise CdcError(
+            Code.SEGMENTS_STUCK,
+            f"{len(missing)} segments that wait to be published are not in the spool {folders[0]} any more, such as"
+            f" {missing[0]}.",
+            f"Mount its disk. If they are lost, remove {remembered}, and repair the tables with cdc = true on this"
+            " node.",
         )

@@ -127,6 +127,7 @@ def _error(path: Path, reason: str) -> CdcError:
     return CdcError(
         Code.POSITION_FILE,
         f"The publisher's state {path} cannot be used: {reason}.",
-        "Let the publisher's user own the folder (mode 0700), and use a file from this build or the one before. Without"
-        " the file it starts again at the oldest segment in cdc_raw, which repeats messages and loses none.",
+        "Let the publisher's user own the folder (mode 0700), with room on its disk, and use a file from this build or"
+        " the one before. Of all files only position.json can be removed without a loss: the publisher then starts"
+        " again at the oldest segment in cdc_raw, which repeats messages.",
     )

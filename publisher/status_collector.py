@@ -153,7 +153,8 @@ class StatusCollector:
 
 def segment_sizes(folder: Path, unflushed: Path | None, segment_size: int) -> dict[int, int]:
     """The bytes of each segment in cdc_raw with its index, by id. Segments in the folder `unflushed` count in full."""
-    sizes = {} if unflushed is None else {file.id: segment_size for file in list_cdc_segments(unflushed)}
+    found = [] if unflushed is None else list_cdc_segments(unflushed, "node.commitlog_directory")
+    sizes = {file.id: segment_size for file in found}
     for file in list_cdc_segments(folder):
         sizes[file.id] = 0  # the node may have released it a moment ago
         for path in (file.path, file.index_path):

@@ -12,7 +12,7 @@ from cassandra_files.segments import OpenSegment
 from cassandra_storage.commitlog import MAX_SEGMENT_SIZE, CommitLogEntry, CorruptEntry
 from cassandra_storage.errors import FormatError
 from publisher.batch_reader import BatchReader
-from publisher.cdc_raw import damage_error, list_cdc_segments, read_index, unreadable_error
+from publisher.cdc_raw import damage_error, list_cdc_segments, read_index, refused_error, unreadable_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,6 +127,8 @@ class SegmentTail:
             return  # the next poll reports it
         except FormatError as error:
             raise unreadable_error(self.file.path, error) from error
+        except OSError as error:
+            raise refused_error(self.file.path, error) from error
         self._tried_up_to = tried
         if self._torn_end is not None and self.is_at_end:
             log.warning(
@@ -174,6 +176,7 @@ class SegmentTails:
         self._codecs = codecs
         self._max_segment_size = max_segment_size
         self._tails: dict[int, SegmentTail] = {}
+        self._begun_before = positions.begun()
 
     def poll(self) -> list[SegmentTail]:
         """The tails with something to read, in order. Nearly always these are the end of one and the start of the next.
@@ -274,6 +277,10 @@ class SegmentTails:
             tail.extend(index, tail.file.path.stat().st_size)
 
     def _drop_vanished(self, present: set[int]) -> None:
+        begun_before, self._begun_before = self._begun_before, []
+        for segment in begun_before:
+            if segment not in present:
+                log.error("a segment that is not completely published has disappeared", segment=segment)
         for segment in [segment for segment in self._tails if segment not in present]:
             tail = self._tails.pop(segment)
             tail.close()

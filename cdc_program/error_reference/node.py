@@ -20,9 +20,10 @@ EXPLANATIONS = {
     ),
     Code.CASSANDRA_AUTH: Explanation(
         "Cassandra login or permission refused",
-        meaning="Cassandra refused the login, or a query of a table that the program reads.",
-        cause="""The role is unknown, its password is wrong, or it lacks a right. In a new datacenter the keyspace
-        `system_auth` may not be replicated.""",
+        meaning="""Cassandra refused the login, or a query of a table that the program reads. A running publisher or
+        filler exits, and its unit restarts it.""",
+        cause="""The role is unknown, its password is wrong, or it lacks a right. A node that cannot read its roles
+        refuses all logins: for a moment while it starts, or if `system_auth` is not replicated to its datacenter.""",
         fix=f"""Set `cassandra.username` and `cassandra.password_file`. Grant the role SELECT on `system_schema` and,
         for the filler, MODIFY on its own keyspace (all {CASSANDRA_RIGHTS}).""",
     ),
@@ -102,7 +103,8 @@ EXPLANATIONS = {
         cause="""The spool holds `publisher.spool_max_mib`, less than a tenth of its disk would be free, or a folder
         (also that of `publisher.processed_segments`) is missing or not writable.""",
         fix="""Make room or correct the folder. When the publisher starts, it can also mean that segments wait in a
-        former spool directory: set `publisher.spool_directory` back until that directory is empty.""",
+        former spool directory, or that the spool's disk is not mounted: set `publisher.spool_directory` back until that
+        directory is empty, or mount the disk.""",
     ),
     Code.SEGMENT_CORRUPT: Explanation(
         "Damaged segment",
@@ -133,7 +135,8 @@ EXPLANATIONS = {
         fix="""Give each node's publisher its own folder on a persistent disk (mode 0700, files 0600), and an empty one
         after the node was replaced. A lost position file is harmless: the publisher starts at the oldest segment of
         `cdc_raw`, and the materializer recognises what it has seen. A lost schema history is harmless too, unless
-        unread segments mention a table or a type that was dropped.""",
+        unread segments mention a table or a type that was dropped, or a `TRUNCATE`, a `DROP` or a switch of `cdc` was
+        not published yet. Keep all other files.""",
     ),
     Code.SCHEMA_UNKNOWN: Explanation(
         "Unknown table schema",
@@ -190,9 +193,10 @@ EXPLANATIONS = {
         (mode 0600: they hold row values). All others are published. Changes of its Cassandra partition have
         `source.incomplete` until it is replayed. The log line names segment, position and reason.""",
         cause="Most often one batch with a table that was dropped before this publisher first saw it.",
-        fix="""Stop the publisher, copy the `schema.json` of a publisher that knew the table over this one's, then
-        `cassandra-publisher quarantine replay`. If it is a defect, report it, and replay with the fixed build. To give
-        the mutation up, run `quarantine discard FILE:POSITION`, then repair its tables.""",
+        fix="""Copy the `schema.json` of a publisher that knew the table to this machine, then run `cassandra-publisher
+        quarantine replay --schema COPY`. Never put it into this publisher's own folder: it has another node's
+        truncations. If it is a defect, report it, and replay with the fixed build. To give the mutation up, run
+        `quarantine discard FILE:POSITION`, then repair its tables.""",
     ),
     Code.QUARANTINE_FULL: Explanation(
         "Quarantine full",

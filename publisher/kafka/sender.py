@@ -12,6 +12,8 @@ from publisher.kafka.errors import kafka_error
 from publisher.kafka.producers import BY_KEY, open_producer
 
 if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+
     from cdc_native.batches import Batch
     from cdc_program.errors import CdcError
     from cdc_program.settings import KafkaSettings
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 MOST_MESSAGE_BYTES = 64 * 1024 * 1024  # for nodes with larger segments: up to here max.message.bytes may be raised
 QUEUE_BYTES = 16 * 1024 * 1024  # queued for Kafka: the two limits bound the publisher's memory
 QUEUE_MESSAGES = 10_000  # small messages; each takes 0.7 kB with its bookkeeping
+_LOGIN_REFUSED = {"_AUTHENTICATION", "_ALL_BROKERS_DOWN"}
 METADATA_MS = 60_000  # keys use a topic's new partitions after this time; a reshard takes longer by it
 
 
@@ -35,6 +38,7 @@ class Sender:
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self._failure: CdcError | None = None
+        self._losses: dict[str, KafkaError] = {}  # of connections, since the last acknowledgement, by name
         self.acknowledged = 0
         self.latency_seconds = 0.0
         self.last_sent: dict[tuple[str, int], float] = {}
@@ -98,7 +102,7 @@ class Sender:
 
     def poll(self, seconds: float) -> None:
         """Handle acknowledgements; return after the first ones, or after `seconds`. CdcError if Kafka refused a
-        message.
+        message, or refuses the login while no broker is left that accepts it.
         """
         self._take(self._producer.poll(seconds), monotonic())
         if self._failure is not None:
@@ -117,7 +121,14 @@ class Sender:
             self.last_sent[place] = now
         for pending, count in report.pendings:
             pending.acknowledge(count)
+        if report.acknowledged:
+            self._losses.clear()
         for error, topic in report.errors:
             # librdkafka recovers from all errors but a refused message and fatal ones.
             if topic or error.fatal():
                 self._failure = self._failure or kafka_error(error, self._settings, topic)
+            else:
+                self._losses[error.name()] = error
+        # It tries a refused login again, too. But the login of the settings file may be a new one.
+        if self._losses.keys() >= _LOGIN_REFUSED:
+            self._failure = self._failure or kafka_error(self._losses["_AUTHENTICATION"], self._settings)

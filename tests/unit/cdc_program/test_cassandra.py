@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from cassandra import InvalidRequest, OperationTimedOut, Unauthorized
 from cassandra.cluster import NoHostAvailable
 from cassandra.connection import ConnectionShutdown
 from cassandra.protocol import ErrorMessage, IsBootstrappingErrorMessage, OverloadedErrorMessage
+from pydantic import SecretStr
 
-from cdc_program.cassandra import CassandraClient
+from cdc_program import cassandra
+from cdc_program.cassandra import CassandraClient, connect, read_node
 from cdc_program.errors import CdcError, Code
+from cdc_program.settings import CassandraSettings
+from local_stack.process.processes import wait_until
+from tests.support.login_server import LoginServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Failing:
     """cassandra.cluster.Session, which prepares and raises."""
+
+    cluster = SimpleNamespace(metadata=SimpleNamespace(all_hosts=list))
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -50,3 +61,48 @@ def test_every_error_of_the_driver_has_a_code(error: Exception, code: Code) -> N
         with pytest.raises(CdcError) as caught:
             ask("SELECT * FROM system.local")
         assert caught.value.code is code
+
+
+def login_to(server: LoginServer) -> CassandraSettings:
+    return CassandraSettings(
+        contact_points=["127.0.0.1"], port=server.port, username="cdc", password=SecretStr("secret")
+    )
+
+
+def code_of(ask: Callable[[], object]) -> Code | None:
+    try:
+        ask()
+    except CdcError as error:
+        return error.code
+    return None
+
+
+def test_a_login_that_is_refused_while_the_node_starts_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node cannot read its roles yet: it answers as to a wrong password."""
+    monkeypatch.setattr(cassandra, "RECONNECT_SECONDS", 0.1)
+    server = LoginServer()
+    settings = login_to(server)
+    with connect(settings, only="127.0.0.1") as client:
+
+        def answers_with(code: Code | None) -> Callable[[], bool]:
+            return lambda: code_of(lambda: read_node(client)) is code
+
+        assert answers_with(None)()
+        server.stop()
+        wait_until(answers_with(Code.CASSANDRA_UNREACHABLE), "the node is away", 5.0)
+        server.refuses_logins = True
+        server.start()
+        wait_until(answers_with(Code.CASSANDRA_AUTH), "the login is refused", 5.0)
+        server.refuses_logins = False
+        wait_until(answers_with(None), "the login succeeds", 5.0)
+    server.stop()
+
+
+def test_a_login_that_is_refused_at_the_start_is_told() -> None:
+    server = LoginServer()
+    server.refuses_logins = True
+    settings = login_to(server)
+    with pytest.raises(CdcError, match="refuses the login as cdc") as caught, connect(settings, only="127.0.0.1"):
+        pass
+    assert caught.value.code is Code.CASSANDRA_AUTH
+    server.stop()

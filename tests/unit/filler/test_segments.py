@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cdc_program.errors import CdcError, Code
 from filler.segments import folder_bytes, newest_fill
 from tests.support.vectors.load import load
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SEGMENT = load("5.0").segments[0]
 END = SEGMENT.entries()[-1].end_position
@@ -57,3 +55,16 @@ def test_an_empty_folder_has_none_and_a_missing_one_is_an_error(tmp_path: Path) 
         with pytest.raises(CdcError) as caught:
             read(tmp_path)
         assert caught.value.code is Code.CDC_RAW_MISSING
+
+
+def test_a_segment_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for a user without the right; root has it."""
+
+    def refuse(path: Path, *_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    (tmp_path / SEGMENT.name).write_bytes(SEGMENT.data)
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(CdcError, match=f"{SEGMENT.name} cannot be read: Permission denied") as caught:
+        newest_fill(tmp_path, None)
+    assert caught.value.code is Code.CDC_RAW_MISSING

@@ -5,10 +5,12 @@ answers end after the timeout.
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, TypeAlias
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
+from pydantic import SecretStr
 
 import cdc_native
 from cdc_program.errors import CdcError, Code
@@ -17,15 +19,17 @@ from cdc_program.settings import KafkaSettings
 from local_stack.process.network import LOCALHOST, free_ports
 from publisher.inflight import PendingMessages
 from publisher.kafka import sender as sender_module
-from publisher.kafka.producers import BY_KEY, ConfluentProducer, NativeProducer
+from publisher.kafka.producers import BY_KEY, ConfluentProducer, NativeProducer, Report
 from publisher.kafka.sender import MOST_MESSAGE_BYTES, QUEUE_BYTES, QUEUE_MESSAGES, Sender
 from publisher.kafka.topic_admin import TopicAdmin
+from tests.support.refusing_broker import refusing_broker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
 SECONDS = 60.0
+REFUSED_SECONDS = 10.0
 Kind: TypeAlias = type[NativeProducer] | type[ConfluentProducer]
 MOCK = {"test.mock.num.brokers": 1, "allow.auto.create.topics": True}
 """librdkafka's own broker, which is in this process and makes a topic of four partitions when it is asked for it."""
@@ -213,6 +217,34 @@ def test_keys_have_one_partition_by_both_producers() -> None:
         placed.append(partitions)
     assert all(partitions == placed[0] for partitions in placed)
     assert {placed[0][number] for number in range(40)} == {0, 1, 2, 3}
+
+
+def test_a_login_that_is_refused_while_it_runs_is_told() -> None:
+    """librdkafka would try without limit, and the login of the settings file may be a new one."""
+    login: dict[str, Any] = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"}
+
+    def poll_until_refused(sender: Sender) -> None:
+        deadline = monotonic() + REFUSED_SECONDS
+        while monotonic() < deadline:
+            sender.poll(0.1)
+
+    with refusing_broker() as servers:
+        sender = Sender(
+            KafkaSettings(bootstrap_servers=servers, sasl_username="cdc", sasl_password=SecretStr("old"), **login)
+        )
+        with pytest.raises(CdcError, match="Invalid username or password") as caught:
+            poll_until_refused(sender)
+    assert caught.value.code is Code.KAFKA_REFUSED
+
+
+def test_a_login_that_one_of_several_brokers_refuses_is_tried_again() -> None:
+    sender = Sender(KafkaSettings())
+    refused, down = (KafkaError(code) for code in (KafkaError._AUTHENTICATION, KafkaError._ALL_BROKERS_DOWN))
+    for error, acknowledged in ((refused, 0), (refused, 1), (down, 0), (down, 1), (refused, 0)):
+        sender._take(Report([], acknowledged, 0.0, [], [(error, "")] if not acknowledged else []), 0.0)
+        assert sender._failure is None
+    sender._take(Report([], 0, 0.0, [], [(down, "")]), 0.0)
+    assert sender._failure is not None
 
 
 @pytest.fixture

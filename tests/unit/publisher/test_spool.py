@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 from pathlib import Path
+from time import monotonic
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID
@@ -228,7 +229,43 @@ def test_a_spool_that_is_set_elsewhere_is_not_forgotten(tmp_path: Path, cdc_raw:
     assert caught.value.code is Code.SEGMENTS_STUCK
     assert str(here.folder) in caught.value.problem
     moved.delete()
+    here.forget(moved)
     assert open_spool(PublisherSettings(state_directory=tmp_path), HOST).files() == []
+
+
+def test_a_spool_whose_disk_is_not_mounted_is_not_taken_for_empty(tmp_path: Path, cdc_raw: Path) -> None:
+    """Its segments would come much later, after tombstones that they need are purged, or never."""
+    written = fill(cdc_raw, 3)
+    own = PublisherSettings(state_directory=tmp_path, on_full="spool", spool_directory=tmp_path / "disk")
+    positions = Positions.load(tmp_path / "position.json", HOST)
+
+    def opened_again(more: PublisherSettings = own) -> Spool:
+        return open_spool(more, HOST, positions.is_finished)
+
+    size = list_cdc_segments(cdc_raw)[0].path.stat().st_size
+    first, second = opened_again().take_oldest(list_cdc_segments(cdc_raw), size + 1)
+    (tmp_path / "disk").rename(tmp_path / "away")
+    for settings in (own, PublisherSettings(state_directory=tmp_path, on_full="spool")):
+        for _ in range(2):
+            with pytest.raises(CdcError, match=f"2 segments .* such as {FIRST}") as caught:
+                opened_again(settings)
+            assert caught.value.code is Code.SEGMENTS_STUCK
+            assert str(tmp_path / "spool.json") in caught.value.fix
+    (tmp_path / "away").rename(tmp_path / "spool")  # as CDC-019 says for another setting
+    assert opened_again(PublisherSettings(state_directory=tmp_path, on_full="spool")).files() == [
+        each._replace(path=tmp_path / "spool" / str(HOST) / each.path.name) for each in (first, second)
+    ]
+    (tmp_path / "spool").rename(tmp_path / "disk")
+    spool = opened_again()
+    assert read(cdc_raw, spool) == written
+    positions.move([PendingPosition(FIRST, 1, is_end=True)])
+    first.delete()  # and killed before it was forgotten
+    spool = opened_again()
+    assert spool.files() == [second]
+    second.delete()
+    spool.forget(second)
+    shutil.rmtree(tmp_path / "disk")
+    assert opened_again().files() == []
 
 
 def test_moving_begins_early_enough_for_small_and_large_allowances() -> None:
@@ -252,6 +289,27 @@ def test_a_published_segment_that_cannot_be_deleted_stays(cdc_raw: Path, monkeyp
     assert caught.value.code is Code.SEGMENTS_STUCK
 
 
+def test_a_copy_of_a_spooled_segment_that_cannot_be_deleted_is_reported(
+    tmp_path: Path, cdc_raw: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that crashed has linked it again."""
+
+    def refuse(_path: Path, **_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    fill(cdc_raw, 1)
+    spool = opened(tmp_path)
+    [moved] = spool.take_oldest(list_cdc_segments(cdc_raw), 1)
+    shutil.copy(moved.path, cdc_raw)
+    schema = SimpleNamespace(row_ends=SimpleNamespace(first_needed_segment=None))
+    positions = Positions.load(tmp_path / "position.json", HOST)
+    node = SimpleNamespace(spool=spool, positions=positions, schema=schema)
+    progress = Progress(0)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    SegmentCleanup(cdc_raw, cast("Any", node), progress).relieve_cdc_raw(Space(0, 60 * MIB, 0, 0, None, None, MIB))
+    assert "cannot be deleted: Permission denied" in progress.current_problem(monotonic())
+
+
 @pytest.mark.parametrize("choice", ["delete", "keep", "folder"])
 def test_a_published_segment_goes_where_the_settings_say(tmp_path: Path, cdc_raw: Path, choice: str) -> None:
     fill(cdc_raw, 1)
@@ -266,6 +324,20 @@ def test_a_published_segment_goes_where_the_settings_say(tmp_path: Path, cdc_raw
         kept: list[SegmentFile] = list_cdc_segments(tmp_path / "old")
         assert [each.path.read_bytes() for each in kept] == [content]
         assert kept[0].index_path.exists()
+
+
+def test_a_published_segment_that_the_node_links_again_goes_again(tmp_path: Path, cdc_raw: Path) -> None:
+    """The node has crashed before it flushed the segment: the commit log still had its own link."""
+    fill(cdc_raw, 1)
+    [file, active] = list_cdc_segments(cdc_raw)
+    os.link(file.path, tmp_path / file.path.name)
+    disposal = open_segment_disposal(PublisherSettings(processed_segments=str(tmp_path / "old")))
+    disposal.dispose(file)
+    os.link(tmp_path / file.path.name, file.path)
+    file.index_path.write_text("20000\nCOMPLETED\n")
+    assert disposal.dispose(file)
+    assert list_cdc_segments(cdc_raw) == [active]
+    assert [each.id for each in list_cdc_segments(tmp_path / "old")] == [FIRST]
 
 
 @pytest.mark.parametrize("is_on", [False, True])

@@ -140,6 +140,25 @@ def test_a_segment_that_vanishes_unread_is_reported(tmp_path: Path, capsys: pyte
     assert "disappeared" in capsys.readouterr().out
 
 
+def test_a_segment_that_vanishes_while_no_publisher_runs_is_reported_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(2):
+        segment = SegmentFileBuilder(tmp_path, FIRST + number)
+        segment.append(mutation(number))
+        segment.sync()
+    _, positions = new_tails(tmp_path)
+    positions.move([PendingPosition(FIRST, 100), PendingPosition(FIRST + 1, 100)])
+    positions.save()
+    segment.path.unlink()
+    tails, _ = new_tails(tmp_path)
+    for _ in range(2):
+        tails.poll()
+    out = capsys.readouterr().out
+    assert out.count("has disappeared") == 1
+    assert str(FIRST + 1) in out
+
+
 def test_a_finished_segment_that_reappears_is_not_read_again(tmp_path: Path) -> None:
     segment = SegmentFileBuilder(tmp_path, FIRST)
     segment.append(mutation(0))
