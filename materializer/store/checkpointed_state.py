@@ -23,6 +23,7 @@ class CheckpointedState:
         self.local = local
         self._checkpoints = checkpoints
         self._snapshots = Snapshots(local, checkpoints, settings, run)
+        self._has_committed = False
 
     @property
     def head(self) -> Head | None:
@@ -41,12 +42,18 @@ class CheckpointedState:
         self._checkpoints.write_changelog(changelog)
 
     def apply(self, changelog: Changelog) -> None:
-        """Bring the local store, which is at the changelog's parent, to its version."""
+        """Bring the local store, which is at the changelog's parent, to its version, which this attempt has
+        committed.
+        """
+        self._has_committed = True
         self.local.apply(changelog)
 
     def store_snapshot_if_due(self, version: str) -> None:
-        """As Snapshots.store_if_due."""
-        self._snapshots.store_if_due(version)
+        """As Snapshots.store_if_due. Not of a version that an older attempt has committed: that one may be storing the
+        same snapshot, and its clean-up deletes the files of that version that it does not know.
+        """
+        if self._has_committed:
+            self._snapshots.store_if_due(version)
 
     def close(self) -> None:
         self._snapshots.close()
