@@ -214,9 +214,9 @@ class PartitionTask:
     def _adopt(self, first: int, shape: TopicShape) -> Position:
         """The first position of a raw partition, committed before any state is stored.
 
-        This distinguishes a new group from one that was lost: a lost group has changelogs.
+        This distinguishes a new group from one that was lost: a lost group has a stored state.
         """
-        if self._state.has_changelogs():
+        if self._state.is_stored():
             raise CdcError(
                 Code.STATE_MISMATCH,
                 f"The group has no committed offset of {self._raw_partition}, but the checkpoint location holds its "

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from materializer.store.restore import restore
 from materializer.store.snapshots import Snapshots, at_once
+from materializer.store.versions import NOTHING
 
 if TYPE_CHECKING:
     from materializer.store.changelog import Changelog, Head
@@ -29,9 +30,9 @@ class CheckpointedState:
     def head(self) -> Head | None:
         return self.local.head
 
-    def has_changelogs(self) -> bool:
-        """Whether any attempt has ever stored a changelog that is still there."""
-        return bool(self._checkpoints.parents())
+    def is_stored(self) -> bool:
+        """Whether any attempt has ever stored a version: a changelog or, after a reshard, only a snapshot."""
+        return self._checkpoints.newest_version() != NOTHING
 
     def restore_to(self, version: str) -> None:
         """Bring the local store to a committed version. CdcError(STATE_DAMAGED) if it cannot be reached."""

@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cassandra_storage.deletion import DeletionTime
+from cdc_program.errors import CdcError
 from materializer import fault_points
 from materializer.exactly_once.processor import Processor
 from materializer.fault_points import Fault, FaultPoint, InjectedFaultError
 from materializer.fold.chunk import fold_chunk
 from materializer.records import Message, TopicShape
+from materializer.store.checkpoints import CheckpointStore
+from materializer.store.object_store import ObjectStore
+from materializer.store.versions import NOTHING, next_version
 from tests.support.materializer.brute_model import Write
 from tests.support.materializer.fold_checks import record
-from tests.support.materializer.memory_broker import MemoryBroker
+from tests.support.materializer.memory_broker import PARTITION, MemoryBroker
 from tests.support.materializer.memory_task import POINTS, TASK, open_task
 from tests.support.materializer.raw_builder import catalog_of, int_bytes
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD
@@ -145,3 +149,14 @@ def test_a_task_whose_time_is_over_counts_all_that_is_left_of_several_chunks(
         assert not todo or broker.position.offset == todo[0].offset
     task.close()
     assert broker.messages == expected.messages
+
+
+def test_a_lost_offset_of_a_state_that_has_only_a_snapshot_is_no_new_raw_partition(tmp_path: Path) -> None:
+    """As `state reshard` leaves it."""
+    version = next_version(NOTHING)
+    store = CheckpointStore(ObjectStore(str(tmp_path / "checkpoint")), "group", PARTITION)
+    store.write_snapshot(version, [], None, is_own=True)
+    broker = MemoryBroker()
+    with pytest.raises(CdcError, match="no committed offset"):
+        run(broker, tmp_path)
+    assert (broker.position, broker.messages) == (None, [])
