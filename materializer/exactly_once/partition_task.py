@@ -221,8 +221,8 @@ class PartitionTask:
                 Code.STATE_MISMATCH,
                 f"The group has no committed offset of {self._raw_partition}, but the checkpoint location holds its "
                 "state: the group was deleted, has expired, or is not the group of this state.",
-                "Restore the earlier group_id and checkpoint_location. Or commit the offset and the metadata that the "
-                f"newest changelog names. {advise_rebuild(self._raw_partition.topic)}",
+                "Restore the earlier group_id and checkpoint_location. If you have a copy of the lost offset with its "
+                f"metadata, commit both. Otherwise: {advise_rebuild(self._raw_partition.topic)}",
             )
         if first != 0:
             raise raw_messages_skipped(self._raw_partition, 0, first)
