@@ -125,8 +125,8 @@ def survey_topic(settings: KafkaSettings, topic: RawTopic, found: Mapping[RawPar
         raise CdcError(
             Code.STATE_MISMATCH,
             f"The group's positions of {topic.name} name different numbers of partitions: {sorted(counts)}.",
-            "Another program or an operator has set them. If you have a copy of the earlier offsets with their metadata, "
-            f"commit them. Otherwise: {advise_rebuild(topic.name)}",
+            "Another program or an operator has set them. If you have a copy of the earlier offsets with their "
+            f"metadata, commit both. Otherwise: {advise_rebuild(topic.name)}",
         )
     known = Survey(topic, old_count, positions, math.inf)
     for number, (first, _) in topic.bounds.items():
