@@ -40,7 +40,7 @@ def read_positions(settings: Settings, raw_partitions: list[RawPartition]) -> di
 @contextmanager
 def restored(settings: Settings, raw_partition: RawPartition, position: Position) -> Iterator[LocalStore]:
     """The state at that position, in a temporary folder that has room for its snapshot; at a later one if the job has
-    deleted that version meanwhile. CdcError if it is damaged.
+    deleted that version since. CdcError if it is damaged.
     """
     checkpoints = CheckpointStore(object_store(settings.materializer), settings.materializer.group_id, raw_partition)
     temporary = tempfile.TemporaryDirectory(prefix="cassandra-materializer-")

@@ -33,7 +33,7 @@ def test_a_change_whose_key_has_no_form_is_left_out_and_said() -> None:
 
 
 def test_a_message_that_the_producers_queue_never_takes_is_too_large_whatever_the_topic_allows() -> None:
-    """The producer would wait for ever: no message that is sent makes enough room."""
+    """The producer would wait forever: no message that is sent makes enough room."""
     writer = DeadLetterWriter(KafkaSettings(), "cdc.raw.shop.orders")
     large = LargeMessages("stop", 1 << 30, writer)
     fitting, never = Message("t", 0, b"k", bytes(127_000_000)), Message("t", 0, b"k", bytes(135_000_000))
