@@ -34,8 +34,9 @@ EXPLANATIONS = {
         `offsets.retention.minutes`, 7 days); the checkpoint location was exchanged or restored; the raw topic was
         recreated; or a job with another `materializer.group_id` publishes to the same topics.""",
         fix=f"""Set `materializer.group_id` and `materializer.checkpoint_location` back to the pair that belongs
-        together, or set offset and metadata to those of the newest changelog. Otherwise {REBUILD}; if the message says
-        that a `rebuild` was begun, run it again. Each `kafka.topic_prefix` has one job.""",
+        together, or commit the lost offset with its metadata, if you have a copy. Do not take them from the newest
+        changelog: its transaction may have been aborted. Otherwise {REBUILD}; if the message says that a `rebuild` was
+        begun, run it again. Each `kafka.topic_prefix` has one job.""",
     ),
     Code.STATE_DAMAGED: Explanation(
         "Damaged state",
@@ -136,7 +137,8 @@ EXPLANATIONS = {
         meaning="""More messages of one raw partition cannot be read than `materializer.max_dead_letters`. The raw
         partition stops before the one that the message names. Nothing is lost.""",
         cause="Another program writes to the raw topic, or publishers are much newer than the materializer.",
-        fix="Stop that program, or upgrade. Then resolve the dead letters (CDC-080), or raise the limit.",
+        fix="""Stop that program, or upgrade. If the messages stay unreadable, raise the limit: the raw partition reads
+        a `discard` or `replay` (CDC-080) only after the messages before it. Then resolve the dead letters.""",
     ),
     Code.MESSAGE_TOO_LARGE: Explanation(
         "Change too large for its topic",

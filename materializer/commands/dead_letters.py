@@ -44,24 +44,28 @@ def replay_dead_letters(settings: Settings, table: str | None) -> None:
             problem = _find_problem(letter, catalog)
             click.echo(f"{_describe(letter)}: {problem or 'sent again'}")
             if problem is None:
-                messages.append(Message(topic, partition_for(letter.key, counts[topic]), letter.key, letter.value))
+                numbers = [partition_for(letter.key, counts[topic])] if letter.key else _gap_places(settings, letter)
+                messages += [Message(topic, number, letter.key, letter.value) for number in numbers]
         send_all(settings.kafka, messages)
 
 
 def discard_dead_letter(settings: Settings, letter_id: str) -> None:
-    """Declare that a message never came from a publisher, so that nothing is missing without it."""
-    for topic in find_raw_topics(settings.kafka, None):
-        for letter in unresolved_dead_letters(settings.kafka, topic):
-            if letter.id == letter_id:
-                send_all(settings.kafka, _make_discards(settings, letter))
-                click.echo(f"{_describe(letter)}: discarded")
-                return
-    raise CdcError(
-        Code.CONFIG_INVALID,
-        f"No dead-lettered message has the id {letter_id}.",
-        "List the ids with `cassandra-materializer dead-letters ls`. A replayed message leaves the list once it is "
-        "folded.",
-    )
+    """Declare that a message, with all its copies, never came from a publisher, so that nothing is missing without
+    it.
+    """
+    topics = find_raw_topics(settings.kafka, None)
+    unresolved = (letter for topic in topics for letter in unresolved_dead_letters(settings.kafka, topic))
+    letters = [letter for letter in unresolved if letter.id == letter_id]
+    if not letters:
+        raise CdcError(
+            Code.CONFIG_INVALID,
+            f"No dead-lettered message has the id {letter_id}.",
+            "List the ids with `cassandra-materializer dead-letters ls`. A replayed message leaves the list once it is "
+            "folded.",
+        )
+    for letter in letters:
+        send_all(settings.kafka, _make_discards(settings, letter))
+        click.echo(f"{_describe(letter)}: discarded")
 
 
 def find_raw_topics(settings: KafkaSettings, table: str | None) -> list[str]:
@@ -97,17 +101,19 @@ def _find_problem(letter: UnresolvedDeadLetter, catalog: TableCatalog) -> str | 
 
 
 def _make_discards(settings: Settings, letter: UnresolvedDeadLetter) -> list[Message]:
-    """Gap messages without a file name, under the message's own key. They clear the gap that the message has left.
-
-    The gap is in the raw partition that had the message. After a reshard it is in the raw partition that the key now
-    belongs to, or in all of them if the message has no key.
-    """
+    """Gap messages without a file name, under the message's own key. They clear the gap that the message has left."""
     topic = letter.where.topic
     with RegistryClient(settings.registry) as registry:
         schema_id = registry.register(f"{topic}-value", RAW_SCHEMA)
     gap = RawMessage("gap", bytes.fromhex(letter.id), 0, bytes(16), bytes(16), 0, bytes(16), 0, "", 0, 0)
+    return [Message(topic, number, letter.key, encode(gap, schema_id)) for number in _gap_places(settings, letter)]
+
+
+def _gap_places(settings: Settings, letter: UnresolvedDeadLetter) -> list[int]:
+    """The gap is in the raw partition that had the message. After a reshard it is in the raw partition that the key now
+    belongs to, or in all of them if the message has no key.
+    """
     position = read_positions(settings, [letter.where])[letter.where]
-    numbers = [letter.where.partition]
-    if position is not None and position.reshards:
-        numbers = [partition_for(letter.key, position.partitions)] if letter.key else list(range(position.partitions))
-    return [Message(topic, number, letter.key, encode(gap, schema_id)) for number in numbers]
+    if position is None or not position.reshards:
+        return [letter.where.partition]
+    return [partition_for(letter.key, position.partitions)] if letter.key else list(range(position.partitions))

@@ -16,6 +16,7 @@ from cdc_messages.update_json import deletion_json, update_json
 from cdc_program.errors import CdcError, Code
 from materializer.commands.stored_partitions import read_positions, restored
 from materializer.fold.repairs import Repair, read_repairs
+from materializer.fold.schema_change import read_shown, shown_schema
 from materializer.fold.snapshots import SnapshotProgress, read_snapshots
 from materializer.fold.truncations import TruncationState, read_truncations
 from materializer.job.processor import table_catalog
@@ -116,13 +117,14 @@ def cassandra_partition_json(
     """The Cassandra partition in the form of docs/guides/inspect-commit-logs.md, with the row_sequence of each row.
 
     Bounds of range tombstones are shown only with values, in the state's byte-comparable encoding. `snapshots` is
-    what the whole raw partition has heard of.
+    what the whole raw partition has heard of. If the table was recreated, rows may still be of the table before.
     """
-    table_id = list(catalog.newest)[-1]
+    prefix = partition_prefix(partition_key)
+    schema = shown_schema(reader, read_shown(reader), prefix)
+    table_id = list(catalog.newest)[-1] if schema is None else schema.table_id
     _, newest = catalog.newest_of(table_id)
     table = with_dropped_columns(newest)
     codec = RowCodec(Overlay(reader), catalog, table_id)
-    prefix = partition_prefix(partition_key)
     facts = decode_facts(found) if (found := reader.get(prefix + FACTS_SECTION)) is not None else None
     static = reader.get(prefix + STATIC_SECTION)
     rows = [codec.decode(value, is_static=False) for _, value in reader.scan(prefix + ROWS_SECTION, prefix + ROWS_END)]

@@ -51,10 +51,9 @@ def verify_states(settings: Settings, names: Sequence[str]) -> None:
             f"No state is stored for {', '.join(sorted(unknown))}.",
             "Name raw partitions as `state ls` does.",
         )
-    positions = read_positions(settings, raw_partitions)
     damaged = 0
     for raw_partition in raw_partitions:
-        position = positions[raw_partition]
+        position = read_positions(settings, [raw_partition])[raw_partition]  # of now: the job deletes old versions
         verdict = verify_state(CheckpointStore(store, group, raw_partition), position and position.version)
         damaged += bool(verdict.problems)
         _print_verdict(raw_partition, verdict)
@@ -75,11 +74,16 @@ def _print_verdict(raw_partition: RawPartition, verdict: Verdict) -> None:
 
 
 def verify_state(checkpoints: CheckpointStore, committed: str | None) -> Verdict:
-    """Check that every file can be read and is intact, and that changelogs lead to the committed version.
+    """Check that changelogs lead to the version, which was committed just now, and that every file can be read and is
+    intact.
 
     The changelogs start at a snapshot or at nothing. Files that a running job deletes during the check are no problem.
     """
     files = _Files()
+    try:
+        plan_restore(committed or NOTHING, None, checkpoints.parents(), checkpoints.snapshots())
+    except MissingVersionError as error:
+        files.problems.append(checkpoints.missing_changelog(error.version).problem)
     for version, parent in checkpoints.parents().items():
         files.try_read(partial(checkpoints.read_changelog, version, parent))
     referenced = set[str]()
@@ -94,10 +98,6 @@ def verify_state(checkpoints: CheckpointStore, committed: str | None) -> Verdict
             if len(files.gone) > gone and version in checkpoints.snapshots():
                 files.problems.append(checkpoints.damaged(files.gone[-1], "it is missing").problem)
     changelogs, snapshots, stored_files = checkpoints.entries()
-    try:
-        plan_restore(committed or NOTHING, None, checkpoints.parents(), checkpoints.snapshots())
-    except MissingVersionError as error:
-        files.problems.append(checkpoints.missing_changelog(error.version).problem)
     size = sum(each.size for each in (*changelogs, *snapshots, *stored_files))
     unreferenced = sum(each.name not in referenced for each in stored_files)
     return Verdict(len(changelogs) + len(snapshots) + len(stored_files), size, unreferenced, tuple(files.problems))

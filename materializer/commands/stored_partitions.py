@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cdc_program.errors import CdcError, Code
 from materializer.job.wiring import object_store
 from materializer.kafka import GroupPositions, driver_errors
 from materializer.records import RawPartition
@@ -38,9 +39,19 @@ def read_positions(settings: Settings, raw_partitions: list[RawPartition]) -> di
 
 @contextmanager
 def restored(settings: Settings, raw_partition: RawPartition, position: Position) -> Iterator[LocalStore]:
-    """The state at that position, in a temporary folder that has room for its snapshot. CdcError if it is damaged."""
+    """The state at that position, in a temporary folder that has room for its snapshot; at a later one if the job has
+    deleted that version since. CdcError if it is damaged.
+    """
     checkpoints = CheckpointStore(object_store(settings.materializer), settings.materializer.group_id, raw_partition)
     temporary = tempfile.TemporaryDirectory(prefix="cassandra-materializer-")
     with temporary as folder, closing(open_local_store(Path(folder))) as state:
-        restore(state, checkpoints, position.version)
+        while True:
+            try:
+                restore(state, checkpoints, position.version)
+                break
+            except CdcError as error:
+                now = read_positions(settings, [raw_partition])[raw_partition]
+                if error.code is not Code.STATE_DAMAGED or now is None or now.version == position.version:
+                    raise
+                position = now
         yield state

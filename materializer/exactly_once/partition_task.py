@@ -161,7 +161,7 @@ class PartitionTask:
         """Fold the records, in the order of their offsets, from the committed position on.
 
         end: after this time of the monotonic clock no further part of a chunk is begun. The report tells how many of
-        the chunk's messages are left. The state says how far the first one has got. `records` must be one chunk then.
+        the records are left. The state says how far the first one has got.
 
         CdcError stops the raw partition. NotOwnerError, raised before a record is taken, asks for a new PartitionTask.
         Any other exception may not recur when the task runs again.
@@ -170,7 +170,8 @@ class PartitionTask:
         self._committer.seconds = 0.0
         position = self._read_position()
         report = NOTHING_DONE
-        for chunk in chunks(records, self._settings.chunk):
+        left = chunks(records, self._settings.chunk)
+        for chunk in left:
             check_contiguous(self._raw_partition, chunk)
             position = position or self._adopt(chunk[0].offset, processor.shape)
             todo = self._new_records(position, chunk, processor.shape)
@@ -182,7 +183,8 @@ class PartitionTask:
                 if todo:
                     reach(FaultPoint.AFTER_PART)
                     if time.monotonic() >= end:
-                        return self._finish(report._replace(left=len(todo)), started, position, processor)
+                        report = report._replace(left=len(todo) + sum(map(len, left)))
+                        return self._finish(report, started, position, processor)
         return report if position is None else self._finish(report, started, position, processor)
 
     def _finish(self, report: Report, started: float, position: Position, processor: Processor) -> Report:
@@ -212,15 +214,15 @@ class PartitionTask:
     def _adopt(self, first: int, shape: TopicShape) -> Position:
         """The first position of a raw partition, committed before any state is stored.
 
-        This distinguishes a new group from one that was lost: a lost group has changelogs.
+        This distinguishes a new group from one that was lost: a lost group has a stored state.
         """
-        if self._state.has_changelogs():
+        if self._state.is_stored():
             raise CdcError(
                 Code.STATE_MISMATCH,
                 f"The group has no committed offset of {self._raw_partition}, but the checkpoint location holds its "
                 "state: the group was deleted, has expired, or is not the group of this state.",
-                "Restore the earlier group_id and checkpoint_location. Or commit the offset and the metadata that the "
-                f"newest changelog names. {advise_rebuild(self._raw_partition.topic)}",
+                "Restore the earlier group_id and checkpoint_location. If you have a copy of the lost offset with its "
+                f"metadata, commit both. Otherwise: {advise_rebuild(self._raw_partition.topic)}",
             )
         if first != 0:
             raise raw_messages_skipped(self._raw_partition, 0, first)

@@ -135,6 +135,6 @@ def _foreign_metadata(raw_partition: RawPartition, offset: int, problem: str) ->
     return CdcError(
         Code.STATE_MISMATCH,
         f"The group's committed offset {offset} of {raw_partition} {problem}: another program or an operator set it.",
-        "An offset alone cannot move the state. Use another group_id for other consumers. To continue, commit the "
-        f"offset and metadata that the raw partition's newest changelog names. {advise_rebuild(raw_partition.topic)}",
+        "An offset alone cannot move the state. Use another group_id for other consumers. If you have a copy of the "
+        f"earlier offset with its metadata, commit both. Otherwise: {advise_rebuild(raw_partition.topic)}",
     )

@@ -160,7 +160,8 @@ def _too_many_dead_letters(limit: int, record: RawRecord, problem: UnreadableErr
         f"The raw message at offset {record.offset} can't be read: {problem.reason}. Its raw partition already has "
         f"{limit} dead letters, the limit of materializer.max_dead_letters.",
         "See who else writes to the raw topic. A publisher's messages are readable by a materializer of its version: "
-        "after an upgrade `cassandra-materializer dead-letters replay` sends them again.",
+        "after an upgrade `cassandra-materializer dead-letters replay` sends them again. To pass messages that stay "
+        "unreadable, raise the limit; then discard them.",
     )
 
 

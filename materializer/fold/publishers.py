@@ -26,9 +26,10 @@ _WITHOUT_WATERMARK = CONTROL_KINDS | IMAGE_KINDS | REPAIR_KINDS
 class PublisherWatermark(NamedTuple):
     """What is known of one publisher.
 
-    clock_us: everything in its node's log up to this time of the node's clock is folded. next_clock_us, next_ms: the
-    same time from a heartbeat that arrived at `next_ms`; the reorder buffer still has writes from before it. heard_ms:
-    the arrival of its last heartbeat or, without one, of its first message.
+    clock_us: everything in its node's log up to this time of the node's clock is folded, by its last heartbeat: a clock
+    that was ahead is set back. next_clock_us, next_ms: the same time from a heartbeat that arrived at `next_ms`; the
+    reorder buffer still has writes from before it. heard_ms: the arrival of its last heartbeat or, without one, of its
+    first message.
     """
 
     heard_ms: int
@@ -49,7 +50,7 @@ class PublisherWatermarks:
         self._watermarks = {host: self._advance(watermark) for host, watermark in stored.items()}
 
     def observe_arrival(self, arrival: AnyArrival) -> None:
-        """Raise the watermark of the publisher of a message; a snapshot's and a repair's carry none."""
+        """Update the watermark of the publisher of a message; a snapshot's and a repair's carry none."""
         _, message, arrival_ms = arrival
         if message.kind in _WITHOUT_WATERMARK:
             return
@@ -60,7 +61,7 @@ class PublisherWatermarks:
             return
         watermark = watermark._replace(heard_ms=arrival_ms)
         if arrival_ms <= self._clock.clock_ms:
-            watermark = watermark._replace(clock_us=max(watermark.clock_us, message.clock))
+            watermark = watermark._replace(clock_us=message.clock)
         elif not watermark.next_ms:
             watermark = watermark._replace(next_clock_us=message.clock, next_ms=arrival_ms)
         self._watermarks[message.host_id] = watermark
@@ -94,8 +95,10 @@ class PublisherWatermarks:
         return tuple(str(UUID(bytes=host)) for host, watermark in awaited if watermark.heard_ms < since)
 
     def must_be_stored(self, purge_waits_until: int | None) -> bool:
-        """Is a publisher new, or has one passed the second that the next purge waits for?"""
+        """Is a publisher new, has one passed the second that the next purge waits for, or has its clock gone back?"""
         if self._awaited().keys() - self._stored.keys():
+            return True
+        if any(_goes_back(before, self._watermarks[host]) for host, before in self._stored.items()):
             return True
         return purge_waits_until is not None and any(
             _passes(before, self._watermarks[host], purge_waits_until * 1_000_000)
@@ -119,7 +122,12 @@ class PublisherWatermarks:
         """Apply the next heartbeat if this chunk folds everything before it."""
         if not watermark.next_ms or watermark.next_ms > self._clock.clock_ms:
             return watermark
-        return PublisherWatermark(watermark.heard_ms, max(watermark.clock_us, watermark.next_clock_us))
+        return PublisherWatermark(watermark.heard_ms, watermark.next_clock_us)
+
+
+def _goes_back(before: PublisherWatermark, after: PublisherWatermark) -> bool:
+    lowest = min(after.clock_us, after.next_clock_us) if after.next_ms else after.clock_us
+    return lowest < (min(before.clock_us, before.next_clock_us) if before.next_ms else before.clock_us)
 
 
 def _passes(before: PublisherWatermark, after: PublisherWatermark, time_us: int) -> bool:

@@ -32,6 +32,8 @@ from materializer.rows.row_codec import RowCodec
 from materializer.rows.row_image import RowImager
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from materializer.fold.partition import TableTools
     from materializer.rows.catalog import TableCatalog
     from materializer.rows.continuation import RowsEndContinuation
@@ -221,10 +223,9 @@ class SchemaChange:
         return planned if planned is None or recorded is None else recorded.topic.name
 
     def _shown_schema(self, prefix: bytes) -> SchemaId:
-        mark = self._overlay.get(EVOLVED + prefix)
-        if mark is not None:
-            return SchemaId(mark[:16], mark[16:])
-        return next(each.schema for each in reversed(self._shown) if each.start <= prefix)
+        found = shown_schema(self._overlay, self._shown, prefix)
+        assert found is not None  # the first range begins before all keys
+        return found
 
     def _version(self, schema: SchemaId) -> SchemaVersion:
         version = self._versions.get(schema)
@@ -246,6 +247,14 @@ class SchemaChange:
             change.alter_rows()
         else:
             change.delete_rows()
+
+
+def shown_schema(state: Overlay | StateReader, shown: Sequence[ShownFrom], prefix: bytes) -> SchemaId | None:
+    """The schema under which the rows of a Cassandra partition, by its keys' prefix, are shown; None without any."""
+    mark = state.get(EVOLVED + prefix)
+    if mark is not None:
+        return SchemaId(mark[:16], mark[16:])
+    return next((each.schema for each in reversed(shown) if each.start <= prefix), None)
 
 
 def read_shown(overlay: Overlay | StateReader) -> list[ShownFrom]:

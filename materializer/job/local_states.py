@@ -44,6 +44,7 @@ class LocalStates:
         self._restore = restore
         self._delete_unused = delete_unused
         self._restores = InBackground["RawPartition", None](_FIRST_WAIT_SECONDS, _RESTORES_AT_ONCE)
+        self._awaited: set[RawPartition] = set()
         self._restored: set[RawPartition] = set()
         self._sweeps = InBackground[str, "DiskUse"](0.0)
         self._next_sweep = 0.0
@@ -59,6 +60,7 @@ class LocalStates:
         if position is None or position.version == NOTHING or raw_partition in self._restored:
             self._restored.discard(raw_partition)
             return True
+        self._awaited.add(raw_partition)
         self._restores.start(raw_partition, partial(self._restore, plan, raw_partition, position.version))
         return False
 
@@ -70,6 +72,7 @@ class LocalStates:
         """The raw partition has moved away, or has failed. A running restore continues, because it cannot be
         stopped.
         """
+        self._awaited.discard(raw_partition)
         self._restored.discard(raw_partition)
         self._restores.forget(raw_partition)
 
@@ -89,8 +92,11 @@ class LocalStates:
         return found
 
     def _outcome(self, raw_partition: RawPartition, error: BaseException | None) -> CdcError | None:
+        is_awaited = raw_partition in self._awaited  # it may have moved away
+        self._awaited.discard(raw_partition)
         if error is None:
-            self._restored.add(raw_partition)
+            if is_awaited:
+                self._restored.add(raw_partition)
             return None
         if isinstance(error, CdcError):
             return error

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from cdc_program.errors import CdcError, Code
+from materializer.errors import advise_rebuild
 from materializer.exactly_once.position import Position, check_no_command
 from materializer.kafka import PRODUCER_DEFAULTS, GroupPositions, PartitionProducer, driver_errors
 
@@ -120,6 +121,7 @@ def _lost_offset(group: str, raw_partition: RawPartition) -> CdcError:
     return CdcError(
         Code.STATE_MISMATCH,
         f"The group {group} has lost its offset of {raw_partition}: it was deleted or has expired.",
-        "Commit the offset and the metadata that the raw partition's newest changelog names. See "
-        "materializer.offset_refresh_hours and the brokers' offsets.retention.minutes.",
+        "If you have a copy of the offset with its metadata, commit both. Otherwise: "
+        f"{advise_rebuild(raw_partition.topic)} See materializer.offset_refresh_hours and the brokers' "
+        "offsets.retention.minutes.",
     )

@@ -7,6 +7,7 @@ challenge), which reaches the processes inside the pickled data source.
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from contextlib import suppress
@@ -28,6 +29,8 @@ _BACKLOG = 256
 _KEY_BYTES = 32
 _CHECK_SECONDS = 0.5
 _NEXT_SECONDS = 5.0  # for which Spark's request for the next round waits
+_PROBE_SECONDS = 10  # between two probes of a connection on which nothing comes
+_PROBES = 3  # without an answer, after which the process's machine is gone
 
 
 class ServiceAddress(NamedTuple):
@@ -41,7 +44,8 @@ class ServiceAddress(NamedTuple):
 class Rounds:
     """One round after another: assignments go out, results come in.
 
-    A process that is connected is a live one. Its assignment is free again when its connection ends.
+    A process that is connected is a live one. Its assignment is free again when its connection ends. TCP probes the
+    connection, since a machine that loses its power or its network does not end it.
 
     A process whose time is over folds on while another one needs longer, so that none waits for the slowest. The round
     ends when the time of all of them is over.
@@ -184,6 +188,7 @@ class Rounds:
         """Answer one process until its connection ends."""
         key = self.address.key
         with connection, suppress(EOFError, OSError, AuthenticationError):
+            _probe(connection)
             deliver_challenge(connection, key)
             answer_challenge(connection, key)
             try:
@@ -242,6 +247,17 @@ class Rounds:
             if self._claims.all_finished and time.monotonic() >= self._until:
                 self._is_ending = True
             return not self._is_ending
+
+
+def _probe(connection: Connection[Any, Any]) -> None:
+    """Let TCP end the connection if the other machine is gone."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as each:
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _PROBE_SECONDS)
+        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_SECONDS)
+        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
+        # For an answer that the other machine has not confirmed: TCP would send it again for a quarter of an hour.
+        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * _PROBE_SECONDS * (_PROBES + 1))
 
 
 def _seconds(results: Sequence[TaskResult]) -> float:

@@ -37,8 +37,9 @@ _logger = structlog.get_logger(__name__)
 class TableSchemas:
     """The schemas by (keyspace, table), each list from the oldest to the newest.
 
-    Schemas are ordered by the time of the statements that made them, then by their first appearance. So neither a
-    publisher whose node has an old schema nor the topic's compaction makes an older schema the newest.
+    Schemas are ordered by the time of the statements that made them, then by their first appearance; of the messages
+    with one digest the one of the latest statement counts. So neither a publisher whose node has an old schema nor the
+    topic's compaction makes an older schema the newest.
 
     requests: the times (µs) of the requests for snapshots, by table id (cdc_messages.tables).
     """
@@ -83,7 +84,9 @@ class TableSchemas:
         schemas = self._schemas.setdefault((table.keyspace, table.name), {})
         if cluster := cluster_name(value):
             self._clusters.setdefault((table.keyspace, table.name), set()).add(cluster)
-        schemas[schema.table_id, schema.digest] = (table.altered_at, schema)  # a known schema keeps its place
+        known = schemas.get((schema.table_id, schema.digest))
+        if known is None or known[0] <= table.altered_at:
+            schemas[schema.table_id, schema.digest] = (table.altered_at, schema)  # a known schema keeps its place
 
     def _add_needs_snapshot(self, table_id: bytes, value: bytes) -> None:
         try:

@@ -55,8 +55,8 @@ def open_resources(plan: BatchPlan, raw_partition: RawPartition, run: Run = at_o
         PRODUCER_DEFAULTS.max_message_bytes if topic is None else topic.max_message_bytes,
     )
     producer = PartitionProducer(plan.kafka, settings.group_id, raw_partition, positions.consumer, producer_settings)
-    local = _local_store(settings, raw_partition)
     checkpoints = CheckpointStore(object_store(settings), settings.group_id, raw_partition)
+    local = _local_store(settings, raw_partition)  # the last one that may fail: it holds a lock
     return Resources(producer, positions, CheckpointedState(local, checkpoints, state_settings(settings), run))
 
 

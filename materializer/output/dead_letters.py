@@ -1,7 +1,8 @@
 """The dead-letter topic of a table: raw messages that could not be read, and which of them have been resolved.
 
 A message has the raw message's own key and value. Its headers (HEADERS) give the reason and the raw message's place. A
-message without a value, under the same `cdc.id`, resolves it: it was read later, or discarded.
+message without a value, under the same `cdc.id` (and `cdc.partition`, if it has no key), resolves it: it was read
+later, or discarded.
 """
 
 from __future__ import annotations
@@ -59,17 +60,19 @@ class DeadLetterWriter:
 
 def unresolved_dead_letters(settings: KafkaSettings, raw_topic: str) -> list[UnresolvedDeadLetter]:
     """The unresolved dead letters of a table, oldest first."""
-    found: dict[tuple[bytes, bytes], UnresolvedDeadLetter] = {}
+    found: dict[tuple[bytes, bytes, bytes], UnresolvedDeadLetter] = {}
     topic = dead_letter_topic(settings.topic_prefix, *table_of(raw_topic))
     for message in TopicReader(settings, topic).read_messages():
         headers = {name: value or b"" for name, value in message.headers}
         if not set(HEADERS) <= set(headers):
             continue  # a change that was too large, or another program's message
-        identity = message.key or b"", headers[ID]
+        key = message.key or b""
+        # Several raw partitions may have copies of a message without a key, each with a gap of its own.
+        identity = key, headers[ID], b"" if key else headers[PARTITION]
         if message.value is None:
             found.pop(identity, None)
         else:
-            found[identity] = _decode(headers, identity[0], message.value)
+            found[identity] = _decode(headers, key, message.value)
     return list(found.values())
 
 

@@ -22,6 +22,7 @@ Choice: TypeAlias = Literal["stop", "without_before", "dead_letter"]
 # Of a record alone in its batch: 61 bytes of DefaultRecordBatch's header, at most 36 bytes of lengths and deltas.
 _OVERHEAD = 100
 _MAX_UNCOMPRESSED = 64 << 20  # bytes that always fit the producer's queue; the dead-letter topic allows as much
+_MAX_QUEUED = 128_000_000  # bytes of a message: the producer's queue never has room for a larger one
 _logger = structlog.get_logger(__name__)
 
 
@@ -35,7 +36,9 @@ class LargeMessages(NamedTuple):
     def fits(self, message: Message) -> bool:
         """Whether the topic allows the message, compressed as the producer compresses it."""
         value = message.value or b""
-        size = len(message.key) + len(value) + _OVERHEAD
+        size = _size(message) + _OVERHEAD
+        if size > _MAX_QUEUED:
+            return False
         if size <= self.max_bytes or size > _MAX_UNCOMPRESSED:
             return size <= self.max_bytes
         compressed = len(pa.compress(value, codec="lz4", asbytes=True))
@@ -52,12 +55,7 @@ class LargeMessages(NamedTuple):
                 return short
         reason = self._reason(message, change)
         if self.choice != "dead_letter" or len(message.value or b"") > _MAX_UNCOMPRESSED:
-            raise CdcError(
-                Code.MESSAGE_TOO_LARGE,
-                reason,
-                f"kafka-configs --alter --entity-type topics --entity-name {message.topic} --add-config "
-                "max.message.bytes=…: the next try reads it. Or set another materializer.on_large_message.",
-            )
+            raise CdcError(Code.MESSAGE_TOO_LARGE, reason, self._fix(message))
         _logger.warning("change dead-lettered", code=Code.MESSAGE_TOO_LARGE.text, problem=reason)
         headers = {"cdc.code": Code.MESSAGE_TOO_LARGE.text, "cdc.reason": reason, "cdc.topic": message.topic}
         encoded = tuple((name, text.encode()) for name, text in headers.items())
@@ -65,10 +63,26 @@ class LargeMessages(NamedTuple):
 
     def _reason(self, message: Message, change: RowChange) -> str:
         """Identifies the row by the token of its Cassandra partition, as Cassandra's own logs do: keys are data."""
-        source = change.source
+        source, size = change.source, _size(message)
+        limit = f"the topic allows {self.max_bytes:,} (max.message.bytes, compressed)"
+        if size > _MAX_QUEUED:
+            limit = f"at most {_MAX_QUEUED:,} can be sent"
         return (
-            f"A change for {message.topic} makes a message of {len(message.key) + len(message.value or b''):,} bytes; "
-            f"the topic allows {self.max_bytes:,} (max.message.bytes, compressed). The row's Cassandra partition has "
-            f"the token {token(change.partition_key)}; the row was written at {source.ts_us} µs (WRITETIME): "
+            f"A change for {message.topic} makes a message of {size:,} bytes; {limit}. The row's Cassandra partition "
+            f"has the token {token(change.partition_key)}; the row was written at {source.ts_us} µs (WRITETIME): "
             f"{source.file or 'no log'}, position {source.position}."
         )
+
+    def _fix(self, message: Message) -> str:
+        if _size(message) > _MAX_QUEUED and self.choice == "without_before":
+            return "The row alone is too large: leave its table out (cdc = false), and report this."
+        if _size(message) > _MAX_QUEUED:
+            return "Set materializer.on_large_message to without_before: a change then has the row once."
+        return (
+            f"kafka-configs --alter --entity-type topics --entity-name {message.topic} --add-config "
+            "max.message.bytes=…: the next try reads it. Or set another materializer.on_large_message."
+        )
+
+
+def _size(message: Message) -> int:
+    return len(message.key) + len(message.value or b"")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from materializer.store.restore import restore
 from materializer.store.snapshots import Snapshots, at_once
+from materializer.store.versions import NOTHING
 
 if TYPE_CHECKING:
     from materializer.store.changelog import Changelog, Head
@@ -23,14 +24,15 @@ class CheckpointedState:
         self.local = local
         self._checkpoints = checkpoints
         self._snapshots = Snapshots(local, checkpoints, settings, run)
+        self._has_committed = False
 
     @property
     def head(self) -> Head | None:
         return self.local.head
 
-    def has_changelogs(self) -> bool:
-        """Whether any attempt has ever stored a changelog that is still there."""
-        return bool(self._checkpoints.parents())
+    def is_stored(self) -> bool:
+        """Whether any attempt has ever stored a version: a changelog or, after a reshard, only a snapshot."""
+        return self._checkpoints.newest_version() != NOTHING
 
     def restore_to(self, version: str) -> None:
         """Bring the local store to a committed version. CdcError(STATE_DAMAGED) if it cannot be reached."""
@@ -41,12 +43,18 @@ class CheckpointedState:
         self._checkpoints.write_changelog(changelog)
 
     def apply(self, changelog: Changelog) -> None:
-        """Bring the local store, which is at the changelog's parent, to its version."""
+        """Bring the local store, which is at the changelog's parent, to its version, which this attempt has
+        committed.
+        """
+        self._has_committed = True
         self.local.apply(changelog)
 
     def store_snapshot_if_due(self, version: str) -> None:
-        """As Snapshots.store_if_due."""
-        self._snapshots.store_if_due(version)
+        """As Snapshots.store_if_due. Not of a version that an older attempt has committed: that one may be storing the
+        same snapshot, and its clean-up deletes the files of that version that it does not know.
+        """
+        if self._has_committed:
+            self._snapshots.store_if_due(version)
 
     def close(self) -> None:
         self._snapshots.close()

@@ -9,9 +9,9 @@
 
 Several attempts at the raw partition may work here at the same time: the current one, whose commits succeed, and older
 ones that have not noticed yet that they are fenced. This is safe because every name begins with the sequence number of
-the version that it was created for, and an attempt deletes only names up to a version that it has committed itself. An
-older attempt's versions precede all of a newer attempt's, so it cannot delete what the newer one has written or is
-writing.
+the version that it was created for, and an attempt deletes only names up to a version that it has committed itself. It
+creates names only for later versions than it has started with. An older attempt's versions precede all of a newer
+attempt's, so it cannot delete what the newer one has written or is writing.
 """
 
 from __future__ import annotations

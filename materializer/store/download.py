@@ -147,8 +147,9 @@ def download_all(
                     following = next(todo, None)
                 for future in _first_done(location, running, answer_seconds):
                     data = future.result()
-                    file, offset, _ = running.pop(future)
+                    file, offset, _ = running[future]
                     is_complete = file.write(offset, data)
+                    del running[future]
                     limit.give_back()
                     if is_complete:
                         file.close()

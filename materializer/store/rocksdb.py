@@ -231,8 +231,13 @@ def open_local_store(folder: Path, old_value_seconds: float | None = None) -> Lo
     for number in range(_MAX_SLOTS):
         slot = folder / f"{SLOT}{number}"
         lock = lock_slot(slot)
-        if lock is not None:
+        if lock is None:
+            continue
+        try:
             return LocalStore(slot, lock, old_value_seconds)
+        except BaseException:
+            os.close(lock)  # this process will try again
+            raise
     raise RuntimeError(f"all {_MAX_SLOTS} slots of {folder} are in use by other processes")
 
 

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cdc_messages.topics import partition_for
 from cdc_program.errors import CdcError, Code
-from materializer.errors import partition_count_changed, raw_messages_skipped, rebuild_unfinished, topic_recreated
+from materializer.errors import (
+    advise_rebuild,
+    partition_count_changed,
+    raw_messages_skipped,
+    rebuild_unfinished,
+    topic_recreated,
+)
 from materializer.exactly_once.position import REBUILDING, RESHARDING, Position
 from materializer.kafka import Topics, read_raw
 from materializer.records import RawPartition
@@ -119,8 +125,8 @@ def survey_topic(settings: KafkaSettings, topic: RawTopic, found: Mapping[RawPar
         raise CdcError(
             Code.STATE_MISMATCH,
             f"The group's positions of {topic.name} name different numbers of partitions: {sorted(counts)}.",
-            "Another program or an operator has set them. Commit the positions that the partitions' newest changelogs "
-            "name.",
+            "Another program or an operator has set them. If you have a copy of the earlier offsets with their "
+            f"metadata, commit both. Otherwise: {advise_rebuild(topic.name)}",
         )
     known = Survey(topic, old_count, positions, math.inf)
     for number, (first, _) in topic.bounds.items():

@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cassandra_storage.deletion import DeletionTime
+from cdc_program.errors import CdcError
 from materializer import fault_points
 from materializer.exactly_once.processor import Processor
 from materializer.fault_points import Fault, FaultPoint, InjectedFaultError
 from materializer.fold.chunk import fold_chunk
 from materializer.records import Message, TopicShape
+from materializer.store.checkpoints import CheckpointStore
+from materializer.store.object_store import ObjectStore
+from materializer.store.versions import NOTHING, next_version
 from tests.support.materializer.brute_model import Write
 from tests.support.materializer.fold_checks import record
-from tests.support.materializer.memory_broker import MemoryBroker
-from tests.support.materializer.memory_task import POINTS, open_task
+from tests.support.materializer.memory_broker import PARTITION, MemoryBroker
+from tests.support.materializer.memory_task import POINTS, TASK, open_task
 from tests.support.materializer.raw_builder import catalog_of, int_bytes
 from tests.support.materializer.table_writes import BASE_S, BASE_US, FORWARD
 from tests.support.materializer.wide_partition import KEY, ROWS, bounded, insert, static
@@ -128,3 +132,31 @@ def test_a_task_whose_time_is_over_returns_after_each_part_and_goes_on_there(
     assert returns > ROWS // MOST
     assert broker.messages == expected.messages
     assert broker.offsets == expected.offsets
+
+
+def test_a_task_whose_time_is_over_counts_all_that_is_left_of_several_chunks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker gives what it has read: it may be more bytes than a chunk has."""
+    expected, _ = run_until_done(tmp_path / "whole", None, monkeypatch)
+    small = TASK._replace(chunk=TASK.chunk._replace(max_bytes=1))
+    broker, todo = MemoryBroker(), records()
+    task = open_task(broker, tmp_path / "cut", small)
+    while todo:
+        report = task.process(todo, CuttingProcessor(), end=0.0)
+        todo = todo[len(todo) - report.left :]
+        assert broker.position is not None
+        assert not todo or broker.position.offset == todo[0].offset
+    task.close()
+    assert broker.messages == expected.messages
+
+
+def test_a_lost_offset_of_a_state_that_has_only_a_snapshot_is_no_new_raw_partition(tmp_path: Path) -> None:
+    """As `state reshard` leaves it."""
+    version = next_version(NOTHING)
+    store = CheckpointStore(ObjectStore(str(tmp_path / "checkpoint")), "group", PARTITION)
+    store.write_snapshot(version, [], None, is_own=True)
+    broker = MemoryBroker()
+    with pytest.raises(CdcError, match="no committed offset"):
+        run(broker, tmp_path)
+    assert (broker.position, broker.messages) == (None, [])

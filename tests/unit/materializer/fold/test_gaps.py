@@ -266,6 +266,21 @@ def test_above_the_limit_the_partition_stops() -> None:
     assert "three" not in str(caught.value)
 
 
+def test_only_a_higher_limit_passes_what_is_above_it() -> None:
+    """A `discard` is read after the messages before it, so the error says more than that."""
+    folded = FoldRun(WRITER, FoldSettings(max_dead_letters=1))
+    first, second = RawRecord(ONE, b"one", 1, 0), RawRecord(ONE, b"two", 2, 0)
+    (letter,) = folded.chunk(first).dead_letters
+    discards = void(ONE, letter.id), void(ONE, dead_letter_id(ONE, b"two"))
+    for above in ([second], [second, *discards]):
+        with pytest.raises(CdcError, match="raise the limit"):
+            folded.chunk(*above)
+    folded.fold_settings = FoldSettings(max_dead_letters=2)
+    folded.chunk(second)
+    folded.chunk(*discards)
+    assert marks(folded) == 0
+
+
 def test_the_next_format_and_an_unknown_schema_are_waited_for() -> None:
     record = row(1)
     newer = record.value[: wire.HEADER_SIZE] + b"\x08" + record.value[wire.HEADER_SIZE + 1 :]

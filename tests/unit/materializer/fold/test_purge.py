@@ -88,6 +88,28 @@ def test_a_deleted_row_goes_and_its_number_is_never_used_again() -> None:
     assert [change.row_sequence for change in run.changes] == [1, 2, 3]
 
 
+@pytest.mark.parametrize("reorder_ms", [0, 5000])
+def test_a_clock_that_was_ahead_and_is_set_back_still_holds_purging_back(reorder_ms: int) -> None:
+    """The node's log since then is not published, whatever its clock has shown before."""
+    run = Purging(fold_settings=RULES._replace(reorder_ms=reorder_ms))
+    run.write(BASE_S, insert(BASE_S), delete(BASE_S))
+    for second in range(KEPT // 2):
+        run.pass_to(BASE_S + second)
+        run.pass_to(BASE_S + second, host=2, clock=BASE_S + 10_000)
+    for second in range(KEPT // 2, KEPT):
+        run.pass_to(BASE_S + second)
+        run.pass_to(BASE_S + second, host=2, clock=BASE_S + 1)
+    for second in range(60, 100, 10):
+        run.pass_to(BASE_S + second)
+    run.write(BASE_S + 100, insert(BASE_S), host=2)  # its copy of the write
+    run.pass_to(BASE_S + 110)
+    assert run.visible(KEY) == {}
+    for second in range(120, 160, 10):
+        run.pass_to(BASE_S + second)
+        run.pass_to(BASE_S + second, host=2)
+    assert left(run) == []
+
+
 def test_a_row_that_was_never_purged_goes_on_counting_from_where_it_was() -> None:
     run = Purging()
     run.write(BASE_S, insert(BASE_S, 0), delete(BASE_S, 0), insert(BASE_S, 1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,6 +17,7 @@ import pytest
 from cdc_program.errors import CdcError, Code
 from materializer.exactly_once.partition_task import NOTHING_DONE, Report
 from materializer.job import data_source
+from materializer.job import rounds as rounds_module
 from materializer.job.data_source import RoundReader, Slot, reports
 from materializer.job.plan import Assignment
 from materializer.job.rounds import Rounds
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from materializer.job.worker_loop import MayGoOn
 
 LOCALHOST = "127.0.0.1"
+_TCP_REPAIR = 19  # Linux
 RAW = RawPartition("cdc.raw.shop.orders", 0)
 ASSIGNMENTS = {"worker-1": Assignment((RAW,), 100, 0.0)}
 
@@ -194,6 +198,16 @@ class Process:
     def end(self) -> None:
         self._connection.close()
 
+    def vanish(self) -> None:
+        """As a machine without power: nothing says that the connection has ended."""
+        time.sleep(0.2)  # until it has confirmed all that has come
+        with socket.socket(fileno=os.dup(self._connection.fileno())) as connection:
+            try:
+                connection.setsockopt(socket.IPPROTO_TCP, _TCP_REPAIR, 1)
+            except PermissionError:
+                pytest.skip("only root may close a connection silently")
+        self.end()
+
 
 class Two:
     """Rounds of two workers, each with a raw partition, in a thread of their own; and what was asked of them."""
@@ -251,6 +265,22 @@ def test_a_process_that_dies_keeps_no_other_one_in_the_round(rounds: Rounds) -> 
     deadline = time.monotonic() + 10
     while two.a.is_to_go_on(two.number):
         assert time.monotonic() < deadline
+    two.end()
+
+
+def test_a_process_whose_machine_has_vanished_keeps_no_other_one_in_the_round(
+    rounds: Rounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the others hold all cores, and Spark has none for the task that the lost machine had."""
+    monkeypatch.setattr(rounds_module, "_PROBE_SECONDS", 1)
+    two = Two(rounds)
+    assert two.a.claim(two.number)
+    assert two.b.claim(two.number)
+    two.b.vanish()
+    deadline = time.monotonic() + 10
+    while two.a.is_to_go_on(two.number):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
     two.end()
 
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from cassandra_storage.schema import ColumnKind
-from cdc_messages.tables import mark_to_json, message_key, request_key, request_to_json, to_json
+from cdc_messages.tables import from_json, mark_to_json, message_key, request_key, request_to_json, to_json
 from cdc_program.errors import CdcError, Code
 from materializer.job.table_schemas import TableSchemas
 from tests.support.materializer.raw_builder import INT, TABLE, column
@@ -33,6 +33,17 @@ def test_the_order_is_that_of_the_statements_wherever_compaction_has_left_them()
     ]
     schemas.add([message(replace(TABLE, altered_at=3))])  # renamed, and back
     assert schemas.for_table(("shop", "orders"))[-1].digest == message_key(TABLE)[16:]
+
+
+def test_a_publisher_that_is_behind_makes_no_earlier_form_of_a_schema_the_present_one() -> None:
+    """`gc_grace_seconds` and the time of the last statement are not in the digest."""
+    now = replace(TABLE, altered_at=3, gc_grace_seconds=1000)  # renamed, and back; then ALTER … WITH gc_grace_seconds
+    behind = replace(TABLE, altered_at=1, gc_grace_seconds=10)
+    schemas = TableSchemas("cdc")
+    schemas.add([message(behind), message(replace(NEWER, altered_at=2)), message(now), message(behind)])
+    newest = schemas.for_table(("shop", "orders"))[-1]
+    assert newest.digest == message_key(TABLE)[16:]
+    assert from_json(newest.json).gc_grace_seconds == 1000
 
 
 def test_a_table_that_needs_a_snapshot_is_logged_once(capsys: pytest.CaptureFixture[str]) -> None:

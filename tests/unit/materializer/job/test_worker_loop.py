@@ -338,6 +338,20 @@ def test_a_raw_partition_that_moves_away_while_its_state_is_fetched_is_not_folde
     assert A in scene.run(seconds=0.2)
 
 
+def test_a_state_that_came_after_its_raw_partition_had_moved_away_counts_for_nothing_when_it_is_back() -> None:
+    """It may be old or deleted by then: fetching it within the fold would stop all others."""
+    scene = Scene()
+    over = scene.restores.slow[A] = threading.Event()
+    scene.run()
+    scene.run(B, C)
+    over.set()
+    for _ in range(3):
+        scene.run(B, C)
+    while A not in scene.run():
+        time.sleep(0.01)
+    assert scene.restores.made.count(A) == 2
+
+
 def test_one_report_says_what_the_states_take_on_the_machine() -> None:
     scene = Scene()
     found = [result.report.disk for _ in range(5) for result in scene.run().values() if result.report is not None]

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import pytest
 from structlog.testing import capture_logs
 
 from cdc_messages.changes import RowChange, Source
+from cdc_program.errors import CdcError
 from cdc_program.settings import KafkaSettings
 from materializer.output.change_messages import ChangeWriter, Target
 from materializer.output.dead_letters import DeadLetterWriter
 from materializer.output.large_messages import LargeMessages
+from materializer.records import Message
 
 CHANGE = RowChange(b"p", (), "d", {}, None, 1, Source(0, bytes(16), "CommitLog-7-1.log", 5))
 
@@ -27,3 +30,15 @@ def test_a_change_whose_key_has_no_form_is_left_out_and_said() -> None:
     (line,) = logs
     assert (line["code"], line["file"], line["position"]) == ("CDC-067", "CommitLog-7-1.log", 5)
     assert "odd" not in str(line)
+
+
+def test_a_message_that_the_producers_queue_never_takes_is_too_large_whatever_the_topic_allows() -> None:
+    """The producer would wait forever: no message that is sent makes enough room."""
+    writer = DeadLetterWriter(KafkaSettings(), "cdc.raw.shop.orders")
+    large = LargeMessages("stop", 1 << 30, writer)
+    fitting, never = Message("t", 0, b"k", bytes(127_000_000)), Message("t", 0, b"k", bytes(135_000_000))
+    assert large.fits(fitting)
+    assert not large.fits(never)
+    with pytest.raises(CdcError, match="without_before"):
+        large.replace(never, CHANGE, lambda: b"")
+    assert LargeMessages("without_before", 1 << 30, writer).replace(never, CHANGE, lambda: b"short").value == b"short"

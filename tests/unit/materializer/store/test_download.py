@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -126,6 +127,20 @@ def test_an_error_ends_the_download_and_gives_everything_back(tmp_path: Path) ->
         list(download_all(MemoryLocation(files, 0.01), wanted, limit, 5.0))
     with limit.download():
         assert [limit.take(number, 2.0) for number in range(3)] == [True] * 3
+
+
+def test_a_full_disk_of_this_machine_gives_everything_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, limit = files_of([RANGE_BYTES] * 4), ReadLimit(4)
+
+    def fail(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", fail)
+        for _ in range(5):
+            with pytest.raises(OSError, match="No space left"):
+                list(download_all(MemoryLocation(files), downloads(files, tmp_path), limit, 5.0))
+    assert sum(1 for _ in download_all(MemoryLocation(files), downloads(files, tmp_path), limit, 0.5)) == 4
 
 
 def test_a_download_that_is_left_early_gives_everything_back(tmp_path: Path) -> None:

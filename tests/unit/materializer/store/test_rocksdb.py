@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -113,6 +115,23 @@ def test_a_slot_in_use_is_left_alone(tmp_path: Path) -> None:
     third = open_local_store(tmp_path)
     assert third.version == NOTHING  # slot 0 again
     third.close()
+    state.close()
+
+
+def test_a_slot_is_free_again_after_its_state_could_not_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = open_local_store(tmp_path)
+    entry = step(state, {b"a": b"1"})
+    state.apply(entry)
+    state.close()
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalStore, "_open", Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
+        for _ in range(20):
+            with pytest.raises(OSError, match="No space left"):
+                open_local_store(tmp_path)
+    state = open_local_store(tmp_path)
+    assert state.head == entry.head
     state.close()
 
 

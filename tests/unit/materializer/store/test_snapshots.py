@@ -12,7 +12,7 @@ import pytest
 
 from materializer.fault_points import FaultPoint, InjectedFaultError
 from materializer.records import RawPartition
-from materializer.store import snapshots
+from materializer.store import checkpoints, snapshots
 from materializer.store.changelog import Changelog, Head
 from materializer.store.checkpointed_state import CheckpointedState
 from materializer.store.checkpoints import CheckpointStore, RetentionSettings
@@ -176,3 +176,35 @@ def test_few_uploads_run_at_once() -> None:
     for future in [in_background(upload) for _ in range(10)]:
         future.result(10)
     assert most == [2]
+
+
+def test_an_attempt_that_has_committed_nothing_stores_no_snapshot_beside_an_older_one_of_that_version(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The older one's clean-up would delete the files of the newer one, whose names have the same sequence number."""
+    uploaded, may_go_on = threading.Semaphore(0), [threading.Event(), threading.Event()]
+    waiting = iter(may_go_on)
+
+    def wait(point: FaultPoint) -> None:
+        if point is FaultPoint.AFTER_UPLOAD:
+            uploaded.release()
+            assert next(waiting).wait(10)
+
+    monkeypatch.setattr(checkpoints, "reach", wait)
+    scene.store.go.set()
+    scene.write(EVERY - 1)
+    scene.wait()
+    scene.write()
+    assert uploaded.acquire(timeout=10)
+    version = scene.state.local.version
+    scene.state.local.close()  # its upload hangs
+    scene.state = scene.open()
+    scene.state.restore_to(version)
+    for _ in range(2):  # heartbeats commit the same version
+        scene.state.store_snapshot_if_due(version)
+        uploaded.acquire(timeout=0.2)
+    for each in may_go_on:
+        each.set()
+        time.sleep(0.2)
+    scene.wait()
+    scene.check_stored()
