@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from cdc_program.group_offsets import CommittedOffsets
 from cdc_program.kafka import client_config
 from publisher.kafka.errors import kafka_error, unreachable_error
 
@@ -22,13 +23,13 @@ class Unread(NamedTuple):
 
 
 class GroupReader:
-    """Asks Kafka for one group's offsets in one topic, by the admin API: it joins no group."""
+    """Asks Kafka for one group's offsets in one topic; it joins no group."""
 
     def __init__(self, settings: KafkaSettings, group: str, topic: str, partitions: int) -> None:
         self._settings = settings
-        self._group = group
         self._topic = topic
-        self._partitions = [TopicPartition(topic, each) for each in range(partitions)]
+        self._partitions = [(topic, each) for each in range(partitions)]
+        self._offsets = CommittedOffsets(settings, group)
         config: dict[str, Any] = {**client_config(settings), "log_level": 0}
         self._admin = AdminClient(config)
 
@@ -38,10 +39,8 @@ class GroupReader:
         """
         seconds = self._settings.connect_timeout_seconds
         try:
-            group = ConsumerGroupTopicPartitions(self._group, self._partitions)
-            answers = self._admin.list_consumer_group_offsets([group], request_timeout=seconds)
-            found = {each.partition: each.offset for each in answers[self._group].result(seconds).topic_partitions}
-            committed = {partition: offset for partition, offset in found.items() if offset >= 0}
+            offsets = self._offsets.committed(self._partitions, seconds)
+            committed = {partition: offset for (_, partition), offset in offsets.items()}
             newest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
             latest = {TopicPartition(self._topic, each): newest for each in committed}
             ends = self._admin.list_offsets(latest, request_timeout=seconds) if latest else {}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from cdc_program.group_offsets import CommittedOffsets
 from cdc_program.kafka import LIBRDKAFKA_LOGGER, client_config
 from schematizer.measures.measured import Partition, Sample
 
@@ -24,9 +25,12 @@ class OffsetsError(Exception):
 
 
 class Offsets:
-    """One client for all questions. Not for several threads."""
+    """One client for all questions but that for a group's offsets, which needs one of its own. Not for several
+    threads.
+    """
 
     def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
         config: Any = client_config(settings)
         config["logger"] = LIBRDKAFKA_LOGGER
         self._admin = AdminClient(config)
@@ -39,7 +43,7 @@ class Offsets:
         try:
             partitions = self._partitions(topics)
             ends = self._ends(partitions)
-            committed = {group: self._committed(group, set(ends)) for group in self._groups()}
+            committed = {group: self._committed(group, ends) for group in self._groups()} if ends else {}
         except KafkaException as error:
             raise OffsetsError(str(error.args[0].str())) from error
         return Sample(monotonic(), ends, {group: offsets for group, offsets in committed.items() if offsets})
@@ -66,15 +70,9 @@ class Offsets:
         answer = self._admin.list_consumer_groups(request_timeout=ANSWER_SECONDS).result(ANSWER_SECONDS)
         return sorted(group.group_id for group in answer.valid)
 
-    def _committed(self, group: str, wanted: set[Partition]) -> dict[Partition, int]:
-        question = [ConsumerGroupTopicPartitions(group)]
-        [answer] = self._admin.list_consumer_group_offsets(question, request_timeout=ANSWER_SECONDS).values()
+    def _committed(self, group: str, wanted: Collection[Partition]) -> dict[Partition, int]:
         try:
-            listed: list[Any] = answer.result(ANSWER_SECONDS).topic_partitions
+            with CommittedOffsets(self._settings, group) as offsets:
+                return offsets.committed(wanted, ANSWER_SECONDS)
         except KafkaException:
             return {}  # no right to see this group, or it is just moving
-        return {
-            (each.topic, each.partition): each.offset
-            for each in listed
-            if each.offset >= 0 and (each.topic, each.partition) in wanted
-        }

@@ -1,0 +1,65 @@
+"""What a consumer group has committed, asked by a client that joins no group.
+
+The admin client has the same question, `list_consumer_group_offsets`. It ends the whole process with SIGSEGV if the
+broker that is asked is no longer the group's coordinator: its handler passes the error to a consumer that an admin
+client does not have (librdkafka issue 5040; seen with 2.16.0).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Self
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from cdc_program.kafka import client_config
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cdc_program.settings import KafkaSettings
+
+_MOVING = frozenset(
+    {
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+"""The group's coordinator is just changing. The client then looks for the new one, but does not ask it."""
+_AGAIN_SECONDS = 0.1
+
+
+class CommittedOffsets:
+    """One group's offsets, which an open transaction may still move. `close` it, or use it as a context."""
+
+    def __init__(self, settings: KafkaSettings, group: str) -> None:
+        own = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_uncommitted", "log_level": 0}
+        self._consumer = Consumer({**client_config(settings), **own})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def committed(self, partitions: Iterable[tuple[str, int]], seconds: float) -> dict[tuple[str, int], int]:
+        """The offsets by topic and partition, without partitions of which nothing is committed or known.
+
+        KafkaException if Kafka does not answer within so many seconds, or if the user may not describe the group.
+        """
+        asked = [TopicPartition(topic, number) for topic, number in partitions]
+        found = self._ask(asked, time.monotonic() + seconds) if asked else []
+        return {(each.topic, each.partition): each.offset for each in found if not each.error and each.offset >= 0}
+
+    def _ask(self, asked: list[TopicPartition], end: float) -> list[TopicPartition]:
+        while True:
+            try:
+                return self._consumer.committed(asked, max(end - time.monotonic(), _AGAIN_SECONDS))
+            except KafkaException as error:
+                if error.args[0].code() not in _MOVING or time.monotonic() >= end:
+                    raise
+                time.sleep(_AGAIN_SECONDS)
+
+    def close(self) -> None:
+        self._consumer.close()
