@@ -58,7 +58,7 @@ _SourceMarker: TypeAlias = "tuple[int, Source, Marker]"
 
 
 class Place(NamedTuple):
-    """How far a merge has come: past the row of that clustering, or past the partition if there is none."""
+    """The place that a merge has reached: past the row of that clustering, or past the partition if there is none."""
 
     token: int
     key: bytes

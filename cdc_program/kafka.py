@@ -1,4 +1,4 @@
-"""How every program connects to Kafka through librdkafka."""
+"""Connect to Kafka through librdkafka, in the same way in every program."""
 
 from __future__ import annotations
 
