@@ -109,11 +109,13 @@ class CdcSwitches:
         return has_changed
 
     def to_json(self) -> dict[str, list[int]]:
-        """By table id: segment and position of the end, the last segment, and the time of the switch on (µs)."""
+        """Return, by table id, the segment and position of the end, the last segment, and the time of the switch on
+        (µs).
+        """
         return {table_id.hex(): [*end.position, end.last_segment, end.after] for table_id, end in self._ends.items()}
 
     def load(self, stored: Mapping[str, Any]) -> None:
-        """From to_json's value. ValueError, AttributeError or TypeError if it is damaged."""
+        """Load to_json's value. ValueError, AttributeError or TypeError if it is damaged."""
         for table_id, (segment, position, last_segment, after) in stored.items():
             end = CommitLogPosition(int(segment), int(position))
             self._ends[bytes.fromhex(table_id)] = _End(end, int(last_segment), int(after))

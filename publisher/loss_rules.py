@@ -123,7 +123,9 @@ def _commitlog_sync(facts: Facts) -> Iterator[Finding]:
 
 
 def sync_period_ms(settings: Mapping[str, str]) -> int:
-    """How often a node with these live settings syncs its commit log; 0 if it does not report it."""
+    """Return the period in ms at which a node with these live settings syncs its commit log; 0 if it does not report
+    it.
+    """
     return next((found for name in _SYNC_PERIOD if (found := _milliseconds(settings.get(name)))), 0)
 
 

@@ -32,7 +32,7 @@ class Origin(NamedTuple):
 
     @property
     def place(self) -> str:
-        """As commands and logs show it."""
+        """Return the file and position as commands and logs show them."""
         return f"{self.file}:{self.position}"
 
 

@@ -1,4 +1,4 @@
-"""How far each segment has been published, in memory and in `position.json`."""
+"""Store how far each segment has been published, in memory and in `position.json`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Up to which place in the log a table that was truncated or dropped has lost its rows (decision 0035).
+"""Find the place in the log up to which a truncated or dropped table has lost its rows (decision 0035).
 
 For a TRUNCATE this is `replayAfter`, which the node keeps in system.local: up to there the node itself replays nothing
 of the table. It does not apply hints and batches from before `truncatedAt`, and what it applies later is in the log
@@ -111,7 +111,9 @@ class RowEnds:
         return 0 if known is None else known.at
 
     def recorded_to(self, table_id: bytes) -> CommitLogPosition:
-        """Up to which place that truncation has ended the table; the first one if there is none, or none is known."""
+        """Return the place in the log up to which the last truncation ended the table's rows; the first place if none
+        is known.
+        """
         known = self._truncated.get(table_id)
         return CommitLogPosition(0, 0) if known is None or known.position is None else known.position
 
@@ -220,7 +222,7 @@ class RowEnds:
         }
 
     def load(self, stored: Mapping[str, Any] | None) -> None:
-        """From to_json's value; None if the publisher did not follow truncations when it ran last. KeyError,
+        """Load to_json's value; None if the publisher did not follow truncations when it ran last. KeyError,
         ValueError, AttributeError or TypeError if it is damaged.
         """
         if stored is None:

@@ -242,7 +242,9 @@ class SegmentTails:
         return total
 
     def _files(self) -> list[SegmentFile]:
-        """In order; of a segment in both folders, the one in the spool is complete."""
+        """Return the segments in order. Of a segment in both folders, return the one in the spool, which
+        is complete.
+        """
         found = list_cdc_segments(self._folder)
         spooled = {file.id: file for file in self._spool.files()} if self._spool else {}
         return sorted([*spooled.values(), *(file for file in found if file.id not in spooled)]) if spooled else found

@@ -92,6 +92,6 @@ class MergedTable:
         return merge.is_done
 
     def _send_by_python(self, sender: PartitionSender, most: int | None = None) -> bool:
-        """So many partitions, or all; True if these are all."""
+        """Send at most `most` Cassandra partitions, or all if it is None; return whether all are sent."""
         with closing(self._sstables.merged(self._purger, self._ranges, sender.place)) as merged:
             return sender.send_partitions(merged, most)
