@@ -104,7 +104,7 @@ class SourceReader:
                 self.consumer.incremental_unassign([TopicPartition(*partition)])
 
     def read(self, most: int, seconds: float) -> Read:
-        """Up to about so many messages, for at most so many seconds."""
+        """Read about `most` messages at most, for at most `seconds`."""
         read = Read(defaultdict(list), {}, {})
         if not self._assigned:
             return read

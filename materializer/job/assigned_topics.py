@@ -42,7 +42,9 @@ class Assigner(Protocol):
 
 
 class AssignedTopics:
-    """Like ChangeTopics, with the names that the registry gives. `registry` looks up the schemas in these topics."""
+    """Assign change topics as ChangeTopics does, with the names that the registry gives. `registry` looks up the
+    schemas in these topics.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Which worker process does which assignment of a round.
+"""Give each worker process its assignment of a round.
 
 Spark starts a round's tasks in any of its Python processes, and starts a failed task again in another one. A process
 therefore asks for its assignment. It has a worker's name, and keeps it while it lives, so that it gets the raw

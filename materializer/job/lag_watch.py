@@ -28,7 +28,7 @@ _FETCH_SECONDS = 10.0
 
 
 class Lag(NamedTuple):
-    """How far a raw partition is behind.
+    """The lag of a raw partition.
 
     offset: the committed one; None if it cannot be read. messages: that are not folded yet.
     kept_until: the earliest time (s since 1970) at which Kafka deletes the first of them by the topic's retention.ms;

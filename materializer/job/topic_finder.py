@@ -1,4 +1,4 @@
-"""Who finds the change topics: the job by a template, or the registry by assignment (materializer.topics)."""
+"""Choose what finds the change topics: the job by a template, or the registry by assignment (materializer.topics)."""
 
 from __future__ import annotations
 

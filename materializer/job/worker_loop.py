@@ -58,8 +58,8 @@ _MAX_HEARTBEATS = 50_000  # that wait, each of about 500 bytes in memory
 
 
 class Standing(NamedTuple):
-    """Where a worker stands when its time is over. is_behind: whether it has messages of several raw partitions left.
-    has_failed: whether a raw partition has failed. is_restoring: whether a state is being fetched.
+    """A worker's state at the end of its time. is_behind: it has messages of several raw partitions left. has_failed: a
+    raw partition has failed. is_restoring: a state is being fetched.
     """
 
     is_behind: bool = False

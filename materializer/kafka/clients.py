@@ -94,7 +94,9 @@ def driver_errors(doing: str) -> Iterator[None]:
 
 @contextmanager
 def command_errors(doing: str) -> Iterator[None]:
-    """Like `driver_errors`, and CdcError(STATE_MISMATCH) if another process has fenced this one."""
+    """Convert errors as `driver_errors` does, and raise CdcError(STATE_MISMATCH) if another process has fenced this
+    one.
+    """
     with driver_errors(doing):
         try:
             yield

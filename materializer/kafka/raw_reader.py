@@ -32,7 +32,7 @@ _MIN_BYTES = 65_536  # of a fetch response before its wait is over: a trickle of
 
 
 class ReadBudget(NamedTuple):
-    """How many messages, and how many bytes of values, one read may take. The last message may exceed the bytes."""
+    """The number of messages, and of bytes of values, that one read may take. The last message may exceed the bytes."""
 
     messages: int
     bytes: int

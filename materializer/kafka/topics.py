@@ -52,7 +52,7 @@ class Topics:
         return {name: shape for name, shape in found.items() if not isinstance(shape, CdcError)}
 
     def each_shape(self, topics: Collection[str]) -> dict[str, TopicShape | CdcError]:
-        """Like `shapes`, with the error of each topic that has one."""
+        """Return what `shapes` returns, with the error of each topic that has one."""
         if not topics:
             return {}
         with self._errors("describe the raw topics"):
@@ -167,7 +167,7 @@ class Topics:
 
     @contextmanager
     def _errors(self, doing: str) -> Iterator[None]:
-        """As driver_errors."""
+        """Convert errors as driver_errors does. Create a new client if Kafka cannot be reached."""
         try:
             with driver_errors(doing):
                 yield

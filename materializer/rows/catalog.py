@@ -96,7 +96,7 @@ class TableCatalog:
         return digest, self.schema(table_id, digest)
 
     def newest_topic(self, table_id: bytes) -> Topic | None:
-        """Where changes of this table should go; None if this catalog is of no job that publishes."""
+        """Return the topic for changes of this table; None if this catalog belongs to no job that publishes."""
         name = self.topics.get(self.newest.get(table_id, b""))
         return None if name is None else Topic(name, self.partitions.get(name, 1))
 

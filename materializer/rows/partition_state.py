@@ -92,7 +92,7 @@ class PartitionState:
         self.facts = facts
 
     def reload_facts(self) -> None:
-        """After the native core has changed them."""
+        """Read the facts again after the native core has changed them."""
         facts = self._overlay.get(self.prefix + FACTS_SECTION)
         self.facts = PartitionFacts() if facts is None else decode_facts(facts)
 

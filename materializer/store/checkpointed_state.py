@@ -45,7 +45,7 @@ class CheckpointedState:
         self.local.apply(changelog)
 
     def store_snapshot_if_due(self, version: str) -> None:
-        """As Snapshots.store_if_due."""
+        """Call Snapshots.store_if_due."""
         self._snapshots.store_if_due(version)
 
     def close(self) -> None:

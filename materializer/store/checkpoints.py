@@ -74,7 +74,7 @@ class Manifest(NamedTuple):
 
 
 class RetentionSettings(NamedTuple):
-    """How long changelogs are kept: at least for this many versions, and this many seconds."""
+    """The time for which changelogs are kept: at least for this many versions, and this many seconds."""
 
     versions: int
     seconds: float
@@ -109,7 +109,7 @@ class CheckpointStore:
 
     @contextmanager
     def pinned(self, version: str) -> Iterator[None]:
-        """While a reader restores `version`, which is committed: no attempt deletes what it needs for that.
+        """Pin `version`, which is committed, while a reader restores it: no attempt deletes what the restore needs.
 
         An attempt that was already cleaning up may still do so. `restore` then fails with CdcError(STATE_DAMAGED), and
         a version that was committed since can be restored.

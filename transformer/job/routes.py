@@ -1,4 +1,4 @@
-"""Where the messages of one stream go, and what they become: by the schemas that their headers name."""
+"""Route and transform the messages of one stream by the schemas that their headers name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CheckTarget(Protocol):
 
 
 class _Route(NamedTuple):
-    """How and where messages of one pair of schemas go. Headers are those of Confluent's wire format."""
+    """The route of messages of one pair of schemas. Headers are those of Confluent's wire format."""
 
     topic: str
     key_header: bytes

@@ -55,7 +55,7 @@ def definitions_of(settings: Settings, file: Path) -> Definitions:
 
 
 def check_transformers(settings: Settings, file: Path) -> None:
-    """As at the start of the job, without Spark. CdcError."""
+    """Check the transformers as the job does at its start, without Spark. CdcError."""
     definitions = definitions_of(settings, file)
     with closing(open_catalogue(settings.registry)) as catalogue:
         StreamPlanner(definitions, catalogue).check_steps()

@@ -86,7 +86,7 @@ class TransformStatus:
         }
 
     def metrics(self) -> Iterator[Metric]:
-        """For Prometheus."""
+        """Yield the Prometheus metrics of the transformers."""
         now, measured = time.time(), self._lags.measured_at
         yield from counters(_PREFIX, (("batches", "Batches completed.", self._batches),))
         yield from gauges(

@@ -10,7 +10,7 @@ _TOKENS = MAXIMUM - MINIMUM + 1
 
 
 def divide(span: Span, count: int) -> list[Span]:
-    """At most `count` spans of nearly the same size, in order."""
+    """Divide the span into at most `count` spans of nearly the same size, in order."""
     first, last = span
     size = last - first + 1
     starts = sorted({first + size * number // count for number in range(count)})

@@ -35,7 +35,7 @@ _NEVER = 2**40  # seconds: nothing is purged here, so that messages that are fol
 
 
 class Folded(NamedTuple):
-    """How much of the backlog was folded, and the positions of its targets."""
+    """The positions of the backlog's targets, and the numbers of messages and changes that were folded."""
 
     positions: Mapping[int, Position]
     messages: int

@@ -82,7 +82,9 @@ class ReshardedPartition:
         return changes
 
     def _messages(self, result: ChunkResult, found: Sequence[RawMessageAt], processor: Processor) -> Iterator[Message]:
-        """Like Processor.messages. A dead letter names the raw partition that holds it, which may be another one."""
+        """Return the messages of a chunk as Processor.messages does. Each dead letter names the raw partition that its
+        message came from, which may be another one.
+        """
         sources = {(each.record.key, each.record.value, each.record.offset): each.source for each in found}
         placed = (
             (sources.get((each.key, each.value or b"", each.offset), self._raw_partition), each)

@@ -94,7 +94,7 @@ class StateFacts(NamedTuple):
 
 
 class Redistribution(NamedTuple):
-    """How states are redistributed to `target_count` targets.
+    """A plan to redistribute states to `target_count` targets.
 
     times: those of each target. initial: the entries that each target starts with.
     schema_numbers: for each source state, the targets' schema numbers by its own.
