@@ -30,7 +30,7 @@ _FORM_SECONDS = 24 * 3600
 
 
 def cookie_name(request: HTTPConnection, name: str) -> str:
-    """Over TLS with the prefix with which browsers take the cookie from this host alone."""
+    """Return the cookie's name; over TLS with the prefix that makes browsers accept the cookie from this host alone."""
     return f"__Host-{name}" if caller_of(request).is_https else name
 
 

@@ -149,7 +149,7 @@ def _key_text(session: Session, topic: TopicRow) -> str | None:
 
 
 def _texts(session: Session, schema_ids: list[int]) -> dict[int, str]:
-    """By id, in the order of the ids given."""
+    """Return the schemas' texts by id, in the order of `schema_ids`."""
     query = select(schemas.c.id, schemas.c.text).where(schemas.c.id.in_(schema_ids))
     found = {row.id: row.text for row in session.execute(query)}
     return {schema_id: found[schema_id] for schema_id in schema_ids}

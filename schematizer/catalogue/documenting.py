@@ -89,7 +89,7 @@ class Documenting:
         return self._database.write_session(transaction)
 
     def field_id(self, namespace: str, source: str, path: str) -> int:
-        """For notes and tags about a field: the id of its documentation, which is made, empty, if there is none."""
+        """Return the id of a field's documentation, for notes and tags. Create an empty one if there is none."""
 
         def transaction(session: Session) -> int:
             row = _field(session, namespace, source, path)

@@ -22,7 +22,7 @@ class Namespaces:
         self._database = database
 
     def every(self) -> list[Namespace]:
-        """By name."""
+        """Return all namespaces, ordered by name."""
         return self._database.read_session(_namespaces)
 
     def get(self, name: str) -> Namespace:
@@ -59,7 +59,9 @@ class Sources:
         self._database = database
 
     def every(self, namespace: str | None = None, owner: str | None = None) -> list[Source]:
-        """By namespace and name; of one namespace or owner if they are given. NOT_FOUND without the namespace."""
+        """Return all sources, or those of a namespace or owner, ordered by namespace and name. NOT_FOUND without the
+        namespace.
+        """
 
         def transaction(session: Session) -> list[Source]:
             query = select(SourceRow).join(NamespaceRow).order_by(NamespaceRow.name, SourceRow.name)

@@ -210,7 +210,9 @@ def _known(session: Session, topic: TopicRow, new: NewSchema, wanted: _Wanted) -
 def _store(  # noqa: PLR0913, PLR0917 - a schema and its place
     session: Session, by: str, topic: TopicRow, part: Part, wanted: _Wanted, new: NewSchema
 ) -> int:
-    """In the registry as a version of the topic's subject, and in the catalogue; the schema's id."""
+    """Store a schema in the registry as a version of the topic's subject, and in the catalogue. Return
+    the schema's id.
+    """
     text = new.schema.canonical if part is Part.VALUE or new.key is None else new.key
     connection, subject = session.connection(), subject_of(topic.name, part)
     if registry_queries.settings_of(connection, subject).is_read_only:

@@ -26,8 +26,8 @@ _PASSING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Who produces or consumes. `expected_frequency_seconds`: Watson shows it as late when it was not seen for twice
-    this time.
+    """A service that produces or consumes. Watson shows it as late when it was not seen for twice
+    `expected_frequency_seconds`.
     """
 
     team: str

@@ -52,8 +52,8 @@ def answer_headers(start: Message, request: Request, caller: Caller) -> list[Hea
 
 
 def refusal_messages(error: CatalogueError) -> Iterator[Message]:
-    """For clients of both interfaces: Confluent's error_code and message, the catalogue's error, message and fix. The
-    connection is closed, as the body may not have been read.
+    """Yield an answer that clients of both interfaces read: Confluent's error_code and message, the catalogue's error,
+    message and fix. The connection is closed, as the body may not have been read.
     """
     content = {
         "error_code": error.refusal.value,

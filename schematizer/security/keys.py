@@ -164,7 +164,7 @@ class ApiKeys:
 
 
 def actor_name(name: str) -> str:
-    """How the actor of a key is named in changes and in the audit log."""
+    """Return the name of a key's actor in changes and in the audit log."""
     return f"key:{name}"
 
 

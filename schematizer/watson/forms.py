@@ -27,7 +27,9 @@ class Forms(Protocol):
 
 
 class FormsWithoutLogin:
-    """For a registry without sessions: no token. What a browser says to come from another site is refused."""
+    """Forms of a registry without sessions: no token. A request that the browser says comes from another site is
+    refused.
+    """
 
     def token(self, request: Request) -> str | None:  # noqa: ARG002 - Forms'
         return None

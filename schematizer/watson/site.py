@@ -74,7 +74,9 @@ class Site:
         return self.access.identify(request).grants
 
     def may(self, request: Request, role: Role, namespace: str | None) -> bool:
-        """For what a page shows. It leaves no trace in the audit log and the metrics, as `require` does."""
+        """Return whether a page may show something. Unlike `require`, it leaves no trace in the audit log and the
+        metrics.
+        """
         return self.grants(request).allows(role, namespace)
 
     def sees(self, request: Request) -> Callable[[str | None, str], bool]:
