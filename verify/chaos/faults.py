@@ -188,7 +188,7 @@ class Hurter:
         return process
 
     def _kill_job(self) -> None:
-        """With its executors, wherever they are."""
+        """Kill the job and its executors, wherever they are."""
         self._stack.materializer.kill()
         _kill(*self._spark.executor_pids())
 

@@ -118,7 +118,7 @@ class Seed:
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """As they are now."""
+        """Return the tables as they are now."""
         return tuple(self._tables.values())
 
     def generator(self, start_us: int | None = None) -> Generator:
@@ -159,7 +159,7 @@ class Seed:
         self.raw.follow(table.name for table in self.tables if table.is_cdc)
 
     def read_all_rows(self) -> None:
-        """At consistency ALL, which repairs."""
+        """Read all rows at consistency ALL, which repairs them."""
         for table in self.tables:
             for _ in self.run.client.rows(self.keyspace, table.name):
                 pass

@@ -47,7 +47,7 @@ class Features(NamedTuple):
 
 
 def features_of(release: Release) -> Features:
-    """By its settings, which came with the features."""
+    """Return the release's features, judged by its settings, which came with the features."""
     known = release.settings
     return Features(
         truncate_and_drop=known is None or {"materializer.truncate_seconds", "publisher.drop_seconds"} <= known,
