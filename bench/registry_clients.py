@@ -91,7 +91,7 @@ ANSWER_SECONDS = 5.0
 
 
 class Connection:
-    """To one service."""
+    """A connection to one service."""
 
     def __init__(self, url: str) -> None:
         where = urlsplit(url)

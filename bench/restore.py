@@ -89,7 +89,7 @@ def restore_all(location: str, folder: Path, partitions: int, at_once: int) -> N
 
 
 def work(location: str, folder: str, partitions: str, at_once: str) -> None:
-    """In a process of its own: prints seconds, CPU seconds, and the most memory (MB)."""
+    """Restore the partitions in a separate process. Print seconds, CPU seconds, and the most memory (MB)."""
     began, used, before = time.monotonic(), cpu_seconds(), peak_mb()
     restore_all(location, Path(folder), int(partitions), int(at_once))
     figures = time.monotonic() - began, cpu_seconds() - used, peak_mb() - before

@@ -141,7 +141,7 @@ class Bench:
         )
 
     def _mutation(self, key: Key, columns: tuple[ColumnMetadata, ...]) -> bytes:
-        """As the commit log has it; with all columns it is an INSERT's."""
+        """Return a mutation as the commit log contains it. With all columns it is an INSERT's."""
         self._written += 1
         timestamp = EPOCH * 1_000_000 + self._written * 997
         cells = {column.name: Cell(timestamp, value_of(column, self._random)) for column in columns}
