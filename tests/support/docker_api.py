@@ -1,4 +1,4 @@
-"""As much of Docker's HTTP API as one container needs, for the real docker-py and testcontainers to speak to."""
+"""Serve the part of Docker's HTTP API that one container needs, for the real docker-py and testcontainers."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _json(value: dict[str, Any], status: int = 200) -> tuple[int, bytes]:
 
 
 def _frame(text: str) -> bytes:
-    """As Docker multiplexes the outputs of a container without a terminal."""
+    """Frame the text as Docker multiplexes the outputs of a container without a terminal."""
     return struct.pack(">BxxxL", STDOUT, len(text)) + text.encode()
 
 

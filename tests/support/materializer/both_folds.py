@@ -51,8 +51,8 @@ def fold_both(
     counts: Counts | None = None,
     is_state_damaged: bool = False,
 ) -> ChunkResult:
-    """As fold_chunk, which it is put in place of; DifferenceError where the two folds differ. is_state_damaged: in
-    several places perhaps; each fold may find another one first.
+    """Fold in place of fold_chunk; DifferenceError if the two folds differ. is_state_damaged: perhaps in several
+    places; each fold may find another one first.
     """
     encoders = {key[1]: encoder_of(table) for key, table in catalog.schemas.items()}
     with pytest.MonkeyPatch.context() as patch:

@@ -86,7 +86,7 @@ class Setup(NamedTuple):
         ]
 
     def run(self, until: int | None = None, **settings: object) -> None:
-        """In this process, up to an offset."""
+        """Run in this process, up to an offset."""
         plan = self.plan(**settings)
         records = self.records()[:until]
         open_partitions = OpenPartitions()

@@ -80,7 +80,7 @@ class DamagedState:
         ]
 
     def _again(self, host: int, up_to: int) -> list[RawRecord]:
-        """After a crash."""
+        """Return what comes again after a crash."""
         first = self._data.draw(st.integers(0, up_to))
         return [self._record(host, number) for number in range(first, up_to) if self._arrives(self.logs[host][number])]
 

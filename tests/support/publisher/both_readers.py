@@ -46,7 +46,7 @@ def events(reader: SegmentReader, data: bytes, read: Read) -> Iterator[Event | S
 
 
 def _events(reader: SegmentReader, data: bytes, read: Read) -> Iterator[object]:
-    """As `events`; the text of an error is the last."""
+    """Yield what `events` yields, and the text of an error last."""
     try:
         yield from events(reader, data, read)
     except FormatError as error:

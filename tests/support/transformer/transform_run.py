@@ -42,7 +42,9 @@ class TransformSetup(NamedTuple):
         return Scene(self.bootstrap, self.registry, self.prefix, Path(self.folder))
 
     def run(self, until: int | None = None, **settings: object) -> None:
-        """In this process, until the group's offset is there, by default at the end. Raises what a task fails with."""
+        """Run in this process until the group's offset is there, by default at the end. Raise what a
+        task fails with.
+        """
         definitions = definitions_of(self.scene.settings(**settings), self.scene.file)
         with closing(open_catalogue(definitions.registry)) as catalogue:
             plan = _plan(StreamPlanner(definitions, catalogue))
