@@ -251,4 +251,4 @@ NATIVE_ENCODERS: dict[str, ByteEncoder] = {
     "uuid": uuid,
     "varint": varint,
 }
-"""By CQL name: all native types but counter, which has no order."""
+"""All native types by CQL name, except counter, which has no order."""

@@ -75,7 +75,7 @@ class Columns:
 
     @property
     def index(self) -> dict[str, int]:
-        """Each column's place by its name."""
+        """Return each column's place by its name."""
         if not self._index:
             self._index = {layout.name: index for index, layout in enumerate(self.layouts)}
         return self._index
