@@ -77,7 +77,7 @@ class CdcSwitches:
         self._ends.pop(table_id, None)
 
     def is_published_at(self, table_id: bytes, segment: int, position: int) -> bool:
-        """False if a mutation of a published table was written after its cdc was switched off."""
+        """Return False if a mutation of a published table was written after its cdc was switched off."""
         end = self._ends.get(table_id)
         return end is None or (segment, position) < end.position
 
@@ -122,8 +122,8 @@ class CdcSwitches:
 
 
 def _switches(mutation: bytes, messaging_version: int, position: CommitLogPosition) -> Iterator[tuple[bytes, _Switch]]:
-    """Each row of system_schema.tables with its table's id; nothing if the mutation cannot be read: a later Cassandra's
-    schema may have other columns, and the newest segment is the end then.
+    """Yield each row of system_schema.tables with its table's id. Yield nothing if the mutation cannot be read: a later
+    Cassandra's schema may have other columns, and the newest segment is the end then.
     """
     try:
         updates = read_mutation(mutation, messaging_version, SCHEMA_TABLES)

@@ -130,7 +130,7 @@ def sync_period_ms(settings: Mapping[str, str]) -> int:
 
 
 def _milliseconds(value: str | None) -> int:
-    """`10000ms`, `10s`, or for 4.0 `10000`; 0 if the setting is missing."""
+    """Return the ms of `10000ms`, `10s`, or for 4.0 `10000`; 0 if the setting is missing."""
     if not value:
         return 0
     digits = value.rstrip("ms")

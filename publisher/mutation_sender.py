@@ -31,7 +31,7 @@ class MutationSender:
         self._progress = progress
 
     def send(self, messages: Iterable[OutgoingMessage], pending: PendingMessages) -> None:
-        """`pending` counts each of the messages as one outstanding message."""
+        """Send the messages. `pending` counts each of them as one outstanding message."""
         for outgoing in messages:
             if outgoing.is_for_all_raw_partitions:
                 self._send_to_all_raw_partitions(outgoing, pending)

@@ -97,7 +97,7 @@ class Quarantine:
 
 
 def open_quarantine(settings: PublisherSettings) -> Quarantine:
-    """CdcError POSITION_FILE if the state directory cannot be used."""
+    """Open the quarantine. CdcError POSITION_FILE if the state directory cannot be used."""
     return Quarantine(
         settings.state_directory / "quarantine",
         settings.quarantine_max_mutations,

@@ -96,8 +96,8 @@ class RowEnds:
 
     @property
     def pending(self) -> dict[bytes, RowsEnd]:
-        """Those that not all raw partitions have, by the ids of their tables. That of a table which is not published
-        any more waits until it is published again: it keeps no segment, and nothing is sent.
+        """Return the ends that not all raw partitions have, by the ids of their tables. That of a table which is not
+        published any more waits until it is published again: it keeps no segment, and nothing is sent.
         """
         return {table_id: end for table_id, end in self._pending.items() if table_id in self.published}
 
@@ -160,7 +160,7 @@ class RowEnds:
         return has_changed
 
     def follow_drops(self, gone: Iterable[TableMetadata]) -> bool:
-        """These published tables are no longer on the node; True if one was not known to be dropped.
+        """Note that these published tables are no longer on the node; return True if one was not known to be dropped.
 
         Drops from before the publisher followed them are no events.
         """
@@ -278,7 +278,7 @@ def _parse(record: bytes) -> tuple[CommitLogPosition, int]:
 
 
 def _drops(mutation: bytes, messaging_version: int) -> Iterator[_Drop]:
-    """Nothing if the mutation cannot be read: the newest segment is the end then."""
+    """Yield the drops. Yield nothing if the mutation cannot be read: the newest segment is the end then."""
     try:
         updates = read_mutation(mutation, messaging_version, SCHEMA_TABLES)
     except FormatError:

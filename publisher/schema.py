@@ -128,7 +128,7 @@ class NodeSchema:
         return _published(table) if published is None and table is not None else published
 
     def is_published_at(self, table_id: bytes, segment: int, position: int) -> bool:
-        """False if a mutation of a published table at this place was written after its cdc was switched off."""
+        """Return False if a mutation of a published table at this place was written after its cdc was switched off."""
         return self._switches.is_published_at(table_id, segment, position)
 
     def follow_log(self, mutation: bytes, messaging_version: int, segment: int, position: int) -> None:

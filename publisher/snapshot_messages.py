@@ -60,7 +60,7 @@ class SnapshotOrigin(NamedTuple):
 
     @property
     def file(self) -> str:
-        """RawMessage.file."""
+        """Return RawMessage.file."""
         return repairs.file_name(self.snapshot) if self.is_repair else file_name(self.snapshot)
 
 

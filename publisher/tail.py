@@ -94,7 +94,7 @@ class SegmentTail:
         return monotonic() - self._passed_since >= ABANDONED_SECONDS and self.file.is_left_behind()
 
     def mark_abandoned(self) -> None:
-        """Nothing will be added: read all of it; its end may be torn."""
+        """Note that nothing will be added to the segment: read all of it; its end may be torn."""
         log.warning("a segment was never completed because the node crashed", file=self.file.path.name)
         self.is_completed = self._may_have_torn_end = True
 

@@ -32,7 +32,7 @@ class Published(NamedTuple):
 
 
 def data_directories(client: CassandraClient, settings: PublisherSettings) -> list[Path]:
-    """CdcError CONFIG_INVALID if none of them is there, or one cannot be read."""
+    """Return the node's data directories. CdcError CONFIG_INVALID if none of them exists, or one cannot be read."""
     given = settings.snapshot_data_directories or _reported_directories(client) or [_DEFAULT_DATA]
     for folder in given:
         try:

@@ -61,7 +61,7 @@ def parse(text: str) -> Portion:
 
 
 def parse_tokens(texts: Sequence[str]) -> tuple[Span, ...]:
-    """Each `TOKEN`, or `FIRST:LAST` with both included. ValueError, which names the text."""
+    """Parse texts of the form `TOKEN`, or `FIRST:LAST` with both included. ValueError, which names the text."""
     found = []
     for text in texts:
         matched = _SPAN.fullmatch(text)

@@ -125,7 +125,7 @@ class SnapshotRun:
         return False
 
     def pause(self) -> None:
-        """Nothing is linked while it is paused."""
+        """Release the files: nothing is linked while the snapshot is paused."""
         if self.record.phase in {"taken", "sending"}:
             self._release_files()
 
@@ -218,7 +218,7 @@ class SnapshotRun:
         )
 
     def _check_time(self) -> None:
-        """TooLateError if this repair is no longer awaited."""
+        """Raise TooLateError if this repair is no longer awaited."""
         repair = self.record.portion.repair
         if repair is not None and time() * 1000 > repair.until_ms:
             raise TooLateError("its time is over")
@@ -285,7 +285,7 @@ class SnapshotRun:
         return self._disk
 
     def check_disk(self) -> None:
-        """LowDiskError if the links must go."""
+        """Raise LowDiskError if the links must go."""
         if self._space().is_due():
             with suppress(FileNotFoundError):  # removed by hand: whoever reads them next finds out
                 pinned = linked_only_here(self._files)
@@ -370,7 +370,7 @@ class SnapshotRun:
         return self.record.portion.of(self._owned())
 
     def _of_these_files(self, ranges: Sequence[TokenRange]) -> list[TokenRange]:
-        """Those tokens for which the files that are there now were taken."""
+        """Return the tokens for which the present files were taken."""
         done_to, until = self.record.done_to, self.record.until
         if done_to is None and until is None:
             return list(ranges)
