@@ -146,7 +146,9 @@ reached: Counter[AnyPoint] = Counter()
 
 
 def reach(point: AnyPoint) -> None:
-    """Called at each fault point, at some for each message. See the module's docstring."""
+    """Do what the armed fault says at this point. Called at each fault point, at some for each message. See the
+    module's docstring.
+    """
     if armed is None:
         return
     reached[point] += 1

@@ -154,7 +154,7 @@ def dead_letter_id(key: bytes, value: bytes) -> bytes:
 
 
 def _too_many_dead_letters(limit: int, record: RawRecord, problem: UnreadableError) -> CdcError:
-    """CdcError(TOO_MANY_DEAD_LETTERS)."""
+    """Return the CdcError(TOO_MANY_DEAD_LETTERS) for one more unreadable message."""
     return CdcError(
         Code.TOO_MANY_DEAD_LETTERS,
         f"The raw message at offset {record.offset} can't be read: {problem.reason}. Its raw partition already has "

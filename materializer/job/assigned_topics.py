@@ -62,7 +62,7 @@ class AssignedTopics:
         self._unregistered: set[SchemaKey] = set()
 
     def check_reachable(self) -> None:
-        """CdcError if the registry assigns no topics, or if it does not answer and no assignment is stored."""
+        """Raise CdcError if the registry assigns no topics, or if it does not answer and no assignment is stored."""
         try:
             self._assigner.check()
         except CdcError as error:

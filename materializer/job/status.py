@@ -50,7 +50,7 @@ class JobStatus:
         self._tables = TableCounts()
 
     def follow(self, raw_partitions: Sequence[RawPartition]) -> None:
-        """These are the raw partitions now."""
+        """Set the present raw partitions."""
         self._raw_partitions = raw_partitions
         self._lags.follow(raw_partitions)
         self._sizes.follow(raw_partitions)

@@ -61,7 +61,7 @@ _FENCED = {
 
 
 def kafka_error(doing: str, exception: KafkaException) -> CdcError:
-    """CdcError: KAFKA_UNREACHABLE for transient errors, KAFKA_REFUSED for all others."""
+    """Return a CdcError: KAFKA_UNREACHABLE for transient errors, KAFKA_REFUSED for all others."""
     error: KafkaError = exception.args[0]
     if error.code() in _FENCED:
         return CdcError(

@@ -95,7 +95,7 @@ class RawReader:
         return first, following
 
     def add(self, offsets: Mapping[RawPartition, int]) -> None:
-        """Also read these raw partitions, from these offsets on."""
+        """Read these raw partitions too, from these offsets on."""
         if offsets:
             with driver_errors("read the raw topics"):
                 self._consumer.incremental_assign([TopicPartition(*each, at) for each, at in offsets.items()])

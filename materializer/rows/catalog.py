@@ -61,7 +61,7 @@ class TableCatalog:
     _plans: dict[bytes, Plan | None] = field(default_factory=dict, repr=False, compare=False)
 
     def schema(self, table_id: bytes, digest: bytes) -> TableMetadata:
-        """CdcError(SCHEMA_UNKNOWN) if the tables topic does not have it."""
+        """Return the table's schema. CdcError(SCHEMA_UNKNOWN) if the tables topic does not have it."""
         table = self.schemas.get((table_id, digest))
         if table is None:
             raise CdcError(

@@ -138,7 +138,7 @@ def encode_facts(facts: PartitionFacts) -> bytes:
 
 
 def decode_facts(value: bytes) -> PartitionFacts:
-    """CdcError(STATE_DAMAGED) if no partition can have these facts."""
+    """Decode the facts. CdcError(STATE_DAMAGED) if no partition can have them."""
     check_version(value)
     if len(value) == _FACTS.size:
         _, marked, local, *rest = _FACTS.unpack(value)

@@ -43,7 +43,7 @@ class RowCodec:
         self._is_number_stored = False
 
     def encode(self, stored: StoredRow, *, is_static: bool) -> bytes:
-        """CdcError(SCHEMA_UNKNOWN) if the row does not fit the newest schema, which then is not the newest."""
+        """Encode a row. CdcError(SCHEMA_UNKNOWN) if it does not fit the newest schema, which then is not the newest."""
         self.store_newest_number()
         return self.encode_unstored(stored, is_static=is_static)
 

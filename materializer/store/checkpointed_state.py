@@ -37,7 +37,7 @@ class CheckpointedState:
         restore(self.local, self._checkpoints, version)
 
     def store_changelog(self, changelog: Changelog) -> None:
-        """CdcError(CHECKPOINT_LOCATION) if the location refuses it, or takes too long."""
+        """Store a changelog. CdcError(CHECKPOINT_LOCATION) if the location refuses it, or takes too long."""
         self._checkpoints.write_changelog(changelog)
 
     def apply(self, changelog: Changelog) -> None:

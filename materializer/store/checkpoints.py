@@ -89,7 +89,7 @@ class CheckpointStore:
         self._folder = f"{group}/{raw_partition}"
 
     def parents(self) -> dict[str, str]:
-        """Each version that has a changelog, and its parent."""
+        """Return each version that has a changelog, and its parent."""
         names = (changelog.parse_file_name(name) for name in self._store.list(f"{self._folder}/changelogs"))
         return dict(name for name in names if name is not None)
 
@@ -202,7 +202,7 @@ class CheckpointStore:
                 raise self.damaged(self.file_path(file.stored), "its checksum is wrong")
 
     def check_file(self, file: StoredFile) -> None:
-        """MissingFileError or CdcError(STATE_DAMAGED) unless the file is what was written."""
+        """Raise MissingFileError or CdcError(STATE_DAMAGED) unless the file is what was written."""
         path = self.file_path(file.stored)
         data = self._read(path)
         if len(data) != file.size or _digest_of(data) != file.digest:

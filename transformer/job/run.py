@@ -50,7 +50,7 @@ def run_transformers(settings: Settings, file: Path) -> None:
 
 
 def definitions_of(settings: Settings, file: Path) -> Definitions:
-    """CdcError if the file is not valid."""
+    """Return the definitions in the file. CdcError if it is not valid."""
     return Definitions(load_transformers(file), settings.kafka, settings.registry, settings.transformer)
 
 

@@ -46,7 +46,7 @@ class TransformStatus:
         self._progress: Progress | None = None
 
     def follow(self, partitions: Sequence[RawPartition]) -> None:
-        """These are the partitions of streams now."""
+        """Set the present partitions of streams."""
         self._partitions = partitions
         self._lags.follow(partitions)
 

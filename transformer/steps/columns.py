@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from transformer.avro.schemas import Tree
 
 Convert: TypeAlias = Callable[[bytes], bytes]
-"""From the encoding of a value to another. TransformError for a value that is refused."""
+"""Converts the encoding of a value to another. TransformError for a value that is refused."""
 MayConvert: TypeAlias = Callable[[bytes], bytes | None]
-"""As Convert; None for null."""
+"""Converts as Convert does; None for null."""
 
 _OF_THE_OLD_TYPE = ("type", "default", "pii", "cqlType", "sqlType")
 

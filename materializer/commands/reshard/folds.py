@@ -95,7 +95,7 @@ def fold_backlog(plan: BatchPlan, survey: Survey, targets: Sequence[int]) -> Fol
 
 
 def _processor(plan: BatchPlan, survey: Survey) -> Processor:
-    """It purges nothing, and knows the publisher of ticks."""
+    """Return a processor that purges nothing, and knows the publisher of ticks."""
     settings = plan.materializer
     forgotten = frozenset({*settings.forgotten_publishers, UUID(bytes=TICK_HOST)})
     here = settings.model_copy(update={"purge_margin_seconds": _NEVER, "forgotten_publishers": forgotten})

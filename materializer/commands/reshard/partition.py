@@ -103,7 +103,7 @@ class ReshardedPartition:
 def opened(
     plan: BatchPlan, raw_partition: RawPartition, expected: Position, begun: Position
 ) -> Iterator[ReshardedPartition]:
-    """CdcError(STATE_MISMATCH) if another process has committed since.
+    """Open the raw partition for a step. CdcError(STATE_MISMATCH) if another process has committed since.
 
     begun: the position as this step leaves it, whatever the version: an earlier try of the step may have got there.
     """
@@ -118,7 +118,7 @@ def opened(
 
 
 def overtaken(raw_partition: RawPartition) -> CdcError:
-    """CdcError(STATE_MISMATCH)."""
+    """Return the CdcError(STATE_MISMATCH) for a raw partition whose position another process has moved."""
     return CdcError(
         Code.STATE_MISMATCH,
         f"Another process has moved the group's position of {raw_partition}.",
