@@ -80,7 +80,7 @@ async def check(request: Request) -> None:
 
 
 def require_token(request: Request, given: str) -> None:
-    """FORBIDDEN unless `given` is the token of the request's cookie."""
+    """Refuse with FORBIDDEN unless `given` is the token of the request's cookie."""
     value, caller = _base(request), caller_of(request)
     if not value or not hmac.compare_digest(_token_of(value).encode(), given.encode()):
         caller.refused = "forged-form"

@@ -91,7 +91,7 @@ def there_already(topic: TopicRow) -> Verdict:
 
 
 def add_topic(session: Session, by: str, source: SourceRow, new: NewSchema, pii_prefix: str) -> TopicRow:
-    """Its name has the next version's number, and the prefix of personal data where the schema has some."""
+    """Add a topic. Its name has the next version's number, and the prefix of personal data if the schema has some."""
     namespace = source.namespace.name
     known = [each.name for each in source.topics if each.kind in _ASSIGNED]
     version = 1 + max((parse_topic(name, pii_prefix).version for name in known), default=0)

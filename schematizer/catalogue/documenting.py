@@ -124,7 +124,7 @@ def apply_registration(session: Session, by: str, source: SourceRow, said: Said)
 
 
 def _field(session: Session, namespace: str, source: str, path: str) -> FieldRow:
-    """NOT_FOUND for a path that neither the newest schema nor the documentation has."""
+    """Return the field's row. NOT_FOUND for a path that neither the newest schema nor the documentation has."""
     row = lookups.source_row(session, namespace, source)
     known = next((field for field in row.fields if field.path == path), None)
     if known is None and _unknown(session, row, {path: FieldText(doc=None, owner=None, pii=False)}):

@@ -143,7 +143,7 @@ def refuse_if_there(row: object | None, what: str, name: str) -> None:
 
 
 def added(session: Session, row: Base) -> None:
-    """Added, with its id."""
+    """Add the row, which gets its id."""
     session.add(row)
     session.flush()
 

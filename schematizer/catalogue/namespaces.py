@@ -29,7 +29,7 @@ class Namespaces:
         return self._database.read_session(lambda session: _namespace(session, lookups.namespace_row(session, name)))
 
     def add(self, name: str, owner: str | None, doc: str | None, *, by: str) -> Namespace:
-        """CatalogueError CONFLICT if it exists."""
+        """Add a namespace. CatalogueError CONFLICT if it exists."""
 
         def transaction(session: Session) -> Namespace:
             known = session.scalar(select(NamespaceRow).where(NamespaceRow.name == name))
@@ -78,7 +78,7 @@ class Sources:
         return self._database.read_session(lambda session: source_view(lookups.source_row(session, namespace, name)))
 
     def add(self, namespace: str, name: str, owner: str | None, doc: str | None, *, by: str) -> Source:
-        """CatalogueError CONFLICT if it exists. Its namespace is made if it is missing."""
+        """Add a source, and its namespace if that is missing. CatalogueError CONFLICT if the source exists."""
 
         def transaction(session: Session) -> Source:
             query = select(SourceRow).join(NamespaceRow).where(NamespaceRow.name == namespace, SourceRow.name == name)

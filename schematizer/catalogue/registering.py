@@ -67,8 +67,9 @@ class Registering:
         return sorted(self._converters)
 
     def register(self, description: Description, *, by: str) -> Registration:
-        """Idempotent: the same description has the same topic and ids. INVALID for one that cannot be converted, or
-        that lacks the documentation that its namespace requires; CONFLICT for a schema that is read-only or disabled.
+        """Register a schema. Idempotent: the same description has the same topic and ids. INVALID for one that cannot
+        be converted, or that lacks the documentation that its namespace requires; CONFLICT for a schema that is
+        read-only or disabled.
         """
         wanted = self._convert(description)
 

@@ -89,7 +89,7 @@ class Usage:
 
 
 def touch(*used: TopicRow | TopicSchemaRow) -> None:
-    """They are in use now."""
+    """Note that these are in use now."""
     moment = now()
     for each in used:
         if moment - each.last_used_at > EXACT_TO:

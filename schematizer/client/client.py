@@ -181,7 +181,7 @@ class SchematizerClient:
         doc: str | None = None,
         fields: Mapping[str, Mapping[str, object]] | None = None,
     ) -> Registration:
-        """Idempotent. `fields`: by path, with `doc`, `owner`, `pii`."""
+        """Register a schema. Idempotent. `fields`: by path, with `doc`, `owner`, `pii`."""
         body = {"format": format, "text": text, "source": source, "key": key, "owner": owner, "doc": doc}
         body["fields"] = {path: dict(said) for path, said in (fields or {}).items()}  # type: ignore[assignment] # JSON
         made = self._transport.send(_REGISTRATION, "POST", ("namespaces", namespace, "schemas"), body)

@@ -188,7 +188,7 @@ class SchemaConsumer:
         self._owned(lambda: self._consumer.seek(TopicPartition(topic, partition, offset)))
 
     def _owned(self, act: Callable[[], object]) -> None:
-        """Nothing to do where the partition has gone to another consumer, which gets the message too."""
+        """Call `act`. Do nothing if the partition has gone to another consumer, which gets the message too."""
         try:
             act()
         except KafkaException as error:
@@ -222,7 +222,7 @@ class SchemaConsumer:
 
 
 def _config(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """ValueError for settings with which messages could be lost."""
+    """Return the consumer's settings. ValueError for settings with which messages could be lost."""
     if not settings.get("group.id"):
         raise ValueError("The settings have no group.id: name the consumer group.")
     for name, needed in _NEEDED.items():

@@ -72,7 +72,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("PUT", "/mode/{subject:path}"): Rule(Role.ADMIN, Scope.SUBJECT),
     ("DELETE", "/mode/{subject:path}"): Rule(Role.ADMIN, Scope.SUBJECT),
 }
-"""By method and route. A route that is missing here needs an administrator of all namespaces."""
+"""The rules by method and route. A route that is missing here needs an administrator of all namespaces."""
 _UNKNOWN = Rule(Role.ADMIN, Scope.ALL)
 
 

@@ -24,7 +24,7 @@ class Measures(Protocol):
     """What pages ask."""
 
     def of(self, topic: str) -> Measured | None:
-        """None: unknown."""
+        """Return the topic's measures; None if they are unknown."""
         ...
 
     @property

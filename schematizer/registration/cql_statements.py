@@ -66,7 +66,7 @@ class TableStatement:
 
 
 def read_statements(text: str) -> list[TableStatement | TypeStatement]:
-    """ConversionError for any other statement, and for COMPACT STORAGE."""
+    """Read CREATE TABLE and CREATE TYPE. ConversionError for any other statement, and for COMPACT STORAGE."""
     reader = _Reader(text)
     found: list[TableStatement | TypeStatement] = []
     while reader.skip_semicolons():

@@ -22,7 +22,9 @@ class Forms(Protocol):
         ...
 
     def check(self, request: Request, token: str) -> None:
-        """CatalogueError FORBIDDEN for a form that is not from a page of Watson. `token`: what it carried, or empty."""
+        """Raise CatalogueError FORBIDDEN for a form that is not from a page of Watson. `token`: what it carried, or
+        empty.
+        """
         ...
 
 

@@ -94,11 +94,11 @@ class Site:
         return is_seen
 
     def enters(self, request: Request) -> None:
-        """CatalogueError for one who may read no namespace."""
+        """Raise CatalogueError for one who may read no namespace."""
         self.access.require_somewhere(request, Role.READER)
 
     def reads(self, request: Request, namespace: str | None) -> None:
-        """CatalogueError for one who may not read the namespace."""
+        """Raise CatalogueError for one who may not read the namespace."""
         self.access.require(request, Role.READER, namespace)
 
     def reads_topic(self, request: Request, topic: str) -> str:
