@@ -87,7 +87,7 @@ OF_CONFLUENT = ("GET by id", "POST of a known schema", "POST of a new schema")
 
 
 ANSWER_SECONDS = 5.0
-"""After this time a request counts as not answered. Apicurio leaves about one POST in 10,000 without an answer."""
+"""The time after which a request counts as unanswered. Apicurio leaves about one POST in 10,000 without an answer."""
 
 
 class Connection:

@@ -53,7 +53,7 @@ FORMS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "5.0-oa": ("5.0-NONE", {}),
     "5.0-bti": ("5.0-NONE", {"sstable": {"selected_format": "bti"}}),
 }
-"""By name: the line of VERSIONS, and what is laid over cassandra.yaml."""
+"""The forms by name: the line of VERSIONS, and what is laid over cassandra.yaml."""
 
 
 def compressions(name: str) -> tuple[str, ...]:
