@@ -43,7 +43,7 @@ class Service(NamedTuple):
 
 
 class Load(NamedTuple):
-    """So many clients at once, for so many seconds."""
+    """A load: this many clients at once, for this many seconds."""
 
     clients: int
     seconds: float

@@ -1,5 +1,5 @@
-"""How fast a worker that has nothing restores the state of a raw partition: from a folder, from an S3 server on this
-machine, and from one that answers each request after a delay.
+"""Measure how fast a worker that has nothing restores the state of a raw partition: from a folder, from an S3 server on
+this machine, and from one that answers each request after a delay.
 
 The S3 server on this machine shares its cores with the worker. The one with a delay stands for a real S3: it takes
 hardly any CPU, and a request waits for it as it waits for a network.

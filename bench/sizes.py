@@ -1,4 +1,4 @@
-"""How many bytes a write becomes on its way: `make bench NAME=sizes` (docs/guides/size.md, "How much room").
+"""Measure how many bytes a write becomes on its way: `make bench NAME=sizes` (docs/guides/size.md, "How much room").
 
 Rows of five short columns, a row a mutation: new rows with all columns, updates of two columns of each, and updates
 that come one by one. Mutations are written as Cassandra serializes them, and go through our own code: the split, the

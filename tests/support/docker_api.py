@@ -120,6 +120,6 @@ def _handler(api: DockerApi) -> type[BaseHTTPRequestHandler]:
         do_GET = do_POST = do_DELETE = do_HEAD = _serve  # noqa: N815 - the library's names
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-            """Not on stderr."""
+            """Do not log on stderr."""
 
     return Handler

@@ -54,7 +54,7 @@ def make_move_setup(bootstrap: str, prefix: str, folder: Path) -> MoveSetup:
 
 
 def reached_in_move(make: Callable[[], MoveSetup]) -> dict[str, dict[AnyPoint, int]]:
-    """How often each point is reached from the moment on at which the plan names the next topic."""
+    """Return how often each point is reached from the moment on at which the plan names the next topic."""
     return {name: census(prepare(make())) for name, prepare in MOVES.items()}
 
 

@@ -76,7 +76,7 @@ class Generator:
         self._pause_left = 0
 
     def statements(self, count: int) -> Iterator[Item]:
-        """So many statements, and what happens between them."""
+        """Yield `count` statements, and what happens between them."""
         for number in range(count):
             self._times.step()
             yield from self._evolution.due()

@@ -82,7 +82,7 @@ class Table:
 
     @property
     def least_columns(self) -> int:
-        """How many columns an INSERT names at least beside the key's."""
+        """Return how many columns an INSERT names at least beside the key's."""
         return int(self.is_compact and bool(self.regular))
 
     @property

@@ -31,7 +31,7 @@ class Writes:
         self.is_bound = False
 
     def part(self, table: Table, partition: int | None = None) -> tuple[Part, bool]:
-        """And whether it deletes a range or a partition."""
+        """Return a part, and whether it deletes a range or a partition."""
         kind = self._pick.choices(*zip(*self._kinds(table), strict=True))[0]
         number = self._pick.randrange(table.partitions) if partition is None else partition
         return Part(table, number, kind(table)), kind in (self._delete_range, self.delete_partition)

@@ -1,4 +1,4 @@
-"""How far the snapshots of tables are, as running publishers say."""
+"""Follow how far the snapshots of tables are, as running publishers say."""
 
 from __future__ import annotations
 

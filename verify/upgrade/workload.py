@@ -118,7 +118,7 @@ class Workload(Seed):
         return found, rows
 
     def _reads(self, table: str) -> int:
-        """How many of its rows came by a snapshot."""
+        """Return how many of the table's rows came by a snapshot."""
         return sum(
             change.value is not None and change.value["op"] == "r"
             for changes in self.history.changes.values()

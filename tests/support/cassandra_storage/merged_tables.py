@@ -138,7 +138,7 @@ class Expected(NamedTuple):
 
 
 def order(values: Clustering, kind: Kind = Kind.CLUSTERING) -> Order:
-    """Where a clustering or bound of WIDE or COUNTERS lies: `d` is in reversed order."""
+    """Return the place of a clustering or bound of WIDE or COUNTERS in the order: `d` is in reversed order."""
     numbers = [float(int.from_bytes(values[0] or b"", "big", signed=True))] if values else []
     numbers += [-float(ord(value or b"")) for value in values[1:]]
     if kind is Kind.CLUSTERING:

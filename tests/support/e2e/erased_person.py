@@ -100,7 +100,7 @@ class Person:
         return dict(found)
 
     def roots(self) -> list[Path]:
-        """Where Cassandra, Kafka, our programs and this test write."""
+        """Return the folders in which Cassandra, Kafka, our programs and this test write."""
         node, programs = self.stack.cassandra.cdc_nodes[0], self.stack.materializer.folder
         return [node.folder, self.stack.kafka.folder.path, programs, self.folder]
 

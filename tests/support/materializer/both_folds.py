@@ -36,7 +36,7 @@ class DifferenceError(AssertionError):
 
 
 class Counts:
-    """How many records were folded, and how many of them by the core."""
+    """The number of records that were folded, and how many of them by the core."""
 
     def __init__(self) -> None:
         self.records = self.native = 0

@@ -62,7 +62,7 @@ Rows = dict[tuple[int, int], tuple[str, str]]
 
 
 class MoveSetup(NamedTuple):
-    """Where a run finds its servers and folders. `has_moved`: the plan names the next topic."""
+    """The servers and folders of a run. `has_moved`: the plan names the next topic."""
 
     bootstrap: str
     prefix: str

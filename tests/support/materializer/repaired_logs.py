@@ -106,7 +106,7 @@ def check_repair(writer: TableWriter, data: st.DataObject, fold_settings: FoldSe
 
 
 def check_timeout(writer: TableWriter, data: st.DataObject, fold_settings: FoldSettings = NEVER_PURGE) -> None:
-    """If one host does not end, all is as if there had been no repair."""
+    """Check that all is as if there had been no repair if one host does not end."""
     damaged = DamagedState(writer, data, fold_settings.reorder_ms)
     run, without = FoldRun(writer, fold_settings), FoldRun(writer, fold_settings)
     silent, gives_up = data.draw(st.sampled_from(HOSTS)), data.draw(st.booleans())

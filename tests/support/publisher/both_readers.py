@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class Read(NamedTuple):
-    """How a segment is read: from which position on, how far it is durable before it is complete, and how many bytes at
-    once.
+    """A way to read a segment: from which position on, how far it is durable before it is complete, and how many bytes
+    at once.
     """
 
     resume_from: int = 0

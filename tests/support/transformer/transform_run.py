@@ -56,7 +56,7 @@ class TransformSetup(NamedTuple):
             loop.close()
 
     def check(self, count: int) -> None:
-        """So many messages came out, each once, in order."""
+        """Check that `count` messages came out, each once, in order."""
         expected = self.scene.expected(range(count))[PARTITION]
         received = self.scene.received(self.scene.targets[0])[PARTITION]
         assert received == expected, f"{len(received)} messages came out of {len(expected)}, or others"
