@@ -95,7 +95,7 @@ class IncompletePartitions:
                 self._resolve(key, update.raw, place, update.arrival_ms)
 
     def resolve_message(self, record: RawRecord, message: RawMessage, arrival_ms: int) -> None:
-        """Delete the gaps that a message fills which is not merged because everything it writes is truncated."""
+        """Delete the gaps that this message fills. It is not merged, because everything it writes is truncated."""
         if self._kinds:
             place = place_id(message.host_id, message.segment, message.position)
             self._resolve(record.key, record.value, place, arrival_ms)
