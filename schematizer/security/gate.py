@@ -226,7 +226,9 @@ class _Answer:
 
 
 def _gone(caller: Caller) -> CatalogueError:
-    """Nobody reads the answer; the metrics and the audit log have it."""
+    """Return the error for a client that has gone. It does not get the answer; the metrics and the audit
+    log count it.
+    """
     caller.refused = "disconnect"
     return CatalogueError(Refusal.TIMEOUT, "The client closed the connection within its request.", "Send it again.")
 
