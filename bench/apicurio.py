@@ -68,7 +68,7 @@ class Apicurio:
                 return
 
     def filled(self, count: int, clients: int, seconds: float) -> Service:
-        """With schemas from 0 on, until there are `count` or the time is over."""
+        """Register schemas from 0 on, until there are `count` or `seconds` have passed. Return the filled service."""
         end = time.monotonic() + seconds
         with multiprocessing.get_context("spawn").Pool(clients) as pool:
             shares = [(self._url, first, count, clients, end) for first in range(clients)]

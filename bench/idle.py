@@ -143,7 +143,7 @@ class Idle:
         return self.job.output().count('"event": "batch"')
 
     def settle(self) -> None:
-        """Until each position has been committed, and the processes only follow."""
+        """Wait until each position has been committed, and the processes only follow."""
         deadline = time.monotonic() + SETTLE_SECONDS
         while not all(self.positions().values()):
             self.job.check()

@@ -64,7 +64,9 @@ def _row_deletion(_rng: random.Random, key: Key, timestamp: int) -> Write:
 
 
 def _conditional(rng: random.Random, key: Key, timestamp: int) -> Write:
-    """As a conditional UPDATE is logged: its cells have the ballot's time, and the row has no liveness."""
+    """Return a write as a conditional UPDATE is logged: its cells have the ballot's time, and the row
+    has no liveness.
+    """
     columns = {"amount": Cell(timestamp, rng.randbytes(4)), "kind": Cell(timestamp, rng.randbytes(4))}
     return key[0], "row", Row((key[1],), columns, NO_LIVENESS)
 

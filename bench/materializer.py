@@ -219,7 +219,7 @@ def _wait(job: Program, done: Callable[[], int], wanted: int) -> None:
 
 
 def kind_of(process: psutil.Process) -> str:
-    """Which part of a Spark job a process is."""
+    """Return which part of a Spark job a process is."""
     line = " ".join(process.cmdline())
     if "CoarseGrainedExecutorBackend" in line:
         return "executors"

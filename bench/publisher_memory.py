@@ -135,7 +135,7 @@ class Feeder:
         self._count = 0
 
     def feed(self, count: int) -> Iterator[int]:
-        """So many mutations more, a segment at a time."""
+        """Write `count` more mutations, a segment at a time."""
         while count > 0:
             size = min(count, SEGMENT_MUTATIONS)
             segment = SegmentFileBuilder(self._cdc_raw, FIRST_SEGMENT + self._count, size=0)

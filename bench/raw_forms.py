@@ -109,7 +109,7 @@ def seconds(count: int, step: Callable[[], object]) -> float:
 
 
 def compress(batch: bytes) -> bytes:
-    """As librdkafka does."""
+    """Compress a batch as librdkafka does."""
     compressed: bytes = lz4.frame.compress(batch, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False)
     return compressed
 

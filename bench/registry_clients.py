@@ -43,7 +43,7 @@ class Service(NamedTuple):
 
 
 class Load(NamedTuple):
-    """So many clients at once, for so many seconds."""
+    """A load: this many clients at once, for this many seconds."""
 
     clients: int
     seconds: float
@@ -87,11 +87,11 @@ OF_CONFLUENT = ("GET by id", "POST of a known schema", "POST of a new schema")
 
 
 ANSWER_SECONDS = 5.0
-"""After this time a request counts as not answered. Apicurio leaves about one POST in 10,000 without an answer."""
+"""The time after which a request counts as unanswered. Apicurio leaves about one POST in 10,000 without an answer."""
 
 
 class Connection:
-    """To one service."""
+    """A connection to one service."""
 
     def __init__(self, url: str) -> None:
         where = urlsplit(url)

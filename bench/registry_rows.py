@@ -134,7 +134,7 @@ def _row_id(number: int) -> int:
 
 
 def _documents(number: int, fields: list[Element]) -> Iterator[dict[str, str]]:
-    """As schematizer.catalogue.indexing makes them."""
+    """Yield a source's documents, as schematizer.catalogue.indexing makes them."""
     yield _document(number, About.SOURCE, source(number), "")
     yield _document(number, About.TOPIC, topic(number), TopicKind.CHANGE.value)
     for each in fields:

@@ -1,5 +1,5 @@
-"""How fast a worker that has nothing restores the state of a raw partition: from a folder, from an S3 server on this
-machine, and from one that answers each request after a delay.
+"""Measure how fast a worker that has nothing restores the state of a raw partition: from a folder, from an S3 server on
+this machine, and from one that answers each request after a delay.
 
 The S3 server on this machine shares its cores with the worker. The one with a delay stands for a real S3: it takes
 hardly any CPU, and a request waits for it as it waits for a network.
@@ -89,7 +89,7 @@ def restore_all(location: str, folder: Path, partitions: int, at_once: int) -> N
 
 
 def work(location: str, folder: str, partitions: str, at_once: str) -> None:
-    """In a process of its own: prints seconds, CPU seconds, and the most memory (MB)."""
+    """Restore the partitions in a separate process. Print seconds, CPU seconds, and the most memory (MB)."""
     began, used, before = time.monotonic(), cpu_seconds(), peak_mb()
     restore_all(location, Path(folder), int(partitions), int(at_once))
     figures = time.monotonic() - began, cpu_seconds() - used, peak_mb() - before

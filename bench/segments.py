@@ -117,7 +117,7 @@ def table_id(client: CqlClient) -> bytes:
 
 
 def count_mutations(folder: Path, table_id: bytes) -> int:
-    """How many mutations of the table are in a folder's segments."""
+    """Return how many mutations of the table are in a folder's segments."""
     return sum(
         isinstance(entry, CommitLogEntry) and table_id in entry.mutation[:18]
         for segment in track(sorted(folder.glob("*.log")), description="Counting")

@@ -1,4 +1,4 @@
-"""How many bytes a write becomes on its way: `make bench NAME=sizes` (docs/guides/size.md, "How much room").
+"""Measure how many bytes a write becomes on its way: `make bench NAME=sizes` (docs/guides/size.md, "How much room").
 
 Rows of five short columns, a row a mutation: new rows with all columns, updates of two columns of each, and updates
 that come one by one. Mutations are written as Cassandra serializes them, and go through our own code: the split, the
@@ -141,7 +141,7 @@ class Bench:
         )
 
     def _mutation(self, key: Key, columns: tuple[ColumnMetadata, ...]) -> bytes:
-        """As the commit log has it; with all columns it is an INSERT's."""
+        """Return a mutation as the commit log contains it. With all columns it is an INSERT's."""
         self._written += 1
         timestamp = EPOCH * 1_000_000 + self._written * 997
         cells = {column.name: Cell(timestamp, value_of(column, self._random)) for column in columns}

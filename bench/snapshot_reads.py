@@ -125,7 +125,7 @@ def _report(measured: Measured, records: Records, seconds: float, facts: dict[st
 
 
 def _write(client: CqlClient, node: CassandraNode, rows: int) -> list[uuid.UUID]:
-    """In one SSTable, so that both snapshots read the same."""
+    """Write the rows into one SSTable, so that both snapshots read the same. Return the keys."""
     client.execute("CREATE KEYSPACE bench WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
     client.execute(f"CREATE TABLE {NAME} {COLUMNS}")
     rng = random.Random(1)  # noqa: S311 - a load
@@ -223,7 +223,7 @@ def _cpu(process: psutil.Process) -> float:
 
 
 def _cpu_of_all(process: psutil.Process) -> float:
-    """With its children, also those that have ended."""
+    """Return the CPU seconds of the process and its children, also of those that have ended."""
     return _cpu(process) + sum(process.cpu_times()[2:4]) + sum(map(_cpu, process.children(recursive=True)))
 
 

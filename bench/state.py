@@ -1,4 +1,4 @@
-"""How the cost of an update grows with the state: CPU seconds per million updates of random rows.
+"""Measure how the cost of an update grows with the state: CPU seconds per million updates of random rows.
 
 A raw partition's real task - fold, RocksDB, changelogs on disk, snapshots - with a broker that only swallows. Rows of
 about 400 bytes that do not compress, 20,000 to a transaction.

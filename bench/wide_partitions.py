@@ -131,7 +131,7 @@ STATES = {
 
 
 def fold_all(state: LocalStore, records: Sequence[RawRecord], catalog: TableCatalog, rules: FoldSettings) -> Done:
-    """As PartitionTask, without Kafka."""
+    """Fold all records as PartitionTask does, without Kafka."""
     encoder = ChangeEncoder(FORWARD.table, "bench", 1, 2)
     chunks = total = largest = 0
     while records:

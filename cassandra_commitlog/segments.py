@@ -101,7 +101,9 @@ class SegmentWalk:
         return self.descriptor.messaging_version
 
     def events(self) -> Iterator[Event]:
-        """Its entries and its damage. A torn tail is not damage. OSError if the segment cannot be read."""
+        """Yield the segment's entries and its damage. A torn tail is not damage. OSError if the segment
+        cannot be read.
+        """
         self.size = self.file.path.stat().st_size
         self.descriptor = _descriptor(self.file.path)
         largest = max(self.size, MAX_SEGMENT_SIZE)

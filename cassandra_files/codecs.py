@@ -51,7 +51,7 @@ class SegmentCodecs:
 
 
 def _decrypt(cipher: Cipher[modes.CBC], block: bytes) -> bytes:
-    """Each block starts from the segment's IV, as Cipher.doFinal resets it."""
+    """Decrypt a block. Each block starts from the segment's IV, as Cipher.doFinal resets it."""
     decryptor = cipher.decryptor()
     unpadder = PKCS7(128).unpadder()
     try:

@@ -69,7 +69,7 @@ class SSTableFile(NamedTuple):
         return "", self.folder.name, None
 
     def components(self) -> list[str] | None:
-        """Those that TOC.txt lists; None without a TOC.txt. FormatError if it is no text."""
+        """Return the components that TOC.txt lists; None without a TOC.txt. FormatError if it is not text."""
         try:
             lines = self.path(TOC).read_text("utf-8").splitlines()
         except FileNotFoundError:

@@ -244,8 +244,8 @@ class Source:
 
 
 def find_partition(file: SSTableFile, token: int, table: TableMetadata | None = None) -> IndexEntry | None:
-    """Where the partitions from that token on begin (partition_index), by the SSTable's index: the first of them (BIG),
-    or one before all of them (BTI). FormatError, OSError. `table`: as for SSTable.
+    """Return the index entry of the first partition from `token` on (BIG), or one before all such partitions (BTI). See
+    partition_index. FormatError, OSError. `table`: as for SSTable.
     """
     if file.descriptor.format.format == BTI:
         with ComponentFile(file.path(PARTITIONS)) as partitions, ComponentFile(file.path(ROWS)) as rows:
@@ -259,8 +259,8 @@ def find_partition(file: SSTableFile, token: int, table: TableMetadata | None = 
 
 
 def _find_next(file: SSTableFile, table: TableMetadata | None, entry: IndexEntry) -> int | None:
-    """Where in the data the partition after the one of the entry begins; None if that is the last one. FormatError if
-    the entry leads to no such partition.
+    """Return the position in the data of the partition after the entry's; None if the entry's is the last one.
+    FormatError if the entry leads to no such partition.
     """
     with SSTable(file, table) as sstable:
         partitions = sstable.partitions(entry.position)

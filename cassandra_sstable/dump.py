@@ -59,7 +59,7 @@ def sstable_lines(sstable: SSTable, chosen: Filter, *, with_values: bool) -> Ite
 
 
 def merged_lines(sstables: TableSSTables, purger: Purger, chosen: Filter, *, with_values: bool) -> Iterator[Line]:
-    """Like sstable_lines, for all SSTables of the table merged into one."""
+    """Yield the lines that sstable_lines yields, for all SSTables of the table merged into one."""
     form = UpdateForm(sstables.table, with_values=with_values)
     for partition in sstables.merged(purger):
         if chosen.includes(sstables.table, partition.key):

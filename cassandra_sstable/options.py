@@ -117,7 +117,7 @@ class SSTableInput:
         return [TableSSTables(table, of_table) for table, of_table in files.values()]
 
     def step_merged(self, sstables: TableSSTables) -> None:
-        """As step, for what is merged."""
+        """Show how far a merged run is; call it for each row."""
         self._rows += 1
         if not self._rows % _SHOWN_EVERY:
             self._progress.show(f"{sstables.table.qualified_name}, {self._rows:,} rows")

@@ -36,8 +36,8 @@ class Schemas:
         self._data = _Tables(table for folder in data_folders for table in read_data_folder(folder))
 
     def table_of(self, file: SSTableFile) -> TableMetadata | None:
-        """From --schema, a schema.cql beside the file, the data directories given, or the file's own; None if none has
-        it. FormatError if one of these cannot be read.
+        """Return the file's table from --schema, a schema.cql beside the file, the given data directories, or the
+        file's own data directory; None if none has it. FormatError if one of these cannot be read.
         """
         if file.table_name[0] == KEYSPACE and file.table_name[2] is not None:
             return SCHEMA_TABLES.get(file.table_name[2].bytes)
@@ -51,7 +51,7 @@ class Schemas:
         return self._known[path].find(file)
 
     def _of_node(self, file: SSTableFile) -> TableMetadata | None:
-        """From the system_schema of the data directory that the file lies in."""
+        """Return the file's table from the system_schema of the data directory that contains the file."""
         for folder in file.folder.resolve().parents:
             if (folder / KEYSPACE).is_dir():
                 if folder not in self._known:

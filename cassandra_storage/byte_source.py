@@ -175,7 +175,7 @@ def _decimal_header(sign: int, exponent: int) -> bytes:
 
 
 def _digits(number: int) -> str:
-    """In decimal: Python's own conversion is quadratic, and refuses numbers above some 14,000 bits."""
+    """Return the decimal digits. Python's own conversion is quadratic, and refuses numbers above some 14,000 bits."""
     size = number.bit_length()
     if size < _NATIVE_STR_BITS:
         return str(number)
@@ -251,4 +251,4 @@ NATIVE_ENCODERS: dict[str, ByteEncoder] = {
     "uuid": uuid,
     "varint": varint,
 }
-"""By CQL name: all native types but counter, which has no order."""
+"""All native types by CQL name, except counter, which has no order."""

@@ -218,7 +218,7 @@ class SegmentReader:
 
     @property
     def is_coded(self) -> bool:
-        """Its sections are compressed or encrypted; known with the descriptor."""
+        """Whether the sections are compressed or encrypted; known once the descriptor is read."""
         return self._decode is not None
 
     def read(self, data: bytes, length: int | None = None, *, durable: int | None = None) -> Iterable[Event]:

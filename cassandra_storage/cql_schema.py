@@ -280,7 +280,9 @@ def _flags(table: _Table) -> set[str]:
 
 
 def _column_rows(table: _Table) -> list[SchemaRow]:
-    """With those that a compact table has and CQL does not show: see compact_tables."""
+    """Return the rows of the table's columns, with those that a compact table has and CQL does not show
+    (compact_tables).
+    """
     rows: list[SchemaRow] = []
     is_static_compact = table.is_compact and not table.clustering
     for name, (type_, is_static) in table.columns.items():

@@ -70,7 +70,7 @@ def columns_of_rows(table: TableMetadata) -> tuple[ColumnMetadata, ...]:
 
 
 def may_have_been_user_type(column_type: CqlType) -> bool:
-    """True for the type of a dropped column that system_schema shows for a non-frozen user type, too."""
+    """Return True for the type of a dropped column that system_schema shows for a non-frozen user type, too."""
     return isinstance(column_type, TupleType)
 
 
@@ -103,7 +103,9 @@ def as_if_not_dropped(table: TableMetadata) -> TableMetadata:
 
 
 def _as_user_type(column: ColumnMetadata) -> ColumnMetadata:
-    """Its fields are those of the tuple; none are known if a later column of that name had another type."""
+    """Return the column as a user type with the tuple's fields. None are known if a later column of that name had
+    another type.
+    """
     types = column.type.types if isinstance(column.type, TupleType) else ()
     names = tuple(f"f{index}" for index in range(len(types)))
     return replace(column, type=UserType("", column.name, names, types, is_multi_cell=True))

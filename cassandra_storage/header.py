@@ -48,8 +48,8 @@ NO_STATS = EncodingStats()
 
 
 class ColumnLayout(NamedTuple):
-    """For reading a column's cells: `length` of its values if fixed, otherwise VARIABLE; cells written at or before
-    `dropped_time` (µs) are not there any more. `raw`: its name as headers have it.
+    """The facts needed to read a column's cells. `length`: of its values if fixed, otherwise VARIABLE. Cells written at
+    or before `dropped_time` (µs) are dropped. `raw`: the name as headers contain it.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Columns:
 
     @property
     def index(self) -> dict[str, int]:
-        """Each column's place by its name."""
+        """Return each column's place by its name."""
         if not self._index:
             self._index = {layout.name: index for index, layout in enumerate(self.layouts)}
         return self._index

@@ -28,7 +28,7 @@ def read_mutation(
 def read_updates(
     buf: bytes, messaging_version: int, tables: Mapping[bytes, TableMetadata]
 ) -> list[tuple[PartitionUpdate, int]]:
-    """Like read_mutation, with the number of bytes of each update."""
+    """Return the updates that read_mutation returns, each with its number of bytes."""
     count, pos = read_count(buf)
     updates = []
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""How the native core orders values: the kinds of its keys (cdc_native.keys)."""
+"""The native core's order of values: the kinds of its keys (cdc_native.keys)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def key_form(type_: CqlType) -> tuple[str, int]:
 
 
 def path_form(type_: CqlType) -> KeyForm:
-    """How the core orders the paths of a multi-cell column's cells (byte_comparable.path_encoder)."""
+    """Return how the core orders the paths of a multi-cell column's cells (byte_comparable.path_encoder)."""
     match type_:
         case MapType(keys, _, _):
             return (*key_form(keys), False)

@@ -1,4 +1,4 @@
-"""Where the partitions from a token on begin in Data.db, by an SSTable's index (org.apache.cassandra.io.sstable:
+"""Find the partitions from a token on in Data.db, with an SSTable's index (org.apache.cassandra.io.sstable:
 format.big.RowIndexEntry, indexsummary.IndexSummary; format.bti.PartitionIndex, io.tries.TrieNode, io.tries.Walker).
 
 Index.db (BIG) has an entry for each partition, in their order: the key after its length (2 bytes), the position in the

@@ -88,7 +88,7 @@ class Purger:
         )
 
     def _all_live(self, columns: Iterable[ColumnData]) -> bool:
-        """False where something may be deleted; true for nearly all rows."""
+        """Return False if something may be deleted. It is True for nearly all rows."""
         now = self.now
         for data in columns:
             if isinstance(data, Cell):

@@ -67,7 +67,7 @@ class RangeMerger:
         return Marker(close, open_)
 
     def end(self) -> None:
-        """FormatError if a source has not closed its last range."""
+        """Check the end: FormatError if a source has not closed its last range."""
         if self._opened:
             raise FormatError("a range tombstone is not closed")
 

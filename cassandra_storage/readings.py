@@ -64,7 +64,7 @@ class Readings:
         self._complete: dict[tuple[bytes, frozenset[str]], TableMetadata] = {}
 
     def concern(self, mutation: bytes) -> bool:
-        """False if the mutation certainly has no table with columns in doubt."""
+        """Return False if the mutation certainly has no table with columns in doubt."""
         return any(table_id in mutation for table_id in self._doubts)
 
     def find_tables(self, mutation: bytes, messaging_version: int) -> Mapping[bytes, TableMetadata]:
@@ -259,7 +259,7 @@ def _check_cell(value_type: CqlType, cell: Cell) -> None:
 
 
 def _check_value(value_type: CqlType, value: bytes) -> None:
-    """FormatError for what Cassandra never takes for a value of this type."""
+    """Raise FormatError for what Cassandra never takes for a value of this type."""
     match value_type:
         case NativeType(name) if name not in _LENIENT:
             decode(value_type, value)

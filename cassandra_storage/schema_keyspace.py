@@ -139,4 +139,4 @@ def _table(name: str, clustering: Mapping[str, str], regular: Mapping[str, str])
 SCHEMA_TABLES: Mapping[bytes, TableMetadata] = MappingProxyType(
     {table.id.bytes: table for table in (_table(name, *columns) for name, columns in _TABLES.items())}
 )
-"""By the 16 bytes of the id."""
+"""The tables of system_schema by the 16 bytes of their ids."""

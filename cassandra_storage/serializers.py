@@ -175,4 +175,4 @@ NATIVE_DECODERS: dict[str, Decoder] = {
     "uuid": _uuid,
     "varint": _varint,
 }
-"""By CQL name: every native type, `text` for varchar."""
+"""Every native type by CQL name; `text` stands for varchar."""

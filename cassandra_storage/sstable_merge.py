@@ -58,7 +58,7 @@ _SourceMarker: TypeAlias = "tuple[int, Source, Marker]"
 
 
 class Place(NamedTuple):
-    """How far a merge has come: past the row of that clustering, or past the partition if there is none."""
+    """The place that a merge has reached: past the row of that clustering, or past the partition if there is none."""
 
     token: int
     key: bytes
@@ -265,7 +265,7 @@ class _Merge:
             raise _located(error, sources) from None
 
     def _after(self, unfiltereds: Iterator[Unfiltered], clustering: Clustering) -> Iterator[Unfiltered]:
-        """Those after that clustering, and before them the start of the range that is open there."""
+        """Yield what comes after that clustering, and before it the start of the range that is open there."""
         done = self._clustering_key(clustering)
         opened: Marker | None = None
         for one in unfiltereds:

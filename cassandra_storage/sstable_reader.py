@@ -80,7 +80,7 @@ class SSTableReader:
         return self._base + self._pos
 
     def partitions(self) -> Iterator[Partition]:
-        """Each partition; what `rows` has not given of it is read over."""
+        """Yield each partition. What `rows` has not returned of it is skipped."""
         while True:
             for _ in self.rows():
                 pass

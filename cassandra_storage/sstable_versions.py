@@ -21,7 +21,7 @@ UPGRADE = "run nodetool upgradesstables on a node that reads it"
 
 @dataclass(frozen=True, slots=True)
 class SSTableFormat:
-    """How one version of a format is written. Flags have BigVersion's names.
+    """The facts of one version of a format. Flags have BigVersion's names.
 
     `has_metadata_checksum`: Statistics.db has checksums, and tells of pending repair and transient replication.
     `has_max_compressed_length`: chunks of that length and more are not compressed. `has_legacy_min_max`: Statistics.db

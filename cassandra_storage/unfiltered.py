@@ -188,8 +188,8 @@ def _parse_complex(  # noqa: PLR0913  a position and what its row says
 
 
 class RowExtent(NamedTuple):
-    """Where a serialized row has what: `columns` are its own, their subset of the header's is written in `subset_start`
-    .. `cells_start`. `end` may lie past the buffer's end, and so may the others if `end` does.
+    """The parts of a serialized row. `columns`: its own; their subset of the header's is written in `subset_start` ..
+    `cells_start`. `end` may lie past the buffer's end; if so, the other positions may too.
     """
 
     columns: Columns

@@ -22,7 +22,7 @@ VERSION_50 = 13  # MessagingService.VERSION_50
 
 @dataclass(frozen=True, slots=True)
 class MessagingFormat:
-    """How mutations of one messaging version are serialized.
+    """The serialization of mutations in one messaging version.
 
     `has_unsigned_deletion_time`: local deletion times are unsigned seconds (4 bytes), up to 2106 (CASSANDRA-14227), or
     signed, and a negative one is invalid. `no_deletion_time`: what is written for Cell.NO_DELETION_TIME; 5.0 writes
@@ -36,7 +36,8 @@ class MessagingFormat:
 
 @dataclass(frozen=True, slots=True)
 class CommitLogFormat:
-    """How segments of one commit log version come to cdc_raw, and the messaging version of their mutations.
+    """The facts of one commit log version: how its segments reach cdc_raw, and the messaging version of their
+    mutations.
 
     `has_cdc_index`: a segment is linked into cdc_raw when it is made, and a `_cdc.idx` says how much of it is durable
     (CASSANDRA-12148); otherwise it is moved there, once it is full and flushed. `written_by`: by which versions of

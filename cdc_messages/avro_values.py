@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cassandra_storage.serializers import Duration
 
 Encoder: TypeAlias = Callable[[Any], bytes]
-"""From a serialized value; for a multi-cell type from its (path, value) pairs. Raises EmptyValueError, FormatError."""
+"""Encodes a serialized value, or (path, value) pairs of a multi-cell type. EmptyValueError, FormatError."""
 
 
 class EmptyValueError(Exception):

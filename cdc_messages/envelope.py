@@ -32,7 +32,7 @@ except PackageNotFoundError:  # run from a source tree that was not installed
 
 
 class _Column(NamedTuple):
-    """How a column is encoded; `name` is the name of its field; `is_distinct`: see distinct_check, for a column of the
+    """The encoding of a column. `name` is the name of its field; `is_distinct`: see distinct_check, for a column of the
     partition key.
     """
 

@@ -223,13 +223,13 @@ def decode(data: bytes) -> RawMessage:
 
 
 def _check_ids(message: RawMessage) -> None:
-    """ValueError for an id of another size, which Avro's bytes may have."""
+    """Raise ValueError for an id of another size, which Avro's bytes may have."""
     if {len(message.table_id), len(message.schema_digest), len(message.host_id)} != {16}:
         raise ValueError("an id that has not 16 bytes")
 
 
 def _check_kind(message: RawMessage, version: int) -> None:
-    """ValueError for a kind that a message of this version cannot have: each kind is written in one version."""
+    """Raise ValueError for a kind that a message of this version cannot have: each kind is written in one version."""
     if version != _VERSIONS[message.kind]:
         raise ValueError("a kind of another version")
 

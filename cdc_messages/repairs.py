@@ -37,7 +37,7 @@ class RepairStep(NamedTuple):
 
 
 def file_name(repair: UUID) -> str:
-    """RawMessage.file of a repair's messages, and `source.file` of its changes."""
+    """Return RawMessage.file of a repair's messages, which is also `source.file` of its changes."""
     return f"{_PREFIX}{repair}"
 
 
@@ -61,7 +61,7 @@ def encode_step(step: RepairStep) -> bytes:
 
 
 def decode_step(update: bytes) -> RepairStep:
-    """MessageError if the bytes are damaged or of a format version that this build does not read."""
+    """Decode a step. MessageError if the bytes are damaged or of a format version that this build does not read."""
     try:
         content: dict[str, Any] = json.loads(update)
         check_version(content["format_version"], READABLE_VERSIONS, "repair step")

@@ -28,7 +28,7 @@ class SnapshotStep(NamedTuple):
 
 
 def file_name(snapshot: UUID) -> str:
-    """RawMessage.file of a snapshot's messages, and `source.file` of its changes."""
+    """Return RawMessage.file of a snapshot's messages, which is also `source.file` of its changes."""
     return f"snapshot-{snapshot}"
 
 
@@ -44,7 +44,7 @@ def encode_step(step: SnapshotStep) -> bytes:
 
 
 def decode_step(update: bytes) -> SnapshotStep:
-    """MessageError if the bytes are damaged or of a format version that this build does not read."""
+    """Decode a step. MessageError if the bytes are damaged or of a format version that this build does not read."""
     try:
         content: dict[str, Any] = json.loads(update)
         check_version(content["format_version"], READABLE_VERSIONS, "snapshot step")

@@ -145,7 +145,7 @@ class UpdateForm:
 
 
 def deletion_json(deletion: DeletionTime) -> Json:
-    """`marked_for_delete_at` in µs, `local_deletion_time` in s."""
+    """Return a deletion as JSON: `marked_for_delete_at` in µs, `local_deletion_time` in s."""
     return {
         "marked_for_delete_at": deletion.marked_for_delete_at,
         "local_deletion_time": deletion.local_deletion_time,
@@ -153,7 +153,7 @@ def deletion_json(deletion: DeletionTime) -> Json:
 
 
 def liveness_json(liveness: LivenessInfo) -> Json:
-    """`timestamp` in µs; `ttl` and `local_expiration_time`, if it expires, in s."""
+    """Return a liveness as JSON: `timestamp` in µs; `ttl` and `local_expiration_time`, if it expires, in s."""
     shown = {"timestamp": liveness.timestamp}
     if liveness.ttl != NO_TTL:
         shown |= {"ttl": liveness.ttl, "local_expiration_time": liveness.local_expiration_time}

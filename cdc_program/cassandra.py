@@ -252,7 +252,7 @@ def peer_datacenters(client: CassandraClient) -> list[str]:
 
 
 def check_cdc_enabled(settings: Mapping[str, str] | None) -> None:
-    """CdcError CDC_DISABLED if the node's live settings disable CDC."""
+    """Raise CdcError CDC_DISABLED if the node's live settings disable CDC."""
     if (settings or {}).get("cdc_enabled", "true") != "true":
         raise CdcError(
             Code.CDC_DISABLED,
@@ -287,7 +287,7 @@ def _cluster(settings: CassandraSettings, contact_points: list[str], *, pinned: 
 
 
 def _tls(settings: CassandraSettings) -> ssl.SSLContext | None:
-    """CdcError CONFIG_INVALID if a file cannot be used."""
+    """Return the TLS context; None without TLS. CdcError CONFIG_INVALID if a file cannot be used."""
     if not settings.ssl:
         return None
     try:
@@ -306,7 +306,7 @@ def _tls(settings: CassandraSettings) -> ssl.SSLContext | None:
 
 @contextmanager
 def _connection_errors(settings: CassandraSettings, where: str) -> Iterator[None]:
-    """Raises errors of the connection as CdcError."""
+    """Raise errors of the connection as CdcError."""
     try:
         yield
     except _ERRORS as error:

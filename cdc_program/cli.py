@@ -279,7 +279,7 @@ def _show(tables: Sequence[str], *, everything: bool, as_json: bool) -> None:
 
 
 def _values_as_json(loaded: Loaded, tables: Sequence[str]) -> dict[str, dict[str, object]]:
-    """`table.key` → {value, origin}. A secret's value is `***`, or empty if the secret is."""
+    """Return `table.key` → {value, origin}. A secret's value is `***`, or empty if the secret is."""
     result: dict[str, dict[str, object]] = {}
     for table in tables:
         values = getattr(loaded.settings, table).model_dump(mode="json")

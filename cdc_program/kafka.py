@@ -1,4 +1,4 @@
-"""How every program connects to Kafka through librdkafka."""
+"""Connect to Kafka through librdkafka, in the same way in every program."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _RateLimit(logging.Filter):
 
 
 LIBRDKAFKA_LOGGER = logging.getLogger("librdkafka")
-"""For a client's `logger` argument: librdkafka's lines then go to the program's log (when the client polls)."""
+"""A client's `logger` argument: librdkafka's lines then go to the program's log when the client polls."""
 LIBRDKAFKA_LOGGER.addFilter(_RateLimit())
 LOG_LEVEL = 6
 """librdkafka's default."""

@@ -36,7 +36,7 @@ def gauges(prefix: str, rows: Iterable[tuple[str, str, float | None]]) -> Iterat
 
 
 def summary(name: str, text: str, count: int, total: float) -> Metric:
-    """`count` observations with the sum `total`."""
+    """Return a metric of `count` observations with the sum `total`."""
     return SummaryMetricFamily(name, text, count, total)
 
 

@@ -1,4 +1,6 @@
-"""How much cdc_raw may hold and how large a segment is: as the node reports it, as [node] sets it, or by default."""
+"""Find how much cdc_raw may hold and how large a segment is: as the node reports it, as [node] sets it,
+or by default.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ _COMMITLOG_SEGMENT_SIZE = ("commitlog_segment_size", "commitlog_segment_size_in_
 
 
 class NodeSizes(NamedTuple):
-    """In bytes. `is_default`: neither the node nor the settings say how much cdc_raw may hold."""
+    """Sizes in bytes. `is_default`: neither the node nor the settings say how much cdc_raw may hold."""
 
     cdc_total: int
     segment: int

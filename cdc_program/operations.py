@@ -126,7 +126,9 @@ class Operations:
         return [b"/metrics, /health or /status\n"]
 
     def _run_command(self, command: Command, environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
-        """Only a POST of JSON runs it: a browser that shows another site's page sends none without asking first."""
+        """Run the command for a POST of JSON only: a browser that shows another site's page does not send one without
+        asking first.
+        """
         size = environ.get("CONTENT_LENGTH") or "0"
         is_json = environ.get("CONTENT_TYPE") == JSON_TYPE and size.isdigit() and int(size) <= _MAX_BODY
         if environ.get("REQUEST_METHOD") != "POST" or not is_json:

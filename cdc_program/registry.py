@@ -172,7 +172,7 @@ def _id(answered: object) -> int:
 
 
 def _json(schema: Schema, of: str) -> dict[str, Any]:
-    """CdcError(REGISTRY_REFUSED) for a schema that is not Avro."""
+    """Return the schema's JSON. CdcError(REGISTRY_REFUSED) for a schema that is not Avro."""
     if schema.schema_type not in (None, "", "AVRO"):
         raise CdcError(
             Code.REGISTRY_REFUSED,

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 
 def read_secret(path: Path, named_by: str) -> str:
-    """Without the white space around it. named_by: where its name stands. CdcError: CONFIG_FILE, CONFIG_INVALID."""
+    """Return the file's text without surrounding white space. named_by: what names the file. CdcError CONFIG_FILE or
+    CONFIG_INVALID.
+    """
     try:
         value = path.read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:

@@ -75,7 +75,7 @@ class TopicAssigner:
         self._client.close()
 
     def check(self) -> None:
-        """CdcError(REGISTRY_REFUSED) if the registry assigns no topics."""
+        """Raise CdcError(REGISTRY_REFUSED) if the registry assigns no topics."""
         self._ask("GET", ("me",))
 
     def assign(self, namespace: str, source: str, key: dict[str, Any], value: dict[str, Any]) -> AssignedTopic:

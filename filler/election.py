@@ -1,4 +1,5 @@
-"""Which filler writes: a write reaches every node of the datacenter, so one filler writes what the neediest node needs.
+"""Elect the filler that writes: a write reaches every node of the datacenter, so one filler writes what the neediest
+node needs.
 
 Each filler reports what its node needs in a row that expires after two and a half periods: a node without a filler
 soon leaves the election. Pure: no I/O.

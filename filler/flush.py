@@ -39,7 +39,7 @@ class Flusher:
         return self._running is not None
 
     def start(self) -> None:
-        """CdcError NODETOOL_FAILED."""
+        """Start a flush. CdcError NODETOOL_FAILED."""
         try:
             self._running = subprocess.Popen(
                 self._command,

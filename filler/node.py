@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class Measurement(NamedTuple):
-    """At one moment: bytes in the newest segment, its age in s, the bytes of padding that it needs until the next
-    period, and why writes to this node must pause, or empty.
+    """One measurement: bytes in the newest segment, its age in seconds, the bytes of padding that it needs until the
+    next period, and the reason to pause writes to this node, or empty.
     """
 
     written: int

@@ -1,4 +1,4 @@
-"""How much padding a segment needs to be full once it is `max_age` old. Pure: no I/O, no clock."""
+"""Compute how much padding a segment needs to be full once it is `max_age` old. Pure: no I/O, no clock."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Schedule:
     period: float
 
     def padding(self, written: int, age: float) -> int:
-        """How many bytes must be written to the segment until the next measurement: what is missing below the straight
-        line from empty, a tenth of the age after its first write, to full, a period before it is too old.
+        """Return the bytes of padding to write to the segment until the next measurement: what is missing below the
+        straight line from empty, a tenth of the age after its first write, to full, a period before it is too old.
         """
         slack = self.max_age * SLACK
         line = (age + 2 * self.period - slack) / (self.max_age - slack)
@@ -27,7 +27,7 @@ class Schedule:
 
 @dataclass(slots=True)
 class SegmentAge:
-    """How long the node has written to its newest segment, by the filler's own clock.
+    """The time for which the node has written to its newest segment, by the filler's own clock.
 
     The filler sees a segment at most a period after its first write. A segment that exists when the filler starts
     counts from that start: the bound holds from then on.

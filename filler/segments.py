@@ -1,4 +1,4 @@
-"""How full a node's newest commit log segment is, from its sync markers alone.
+"""Measure how full a node's newest commit log segment is, from its sync markers alone.
 
 It may be of any version, plain, compressed or encrypted. A marker holds the place of the next one; in compressed and
 encrypted segments the uncompressed length of the section follows it (CommitLogSegmentReader). The fill counts in those
@@ -88,7 +88,7 @@ def _fill(file: SegmentFile, known: SegmentFill | None) -> SegmentFill | None:
 
 
 def _begin(file: SegmentFile) -> SegmentFill | None:
-    """At its first marker; None while it has no descriptor."""
+    """Return the fill at the file's first marker; None if the file has no descriptor yet. CdcError SEGMENT_CORRUPT."""
     try:
         descriptor = read_descriptor_of(file.path)
     except FormatError as error:

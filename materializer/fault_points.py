@@ -55,7 +55,9 @@ class FaultPoint(Enum):
 
 
 class ReshardPoint(Enum):
-    """Like FaultPoint, for `state reshard`, which is run again."""
+    """A point in the steps of `state reshard`, in their order. The value says what holds if the process dies there, and
+    what the next run does.
+    """
 
     AFTER_CATCH_UP = (
         "The old raw partitions are folded up to the first message that needs the new ones. Nothing else has changed. "
@@ -75,7 +77,9 @@ class ReshardPoint(Enum):
 
 
 class RebuildPoint(Enum):
-    """Like ReshardPoint, for `rebuild`."""
+    """A point in the steps of `rebuild`, in their order. The value says what holds if the process dies there, and what
+    the next run does.
+    """
 
     POSITION_MARKED = (
         "Some positions are moved after all raw messages and marked, which stops the topic's raw partitions in the "
@@ -90,7 +94,9 @@ class RebuildPoint(Enum):
 
 
 class TransformPoint(Enum):
-    """Like FaultPoint, for a transformer's task of one source partition."""
+    """A point in the protocol of a transformer's task of one source partition, in the order of its steps. The value
+    says what holds if the process dies there, and what the partition's next task does.
+    """
 
     TASK_OPENING = "Nothing has happened."
     TASK_FENCED = "The producer is initialised, which fenced the partition's former task. Nothing more has happened."
@@ -140,7 +146,9 @@ reached: Counter[AnyPoint] = Counter()
 
 
 def reach(point: AnyPoint) -> None:
-    """Called at each fault point, at some for each message. See the module's docstring."""
+    """Do what the armed fault says at this point. Called at each fault point, at some for each message. See the
+    module's docstring.
+    """
     if armed is None:
         return
     reached[point] += 1

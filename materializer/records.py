@@ -21,7 +21,7 @@ class RawPartition(NamedTuple):
 
 
 class TopicShape(NamedTuple):
-    """How many raw partitions a raw topic has, and its id: a topic that is deleted and created again has another id."""
+    """A raw topic's number of raw partitions, and its id: a topic that is deleted and created again has another id."""
 
     partitions: int
     topic_id: str

@@ -77,7 +77,7 @@ class CdcSwitches:
         self._ends.pop(table_id, None)
 
     def is_published_at(self, table_id: bytes, segment: int, position: int) -> bool:
-        """False if a mutation of a published table was written after its cdc was switched off."""
+        """Return False if a mutation of a published table was written after its cdc was switched off."""
         end = self._ends.get(table_id)
         return end is None or (segment, position) < end.position
 
@@ -109,19 +109,21 @@ class CdcSwitches:
         return has_changed
 
     def to_json(self) -> dict[str, list[int]]:
-        """By table id: segment and position of the end, the last segment, and the time of the switch on (µs)."""
+        """Return, by table id, the segment and position of the end, the last segment, and the time of the switch on
+        (µs).
+        """
         return {table_id.hex(): [*end.position, end.last_segment, end.after] for table_id, end in self._ends.items()}
 
     def load(self, stored: Mapping[str, Any]) -> None:
-        """From to_json's value. ValueError, AttributeError or TypeError if it is damaged."""
+        """Load to_json's value. ValueError, AttributeError or TypeError if it is damaged."""
         for table_id, (segment, position, last_segment, after) in stored.items():
             end = CommitLogPosition(int(segment), int(position))
             self._ends[bytes.fromhex(table_id)] = _End(end, int(last_segment), int(after))
 
 
 def _switches(mutation: bytes, messaging_version: int, position: CommitLogPosition) -> Iterator[tuple[bytes, _Switch]]:
-    """Each row of system_schema.tables with its table's id; nothing if the mutation cannot be read: a later Cassandra's
-    schema may have other columns, and the newest segment is the end then.
+    """Yield each row of system_schema.tables with its table's id. Yield nothing if the mutation cannot be read: a later
+    Cassandra's schema may have other columns, and the newest segment is the end then.
     """
     try:
         updates = read_mutation(mutation, messaging_version, SCHEMA_TABLES)

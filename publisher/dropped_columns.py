@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class DroppedColumns:
-    """By table id and name: True if a dropped column was a non-frozen user type before its first drop, False if not;
-    a column whose first drop was not followed is absent.
+    """The dropped columns, by table id and name: True if the column was a non-frozen user type before its first drop,
+    False if not. A column whose first drop was not followed is absent.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class DroppedColumns:
         return {table_id.hex(): dict(columns) for table_id, columns in self._was_user_type.items()}
 
     def load(self, stored: Mapping[str, Mapping[str, Any]]) -> None:
-        """From to_json's value. ValueError, AttributeError or TypeError if it is damaged."""
+        """Load to_json's value. ValueError, AttributeError or TypeError if it is damaged."""
         self._was_user_type = {
             bytes.fromhex(table_id): {name: bool(value) for name, value in columns.items()}
             for table_id, columns in stored.items()

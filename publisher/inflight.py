@@ -49,7 +49,9 @@ class InFlight:
         self._pending.append(pending)
 
     def extend_to(self, segment: int, position: int) -> None:
-        """Nothing was sent for the log up to `position`: it is reached together with the newest pending position."""
+        """Note that nothing was sent for the log up to `position`: it is reached together with the newest pending
+        position.
+        """
         if self._pending and self._pending[-1].segment == segment and not self._pending[-1].is_end:
             self._pending[-1].position = position
         else:

@@ -123,12 +123,14 @@ def _commitlog_sync(facts: Facts) -> Iterator[Finding]:
 
 
 def sync_period_ms(settings: Mapping[str, str]) -> int:
-    """How often a node with these live settings syncs its commit log; 0 if it does not report it."""
+    """Return the period in ms at which a node with these live settings syncs its commit log; 0 if it does not report
+    it.
+    """
     return next((found for name in _SYNC_PERIOD if (found := _milliseconds(settings.get(name)))), 0)
 
 
 def _milliseconds(value: str | None) -> int:
-    """`10000ms`, `10s`, or for 4.0 `10000`; 0 if the setting is missing."""
+    """Return the ms of `10000ms`, `10s`, or for 4.0 `10000`; 0 if the setting is missing."""
     if not value:
         return 0
     digits = value.rstrip("ms")

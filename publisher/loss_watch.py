@@ -45,7 +45,7 @@ def print_findings(settings: Settings, write_line: Callable[[str], None]) -> Non
 
 
 def require_no_losses(findings: Sequence[Finding], settings: PublisherSettings) -> None:
-    """CdcError CHANGES_WOULD_BE_LOST with the first finding that fails and is not accepted."""
+    """Raise CdcError CHANGES_WOULD_BE_LOST with the first finding that fails and is not accepted."""
     failed = unaccepted_losses(findings, settings.accept_loss)
     if failed:
         more = f" {len(failed) - 1} more: see cassandra-publisher check." if len(failed) > 1 else ""
@@ -71,7 +71,7 @@ class LossWatch:
         return tuple(sorted(finding.message for finding in self._failing))
 
     def check_at_start(self) -> None:
-        """CdcError CHANGES_WOULD_BE_LOST."""
+        """Check the node at start. CdcError CHANGES_WOULD_BE_LOST."""
         findings = self._find()
         require_no_losses(findings, self._settings)
         for finding in findings:

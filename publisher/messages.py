@@ -32,7 +32,7 @@ class Origin(NamedTuple):
 
     @property
     def place(self) -> str:
-        """As commands and logs show it."""
+        """Return the file and position as commands and logs show them."""
         return f"{self.file}:{self.position}"
 
 
@@ -47,7 +47,7 @@ class OutgoingMessage(NamedTuple):
 
     @property
     def is_for_all_raw_partitions(self) -> bool:
-        """True if each raw partition must get it."""
+        """Return whether each raw partition must get it."""
         kind = self.message.kind
         return kind in CONTROL_KINDS or kind in TRUNCATION_KINDS or (kind == "gap" and not self.partition_key)
 

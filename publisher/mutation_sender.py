@@ -31,7 +31,7 @@ class MutationSender:
         self._progress = progress
 
     def send(self, messages: Iterable[OutgoingMessage], pending: PendingMessages) -> None:
-        """`pending` counts each of the messages as one outstanding message."""
+        """Send the messages. `pending` counts each of them as one outstanding message."""
         for outgoing in messages:
             if outgoing.is_for_all_raw_partitions:
                 self._send_to_all_raw_partitions(outgoing, pending)
@@ -39,7 +39,7 @@ class MutationSender:
                 self._send_by_key(outgoing, pending)
 
     def send_batch(self, split: SplitEntries, pending: PendingMessages) -> None:
-        """As `send`, of the messages of a batch."""
+        """Send the messages of a batch, as `send` sends those of a mutation."""
         sent, count = 0, len(split.batch)
         while True:
             before, sent = sent, self._sender.send_batch(split.topics, split.batch, sent, pending)

@@ -1,4 +1,4 @@
-"""How far each segment has been published, in memory and in `position.json`."""
+"""Store how far each segment has been published, in memory and in `position.json`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Positions:
         return positions
 
     def check_node(self, host_id: UUID) -> None:
-        """CdcError if another node answers now than at the start."""
+        """Raise CdcError if another node answers now than at the start."""
         if host_id != self._host_id:
             raise _wrong_node(self._file, self._host_id, host_id)
 

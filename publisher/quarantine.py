@@ -83,7 +83,7 @@ class Quarantine:
         )
 
     def read_all(self) -> list[QuarantinedMutation]:
-        """In the order of the log. CdcError POSITION_FILE for a damaged file."""
+        """Return all quarantined mutations in log order. CdcError POSITION_FILE for a damaged file."""
         return [_read_file(file) for file in self._files()]
 
     def remove(self, entry: QuarantinedMutation) -> None:
@@ -97,7 +97,7 @@ class Quarantine:
 
 
 def open_quarantine(settings: PublisherSettings) -> Quarantine:
-    """CdcError POSITION_FILE if the state directory cannot be used."""
+    """Open the quarantine. CdcError POSITION_FILE if the state directory cannot be used."""
     return Quarantine(
         settings.state_directory / "quarantine",
         settings.quarantine_max_mutations,

@@ -77,7 +77,7 @@ class RegistryIds:
         self._ids: dict[str, int] = stored["ids"] if is_same_source else {}
 
     def check_registry(self) -> None:
-        """CdcError REGISTRY_UNREACHABLE or _REFUSED if no id is known and the registry does not answer.
+        """Raise CdcError REGISTRY_UNREACHABLE or _REFUSED if no id is known and the registry does not answer.
 
         It asks for nothing that needs a right in all namespaces.
         """

@@ -1,4 +1,4 @@
-"""Which tables with `cdc = true` are not published, and why. Pure: no I/O."""
+"""Find which tables with `cdc = true` are not published, and why. Pure: no I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Up to which place in the log a table that was truncated or dropped has lost its rows (decision 0035).
+"""Find the place in the log up to which a truncated or dropped table has lost its rows (decision 0035).
 
 For a TRUNCATE this is `replayAfter`, which the node keeps in system.local: up to there the node itself replays nothing
 of the table. It does not apply hints and batches from before `truncatedAt`, and what it applies later is in the log
@@ -96,8 +96,8 @@ class RowEnds:
 
     @property
     def pending(self) -> dict[bytes, RowsEnd]:
-        """Those that not all raw partitions have, by the ids of their tables. That of a table which is not published
-        any more waits until it is published again: it keeps no segment, and nothing is sent.
+        """Return the ends that not all raw partitions have, by the ids of their tables. That of a table which is not
+        published any more waits until it is published again: it keeps no segment, and nothing is sent.
         """
         return {table_id: end for table_id, end in self._pending.items() if table_id in self.published}
 
@@ -111,7 +111,9 @@ class RowEnds:
         return 0 if known is None else known.at
 
     def recorded_to(self, table_id: bytes) -> CommitLogPosition:
-        """Up to which place that truncation has ended the table; the first one if there is none, or none is known."""
+        """Return the place in the log up to which the last truncation ended the table's rows; the first place if none
+        is known.
+        """
         known = self._truncated.get(table_id)
         return CommitLogPosition(0, 0) if known is None or known.position is None else known.position
 
@@ -158,7 +160,7 @@ class RowEnds:
         return has_changed
 
     def follow_drops(self, gone: Iterable[TableMetadata]) -> bool:
-        """These published tables are no longer on the node; True if one was not known to be dropped.
+        """Note that these published tables are no longer on the node; return True if one was not known to be dropped.
 
         Drops from before the publisher followed them are no events.
         """
@@ -220,7 +222,7 @@ class RowEnds:
         }
 
     def load(self, stored: Mapping[str, Any] | None) -> None:
-        """From to_json's value; None if the publisher did not follow truncations when it ran last. KeyError,
+        """Load to_json's value; None if the publisher did not follow truncations when it ran last. KeyError,
         ValueError, AttributeError or TypeError if it is damaged.
         """
         if stored is None:
@@ -276,7 +278,7 @@ def _parse(record: bytes) -> tuple[CommitLogPosition, int]:
 
 
 def _drops(mutation: bytes, messaging_version: int) -> Iterator[_Drop]:
-    """Nothing if the mutation cannot be read: the newest segment is the end then."""
+    """Yield the drops. Yield nothing if the mutation cannot be read: the newest segment is the end then."""
     try:
         updates = read_mutation(mutation, messaging_version, SCHEMA_TABLES)
     except FormatError:

@@ -136,7 +136,7 @@ class NodeSchema:
         self._set_tables({**tables, **self.tables})
 
     def is_published_at(self, table_id: bytes, segment: int, position: int) -> bool:
-        """False if a mutation of a published table at this place was written after its cdc was switched off."""
+        """Return False if a mutation of a published table at this place was written after its cdc was switched off."""
         return self._switches.is_published_at(table_id, segment, position)
 
     def follow_log(self, mutation: bytes, messaging_version: int, segment: int, position: int) -> None:

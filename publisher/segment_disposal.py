@@ -76,7 +76,7 @@ class SegmentDisposal:
             remove_partial_copies(folder)
 
     def dispose(self, file: SegmentFile) -> bool:
-        """True if the segment has left its folder; CdcError SEGMENTS_STUCK."""
+        """Dispose of the segment; return whether it has left its folder. CdcError SEGMENTS_STUCK."""
         if self._folder is not None:
             move_segment(file, self._folder)
         elif self._choice == "delete":
@@ -85,7 +85,7 @@ class SegmentDisposal:
 
 
 def open_segment_disposal(settings: PublisherSettings) -> SegmentDisposal:
-    """CdcError POSITION_FILE if the target folder cannot be created."""
+    """Return the disposal that the settings choose. CdcError POSITION_FILE if the target folder cannot be created."""
     choice = settings.processed_segments
     return SegmentDisposal(choice, None if choice in {"delete", "keep"} else Path(choice))
 

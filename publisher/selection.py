@@ -1,4 +1,4 @@
-"""Which of the tables with `cdc = true` are published: `publisher.include_tables` and `exclude_tables`. Pure."""
+"""Select the tables with `cdc = true` that are published: `publisher.include_tables` and `exclude_tables`. Pure."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class NodeSide:
 
 @dataclass(frozen=True, slots=True)
 class KafkaSide:
-    """Where messages go, and those that are not acknowledged yet."""
+    """The sender, the raw topics, and the messages that are not acknowledged yet."""
 
     sender: Sender
     raw_topics: RawTopics

@@ -60,7 +60,7 @@ class SnapshotOrigin(NamedTuple):
 
     @property
     def file(self) -> str:
-        """RawMessage.file."""
+        """Return RawMessage.file."""
         return repairs.file_name(self.snapshot) if self.is_repair else file_name(self.snapshot)
 
 
@@ -146,7 +146,7 @@ class RowImages:
         return self._update(key, 0, stats, NO_COLUMNS.raw, body)
 
     def _row(self, key: bytes, row: Row, *, is_static: bool) -> bytes:
-        """With the row's own columns alone, as decision 0006 has it."""
+        """Return the update of one row, with the row's own columns alone (decision 0006)."""
         columns, stats = self._columns_of(row), _stats_of(row)
         if is_static:
             body = write_row(row, self._header(stats, statics=columns), is_static=True) + _NO_ROWS

@@ -1,4 +1,4 @@
-"""How full `cdc_raw` is, how fast it fills, and when Cassandra will refuse the next CDC write. Pure: no I/O.
+"""Measure how full `cdc_raw` is, and forecast when Cassandra will refuse the next CDC write. Pure: no I/O.
 
 When Cassandra creates a segment, it links it in cdc_raw and counts its full size. If the segment does not fit into
 cdc_total_space beside the files that are there, Cassandra does not link it, and it refuses CDC writes

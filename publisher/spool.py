@@ -118,7 +118,7 @@ class Spool:
             yield moved_file
 
     def _check_room(self, file: SegmentFile, size: int) -> None:
-        """CdcError SEGMENTS_STUCK if the spool has no room for the segment, OSError."""
+        """Raise CdcError SEGMENTS_STUCK if the spool has no room for the segment. OSError."""
         if self.bytes + size > self.max_bytes:
             raise move_error(file, self.folder, f"the spool holds {self.bytes >> 20} MiB of spool_max_mib already")
         disk = shutil.disk_usage(self.folder)

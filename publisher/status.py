@@ -70,7 +70,7 @@ class Status(NamedTuple):
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Status:
-        """From a publisher of this version; TypeError for another version."""
+        """Return the status of a publisher of this version; TypeError for another version."""
         lists = {name: tuple(value.get(name, ())) for name in ("losses", "excluded_tables", "refused_tables")}
         snapshots = tuple(Shown(**each) for each in value.get("snapshots", ()))
         return cls(**{**value, **lists, "snapshots": snapshots})
@@ -81,7 +81,7 @@ class Status(NamedTuple):
 
 
 def metrics(status: Status) -> Iterator[Metric]:
-    """For Prometheus."""
+    """Yield the Prometheus metrics of the status."""
     yield from counters("cdc_publisher", _counters(status))
     yield summary(
         "cdc_publisher_delivery_seconds",
@@ -155,7 +155,7 @@ def _gauges(status: Status) -> tuple[tuple[str, str, float | None], ...]:
 
 
 def text(status: Status) -> str:
-    """As text; the last line says whether it is safe to stop the publisher."""
+    """Return the status as text. The last line says whether it is safe to stop the publisher."""
     speed = f"filled by {_rate(status.arriving)}, emptied by {_rate(status.leaving)}"
     lines = [
         ("node", f"{status.host_id} of {status.cluster}, Cassandra {status.cassandra}"),

@@ -136,7 +136,7 @@ class StatusCollector:
             self._log_full_span(span)
 
     def _log_full_span(self, span: FullSpan) -> None:
-        """4.0 writes no hints for refused writes: only a repair restores them."""
+        """Log a time in which cdc_raw was full. 4.0 writes no hints for refused writes: only a repair restores them."""
         tables = sorted(table.table.qualified_name for table in self._node_side.schema.current_tables())
         needs_repair = self._node.release.startswith("4.0")
         log.error(
@@ -169,12 +169,14 @@ def unflushed_folder(node: Node, settings: NodeSettings) -> Path | None:
 
 
 def is_released_when_flushed(node: Node) -> bool:
-    """True for 3.11: a segment comes to cdc_raw when it is full and flushed."""
+    """Return True for 3.11: a segment comes to cdc_raw when it is full and flushed."""
     return node.release.startswith("3.")
 
 
 def _seconds_since(clock: int) -> float | None:
-    """`clock` in µs, 0 if unknown. At least 0: the wall clock may be set back."""
+    """Return the seconds since `clock` (µs, 0 if unknown); None if unknown. At least 0: the wall clock
+    may be set back.
+    """
     return max(0.0, time() - clock / 1e6) if clock else None
 
 

@@ -41,7 +41,7 @@ class TableFollower:
         return has_changed
 
     def wait_for_schema(self) -> bool:
-        """As follow_schema, but retry while a server is unreachable."""
+        """Call follow_schema, and retry while a server is unreachable."""
         return self._calls.retry_while_unreachable(self.follow_schema)
 
     def raw_topic_of(self, table: PublishedTable) -> RawTopic:

@@ -94,7 +94,7 @@ class SegmentTail:
         return monotonic() - self._passed_since >= ABANDONED_SECONDS and self.file.is_left_behind()
 
     def mark_abandoned(self) -> None:
-        """Nothing will be added: read all of it; its end may be torn."""
+        """Note that nothing will be added to the segment: read all of it; its end may be torn."""
         log.warning("a segment was never completed because the node crashed", file=self.file.path.name)
         self.is_completed = self._may_have_torn_end = True
 
@@ -245,7 +245,9 @@ class SegmentTails:
         return total
 
     def _files(self) -> list[SegmentFile]:
-        """In order; of a segment in both folders, the one in the spool is complete."""
+        """Return the segments in order. Of a segment in both folders, return the one in the spool, which
+        is complete.
+        """
         found = list_cdc_segments(self._folder)
         spooled = {file.id: file for file in self._spool.files()} if self._spool else {}
         return sorted([*spooled.values(), *(file for file in found if file.id not in spooled)]) if spooled else found

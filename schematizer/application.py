@@ -36,7 +36,9 @@ def application(  # noqa: PLR0913, PLR0917 - what the interfaces share
     measures: Measures,
     security: Security | None = None,
 ) -> FastAPI:
-    """`security` adds what is around the interfaces: its gate, signing in, and the paths of keys and audit log."""
+    """Return the whole application. `security` adds what is around the interfaces: its gate, signing in, and the paths
+    of keys and audit log.
+    """
     app = confluent_application(store, access, catalogue.rules.pii_prefix, metrics.count_database_error)
     app.mount(REST_PATH, rest_application(catalogue, access, measures, metrics.count_database_error, security))
     if security is None:

@@ -91,7 +91,7 @@ class RegistryMetrics:
         return counts._asdict()
 
     def _stored(self) -> Iterator[Metric]:
-        """Without the numbers where the database fails."""
+        """Yield the metrics of what is stored, without the numbers if the database fails."""
         try:
             counts = self._store.counts()
             of_namespaces = self._of_namespaces()
@@ -110,7 +110,7 @@ class RegistryMetrics:
         )
 
     def _of_namespaces(self) -> list[Metric]:
-        """At most _CENSUS_SECONDS old."""
+        """Return the metrics of all namespaces, at most _CENSUS_SECONDS old."""
         if self._counted_at is None or monotonic() - self._counted_at > _CENSUS_SECONDS:
             self._counted, self._counted_at = _as_gauges(self._census.take()), monotonic()
         return self._counted

@@ -23,9 +23,9 @@ class TopicName(NamedTuple):
 
 
 def parse_topic(name: str, pii_prefix: str = "") -> TopicName:
-    """`<prefix>.<keyspace>.<table>[-vN]` is a change topic of the namespace `<prefix>.<keyspace>`, and
-    `<prefix>.raw.<keyspace>.<table>` its raw topic. Of any other name the last part is the source, and what comes
-    before it the namespace. `pii_prefix` is no part of a namespace.
+    """Parse a topic's name. `<prefix>.<keyspace>.<table>[-vN]` is a change topic of the namespace
+    `<prefix>.<keyspace>`, and `<prefix>.raw.<keyspace>.<table>` its raw topic. Of any other name the last part is the
+    source, and what comes before it the namespace. `pii_prefix` is no part of a namespace.
     """
     plain = name.removeprefix(pii_prefix) if pii_prefix else name
     parts = plain.split(".")

@@ -93,8 +93,8 @@ class Element(View):
 
 
 class Registration(View):
-    """Where a schema is. `is_new_topic`, `rule`, `reason`: the decision; `is_new_schema`: the topic did not have it.
-    `key_schema_id`: None for messages without a key's schema.
+    """The result of registering a schema. `is_new_topic`, `rule`, `reason`: the decision; `is_new_schema`: the topic
+    did not have it. `key_schema_id`: None for messages without a key's schema.
     """
 
     namespace: str
@@ -191,7 +191,7 @@ class Producer(View):
 
 
 class Consumer(View):
-    """As Producer, of one who reads."""
+    """A registered reader. `is_late`: as for a Producer."""
 
     team: str
     service: str
@@ -258,7 +258,7 @@ class Reader(View):
 
 
 class StageKind(StrEnum):
-    """Where rows are on their way. `change` follows a raw topic; `other` are topics of what is no Cassandra table."""
+    """The kind of stage that rows pass. `change` follows a raw topic; `other`: topics of what is no Cassandra table."""
 
     TABLE = "table"
     RAW = "raw"
@@ -299,8 +299,8 @@ class Change(View):
 
 
 class Place(View):
-    """Where something stands in the catalogue: a field has a namespace and a source, a namespace has neither but its
-    own name.
+    """The place of something in the catalogue. A field has a namespace and a source; a namespace has
+    only its own name.
     """
 
     about: About
@@ -316,7 +316,7 @@ class Found(Place):
 
 
 class Coverage(View):
-    """How many fields a source's newest schema has, how many of them have docs, and how many are personal."""
+    """The number of fields of a source's newest schema, how many of them have docs, and how many are personal."""
 
     fields: int
     documented: int

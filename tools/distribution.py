@@ -83,7 +83,9 @@ def make_environment(project: Project) -> Path:
 
 
 def make_wheel(python: Path, machine: str) -> Path:
-    """For Linux on this kind of machine, compiled in a folder of its own: the tree stays as it is."""
+    """Build a wheel for Linux on this kind of machine. It compiles in a temporary folder, so the tree
+    does not change.
+    """
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "CDC_BUILD_TARGET": f"{machine}-linux-gnu.{GLIBC}"}
         build = ("pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", folder)

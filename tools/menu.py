@@ -84,7 +84,7 @@ def listing(choices: Sequence[Choice], target: str) -> str:
 
 
 def _install(extra: str, module: str) -> None:
-    """Only what the extra requires: the environment's own installation of this project stays as it is."""
+    """Install only what the extra requires. The environment's own installation of this project does not change."""
     if importlib.util.find_spec(module) is None:
         command = [sys.executable, "-m", "pip", "install", "--quiet", *requirements(extra)]
         subprocess.run(command, check=True)

@@ -118,7 +118,7 @@ def animate(casts: Sequence[Cast]) -> str:
 
 
 def _tops(casts: Sequence[Cast]) -> list[int]:
-    """Where the first line of each pane begins, in px."""
+    """Return the position of the first line of each pane, in px."""
     tops, y = [], 0
     for cast in casts:
         y += TITLE

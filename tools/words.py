@@ -77,7 +77,7 @@ class WordList:
         )
 
     def findings(self, path: str, text: str) -> list[Finding]:
-        """In the order of the lines."""
+        """Return the findings in a file's text, in the order of the lines."""
         reader = reader_of(path)
         if reader is None:
             return []
@@ -119,7 +119,7 @@ def _kind(path: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """Without code and links' targets."""
+    """Return the text without code and links' targets."""
     return MARKDOWN_CODE.sub(_cut, text)
 
 

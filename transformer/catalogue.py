@@ -57,7 +57,7 @@ class Catalogue(Protocol):
         ...
 
     def register(self, transformer: Transformer, derived: Derived) -> Registered:
-        """Idempotent."""
+        """Register the derived schemas. Idempotent."""
         ...
 
     def close(self) -> None: ...
@@ -85,7 +85,7 @@ def open_catalogue(settings: RegistrySettings) -> Catalogue:
 
 
 def _open_confluent(settings: RegistrySettings) -> ConfluentCatalogue:
-    """CdcError if it is none, as a proxy is that answers for a registry which is away."""
+    """Open Confluent's registry. CdcError if it is none, as a proxy is that answers for a registry which is away."""
     registry = RegistryClient(settings)
     try:
         registry.check_reachable()

@@ -140,7 +140,9 @@ Step: TypeAlias = Annotated[MaskStep | EnumStep | FlagsStep | DocsStep, Field(di
 
 
 class Transformer(Part):
-    """From one source to another. `name` is part of its consumer group: a new name begins at the first message."""
+    """A transformation of one source into another. `name` is part of its consumer group: a new name begins at the first
+    message.
+    """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=64)]
     source: Place

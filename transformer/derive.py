@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from transformer.steps.columns import Convert, Record
 
 Transform: TypeAlias = Callable[[bytes], bytes]
-"""From an Avro binary of the source to one of the target. TransformError."""
+"""Converts an Avro binary of the source to one of the target. TransformError."""
 _Walk: TypeAlias = Callable[[bytes, int], tuple[bytes, int]]
 """The transformed value at a position, and the position after it."""
 
@@ -62,7 +62,7 @@ class Derived(NamedTuple):
 
 
 def derive(transformer: Transformer, source: Source) -> Derived:
-    """StepError for a step that does not fit the schemas."""
+    """Derive the target's schemas from the source's. StepError for a step that does not fit the schemas."""
     keys = frozenset(_fields(source.key, "key")) if source.key is not None else frozenset()
     value = _Schema(source.value, "value")
     key = _Schema(source.key, "key") if source.key is not None else None
@@ -142,8 +142,8 @@ class _Schema:
         return self._made
 
     def schema(self, rename: Callable[[str], str], source_topic: str) -> Any:  # noqa: ANN401 - JSON
-        """Each topic of a source has its own topics: messages of two topics are in no order. So the schemas of two
-        topics differ, by a property, and a registry gives them topics of their own.
+        """Return the schema for one topic. Each topic of a source has its own topics: messages of two topics are in no
+        order. So the schemas of two topics differ, by a property, and a registry gives them topics of their own.
         """
         schema = from_tree(self.tree["name"], self.named, rename)
         schema[SOURCE_TOPIC] = source_topic

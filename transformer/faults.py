@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def message_refused(transformer: Transformer, partition: RawPartition, offset: int, reason: str) -> CdcError:
-    """CdcError(TRANSFORM_FAILED). partition: of Kafka."""
+    """Return CdcError(TRANSFORM_FAILED) for a message. partition: of Kafka."""
     return CdcError(
         Code.TRANSFORM_FAILED,
         f'transformer "{transformer.name}" cannot transform the message at offset {offset} of {partition}: {reason}.',
@@ -24,7 +24,7 @@ def message_refused(transformer: Transformer, partition: RawPartition, offset: i
 
 
 def step_does_not_fit(transformer: Transformer, topic: str, error: StepError) -> CdcError:
-    """CdcError(TRANSFORM_STEP)."""
+    """Return CdcError(TRANSFORM_STEP) for a step that does not fit a topic's schema."""
     return CdcError(
         Code.TRANSFORM_STEP,
         f"{place(transformer, error.step)} does not fit the schema of {topic}: {error.reason}.",
@@ -33,7 +33,7 @@ def step_does_not_fit(transformer: Transformer, topic: str, error: StepError) ->
 
 
 def source_changed(topic: str, known: TopicShape, now: TopicShape) -> CdcError:
-    """CdcError(TRANSFORM_SOURCE). known, now: two shapes that differ."""
+    """Return CdcError(TRANSFORM_SOURCE) for a changed source topic. known, now: two shapes that differ."""
     problem = f"has {now.partitions} partitions now; it had {known.partitions}"
     if known.topic_id != now.topic_id:
         problem = "was deleted and recreated"
@@ -46,7 +46,7 @@ def source_changed(topic: str, known: TopicShape, now: TopicShape) -> CdcError:
 
 
 def messages_deleted(partition: RawPartition, offset: int) -> CdcError:
-    """CdcError(TRANSFORM_SOURCE)."""
+    """Return CdcError(TRANSFORM_SOURCE) for messages that were deleted before they were read."""
     return CdcError(
         Code.TRANSFORM_SOURCE,
         f"The messages of {partition} from offset {offset} on were deleted before they were read, or the topic was "
@@ -57,7 +57,7 @@ def messages_deleted(partition: RawPartition, offset: int) -> CdcError:
 
 
 def published_already(group: str, partition: RawPartition, target: str) -> CdcError:
-    """CdcError(TRANSFORM_REPEATED)."""
+    """Return CdcError(TRANSFORM_REPEATED) for a target with messages that the group has not sent."""
     return CdcError(
         Code.TRANSFORM_REPEATED,
         f"The group {group} has sent no message of {partition} yet, but {target}-{partition.partition} has messages: "
@@ -69,7 +69,7 @@ def published_already(group: str, partition: RawPartition, target: str) -> CdcEr
 
 
 def target_partitions(topic: str, found: int, wanted: int, source: str) -> CdcError:
-    """CdcError(TOPIC_SETTINGS)."""
+    """Return CdcError(TOPIC_SETTINGS) for a target topic with another number of partitions than its source."""
     return CdcError(
         Code.TOPIC_SETTINGS,
         f"The target topic {topic} has {found} partitions, and its source {source} has {wanted}: messages of one key "

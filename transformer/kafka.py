@@ -92,7 +92,7 @@ class SourceReader:
         return first, following
 
     def add(self, partition: RawPartition, offset: int | None) -> None:
-        """Also read this partition: from the offset on, None for the beginning."""
+        """Read this partition too: from the offset on, or from the beginning if it is None."""
         self._assigned[partition] = 0 if offset is None else offset
         start = OFFSET_BEGINNING if offset is None else offset
         with driver_errors(f"read {partition}"):
@@ -104,7 +104,7 @@ class SourceReader:
                 self.consumer.incremental_unassign([TopicPartition(*partition)])
 
     def read(self, most: int, seconds: float) -> Read:
-        """Up to about so many messages, for at most so many seconds."""
+        """Read about `most` messages at most, for at most `seconds`."""
         read = Read(defaultdict(list), {}, {})
         if not self._assigned:
             return read

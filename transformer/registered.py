@@ -9,7 +9,7 @@ Part: TypeAlias = Literal["key", "value"]
 
 
 class Registered(NamedTuple):
-    """Where messages of a pair of derived schemas go. key_id: None for keys that are null."""
+    """The topic and schema ids for messages of a pair of derived schemas. key_id: None for keys that are null."""
 
     topic: str
     key_id: int | None

@@ -1,4 +1,4 @@
-"""As submit.py, of cassandra-transformer; see docs/guides/transformers.md."""
+"""Submit cassandra-transformer, as submit.py submits the materializer; see docs/guides/transformers.md."""
 
 from transformer.cli import main
 

@@ -128,7 +128,7 @@ class ChangeReader:
         return list(self.each_change())
 
     def each_change(self) -> Iterator[Change]:
-        """As `read_all`, one by one, for more than memory should hold at once."""
+        """Yield the changes that `read_all` returns, one by one, for more than memory should hold at once."""
         self._next_look = 0.0
         self._value_decoders.clear()
         self._look_for_topics()

@@ -1,4 +1,4 @@
-"""How a change is shown: coloured on a terminal, the same words without colours elsewhere."""
+"""Show a change: coloured on a terminal, the same words without colours elsewhere."""
 
 from __future__ import annotations
 

@@ -41,7 +41,9 @@ SCHEMA = (
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """How to mark a table: an INSERT of two parameters (key, token) and the key's serialization and Avro record."""
+    """The statement that marks a table: an INSERT of two parameters (key, token), the key's serialization and Avro
+    record.
+    """
 
     insert: str
     marker_column: str

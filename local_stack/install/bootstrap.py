@@ -95,7 +95,7 @@ def _make_environment(python: Path) -> None:
 
 
 def _build_spark(python: Path) -> None:
-    """Into a wheel that is not compressed: it is unpacked at once. Nothing if this version is installed."""
+    """Build an uncompressed wheel, because it is unpacked at once. Do nothing if this version is installed."""
     shutil.rmtree(WHEELS, ignore_errors=True)
     if any(VENV.glob(f"lib/python*/site-packages/{SPARK}-{locked_version(SPARK)}.dist-info")):
         return

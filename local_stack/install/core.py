@@ -60,7 +60,7 @@ def stale_modules(wanted: dict[str, str], stamp: dict[str, Any]) -> list[str]:
 
 
 def module_hashes() -> dict[str, str]:
-    """By module: the hash of its source, of what it may include, and of how it is compiled."""
+    """Return, by module, the hash of its source, of what it may include, and of how it is compiled."""
     shared = b"".join(path.read_bytes() for path in (*sorted(PACKAGE.glob("*.pxd")), ROOT / "setup.py"))
     return {path.stem: hashlib.sha256(path.read_bytes() + shared).hexdigest() for path in sorted(PACKAGE.glob("*.pyx"))}
 
@@ -79,7 +79,7 @@ def _build_tools() -> list[str | bool | None]:
 
 
 def _compiled(name: str) -> Path:
-    """Where a module of this Python is compiled to."""
+    """Return the file that a module is compiled to for this Python."""
     return PACKAGE / f"{name}{EXTENSION_SUFFIXES[0]}"
 
 

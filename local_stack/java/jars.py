@@ -137,7 +137,7 @@ def _bring(jars: JarSet, report: Report) -> None:
 
 
 def _download(jars: JarSet, share: list[Jar], folder: Path, progress: _Progress) -> None:
-    """Into `folder`. Raises CdcError(STACK_MISSING)."""
+    """Download this share of the jars into `folder`. CdcError STACK_MISSING."""
     failed = Ivy(progress.report).retrieve([jar.coordinate for jar in share], folder, progress.count)
     if failed:
         raise CdcError(

@@ -1,4 +1,4 @@
-"""Where downloads and run folders live: `.local` and `.run` of the project folder."""
+"""Folders for downloads and runs: `.local` and `.run` of the project folder."""
 
 from __future__ import annotations
 

@@ -129,7 +129,9 @@ class CassandraNode(Restartable[ServerProcess]):
         return self
 
     def _prepare_retry(self, *, is_new: bool) -> bool:
-        """If it found no peer. System tables of a first start that was cut short cannot be loaded by the next one."""
+        """Return whether the node found no peer, and so may start again. If it is new, delete its data first: the
+        system tables of a first start that was cut short cannot be loaded.
+        """
         if self.process is None or SEED_TOO_SLOW.search(self.process.output()) is None:
             return False
         if is_new:
@@ -168,7 +170,7 @@ class CassandraNode(Restartable[ServerProcess]):
         return speaks_cql(self.address, self.port)
 
     def wait_ready(self) -> None:
-        """Until it answers clients, and sees its peers up and they see it."""
+        """Wait until the node answers clients, sees its peers up, and they see it up."""
         super().wait_ready()
         process = self._running()
         for peer in self.cluster.nodes:

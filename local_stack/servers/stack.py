@@ -36,7 +36,8 @@ OF_A_SHARED_MACHINE: Mapping[str, Setting] = {
 
 
 class Stack(Managed):
-    """Inside it everything is up, `.run/servers.json` says where, and all of it can be hurt.
+    """Run all servers and programs as a context. `.run/servers.json` has their addresses, and tests can make each of
+    them fail.
 
     Cassandra syncs its commit log every 100 ms, where a stock one does every 10 s. `settings` (`table.key`) are laid
     over the programs', which run from `release`. Raises CdcError; logs are kept when an exception ends it.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def settings_file() -> Path:
-    """Beside the file of the addresses."""
+    """Return the path of the settings file, beside the file of the addresses."""
     return servers_file().with_suffix(".toml")
 
 

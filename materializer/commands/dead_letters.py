@@ -81,7 +81,7 @@ def find_raw_topics(settings: KafkaSettings, table: str | None) -> list[str]:
 
 
 def _describe(letter: UnresolvedDeadLetter) -> str:
-    """Without the key, which is data."""
+    """Return one line for a dead letter: its id, place, time and reason. It omits the key, which is data."""
     time = datetime.fromtimestamp(letter.timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
     return f"{letter.id} {letter.where} offset {letter.offset} at {time}: {letter.reason}"
 

@@ -80,7 +80,9 @@ def _read_states(settings: Settings, *, with_topics: bool) -> Iterator[StoredSta
 
 
 def _read_topics(settings: Settings, raw_partition: RawPartition) -> list[str] | None:
-    """At the position of now: the job goes on, and deletes old versions, while the states before this one are read."""
+    """Return the change topics that the state names, sorted; None if it has no committed position. The position is read
+    now: the running job deletes old versions while this command reads other states.
+    """
     position = read_positions(settings, [raw_partition])[raw_partition]
     if position is None:
         return None

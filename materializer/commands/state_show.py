@@ -164,7 +164,9 @@ def cassandra_partition_json(
 
 
 def _truncations_json(state: TruncationState) -> dict[str, Any]:
-    """Which part of each host's log is gone; the hosts that are waited for; those whose rows may be missing."""
+    """Return the part of each host's log that is gone, the hosts that are waited for, and those whose rows may be
+    missing.
+    """
     return {
         "at_ms": state.at,
         "hosts": {

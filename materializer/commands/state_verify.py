@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Verdict(NamedTuple):
-    """How many files were read, their bytes, and the problems that were found.
+    """The number of files that were read, their bytes, and the problems that were found.
 
     unreferenced: the number of files that no manifest names. A clean-up will delete them.
     """

@@ -24,7 +24,7 @@ _LAST_MS = 253_402_300_799_999  # of the year 9999, datetime's last
 def check_clock(
     raw_partition: RawPartition, before: Head | None, result: ChunkResult, worker_ms: float, max_ahead_ms: float
 ) -> None:
-    """CdcError(CLOCK_AHEAD) if a chunk moves the time of the raw partition too far ahead of both witnesses.
+    """Raise CdcError(CLOCK_AHEAD) if a chunk moves the time of the raw partition too far ahead of both witnesses.
 
     before: the state's head before the chunk; a time that it has reached was accepted. worker_ms: this worker's wall
     clock. max_ahead_ms: how far the brokers' time may be ahead.

@@ -278,7 +278,7 @@ class PartitionTask:
 
 
 def check_contiguous(raw_partition: RawPartition, chunk: Sequence[RawRecord]) -> None:
-    """CdcError(RAW_SKIPPED) if an offset is missing between two records."""
+    """Raise CdcError(RAW_SKIPPED) if an offset is missing between two records."""
     first, last = chunk[0].offset, chunk[-1].offset
     if last - first + 1 != len(chunk):
         gap = next(a.offset for a, b in pairwise(chunk) if b.offset != a.offset + 1)
@@ -286,7 +286,9 @@ def check_contiguous(raw_partition: RawPartition, chunk: Sequence[RawRecord]) ->
 
 
 def check_placement(raw_partition: RawPartition, records: Iterable[RawRecord], count: int) -> None:
-    """CdcError(RAW_PARTITIONS_CHANGED) for a record whose key belongs to another of the topic's `count` partitions."""
+    """Raise CdcError(RAW_PARTITIONS_CHANGED) for a record whose key belongs to another of the topic's `count`
+    partitions.
+    """
     for record in records:
         if record.key and (expected := partition_for(record.key, count)) != raw_partition.partition:
             raise raw_message_misplaced(raw_partition, record.offset, expected)

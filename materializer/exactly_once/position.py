@@ -104,7 +104,9 @@ def check_offset(raw_partition: RawPartition, offset: int, bounds: tuple[int, in
 
 
 def check_shape(topic: str, known: TopicShape, now: TopicShape) -> None:
-    """CdcError: STATE_MISMATCH if the raw topic was recreated, RAW_PARTITIONS_CHANGED if its partitions changed."""
+    """Raise CdcError STATE_MISMATCH if the raw topic was recreated, or RAW_PARTITIONS_CHANGED if its partitions
+    changed.
+    """
     if known.topic_id != now.topic_id:
         raise topic_recreated(topic)
     if known.partitions != now.partitions:
@@ -112,8 +114,8 @@ def check_shape(topic: str, known: TopicShape, now: TopicShape) -> None:
 
 
 def check_topic(position: Position, shape: TopicShape, raw_partition: RawPartition) -> None:
-    """CdcError if the position is not of this raw topic: RAW_PARTITIONS_CHANGED, or STATE_MISMATCH if another topic has
-    its name now. Also if a command on the raw topic has not finished.
+    """Raise CdcError if the position is not of this raw topic: RAW_PARTITIONS_CHANGED, or STATE_MISMATCH if another
+    topic has its name now. Also raise it if a command on the raw topic has not finished.
     """
     check_no_command(position, raw_partition)
     topic, partitions = raw_partition.topic, shape.partitions
@@ -124,7 +126,9 @@ def check_topic(position: Position, shape: TopicShape, raw_partition: RawPartiti
 
 
 def check_no_command(position: Position, raw_partition: RawPartition) -> None:
-    """CdcError if a command on the raw topic has begun and not finished: RAW_PARTITIONS_CHANGED, or STATE_MISMATCH."""
+    """Raise CdcError RAW_PARTITIONS_CHANGED or STATE_MISMATCH if a command on the raw topic has begun
+    and not finished.
+    """
     if position.in_progress == REBUILDING:
         raise rebuild_unfinished(raw_partition.topic)
     if position.in_progress is not None:

@@ -72,7 +72,7 @@ class ChunkFold(ABC):
         self._purge_waits_until: int | None = None
 
     def fold(self) -> ChunkResult:
-        """BudgetSpentError, or CdcError as fold_chunk."""
+        """Fold the chunk. BudgetSpentError, or CdcError as fold_chunk."""
         self._fold_tables()
         self._store_times()
         return ChunkResult(
@@ -103,7 +103,7 @@ class ChunkFold(ABC):
         return self._catalog.native_plan(table_id)
 
     def _decode(self, records: Sequence[RawRecord]) -> list[AnyArrival]:
-        """AloneError as decode_records."""
+        """Decode the records. AloneError as decode_records."""
         times = self._clock.arrival_times_ms
         boundaries = None
         if self._plan is not None:

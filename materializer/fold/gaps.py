@@ -95,7 +95,7 @@ class IncompletePartitions:
                 self._resolve(key, update.raw, place, update.arrival_ms)
 
     def resolve_message(self, record: RawRecord, message: RawMessage, arrival_ms: int) -> None:
-        """Like `resolve`, for a message that is not merged because all that it writes is truncated."""
+        """Delete the gaps that this message fills. It is not merged, because everything it writes is truncated."""
         if self._kinds:
             place = place_id(message.host_id, message.segment, message.position)
             self._resolve(record.key, record.value, place, arrival_ms)
@@ -154,7 +154,7 @@ def dead_letter_id(key: bytes, value: bytes) -> bytes:
 
 
 def _too_many_dead_letters(limit: int, record: RawRecord, problem: UnreadableError) -> CdcError:
-    """CdcError(TOO_MANY_DEAD_LETTERS)."""
+    """Return the CdcError(TOO_MANY_DEAD_LETTERS) for one more unreadable message."""
     return CdcError(
         Code.TOO_MANY_DEAD_LETTERS,
         f"The raw message at offset {record.offset} can't be read: {problem.reason}. Its raw partition already has "

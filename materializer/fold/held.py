@@ -96,7 +96,7 @@ class HeldPartition:
         return deletion
 
     def take_static(self) -> tuple[Row | None, bool]:
-        """Like `take_row`, for the static row."""
+        """Take the static row, as `take_row` takes a regular row."""
         return self.take_row(self._scan(STATIC_SECTION, ROWS_SECTION), is_static=True)
 
     def ranges(self) -> Iterator[tuple[bytes, RangeTombstone | None]]:

@@ -128,9 +128,9 @@ class RowsChange(NamedTuple):
 
 
 class Incomplete(NamedTuple):
-    """Which changes of a chunk are incomplete: those of Cassandra partitions with these keys (the empty key stands for
-    all) and, in a snapshot, all that are not the snapshot's. `partitions` grows while the chunk is folded. `repaired`:
-    the keys of those with an open repair, which the core does not know either.
+    """The incomplete changes of a chunk: those of Cassandra partitions with these keys (the empty key stands for all)
+    and, in a snapshot, all that are not the snapshot's. `partitions` grows while the chunk is folded. `repaired`: the
+    keys of those with an open repair, which the core does not know either.
     """
 
     partitions: AbstractSet[bytes]

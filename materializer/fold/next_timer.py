@@ -1,4 +1,4 @@
-"""When a state has work without new writes: the next expiry, or the next write to leave the reorder buffer."""
+"""Find when a state has work without new writes: the next expiry, or the next write to leave the reorder buffer."""
 
 from __future__ import annotations
 

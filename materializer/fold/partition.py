@@ -220,7 +220,7 @@ class PartitionFold:
                 self._update_row(key, value, fan_out.deletion)
 
     def _update_natively(self, rows: list[tuple[bytes, RowValue]], deletion: DeletionTime | None) -> int:
-        """How many of the rows, from the first on, the native core has updated."""
+        """Update rows with the native core, from the first on; return how many it has updated."""
         native = self._tools.native
         if native is None:
             return 0
@@ -253,7 +253,7 @@ class PartitionFold:
         self._state.put_facts(self._state.facts._replace(has_ranges=not self._state.ranges.is_empty))
 
     def _stop_if_spent(self, fan_out: FanOut, at: bytes) -> None:
-        """Like _stop, but only if the budget is spent."""
+        """Call `_stop` if the budget is spent."""
         if self._tools.budget.is_spent:
             self._stop(fan_out, at)
 

@@ -1,4 +1,4 @@
-"""How far each publisher has come, as this raw partition knows it. Only what all of them have passed may be purged."""
+"""The progress of each publisher, as this raw partition knows it. Only what all of them have passed may be purged."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class Repairs:
                 self.fail(repair)
 
     def fail(self, repair: Repair) -> None:
-        """It changes nothing."""
+        """Mark the repair as failed. It changes no rows."""
         self._put(repair._replace(state="failed"))
 
     def fail_all(self) -> None:

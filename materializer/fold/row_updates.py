@@ -84,7 +84,7 @@ def decode_records(  # noqa: PLR0913 - what they are, and all that they concern
 
 
 def decode_record(record: RawRecord) -> RawMessage:
-    """UnreadableError; CdcError(STATE_FORMAT) for the message of a newer publisher."""
+    """Decode the record's message. UnreadableError; CdcError(STATE_FORMAT) for the message of a newer publisher."""
     try:
         return decode(record.value)
     except NextVersionError as error:
@@ -116,7 +116,9 @@ def read_row_updates(
 
 
 def read_update(message: RawMessage, record: RawRecord, catalog: TableCatalog) -> PartitionUpdate:
-    """UnreadableError; CdcError(SCHEMA_UNKNOWN) if the tables topic does not have the message's schema."""
+    """Read the message's update. UnreadableError; CdcError(SCHEMA_UNKNOWN) if the tables topic does not have its
+    schema.
+    """
     table = catalog.schema(message.table_id, message.schema_digest)
     try:
         update, _ = read_partition_update(message.update, 0, message.messaging_version, {message.table_id: table})

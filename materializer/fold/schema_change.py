@@ -44,7 +44,7 @@ _LAST = b"\xff"  # after all keys of a Cassandra partition
 
 
 class ShownFrom(NamedTuple):
-    """From the key `start` to the next entry, rows have been published under `schema`."""
+    """A range of rows published under `schema`: from the key `start` to the next entry's start."""
 
     start: bytes
     schema: SchemaId

@@ -55,7 +55,7 @@ def change_steps(
 def move_steps(
     before: RowImage | None, after: RowImage | None, old: SchemaVersion, new: SchemaVersion
 ) -> Iterator[tuple[RowImage | None, RowImage | None, bytes]]:
-    """Like change_steps, for a row that ends in one topic and begins in another."""
+    """Yield steps as change_steps does, for a row that moves from one topic to another."""
     if before is not None:
         yield (before, None, old.id.digest) if old.topic is not None else (_named(before, new), None, new.id.digest)
     if after is not None:

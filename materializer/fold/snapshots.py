@@ -27,7 +27,9 @@ _KEPT_MS = 30 * 24 * 3600 * 1000  # a finished snapshot, so that a late copy of 
 
 
 class SnapshotProgress(NamedTuple):
-    """How far one snapshot is. begun_ms, changed_ms: the arrival of its first and last step that said something new."""
+    """The progress of one snapshot. begun_ms, changed_ms: the arrival of its first and last step that said something
+    new.
+    """
 
     begun_ms: int
     changed_ms: int

@@ -270,7 +270,8 @@ class TableFold:
         return self._timers.next_expiry_second(first, self._clock.second)
 
     def close(self, watermarks: PublisherWatermarks, settings: FoldSettings, *, may_purge: bool) -> int | None:
-        """With a budget of its own, after the records: show more rows under a changed schema, and purge if it may.
+        """Republish more rows under a changed schema, and purge if `may_purge`, after the records of the chunk. Both
+        share a new budget.
 
         Returns the second that all publishers must pass before the next purge, if that purge waits only for them.
         """

@@ -1,4 +1,4 @@
-"""Which part of each host's log a truncated or dropped table has lost (decision 0035).
+"""Follow which part of each host's log a truncated or dropped table has lost (decision 0035).
 
 A TRUNCATE runs on every host at another moment and at another place in its log. S is truncate_seconds (`apart_ms`): how
 far apart hosts may execute one TRUNCATE. Each raw message has the time of its host's last truncation

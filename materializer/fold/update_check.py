@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check_update(update: PartitionUpdate, encoders: KeyEncoders, *, is_counter: bool) -> None:
-    """FormatError for more than one element, a clustering or a path that has no place in the order, and a counter
+    """Raise FormatError for more than one element, a clustering or a path that has no place in the order, and a counter
     without a total.
     """
     static = update.static_row

@@ -42,7 +42,9 @@ class Assigner(Protocol):
 
 
 class AssignedTopics:
-    """Like ChangeTopics, with the names that the registry gives. `registry` looks up the schemas in these topics."""
+    """Assign change topics as ChangeTopics does, with the names that the registry gives. `registry` looks up the
+    schemas in these topics.
+    """
 
     def __init__(
         self,
@@ -60,7 +62,7 @@ class AssignedTopics:
         self._unregistered: set[SchemaKey] = set()
 
     def check_reachable(self) -> None:
-        """CdcError if the registry assigns no topics, or if it does not answer and no assignment is stored."""
+        """Raise CdcError if the registry assigns no topics, or if it does not answer and no assignment is stored."""
         try:
             self._assigner.check()
         except CdcError as error:

@@ -50,7 +50,7 @@ class ChangeTopics:
         self._known: dict[tuple[str, str], ChangeTopic] = {}
 
     def check_reachable(self) -> None:
-        """CdcError if the registry does not answer."""
+        """Raise CdcError if the registry does not answer."""
         self._registry.check_reachable()
 
     def find_or_create(self, schemas: Sequence[TableSchema]) -> tuple[ChangeTopic | None, ...]:

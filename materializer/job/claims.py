@@ -1,4 +1,4 @@
-"""Which worker process does which assignment of a round.
+"""Give each worker process its assignment of a round.
 
 Spark starts a round's tasks in any of its Python processes, and starts a failed task again in another one. A process
 therefore asks for its assignment. It has a worker's name, and keeps it while it lives, so that it gets the raw
@@ -94,7 +94,7 @@ class Claims:
         return all(self._processes.get(worker) in self._finished for worker in busy)
 
     def release(self, process: Hashable) -> None:
-        """Its task has failed. Spark runs it again: there or elsewhere."""
+        """Free the assignment of a process whose task has failed. Spark runs the task again, there or elsewhere."""
         self._asked.discard(process)
         self._claimed -= {worker for worker, owner in self._processes.items() if owner == process}
 
@@ -118,7 +118,7 @@ class Claims:
                 del self._processes[worker], self._missed[worker]
 
     def _worker_of(self, process: Hashable) -> str | None:
-        """Its own, or one without a process, first of those that have an assignment.
+        """Return the process's own worker, or one without a process, first of those that have an assignment.
 
         Where there are as many tasks as workers, it may be one whose process has not come: it will get another.
         """

@@ -124,7 +124,7 @@ class BatchDriver:
         self._after_batch = after_batch
 
     def run_until_stopped(self, beat: Callable[[], None]) -> None:
-        """`beat` is called after each batch."""
+        """Run batches until the job is stopped. `beat` is called after each batch."""
         while not self._stop.is_set():
             self.run_batch()
             beat()
@@ -152,7 +152,7 @@ class BatchDriver:
         self._stop_log.remind(self._stopped.all())
 
     def stop_raw_partitions(self, failures: Mapping[RawPartition, Failure]) -> None:
-        """CdcError if one of the errors concerns the whole job."""
+        """Stop the raw partitions that failed. CdcError if one of the errors concerns the whole job."""
         stops: dict[RawPartition, Stop] = {}
         for raw_partition, failure in failures.items():
             if failure.error.code in OF_THE_JOB:
@@ -161,7 +161,7 @@ class BatchDriver:
         self._stop_log.log_stops(stops)
 
     def _known_raw_partitions(self, plan: Plan) -> list[RawPartition]:
-        """Those of the plan. A topic that cannot be described is known by its partition 0."""
+        """Return the plan's raw partitions. A topic that cannot be described is known by its partition 0."""
         unknown = sorted(self._planner.errors.keys() - plan.shapes.keys())
         return [*list_raw_partitions(plan.shapes), *(RawPartition(topic, 0) for topic in unknown)]
 

@@ -37,7 +37,7 @@ class InBackground(Generic[K, T]):
             self._new.append(self._running[name])
 
     def forget(self, name: K) -> None:
-        """If the call has not begun, it never does."""
+        """Cancel the call of this name if it has not begun."""
         if name in self._running and self._running[name].cancel():
             del self._running[name]
 

@@ -28,7 +28,7 @@ _FETCH_SECONDS = 10.0
 
 
 class Lag(NamedTuple):
-    """How far a raw partition is behind.
+    """The lag of a raw partition.
 
     offset: the committed one; None if it cannot be read. messages: that are not folded yet.
     kept_until: the earliest time (s since 1970) at which Kafka deletes the first of them by the topic's retention.ms;
@@ -71,7 +71,7 @@ class Unread(Protocol):
         ...
 
     def bounds(self, partitions: Sequence[RawPartition], /) -> dict[RawPartition, tuple[int, int]]:
-        """Those that are left out are not measured."""
+        """Return the bounds of these raw partitions. Those that are left out are not measured."""
         ...
 
     def offsets_at(self, partitions: Sequence[RawPartition], timestamp_ms: int, /) -> dict[RawPartition, int]: ...

@@ -1,4 +1,4 @@
-"""Which worker has which raw partition: the same load for each worker, and as few moves as possible.
+"""Place raw partitions on workers: the same load for each worker, and as few moves as possible.
 
 A raw partition that moves costs a new producer, messages that are read twice, and the fetch of its state. It moves if
 its worker is gone, or if that lowers the load of the busiest worker by more than the move costs.
@@ -134,7 +134,7 @@ class _Balance:
         return True
 
     def _gain(self, raw_partition: RawPartition, source: str, target: str) -> float:
-        """By how much the move lowers the larger load of the two; 0 if it costs more than that gains."""
+        """Return by how much the move lowers the larger load of the two; 0 if the move costs more than it gains."""
         load = self._loads[raw_partition]
         gain = self._work[source] - max(self._work[source] - load.weight, self._work[target] + load.weight)
         return gain if gain * _WORTH_SECONDS > load.move_seconds else 0.0

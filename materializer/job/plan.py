@@ -23,7 +23,9 @@ class TableSchema(NamedTuple):
 
 
 class ChangeTopic(NamedTuple):
-    """Where changes under one schema are sent: a topic, its number of partitions, the ids of the Avro schemas."""
+    """The topic to which changes under one schema are sent, its number of partitions, and the ids of its
+    Avro schemas.
+    """
 
     name: str
     partitions: int
@@ -33,7 +35,7 @@ class ChangeTopic(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """How the messages of one raw topic are folded and where their changes are sent.
+    """The schemas with which the messages of one raw topic are folded, and the topics to which their changes are sent.
 
     raw_partitions: the number of the raw topic's partitions.
     schemas: every schema of the topic's table, from the oldest to the newest, whatever the table's id was.

@@ -77,7 +77,7 @@ class Planner:
         return self._table_schemas.requests
 
     def plan_batch(self) -> BatchPlan:
-        """CdcError for what concerns the whole job. KAFKA_UNREACHABLE is temporary."""
+        """Plan a batch. CdcError for what concerns the whole job. KAFKA_UNREACHABLE is temporary."""
         self._table_schemas.add(self._reader.read_to_end())
         shapes = self._describe_topics()
         self._ask_again()
@@ -101,11 +101,11 @@ class Planner:
         self._stale.update(topics)
 
     def check_registry(self) -> None:
-        """CdcError if the job cannot start with the registry."""
+        """Raise CdcError if the job cannot start with the registry."""
         self._change_topics.check_reachable()
 
     def check_settings(self) -> None:
-        """CdcError(TRANSACTION_TIMEOUT) if the brokers do not allow the settings."""
+        """Raise CdcError(TRANSACTION_TIMEOUT) if the brokers do not allow the settings."""
         self._topics.check_transaction_timeout(self._materializer.transaction_timeout_seconds)
 
     def check_positions(self) -> dict[RawPartition, CdcError]:
@@ -215,7 +215,9 @@ class Planner:
             check_shape(topic, known, shape)
 
     def _check_unpublished(self, topic: str, changes: str) -> None:
-        """CdcError if the changes of a raw topic without any position were published: they would be so twice."""
+        """Raise CdcError if the changes of a raw topic without any position were published: they would be published
+        twice.
+        """
         if self._topics.has_had_messages(changes):
             raise changes_of_another_job(self._materializer.group_id, topic, changes)
 
@@ -225,7 +227,7 @@ class Planner:
 
 
 def _check_positions_fit(raw_partitions: list[RawPartition], positions: Positions, shape: TopicShape) -> None:
-    """CdcError if one raw partition of a topic has a position of another shape: then none of them may run. A task
+    """Raise CdcError if one raw partition of a topic has a position of another shape: then none of them may run. A task
     would take a partition that was added, which has no position, for one of a new topic.
     """
     for raw_partition in raw_partitions:
@@ -237,7 +239,7 @@ def _check_positions_fit(raw_partitions: list[RawPartition], positions: Position
 def _check_position(
     raw_partition: RawPartition, position: Position | CdcError | None, shape: TopicShape, bounds: tuple[int, int]
 ) -> None:
-    """CdcError if the raw partition could not continue at its position."""
+    """Raise CdcError if the raw partition could not continue at its position."""
     if isinstance(position, CdcError):
         raise position
     if position is not None:

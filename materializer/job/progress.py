@@ -49,7 +49,7 @@ class Progress:
         return asdict(self)
 
     def metrics(self) -> Iterator[Metric]:
-        """For Prometheus."""
+        """Yield the Prometheus metrics of the streaming query's progress."""
         yield from gauges(
             _PREFIX,
             (

@@ -34,7 +34,7 @@ _PROBES = 3  # without an answer, after which the process's machine is gone
 
 
 class ServiceAddress(NamedTuple):
-    """Where the rounds are, and the key that both sides must know."""
+    """The host and port of the service of rounds, and the key that both sides must know."""
 
     host: str
     port: int
@@ -88,7 +88,7 @@ class Rounds:
 
     @property
     def processes(self) -> int:
-        """How many workers have a live process."""
+        """Return how many workers have a live process."""
         with self._changed:
             return self._claims.processes
 
@@ -100,7 +100,7 @@ class Rounds:
 
     @property
     def load(self) -> float:
-        """How many processes folded on average in the last round, or restored a state at its end."""
+        """Return how many processes folded on average in the last round, or restored a state at its end."""
         with self._changed:
             return self._load
 
@@ -158,7 +158,9 @@ class Rounds:
         self._listener.close()
 
     def wait_until_idle(self, seconds: float) -> bool:
-        """After `close`: whether Spark has asked for another round within this time, and so has ended the last one."""
+        """Wait at most `seconds` for Spark to ask for another round, which means that the last one has ended. Return
+        whether it has asked. Call it after `close`.
+        """
         with self._changed:
             return self._changed.wait_for(lambda: self._is_idle, seconds)
 
@@ -210,7 +212,7 @@ class Rounds:
             return self._number if is_next else after, self._positions
 
     def _answer_plan(self, _connection: object, number: int) -> int:
-        """How many tasks Spark is to start for the round. It may ask more than once."""
+        """Return how many tasks Spark is to start for the round. Spark may ask more than once."""
         with self._changed:
             self._planned = number
             return self._slots

@@ -1,4 +1,4 @@
-"""How many tasks a micro-batch has, and how long it lasts, so that Spark's dynamic allocation adds and removes
+"""Choose the number of tasks and the duration of a micro-batch, so that Spark's dynamic allocation adds and removes
 executors.
 
 Spark adds executors while tasks wait for a core, and removes one that had no task for a while. With a task for each

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from materializer.job.worker_loop import TaskResult
 
 WAIT_SECONDS = 120.0
-"""By then all raw partitions know of the loss, and one snapshot does for all; or TRUNCATE has been tried again."""
+"""The time until all raw partitions know of the loss, and one snapshot is enough; or TRUNCATE has been repeated."""
 RETRY_SECONDS = 60.0
 
 log = structlog.get_logger(__name__)

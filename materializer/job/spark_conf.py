@@ -47,7 +47,9 @@ _KEPT = {
 
 
 def session_options(settings: JobSettings) -> dict[str, str]:
-    """CdcError if Java is missing. Under spark-submit, only what needs no JVM of its own is set."""
+    """Return the options of the Spark session. CdcError if Java is missing. Under spark-submit, only what needs no JVM
+    of its own is set.
+    """
     options = {
         "spark.app.name": settings.group_id,
         "spark.api.mode": "classic",
@@ -78,7 +80,7 @@ def session_options(settings: JobSettings) -> dict[str, str]:
 
 
 def check_conf(conf: Mapping[str, str]) -> None:
-    """CdcError(SPARK_SETTING) for an option of Spark with which the job would work badly or not at all."""
+    """Raise CdcError(SPARK_SETTING) for an option of Spark with which the job would work badly or not at all."""
     for option, value, right, reason in _REFUSED:
         if conf.get(option, right) == value:
             raise CdcError(Code.SPARK_SETTING, f"{option} is {value}: {reason}.", f"Set {option}={right} for this job.")
@@ -97,7 +99,7 @@ def is_submitted() -> bool:
 
 
 def check_java() -> None:
-    """CdcError unless the Java of JAVA_HOME or the PATH, which Spark will start, is 17 or later."""
+    """Raise CdcError unless the Java of JAVA_HOME or the PATH, which Spark will start, is 17 or later."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     fix = f"Install Java {_JAVA}, or point JAVA_HOME at one."

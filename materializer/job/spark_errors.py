@@ -44,7 +44,7 @@ def _spark_ended() -> CdcError:
 
 
 def spark_failed(error: BaseException) -> CdcError:
-    """CdcError(SPARK_FAILED) with the most specific line of Spark's message."""
+    """Return CdcError(SPARK_FAILED) with the most specific line of Spark's message."""
     text, _, _ = str(error).partition(_QUERY)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     raised = [line for line in lines if "Error" in line.partition(":")[0] or "Exception" in line.partition(":")[0]]

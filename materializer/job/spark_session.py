@@ -43,7 +43,9 @@ class OpenedSession(NamedTuple):
 
 @contextmanager
 def open_session(settings: JobSettings) -> Iterator[OpenedSession]:
-    """CdcError(SPARK_SETTING) for a Spark in which the job cannot run, CdcError(SPARK_FAILED) for one that fails."""
+    """Open a Spark session. CdcError(SPARK_SETTING) for a Spark in which the job cannot run, CdcError(SPARK_FAILED) for
+    one that fails.
+    """
     _refuse_connect()
     active = SparkContext._active_spark_context  # noqa: SLF001 - getOrCreate does not tell whether it was there
     if active is not None and active._jsc is not None:  # noqa: SLF001
@@ -88,7 +90,9 @@ def _delete_work_folder(application: str) -> None:
 
 
 def jvm_is_shutting_down(context: SparkContext) -> bool:
-    """False if the JVM is the driver's child: such a JVM ends by itself only when it fails."""
+    """Return whether the JVM is shutting down; False if it is the driver's child, which ends by itself only when it
+    fails.
+    """
     try:
         return is_submitted() and bool(_shutdown_hooks(context).isShutdownInProgress())
     except Exception:  # noqa: BLE001 - the JVM is gone: the batch will fail and report it

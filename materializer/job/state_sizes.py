@@ -1,4 +1,4 @@
-"""How large the states are, on the workers' disks and in traffic with the checkpoint location, as metrics."""
+"""Report the sizes of states, on the workers' disks and in traffic with the checkpoint location, as metrics."""
 
 from __future__ import annotations
 

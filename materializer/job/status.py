@@ -50,7 +50,7 @@ class JobStatus:
         self._tables = TableCounts()
 
     def follow(self, raw_partitions: Sequence[RawPartition]) -> None:
-        """These are the raw partitions now."""
+        """Set the present raw partitions."""
         self._raw_partitions = raw_partitions
         self._lags.follow(raw_partitions)
         self._sizes.follow(raw_partitions)
@@ -105,7 +105,7 @@ class JobStatus:
         }
 
     def metrics(self) -> Iterator[Metric]:
-        """For Prometheus."""
+        """Yield the Prometheus metrics of the job."""
         now, stops, lags = time.time(), self.stopped.all(), self._lags.latest
         measured = self._lags.measured_at
         yield from counters(
@@ -160,7 +160,7 @@ class JobStatus:
         return dict(Counter(each for running in self._snapshots.values() for each in running))
 
     def _untruncated(self) -> dict[str, list[str]]:
-        """For each raw topic, the hosts that did not take part in a TRUNCATE."""
+        """Return, for each raw topic, the hosts that did not take part in a TRUNCATE, sorted."""
         found: dict[str, set[str]] = {}
         for raw_partition, hosts in self._lost_hosts.items():
             if hosts:
@@ -304,7 +304,7 @@ def stop_text(stop: dict[str, Any]) -> str:
 
 
 def _left_text(stop: dict[str, Any]) -> str:
-    """How long there is to act."""
+    """Return how long there is to act."""
     if stop["is_lost"]:
         return "LOST: Kafka has deleted unread messages"
     if stop["is_kept"]:

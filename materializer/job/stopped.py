@@ -67,7 +67,9 @@ class StoppedPartitions:
             return stop is None or stop.next_try is None
 
     def stop(self, raw_partition: RawPartition, failure: Failure) -> Stop:
-        """It has failed. The pause before its next try grows; it is short again for another code."""
+        """Stop a raw partition that has failed. The pause before its next try grows; it is short again for another
+        code.
+        """
         with self._lock:
             before = self._stops.get(raw_partition)
             since = self._wall() if before is None else before.since
@@ -78,7 +80,9 @@ class StoppedPartitions:
             return made
 
     def advance(self, raw_partition: RawPartition, end: int) -> Stop | None:
-        """It has folded the messages before the offset `end`. The stop that this ends, if it does."""
+        """Note that the raw partition has folded the messages before the offset `end`. Return the stop that this ends,
+        if any.
+        """
         with self._lock:
             stop = self._stops.get(raw_partition)
             if stop is None or (stop.failure.offsets is not None and end < stop.failure.offsets[1]):
@@ -93,7 +97,7 @@ class StoppedPartitions:
             return any(stop.next_try is not None and stop.next_try <= now for stop in self._stops.values())
 
     def begin_tries(self) -> set[RawPartition]:
-        """Those whose next try is due now; from here on they are being tried."""
+        """Return the raw partitions whose next try is due now; from here on they are being tried."""
         with self._lock:
             now = self._clock()
             due = {each for each, stop in self._stops.items() if stop.next_try is not None and stop.next_try <= now}

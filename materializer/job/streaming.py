@@ -160,8 +160,8 @@ def _options(session: SparkSession) -> Iterator[None]:
 
 
 def _checkpoint_folder() -> Path:
-    """Where Spark writes two small files for each micro-batch. Nothing is ever read from them: positions are the
-    group's. So they are in memory where the system has such a folder.
+    """Create the folder in which Spark writes two small files for each micro-batch. Nothing reads them, because
+    positions are the group's offsets, so the folder is in memory where the system has such a file system.
     """
     memory = str(_MEMORY) if _MEMORY.is_dir() else None
     try:

@@ -62,7 +62,9 @@ class TableSchemas:
                 self._add_schema(key, value)
 
     def for_table(self, table: TableName) -> tuple[TableSchema, ...]:
-        """CdcError(TOPIC_PREFIX_TAKEN) if two Cassandra clusters have published a table of this name."""
+        """Return the table's schemas. CdcError(TOPIC_PREFIX_TAKEN) if two Cassandra clusters have published a table of
+        this name.
+        """
         if len(clusters := self._clusters.get(table, set())) > 1:
             names = " and ".join(sorted(clusters))
             raise CdcError(

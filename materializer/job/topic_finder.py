@@ -1,4 +1,4 @@
-"""Who finds the change topics: the job by a template, or the registry by assignment (materializer.topics)."""
+"""Choose what finds the change topics: the job by a template, or the registry by assignment (materializer.topics)."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def topic_finder(settings: Settings, registry: Registry, make_topic: Callable[[s
 
 
 def topics_of_table(settings: Settings, keyspace: str, table: str, existing: Collection[str]) -> list[str]:
-    """Those of the existing topics that are change topics of the table, whoever named them. CdcError
-    REGISTRY_UNREACHABLE or REGISTRY_REFUSED.
+    """Return the existing topics that are change topics of the table, whoever named them. CdcError REGISTRY_UNREACHABLE
+    or REGISTRY_REFUSED.
     """
     prefix = settings.kafka.topic_prefix
     name = re.escape(change_topic(prefix, keyspace, table))

@@ -122,5 +122,5 @@ def _positions(settings: KafkaSettings, group: str) -> GroupPositions:
 
 
 def _storage_seconds(settings: MaterializerSettings) -> float:
-    """How long a worker waits for an answer of the checkpoint location."""
+    """Return for how many seconds a worker waits for an answer of the checkpoint location."""
     return settings.transaction_timeout_seconds * _UPLOAD_SHARE

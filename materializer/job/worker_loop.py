@@ -58,8 +58,8 @@ _MAX_HEARTBEATS = 50_000  # that wait, each of about 500 bytes in memory
 
 
 class Standing(NamedTuple):
-    """Where a worker stands when its time is over. is_behind: whether it has messages of several raw partitions left.
-    has_failed: whether a raw partition has failed. is_restoring: whether a state is being fetched.
+    """A worker's state at the end of its time. is_behind: it has messages of several raw partitions left. has_failed: a
+    raw partition has failed. is_restoring: a state is being fetched.
     """
 
     is_behind: bool = False
@@ -212,7 +212,7 @@ class PollLoop:
                 self._waiting.add(raw_partition)
 
     def _add_restored(self, plan: BatchPlan) -> None:
-        """Those whose states have come since."""
+        """Read the raw partitions whose states have come since."""
         restored = {each: error for each, error in self._states.finished().items() if each in self._waiting}
         self._waiting -= restored.keys()
         for raw_partition, error in restored.items():
@@ -265,7 +265,9 @@ class PollLoop:
             _logger.warning("consumer replaced: it did not read what is there", raw_partitions=[*map(str, stuck)])
 
     def _explain_loss(self, raw_partition: RawPartition) -> None:
-        """Its next message is gone; or it was there again by the time of this look, and is read again."""
+        """Fail the raw partition if its next message is gone. If the message is there again by now, it
+        is read again.
+        """
         try:
             position = self._reader.positions([raw_partition])[raw_partition]
             if isinstance(position, CdcError):

@@ -61,7 +61,7 @@ _FENCED = {
 
 
 def kafka_error(doing: str, exception: KafkaException) -> CdcError:
-    """CdcError: KAFKA_UNREACHABLE for transient errors, KAFKA_REFUSED for all others."""
+    """Return a CdcError: KAFKA_UNREACHABLE for transient errors, KAFKA_REFUSED for all others."""
     error: KafkaError = exception.args[0]
     if error.code() in _FENCED:
         return CdcError(
@@ -94,7 +94,9 @@ def driver_errors(doing: str) -> Iterator[None]:
 
 @contextmanager
 def command_errors(doing: str) -> Iterator[None]:
-    """Like `driver_errors`, and CdcError(STATE_MISMATCH) if another process has fenced this one."""
+    """Convert errors as `driver_errors` does, and raise CdcError(STATE_MISMATCH) if another process has fenced this
+    one.
+    """
     with driver_errors(doing):
         try:
             yield

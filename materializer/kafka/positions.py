@@ -42,8 +42,8 @@ class GroupPositions:
             return dict(_position_of(each) for each in _committed(self.consumer, partitions))
 
     def read_each(self, partitions: Collection[RawPartition]) -> dict[RawPartition, Position | CdcError | None]:
-        """Like `read`, with the error of each raw partition that has one. KafkaException if the group cannot be
-        read.
+        """Read positions as `read` does, but return the error of each raw partition that has one. KafkaException if the
+        group cannot be read.
         """
         with self._renewed_after_failure():
             return read_each_position(self.consumer, partitions)
@@ -71,7 +71,7 @@ class GroupPositions:
 def read_each_position(
     consumer: Consumer, partitions: Collection[RawPartition]
 ) -> dict[RawPartition, Position | CdcError | None]:
-    """Like GroupPositions.read_each, for the group of a consumer."""
+    """Read positions as GroupPositions.read_each does, for the group of a consumer."""
     found: dict[RawPartition, Position | CdcError | None] = {}
     for committed in _committed(consumer, partitions):
         where = RawPartition(committed.topic, committed.partition)

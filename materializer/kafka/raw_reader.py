@@ -32,7 +32,7 @@ _MIN_BYTES = 65_536  # of a fetch response before its wait is over: a trickle of
 
 
 class ReadBudget(NamedTuple):
-    """How many messages, and how many bytes of values, one read may take. The last message may exceed the bytes."""
+    """The number of messages, and of bytes of values, that one read may take. The last message may exceed the bytes."""
 
     messages: int
     bytes: int
@@ -95,7 +95,7 @@ class RawReader:
         return first, following
 
     def add(self, offsets: Mapping[RawPartition, int]) -> None:
-        """Also read these raw partitions, from these offsets on."""
+        """Read these raw partitions too, from these offsets on."""
         if offsets:
             with driver_errors("read the raw topics"):
                 self._consumer.incremental_assign([TopicPartition(*each, at) for each, at in offsets.items()])

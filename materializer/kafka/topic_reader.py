@@ -41,7 +41,9 @@ class TopicReader:
         self._consumer: Consumer | None = None
 
     def read_to_end(self) -> list[tuple[bytes, bytes]]:
-        """Like `read_messages`, but only (key, value) and without tombstones."""
+        """Return (key, value) of each message that `read_messages` returns, except tombstones and messages without a
+        key.
+        """
         return [(key, value) for key, value, _ in self.read_messages() if key is not None and value is not None]
 
     def read_messages(self) -> list[KafkaMessage]:

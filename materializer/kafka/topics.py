@@ -52,7 +52,7 @@ class Topics:
         return {name: shape for name, shape in found.items() if not isinstance(shape, CdcError)}
 
     def each_shape(self, topics: Collection[str]) -> dict[str, TopicShape | CdcError]:
-        """Like `shapes`, with the error of each topic that has one."""
+        """Return what `shapes` returns, with the error of each topic that has one."""
         if not topics:
             return {}
         with self._errors("describe the raw topics"):
@@ -96,7 +96,9 @@ class Topics:
         return min(int(self._settings_of(topic)["max.message.bytes"].value) for topic in topics)
 
     def check_transaction_timeout(self, seconds: float) -> None:
-        """CdcError(TRANSACTION_TIMEOUT) if the brokers allow less. Without the right to ask, the tasks find out."""
+        """Raise CdcError(TRANSACTION_TIMEOUT) if the brokers allow less. Without the right to ask, the
+        tasks find out.
+        """
         with self._errors("list the brokers"):
             brokers = self._admin.list_topics(timeout=self._settings.connect_timeout_seconds).brokers
         resource = ConfigResource(ResourceType.BROKER, str(next(iter(brokers))))
@@ -111,7 +113,7 @@ class Topics:
             raise timeout_refused(seconds, f" ({allowed_ms / 1000:g} s)")
 
     def check_raw_topic(self, topic: str) -> None:
-        """CdcError(TOPIC_SETTINGS) unless the brokers set the topic's timestamps."""
+        """Raise CdcError(TOPIC_SETTINGS) unless the brokers set the topic's timestamps."""
         settings = self._settings_of(topic)
         if settings["message.timestamp.type"].value != "LogAppendTime":
             raise CdcError(
@@ -167,7 +169,7 @@ class Topics:
 
     @contextmanager
     def _errors(self, doing: str) -> Iterator[None]:
-        """As driver_errors."""
+        """Convert errors as driver_errors does. Create a new client if Kafka cannot be reached."""
         try:
             with driver_errors(doing):
                 yield
@@ -195,7 +197,7 @@ def _shape_of(topic: str, described: Future[Any]) -> TopicShape | CdcError:
 
 
 def _check_name(topic: str, others: Iterable[str]) -> None:
-    """CdcError(TOPIC_NAMES_COLLIDE) if Kafka would refuse the topic because of another one."""
+    """Raise CdcError(TOPIC_NAMES_COLLIDE) if Kafka would refuse the topic because of another one."""
     for other in others:
         if other.replace(".", "_") == topic.replace(".", "_"):
             raise CdcError(

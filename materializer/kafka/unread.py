@@ -1,4 +1,4 @@
-"""How far raw partitions are behind, and until when Kafka keeps what they have not read."""
+"""Measure how far raw partitions are behind, and until when Kafka keeps what they have not read."""
 
 from __future__ import annotations
 

@@ -34,7 +34,8 @@ class Encoder(Protocol):
 
 
 class Target(NamedTuple):
-    """Where the changes under one schema go: a change topic, its partition count, and the encoder of its messages.
+    """The destination of changes under one schema: a change topic, its partition count, and the encoder of its
+    messages.
 
     The topic is that of a state that does not name one yet. `table_id`: the schema's.
     """

@@ -51,7 +51,7 @@ class Budget:
 
 
 def row_size(row: Row | None) -> int:
-    """About how many bytes the cells of a row have."""
+    """Estimate the bytes that the cells of a row take; 0 for None."""
     if row is None:
         return 0
     size = 0

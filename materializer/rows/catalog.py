@@ -61,7 +61,7 @@ class TableCatalog:
     _plans: dict[bytes, Plan | None] = field(default_factory=dict, repr=False, compare=False)
 
     def schema(self, table_id: bytes, digest: bytes) -> TableMetadata:
-        """CdcError(SCHEMA_UNKNOWN) if the tables topic does not have it."""
+        """Return the table's schema. CdcError(SCHEMA_UNKNOWN) if the tables topic does not have it."""
         table = self.schemas.get((table_id, digest))
         if table is None:
             raise CdcError(
@@ -96,7 +96,7 @@ class TableCatalog:
         return digest, self.schema(table_id, digest)
 
     def newest_topic(self, table_id: bytes) -> Topic | None:
-        """Where changes of this table should go; None if this catalog is of no job that publishes."""
+        """Return the topic for changes of this table; None if this catalog belongs to no job that publishes."""
         name = self.topics.get(self.newest.get(table_id, b""))
         return None if name is None else Topic(name, self.partitions.get(name, 1))
 

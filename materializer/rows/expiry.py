@@ -1,4 +1,4 @@
-"""When the content of a row expires, since when it is dead, and what is left of it after a purge.
+"""Find when the content of a row expires, since when it is dead, and what is left of it after a purge.
 
 Purging follows org.apache.cassandra.db.DeletionPurger.
 """

@@ -172,7 +172,7 @@ def _fields(
 
 
 def type_form(type_: CqlType) -> TypeForm:  # noqa: PLR0911  one for each kind of type
-    """How the core writes the type's values (cdc_messages.avro_types, avro_values)."""
+    """Return how the core writes the type's values (cdc_messages.avro_types, avro_values)."""
     match type_:
         case NativeType(name):
             return (*_VALUES[name], 0, ())

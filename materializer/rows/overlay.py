@@ -88,7 +88,7 @@ class Overlay:
         return _stored(self.get_row(key))
 
     def get_row(self, key: bytes) -> RowValue | None:
-        """Like `get`, for the key of a regular row."""
+        """Return the row of a regular row's key, as `get` does for other keys."""
         if key in self._writes:
             return self._writes[key]
         if key not in self._fetched:
@@ -99,7 +99,7 @@ class Overlay:
         self.put_row(key, value)
 
     def put_row(self, key: bytes, value: RowValue | None) -> None:
-        """Like `put`, for the key of a regular row."""
+        """Write the row of a regular row's key, as `put` does for other keys."""
         if key not in self._writes:
             self._keys.added.append(key)
         self._writes[key] = value
@@ -107,13 +107,13 @@ class Overlay:
             self._unencoded[key] = None
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Like StateReader.scan, with this chunk's writes; more may be written while the scan is read."""
+        """Scan as StateReader.scan does, including this chunk's writes. The caller may write more during the scan."""
         for key, value in self.scan_rows(start, end):
             assert isinstance(value, bytes)
             yield key, value
 
     def scan_rows(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, RowValue]]:
-        """Like `scan`, for keys that may include regular rows."""
+        """Scan as `scan` does, for keys that may include regular rows."""
         written = self._keys.between(start, end)
         position = 0
         for key, value in self._reader.scan(start, end):

@@ -92,7 +92,7 @@ class PartitionState:
         self.facts = facts
 
     def reload_facts(self) -> None:
-        """After the native core has changed them."""
+        """Read the facts again after the native core has changed them."""
         facts = self._overlay.get(self.prefix + FACTS_SECTION)
         self.facts = PartitionFacts() if facts is None else decode_facts(facts)
 
@@ -138,7 +138,7 @@ def encode_facts(facts: PartitionFacts) -> bytes:
 
 
 def decode_facts(value: bytes) -> PartitionFacts:
-    """CdcError(STATE_DAMAGED) if no partition can have these facts."""
+    """Decode the facts. CdcError(STATE_DAMAGED) if no partition can have them."""
     check_version(value)
     if len(value) == _FACTS.size:
         _, marked, local, *rest = _FACTS.unpack(value)

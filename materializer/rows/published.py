@@ -27,8 +27,8 @@ class Published(NamedTuple):
 
 
 def read_published(state: StateReader | Overlay) -> dict[bytes, Published]:
-    """By table id; two while the rows of a table that was dropped and created again are deleted. Empty for a state
-    without rows.
+    """Return what is published, by table id; empty for a state without rows. It has two entries while the rows of a
+    table that was dropped and created again are deleted.
     """
     stored = state.get(TOPICS)
     if stored is None:

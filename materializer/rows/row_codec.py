@@ -1,4 +1,4 @@
-"""How rows are stored: in Cassandra's own serialization, with a header made from a table schema.
+"""Encode and decode stored rows: Cassandra's own serialization, with a header made from a table schema.
 
 A stored row refers to its schema by a number, which the state maps to the schema's digest.
 """
@@ -43,12 +43,12 @@ class RowCodec:
         self._is_number_stored = False
 
     def encode(self, stored: StoredRow, *, is_static: bool) -> bytes:
-        """CdcError(SCHEMA_UNKNOWN) if the row does not fit the newest schema, which then is not the newest."""
+        """Encode a row. CdcError(SCHEMA_UNKNOWN) if it does not fit the newest schema, which then is not the newest."""
         self.store_newest_number()
         return self.encode_unstored(stored, is_static=is_static)
 
     def encode_unstored(self, stored: StoredRow, *, is_static: bool = False) -> bytes:
-        """Like `encode`, before `store_newest_number`."""
+        """Encode a row as `encode` does, before `store_newest_number` is called."""
         number = self.newest_number()
         try:
             row = write_row(stored.row, self._header(number), is_static=is_static)

@@ -1,1 +1,1 @@
-"""Where state is stored: a local RocksDB, and changelogs and snapshots in the checkpoint location."""
+"""Store state: a local RocksDB, and changelogs and snapshots in the checkpoint location."""

@@ -68,7 +68,7 @@ def encode_head(head: Head) -> bytes:
 
 
 def decode_head(data: bytes) -> Head:
-    """DamagedDataError, or CdcError(STATE_FORMAT) for another format."""
+    """Decode a head. DamagedDataError, or CdcError(STATE_FORMAT) for another format."""
     try:
         fields = json.loads(data)
         check_format("A stored state", int(fields.pop("format")), FORMAT_VERSION)
@@ -104,7 +104,7 @@ def encode_body(header: bytes, writes: Mapping[bytes, bytes | None]) -> bytes:
 
 
 def decode(data: bytes) -> Changelog:
-    """DamagedDataError if it is not what was written, CdcError(STATE_FORMAT) for another format."""
+    """Decode a changelog. DamagedDataError if it is not what was written, CdcError(STATE_FORMAT) for another format."""
     start = len(_MAGIC) + _DIGEST_SIZE
     if data[: len(_MAGIC)] != _MAGIC:
         raise DamagedDataError("it does not begin with a changelog's magic bytes")

@@ -39,7 +39,7 @@ class CheckpointedState:
         restore(self.local, self._checkpoints, version)
 
     def store_changelog(self, changelog: Changelog) -> None:
-        """CdcError(CHECKPOINT_LOCATION) if the location refuses it, or takes too long."""
+        """Store a changelog. CdcError(CHECKPOINT_LOCATION) if the location refuses it, or takes too long."""
         self._checkpoints.write_changelog(changelog)
 
     def apply(self, changelog: Changelog) -> None:
@@ -50,8 +50,8 @@ class CheckpointedState:
         self.local.apply(changelog)
 
     def store_snapshot_if_due(self, version: str) -> None:
-        """As Snapshots.store_if_due. Not of a version that an older attempt has committed: that one may be storing the
-        same snapshot, and its clean-up deletes the files of that version that it does not know.
+        """Call Snapshots.store_if_due, but not for a version that an older attempt has committed: that one may be
+        storing the same snapshot, and its clean-up deletes the files of that version that it does not know.
         """
         if self._has_committed:
             self._snapshots.store_if_due(version)

@@ -74,7 +74,7 @@ class Manifest(NamedTuple):
 
 
 class RetentionSettings(NamedTuple):
-    """How long changelogs are kept: at least for this many versions, and this many seconds."""
+    """The time for which changelogs are kept: at least for this many versions, and this many seconds."""
 
     versions: int
     seconds: float
@@ -89,7 +89,7 @@ class CheckpointStore:
         self._folder = f"{group}/{raw_partition}"
 
     def parents(self) -> dict[str, str]:
-        """Each version that has a changelog, and its parent."""
+        """Return each version that has a changelog, and its parent."""
         names = (changelog.parse_file_name(name) for name in self._store.list(f"{self._folder}/changelogs"))
         return dict(name for name in names if name is not None)
 
@@ -109,7 +109,7 @@ class CheckpointStore:
 
     @contextmanager
     def pinned(self, version: str) -> Iterator[None]:
-        """While a reader restores `version`, which is committed: no attempt deletes what it needs for that.
+        """Pin `version`, which is committed, while a reader restores it: no attempt deletes what the restore needs.
 
         An attempt that was already cleaning up may still do so. `restore` then fails with CdcError(STATE_DAMAGED), and
         a version that was committed since can be restored.
@@ -202,7 +202,7 @@ class CheckpointStore:
                 raise self.damaged(self.file_path(file.stored), "its checksum is wrong")
 
     def check_file(self, file: StoredFile) -> None:
-        """MissingFileError or CdcError(STATE_DAMAGED) unless the file is what was written."""
+        """Raise MissingFileError or CdcError(STATE_DAMAGED) unless the file is what was written."""
         path = self.file_path(file.stored)
         data = self._read(path)
         if len(data) != file.size or _digest_of(data) != file.digest:

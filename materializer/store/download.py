@@ -49,7 +49,7 @@ class Location(Protocol):
 
 
 class ReadLimit:
-    """How many ranges the downloads of a process hold in memory, all together. Each download gets the same share."""
+    """Limits the ranges that all downloads of a process hold in memory together. Each download gets the same share."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -59,7 +59,7 @@ class ReadLimit:
 
     @contextmanager
     def download(self) -> Iterator[None]:
-        """While a download takes ranges."""
+        """Count one download for as long as it takes ranges."""
         self._change(downloads=1)
         try:
             yield
@@ -96,8 +96,8 @@ class _Opened:
         self._target: BinaryIO | None = None
 
     def read(self, offset: int) -> bytes:
-        """In another thread. It writes nothing to this machine: it may hang and continue later, when another attempt
-        uses the same names.
+        """Read one range, in another thread. It writes nothing to this machine, because it may hang and continue later,
+        when another attempt uses the same names.
         """
         return self._remote.result().read_at(RANGE_BYTES, offset)
 

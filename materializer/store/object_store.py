@@ -91,7 +91,9 @@ class ObjectStore:
         self._reads = ReadLimit(reads if self._local is None else min(reads, _LOCAL_READS))
 
     def check(self) -> None:
-        """At start: CdcError unless it can be listed; a warning for a kind of file system that was never tested."""
+        """Check the store at start: CdcError unless it can be listed. Log a warning for an untested kind of file
+        system.
+        """
         if self._files.type_name not in _TESTED:
             _logger.warning("untested file system", kind=self._files.type_name, location=self._shown)
         self.entries("")
@@ -148,7 +150,7 @@ class ObjectStore:
             ) from error
 
     def open(self, path: str) -> RemoteFile:
-        """For downloads, which set the deadlines. MissingFileError if it does not exist."""
+        """Open a file for downloads, which set the deadlines. MissingFileError if it does not exist."""
         with self.errors("read", path):
             try:
                 return _RangeFile(self, path, self._open(path))
@@ -215,7 +217,7 @@ class ObjectStore:
         self.traffic.count(written=len(data))
 
     def write_all(self, path: str, data: bytes) -> None:
-        """As `write`, without a deadline: the call that may hang."""
+        """Write a file as `write` does, without a deadline. This call may hang."""
         if self._local is not None:
             _write_durably(self._local / path, data)
             return

@@ -100,7 +100,9 @@ class LocalStore:
             self._fail(error)
 
     def scan(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Not by Rdict.items, which stops at a damaged block as if it were the end."""
+        """Yield the entries from `start` to before `end`. It does not use Rdict.items, which takes a damaged block for
+        the end.
+        """
         options = ReadOptions()
         options.set_iterate_upper_bound(end)
         rows = self._db.iter(options)
@@ -182,7 +184,7 @@ class LocalStore:
             os.close(self._lock)
 
     def _fail(self, error: Exception) -> NoReturn:
-        """After a read error of RocksDB. A task that runs again restores the store."""
+        """Raise the error for a failed read of RocksDB. A task that runs again restores the store."""
         self._is_damaged = True
         if self._origin is None:
             raise DamagedLocalStoreError(f"{self._slot}: {error}") from error

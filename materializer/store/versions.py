@@ -46,8 +46,8 @@ def sequence(version: str) -> int:
 def plan_restore(
     committed: str, local: str | None, parents: Mapping[str, str], snapshots: Iterable[str]
 ) -> RestorePlan:
-    """How to reach `committed`: from the local store if its version is an ancestor, otherwise from the newest snapshot
-    that is one.
+    """Plan how to reach `committed`: from the local store if its version is an ancestor, otherwise from the newest
+    snapshot that is one.
 
     `local` is None if the local store is empty. MissingVersionError if neither leads there.
     """

@@ -38,8 +38,8 @@ class TopicAdmin:
         self._admin = AdminClient(self._client_config({}))
 
     def check_reachable(self) -> None:
-        """CdcError KAFKA_UNREACHABLE with the client's reason if no broker answers, KAFKA_REFUSED if the login fails.
-        Uses a client of its own: a client keeps its reasons until they are read.
+        """Raise CdcError KAFKA_UNREACHABLE with the client's reason if no broker answers, KAFKA_REFUSED if the login
+        fails. It uses a client of its own: a client keeps its reasons until they are read.
         """
         reported: list[KafkaError] = []
         client = AdminClient(self._client_config({"error_cb": reported.append}))
@@ -189,7 +189,7 @@ class TopicAdmin:
 
 
 def _check_config(topic: str, actual: Mapping[str, str | None], wanted: Mapping[str, str]) -> None:
-    """CdcError TOPIC_SETTINGS."""
+    """Raise CdcError TOPIC_SETTINGS if the topic has other settings than `wanted`."""
     for name, value in wanted.items():
         if actual.get(name) != value:
             raise _wrong_settings(topic, f"has {name}={actual.get(name)}; it must be {value}")

@@ -1,4 +1,4 @@
-"""How much of a topic a consumer group has not read yet."""
+"""Measure how much of a topic a consumer group has not read yet."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class GroupReader:
         self._admin = AdminClient(config)
 
     def read(self) -> dict[int, Unread]:
-        """By partition; without those where the group has committed nothing. CdcError KAFKA_UNREACHABLE, or
-        KAFKA_REFUSED for a user who may not describe the group.
+        """Return what the group has not read, by partition, without partitions for which it has committed nothing.
+        CdcError KAFKA_UNREACHABLE, or KAFKA_REFUSED for a user who may not describe the group.
         """
         seconds = self._settings.connect_timeout_seconds
         try:

@@ -82,7 +82,7 @@ class Backlog:
         self.reason = lag if is_late or is_large else ""
 
     def _waiting(self, partition: int, unread: Unread, now: float) -> float:
-        """Since when a message lies there that is not read."""
+        """Return for how many seconds the oldest unread message has waited; 0 if all are read."""
         ends = self._ends.setdefault(partition, deque(maxlen=_MOST_ENDS))
         if not ends or ends[-1][1] < unread.end:
             ends.append((now, unread.end))

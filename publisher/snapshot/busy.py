@@ -119,7 +119,7 @@ class BusyNode:
             log.info("a snapshot returns to its full rate")
 
     def _sign(self) -> str:
-        """By which the node is busy; empty if it is not."""
+        """Return the sign that the node is busy; empty if it is not."""
         if self._most_load and (load := self._load.load_per_core()) > self._most_load:
             return f"its load is {load:.1f} for each core"
         try:

@@ -1,4 +1,4 @@
-"""How the publishers of a datacenter take a snapshot together, by rows in the filler's keyspace.
+"""Coordinate the publishers of a datacenter that take a snapshot together, by rows in the filler's keyspace.
 
 When all rows of a snapshot (cdc_program.snapshot_rows) say that the part has ended, each publisher drops its own mark.
 The worker writes its host's row before it sends the first message that names other hosts, and before the record says
@@ -66,7 +66,9 @@ class Together:
         return record.phase == "ended" and (len(record.hosts) == 1 or record.snapshot in self._ended)
 
     def turn_of(self, hosts: Iterable[UUID]) -> int:
-        """In which place this one of the hosts begins snapshots that are due, from 0: others may see that they are."""
+        """Return this host's place, from 0, in the order in which the hosts begin due snapshots. Later hosts may then
+        see that an earlier one has begun.
+        """
         return sorted({*hosts, self._host_id}).index(self._host_id)
 
     def _join(self, parts: Sequence[Part], tables: dict[UUID, PublishedTable]) -> bool:

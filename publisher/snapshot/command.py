@@ -73,7 +73,7 @@ def request_snapshot(settings: Settings, name: str, options: Options, write_line
 
 
 def _check_running(running: Record | None, portion: Portion) -> None:
-    """CdcError CONFIG_INVALID if what runs is not what is asked for."""
+    """Raise CdcError CONFIG_INVALID if what runs is not what is asked for."""
     if running is None or running.is_final:
         return
     if running.portion.repair is not None:
@@ -140,7 +140,7 @@ def _as_id(text: str | None) -> UUID | None:
 
 
 def _check_publisher_runs(state_directory: Path) -> None:
-    """CdcError PROGRAM_UNREACHABLE if no publisher holds the lock of this state directory."""
+    """Raise CdcError PROGRAM_UNREACHABLE if no publisher holds the lock of this state directory."""
     try:
         handle = os.open(state_directory / "lock", os.O_RDWR)
     except OSError:

@@ -39,7 +39,9 @@ class Estimate(NamedTuple):
 
 
 def estimate_table(table: TableMetadata, data_directories: list[Path]) -> Estimate:
-    """CdcError as data_directories; FormatError or UnsupportedError for SSTables that cannot be read."""
+    """Estimate a snapshot of the table. CdcError as data_directories; FormatError or UnsupportedError for SSTables that
+    cannot be read.
+    """
     files = table_files(data_directories, table)
     stats = [read_statistics(file).stats for file in files]
     sizes = [file.data_path.stat().st_size for file in files]

@@ -61,7 +61,7 @@ class Link:
         self.orders.serve()
 
     def find_table(self, table_id: str) -> PublishedTable:
-        """As the node has it now; CdcError TABLE_NOT_PUBLISHED if it is not published."""
+        """Return the table as the node has it now. CdcError TABLE_NOT_PUBLISHED if it is not published."""
         self.schema.refresh()
         for table in self.schema.current_tables():
             if table.id.hex() == table_id:
@@ -73,9 +73,9 @@ class Link:
         )
 
     def truncated_at(self, table: PublishedTable) -> int:
-        """When this node last truncated the table, ms; 0 if never.
+        """Return when this node last truncated the table, in ms; 0 if never.
 
-        By the publisher's count: of a node whose clock was set back it is not the time that the node records, and
+        It is the publisher's time. For a node whose clock was set back it is not the time that the node records, and it
         depends on truncations that this process has not seen.
         """
         self.schema.refresh()
@@ -125,7 +125,7 @@ class Link:
             self.wait()
 
     def wait(self) -> None:
-        """Until some messages are acknowledged, for a moment at most."""
+        """Wait a moment for acknowledgements, then serve."""
         self.sender.poll(_POLL_SECONDS)
         self.serve()
 

@@ -72,8 +72,8 @@ class MergedTable:
                 return
 
     def _send_by_core(self, sender: PartitionSender, images: NativeImages, table: NativeTable) -> bool:
-        """False if it is not done: what comes after the sender's place is left to the Python code, also to say what is
-        wrong with it.
+        """Send with the native core; return False if it is not done. The Python code sends what comes after the
+        sender's place, also to report what is wrong with it.
         """
         from cdc_native.batches import Batch  # noqa: PLC0415 - it may not be compiled
 
@@ -92,6 +92,6 @@ class MergedTable:
         return merge.is_done
 
     def _send_by_python(self, sender: PartitionSender, most: int | None = None) -> bool:
-        """So many partitions, or all; True if these are all."""
+        """Send at most `most` Cassandra partitions, or all if it is None; return whether all are sent."""
         with closing(self._sstables.merged(self._purger, self._ranges, sender.place)) as merged:
             return sender.send_partitions(merged, most)

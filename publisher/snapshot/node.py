@@ -32,7 +32,7 @@ class Published(NamedTuple):
 
 
 def data_directories(client: CassandraClient, settings: PublisherSettings) -> list[Path]:
-    """CdcError CONFIG_INVALID if none of them is there, or one cannot be read."""
+    """Return the node's data directories. CdcError CONFIG_INVALID if none of them exists, or one cannot be read."""
     given = settings.snapshot_data_directories or _reported_directories(client) or [_DEFAULT_DATA]
     for folder in given:
         try:
@@ -53,7 +53,7 @@ def sync_seconds(client: CassandraClient) -> float:
 
 
 def durable_seconds(reported: Mapping[str, str]) -> float:
-    """After this time what was written is durable in the log, also on a busy disk: three of its periods. reported:
+    """Return the seconds after which a write is durable in the log, also on a busy disk: three sync periods. reported:
     the node's live settings.
     """
     return 3 * (sync_period_ms(reported) / 1000 or _DEFAULT_SYNC_SECONDS)
@@ -65,7 +65,7 @@ def _reported_directories(client: CassandraClient) -> list[Path]:
 
 
 def broadcast_address(client: CassandraClient) -> str:
-    """By which nodetool names this node."""
+    """Return the address by which nodetool names this node."""
     return str(client.rows("SELECT broadcast_address FROM system.local WHERE key = 'local'")[0]["broadcast_address"])
 
 

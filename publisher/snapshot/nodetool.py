@@ -56,7 +56,7 @@ class Nodetool:
         return int(found[1])
 
     def waiting_tasks(self) -> dict[str, int]:
-        """By thread pool (`nodetool tpstats`)."""
+        """Return the number of waiting tasks by thread pool (`nodetool tpstats`)."""
         output = self._run("tpstats", timeout=ANSWER_SECONDS)
         return {name: int(pending) for name, pending in _POOL.findall(output)}
 

@@ -32,7 +32,7 @@ class Recorded(Protocol):
     def set_problem(self, problem: str, pace: float = 1.0) -> None: ...
 
     def check_disk(self) -> None:
-        """LowDiskError if its SSTables must go."""
+        """Raise LowDiskError if its SSTables must go."""
         ...
 
 
@@ -49,7 +49,9 @@ class RawTopicOutput:
         self.wait = link.wait
 
     def poll(self) -> None:
-        """Also wait while the materializer is too far from the end. LowDiskError as Recorded.check_disk."""
+        """Handle acknowledgements, and wait while the materializer is too far from the end. LowDiskError as
+        Recorded.check_disk.
+        """
         self._link.sender.poll(0)
         self._link.serve()
         self._run.check_disk()

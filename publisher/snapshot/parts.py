@@ -44,7 +44,7 @@ def _count(tokens: Sequence[Span]) -> int:
 
 
 def _passed(tokens: Sequence[Span], token: int) -> int:
-    """How many lie at or before that one."""
+    """Return how many of the tokens lie at or before `token`."""
     return sum(min(last, token) - first + 1 for first, last in tokens if first <= token)
 
 

@@ -1,5 +1,5 @@
-"""Which part of a table a snapshot sends: all that a node owns, some tokens, or what it is the primary replica of; and
-which Cassandra partitions a repair asks for.
+"""Describe which part of a table a snapshot sends: all that a node owns, some tokens, or what it is the primary replica
+of; and which Cassandra partitions a repair asks for.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Portion(NamedTuple):
     repair: RepairRequest | None = None
 
     def __str__(self) -> str:
-        """As records and rows store it: `parse` reads it."""
+        """Return the text that records and rows store and `parse` reads."""
         if self.repair is not None:
             return str(self.repair)
         return " ".join([*[_PRIMARY] * self.is_primary, *(f"{first}:{last}" for first, last in self.tokens)])
@@ -61,7 +61,7 @@ def parse(text: str) -> Portion:
 
 
 def parse_tokens(texts: Sequence[str]) -> tuple[Span, ...]:
-    """Each `TOKEN`, or `FIRST:LAST` with both included. ValueError, which names the text."""
+    """Parse texts of the form `TOKEN`, or `FIRST:LAST` with both included. ValueError, which names the text."""
     found = []
     for text in texts:
         matched = _SPAN.fullmatch(text)

@@ -43,7 +43,7 @@ _FOLDER = "snapshots"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """How far a table's snapshot is on this node.
+    """The progress of a table's snapshot on this node.
 
     `hosts`: the host ids of all nodes that the snapshot expects. `portion`: what it sends of the table.
     `now`: the second at which tombstones are looked at; 0 before the files are there. `flushed_to`: the place in the
@@ -114,7 +114,7 @@ class Record:
         return self.phase == "ended" and not self.portion.tokens and not self.is_mark_cleared
 
     def moved(self, **changes: Any) -> Record:  # noqa: ANN401 - the fields'
-        """With these changes, made now."""
+        """Return the record with these changes, changed now."""
         return replace(self, **{"changed_at": time(), **changes})
 
 
@@ -151,7 +151,7 @@ class Records:
         state_files.make_folder(self.folder)
 
     def all(self) -> Iterator[Record]:
-        """By table."""
+        """Yield the newest record of each table, ordered by table."""
         for path in sorted(self.folder.glob("*.json")):
             record = _read(path)
             if record is not None:
@@ -186,7 +186,7 @@ class Records:
         return _read(self._before(name))
 
     def all_of_marks(self) -> Iterator[Record]:
-        """As `all`, each after the one before it, if the table's mark depends on that."""
+        """Yield the records that `all` yields, each after its predecessor if the table's mark depends on that one."""
         for newest in self.all():
             before = self.before(newest.name)
             if before is not None:

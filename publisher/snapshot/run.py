@@ -83,7 +83,7 @@ class SnapshotRun:
         self._disk: DiskSpace | None = None
 
     def run(self) -> None:
-        """Until it has ended, or is given up because its SSTables cannot be read."""
+        """Run the snapshot until it has ended, or give it up if its SSTables cannot be read."""
         try:
             table = self._link.find_table(self.record.table_id)
             self._check_time()
@@ -106,7 +106,7 @@ class SnapshotRun:
             self.give_up(f"{error.problem} {error.fix}")
 
     def _has_sent_all(self, table: PublishedTable) -> bool:
-        """After one set of files: whether no other is needed."""
+        """Send one set of files; return whether no other set is needed."""
         try:
             if self.record.phase == "announced":
                 self._take_files(table)
@@ -125,7 +125,7 @@ class SnapshotRun:
         return False
 
     def pause(self) -> None:
-        """Nothing is linked while it is paused."""
+        """Release the files: nothing is linked while the snapshot is paused."""
         if self.record.phase in {"taken", "sending"}:
             self._release_files()
 
@@ -194,7 +194,7 @@ class SnapshotRun:
         return tuple(found)
 
     def _check_tokens(self) -> None:
-        """For a repair, note which nodes have its Cassandra partitions, before the first files are taken.
+        """Note which nodes have a repair's Cassandra partitions, before the first files are taken.
 
         TokensMovedError if the node later has others of them: its files lack those, or it would not send them.
         """
@@ -218,13 +218,15 @@ class SnapshotRun:
         )
 
     def _check_time(self) -> None:
-        """TooLateError if this repair is no longer awaited."""
+        """Raise TooLateError if this repair is no longer awaited."""
         repair = self.record.portion.repair
         if repair is not None and time() * 1000 > repair.until_ms:
             raise TooLateError("its time is over")
 
     def _take_files(self, table: PublishedTable) -> None:
-        """With files that are newer, a place that was reached stays reached: the log has what came since."""
+        """Take a set of files. If it replaces an older set, the place reached stays reached: later writes are in the
+        log.
+        """
         record = self.record
         if record.portion.repair is not None:
             self._check_tokens()
@@ -269,7 +271,7 @@ class SnapshotRun:
         return part_end(spans(owned), sent, done_to, file_bytes, part_bytes)
 
     def _wait_for_disk(self, more: float = 0.0) -> None:
-        """Until there is room for links, and so many percent more."""
+        """Wait until there is room for links, and `more` percent more."""
         while problem := self._space().shortage(more):
             more = MORE_PERCENT
             self._check_time()
@@ -283,7 +285,7 @@ class SnapshotRun:
         return self._disk
 
     def check_disk(self) -> None:
-        """LowDiskError if the links must go."""
+        """Raise LowDiskError if the links must go."""
         if self._space().is_due():
             with suppress(FileNotFoundError):  # removed by hand: whoever reads them next finds out
                 pinned = linked_only_here(self._files)
@@ -368,7 +370,7 @@ class SnapshotRun:
         return self.record.portion.of(self._owned())
 
     def _of_these_files(self, ranges: Sequence[TokenRange]) -> list[TokenRange]:
-        """Those tokens for which the files that are there now were taken."""
+        """Return the tokens for which the present files were taken."""
         done_to, until = self.record.done_to, self.record.until
         if done_to is None and until is None:
             return list(ranges)

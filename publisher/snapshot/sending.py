@@ -77,7 +77,7 @@ class Pace:
 
 
 class Output(Protocol):
-    """Where units go."""
+    """The destination of units."""
 
     def send(self, unit: list[OutgoingMessage], pending: PendingMessages) -> int:
         """Queue the messages of a unit, which `pending` counts; their bytes."""
@@ -92,7 +92,7 @@ class Output(Protocol):
         ...
 
     def wait(self) -> None:
-        """As poll, and wait a moment for them."""
+        """Wait a moment for acknowledgements and handle them as `poll` does."""
         ...
 
 

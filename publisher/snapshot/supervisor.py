@@ -43,7 +43,7 @@ class Worker(Protocol):
     def order(self, order: str) -> None: ...
 
     def answer(self, published: tuple[tuple[int, int], float]) -> None:
-        """If it has asked."""
+        """Answer the worker's question about what is published, if it has asked."""
         ...
 
     def stop(self) -> None: ...
@@ -137,7 +137,7 @@ class Supervisor:
             self._note(error)
 
     def shown(self) -> tuple[Shown, ...]:
-        """For the status."""
+        """Return what the status shows of each snapshot."""
         return tuple(shown(each, time()) for each in self.newest)
 
     def stop(self) -> None:

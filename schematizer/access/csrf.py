@@ -30,7 +30,7 @@ _FORM_SECONDS = 24 * 3600
 
 
 def cookie_name(request: HTTPConnection, name: str) -> str:
-    """Over TLS with the prefix with which browsers take the cookie from this host alone."""
+    """Return the cookie's name; over TLS with the prefix that makes browsers accept the cookie from this host alone."""
     return f"__Host-{name}" if caller_of(request).is_https else name
 
 
@@ -80,7 +80,7 @@ async def check(request: Request) -> None:
 
 
 def require_token(request: Request, given: str) -> None:
-    """FORBIDDEN unless `given` is the token of the request's cookie."""
+    """Refuse with FORBIDDEN unless `given` is the token of the request's cookie."""
     value, caller = _base(request), caller_of(request)
     if not value or not hmac.compare_digest(_token_of(value).encode(), given.encode()):
         caller.refused = "forged-form"

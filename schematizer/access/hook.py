@@ -18,7 +18,7 @@ _SCOPE_KEY = "schematizer.caller"
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who makes a request. `name` stands in the catalogue's changes and in the audit log."""
+    """The maker of a request. The catalogue's changes and the audit log contain `name`."""
 
     name: str
     grants: Grants = EVERYTHING
@@ -84,7 +84,7 @@ class Access(Protocol):
         ...
 
     def require_login(self, request: Request, role: Role) -> Actor:
-        """As `require` of all namespaces, and never open to those who did not log in."""
+        """Require the role in all namespaces, as `require` does, and always require a login."""
         ...
 
 

@@ -74,7 +74,7 @@ EVERYTHING = Grants((Grant(Role.ADMIN, EVERY),))
 
 
 def grant_from_text(text: str) -> Grant:
-    """`ROLE:NAMESPACE`, as in `writer:cdc.shop`; ValueError says what is wrong."""
+    """Parse `ROLE:NAMESPACE`, as in `writer:cdc.shop`. ValueError says what is wrong."""
     word, colon, namespace = text.partition(":")
     roles = {role.word: role for role in Role}
     if not colon or word not in roles:

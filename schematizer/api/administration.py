@@ -29,7 +29,7 @@ class KeyBody(BaseModel):
 
 
 class Me(BaseModel):
-    """Who makes the request."""
+    """The actor of the request."""
 
     actor: str
     grants: list[str]

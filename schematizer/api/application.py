@@ -46,7 +46,9 @@ def rest_application(
     count_database_error: Callable[[], None],
     security: Security | None = None,
 ) -> FastAPI:
-    """Its description is at openapi.json. It has no pages of its own, as those would load scripts from elsewhere."""
+    """Return the REST application. Its description is at openapi.json. It has no pages of its own, as those would load
+    scripts from elsewhere.
+    """
     app = FastAPI(title="cassandra-schematizer", version="1", description=_DESCRIPTION, docs_url=None, redoc_url=None)
     if security is not None:
         app.include_router(administration.router(security))

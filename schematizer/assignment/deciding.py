@@ -86,7 +86,9 @@ def flagged(path: str, flags: Collection[str]) -> bool:
 
 
 def _reasons(new: NewSchema, newest: NewestTopic) -> Iterable[tuple[Rule, str]]:
-    """Against the newest topic, the strongest first; lazily, as the last one costs the most."""
+    """Yield the reasons against the newest topic, strongest first. The last one costs the most, so it is
+    found lazily.
+    """
     if newest.is_disabled:
         yield Rule.TOPIC_DISABLED, f"{newest.name} is disabled."
     if newest.is_key_known and (new.key, new.primary_key) != (newest.key, newest.primary_key):

@@ -12,7 +12,9 @@ _INTEGER_BITS = {"int": 31, "long": 63}
 
 
 def is_valid_default(schema: Any, value: object, namespace: str, lookup: Lookup) -> bool:  # noqa: ANN401 - JSON
-    """`schema` is canonical JSON. A union's default may be of any branch (Avro 1.12; before, only of the first)."""
+    """Return whether the default is valid. `schema` is canonical JSON. A union's default may be of any branch (Avro
+    1.12; before, only of the first).
+    """
     if isinstance(schema, list):
         return any(is_valid_default(branch, value, namespace, lookup) for branch in schema)
     if isinstance(schema, dict):

@@ -53,7 +53,7 @@ def row_of(schema: Any) -> dict[str, Any] | None:  # noqa: ANN401 - JSON
 
 
 def type_text(schema: Any) -> str:  # noqa: ANN401 - JSON
-    """In words: `array<string>`, `long (timestamp-millis)`, `enum(A, B)`."""
+    """Return the type in words: `array<string>`, `long (timestamp-millis)`, `enum(A, B)`."""
     if isinstance(schema, str):
         return schema
     if isinstance(schema, list):

@@ -91,7 +91,7 @@ def there_already(topic: TopicRow) -> Verdict:
 
 
 def add_topic(session: Session, by: str, source: SourceRow, new: NewSchema, pii_prefix: str) -> TopicRow:
-    """Its name has the next version's number, and the prefix of personal data where the schema has some."""
+    """Add a topic. Its name has the next version's number, and the prefix of personal data if the schema has some."""
     namespace = source.namespace.name
     known = [each.name for each in source.topics if each.kind in _ASSIGNED]
     version = 1 + max((parse_topic(name, pii_prefix).version for name in known), default=0)
@@ -149,7 +149,7 @@ def _key_text(session: Session, topic: TopicRow) -> str | None:
 
 
 def _texts(session: Session, schema_ids: list[int]) -> dict[int, str]:
-    """By id, in the order of the ids given."""
+    """Return the schemas' texts by id, in the order of `schema_ids`."""
     query = select(schemas.c.id, schemas.c.text).where(schemas.c.id.in_(schema_ids))
     found = {row.id: row.text for row in session.execute(query)}
     return {schema_id: found[schema_id] for schema_id in schema_ids}

@@ -1,4 +1,4 @@
-"""How many topics, schemas, producers and consumers each namespace has, for Prometheus."""
+"""Count the topics, schemas, producers and consumers of each namespace, for Prometheus."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _take(session: Session) -> list[Counted]:
 
 
 def _conditions(moment: datetime) -> dict[type[Base], dict[tuple[str, str], ColumnElement[bool]]]:
-    """For each table: what is counted and in which state, with the condition that its rows meet."""
+    """Return, for each table, what is counted and in which state, with the condition that its rows meet."""
     before = moment - timedelta(days=UNUSED_DAYS)
     topics = {("topics", each.value): TopicRow.status == each for each in Status}
     schemas = {("topic_schemas", each.value): TopicSchemaRow.status == each for each in Status}

@@ -68,7 +68,9 @@ class Clients:
         return self._views(ConsumerRow, _consumer, topic, team)
 
     def register_producer(self, wanted: ProducerRegistration, *, by: str) -> Producer:
-        """Idempotent; each call counts as being seen. The registration also goes to Kafka, by the outbox."""
+        """Register a producer. Idempotent; each call counts as being seen. The registration also goes to Kafka, by the
+        outbox.
+        """
 
         def transaction(session: Session) -> Producer:
             [used, *_] = lookups.topic_schema_rows(session, wanted.topic, wanted.schema_id)
@@ -80,7 +82,9 @@ class Clients:
         return self._written(wanted, transaction)
 
     def register_consumer(self, wanted: ConsumerRegistration, *, by: str) -> Consumer:
-        """Idempotent; each call counts as being seen. The registration also goes to Kafka, by the outbox."""
+        """Register a consumer. Idempotent; each call counts as being seen. The registration also goes to Kafka, by the
+        outbox.
+        """
 
         def transaction(session: Session) -> Consumer:
             topic, group = lookups.topic_row(session, wanted.topic), wanted.consumer_group
@@ -120,7 +124,7 @@ class Clients:
         wanted: ProducerRegistration | ConsumerRegistration,
         by: str,
     ) -> datetime:
-        """When: now. The row has what was registered; one that is new is recorded."""
+        """Note that a client was seen now. The row has what was registered; a new one is recorded."""
         moment = now()
         if row.id is None:
             row.first_seen_at = moment

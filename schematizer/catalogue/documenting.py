@@ -89,7 +89,7 @@ class Documenting:
         return self._database.write_session(transaction)
 
     def field_id(self, namespace: str, source: str, path: str) -> int:
-        """For notes and tags about a field: the id of its documentation, which is made, empty, if there is none."""
+        """Return the id of a field's documentation, for notes and tags. Create an empty one if there is none."""
 
         def transaction(session: Session) -> int:
             row = _field(session, namespace, source, path)
@@ -124,7 +124,7 @@ def apply_registration(session: Session, by: str, source: SourceRow, said: Said)
 
 
 def _field(session: Session, namespace: str, source: str, path: str) -> FieldRow:
-    """NOT_FOUND for a path that neither the newest schema nor the documentation has."""
+    """Return the field's row. NOT_FOUND for a path that neither the newest schema nor the documentation has."""
     row = lookups.source_row(session, namespace, source)
     known = next((field for field in row.fields if field.path == path), None)
     if known is None and _unknown(session, row, {path: FieldText(doc=None, owner=None, pii=False)}):

@@ -45,7 +45,7 @@ def _note(session: Session, _context: object) -> None:
 
 @event.listens_for(Session, "before_commit")
 def _index(session: Session) -> None:
-    """Once for all that the transaction has changed."""
+    """Index once what the transaction has changed."""
     session.flush()
     touched = _Touched(session)
     for row in session.info.pop(_TOUCHED, ()):
@@ -215,7 +215,7 @@ def _store_one(session: Session, document: Document) -> None:
 
 
 def _write(session: Session, wanted: list[tuple[Document, Any]]) -> None:
-    """Each document with the row that it has, or None."""
+    """Write the changed documents. Each comes with the row that it has, or None."""
     added, changed = [], []
     for document, old in wanted:
         text_words = words.text_words(f"{document.text} {document.unseen}")

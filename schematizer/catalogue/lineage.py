@@ -1,4 +1,4 @@
-"""Where a source's rows come from and where they go: table → raw topic → change topic → consumers."""
+"""Follow a source's rows from where they come to where they go: table → raw topic → change topic → consumers."""
 
 from __future__ import annotations
 
@@ -67,14 +67,16 @@ class Lineages:
 
 
 class Readers(NamedTuple):
-    """Who reads a source. `fills`: data targets, by those of their consumer groups that read it."""
+    """The readers of a source. `fills`: data targets, by those of their consumer groups that read it."""
 
     registered: Sequence[Registered]
     fills: Mapping[str, str]
     lags_of: LagsOf
 
     def of(self, topics: Sequence[str]) -> list[Reader]:
-        """By the name of the group: those that registered, that fill a data target, or that Kafka has seen."""
+        """Return the topics' readers, ordered by group: those that registered, that fill a data target, or that Kafka
+        has seen.
+        """
         read: dict[str, dict[str, None]] = {}
         services: dict[str, dict[str, None]] = {}
         lags: dict[str, dict[str, int]] = {}
@@ -101,7 +103,9 @@ class Readers(NamedTuple):
 
 
 def stages(table: CassandraTable, topics: Iterable[Topic], readers: Readers) -> list[Stage]:
-    """In the order in which rows pass them. A source without a raw topic has no table: nothing says that it is one."""
+    """Return the stages in the order in which rows pass them. A source without a raw topic has no table, because
+    nothing says that it is one.
+    """
     by_kind: dict[TopicKind, list[Topic]] = {kind: [] for kind in TopicKind}
     for topic in topics:
         by_kind[topic.kind].append(topic)

@@ -59,7 +59,7 @@ def source_row(session: Session, namespace: str, name: str) -> SourceRow:
 
 
 def find_topic(session: Session, name: str) -> TopicRow | None:
-    """With its source and namespace, which most callers name."""
+    """Return the topic, with its source and namespace loaded, which most callers name; None if there is none."""
     place = joinedload(TopicRow.source, innerjoin=True).joinedload(SourceRow.namespace, innerjoin=True)
     return session.scalar(select(TopicRow).options(place).where(TopicRow.name == name))
 
@@ -143,7 +143,7 @@ def refuse_if_there(row: object | None, what: str, name: str) -> None:
 
 
 def added(session: Session, row: Base) -> None:
-    """Added, with its id."""
+    """Add the row, which gets its id."""
     session.add(row)
     session.flush()
 

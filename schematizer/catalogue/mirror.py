@@ -50,7 +50,7 @@ class Mirror:
             write_in_session(connection, lambda session: self._add(session, *found, schema_id, text))
 
     def deleted(self, connection: Connection, subject: str) -> None:
-        """Some versions of the subject were deleted: their schemas are disabled in its topic."""
+        """Disable the schemas of deleted versions of the subject in its topic."""
         found = _topic_of(subject)
         if found is None:
             return

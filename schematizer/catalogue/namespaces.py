@@ -22,14 +22,14 @@ class Namespaces:
         self._database = database
 
     def every(self) -> list[Namespace]:
-        """By name."""
+        """Return all namespaces, ordered by name."""
         return self._database.read_session(_namespaces)
 
     def get(self, name: str) -> Namespace:
         return self._database.read_session(lambda session: _namespace(session, lookups.namespace_row(session, name)))
 
     def add(self, name: str, owner: str | None, doc: str | None, *, by: str) -> Namespace:
-        """CatalogueError CONFLICT if it exists."""
+        """Add a namespace. CatalogueError CONFLICT if it exists."""
 
         def transaction(session: Session) -> Namespace:
             known = session.scalar(select(NamespaceRow).where(NamespaceRow.name == name))
@@ -59,7 +59,9 @@ class Sources:
         self._database = database
 
     def every(self, namespace: str | None = None, owner: str | None = None) -> list[Source]:
-        """By namespace and name; of one namespace or owner if they are given. NOT_FOUND without the namespace."""
+        """Return all sources, or those of a namespace or owner, ordered by namespace and name. NOT_FOUND without the
+        namespace.
+        """
 
         def transaction(session: Session) -> list[Source]:
             query = select(SourceRow).join(NamespaceRow).order_by(NamespaceRow.name, SourceRow.name)
@@ -76,7 +78,7 @@ class Sources:
         return self._database.read_session(lambda session: source_view(lookups.source_row(session, namespace, name)))
 
     def add(self, namespace: str, name: str, owner: str | None, doc: str | None, *, by: str) -> Source:
-        """CatalogueError CONFLICT if it exists. Its namespace is made if it is missing."""
+        """Add a source, and its namespace if that is missing. CatalogueError CONFLICT if the source exists."""
 
         def transaction(session: Session) -> Source:
             query = select(SourceRow).join(NamespaceRow).where(NamespaceRow.name == namespace, SourceRow.name == name)

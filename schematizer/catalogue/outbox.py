@@ -38,7 +38,7 @@ class Outbox:
         self._database = database
 
     def waiting(self) -> int:
-        """How many messages wait."""
+        """Return how many messages wait."""
         query = select(func.count()).select_from(OutboxRow)
         return self._database.read_session(lambda session: session.execute(query).scalar_one())
 

@@ -58,7 +58,7 @@ class Plans:
 
 
 def _columns(session: Session, schema_id: int, topics: Collection[str] | None) -> tuple[list[PlanColumn], list[str]]:
-    """With the primary key."""
+    """Return the columns of a schema, and the paths of its primary key."""
     text = lookups.schema_text(session, schema_id)
     query = (
         select(TopicSchemaRow)

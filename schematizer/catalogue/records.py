@@ -98,7 +98,7 @@ class Tags:
         self._database = database
 
     def every(self) -> dict[str, int]:
-        """Each tag's name, and how often it is used."""
+        """Return each tag's name, and how often it is used."""
         query = select(TagRow.name, func.count()).group_by(TagRow.name).order_by(TagRow.name)
         return self._database.read_session(lambda session: dict(session.execute(query).fetchall()))
 
@@ -111,7 +111,7 @@ class Tags:
         return self._database.read_session(lambda session: list(session.execute(query)))
 
     def put(self, name: str, about: About, about_id: int, *, by: str) -> None:
-        """Idempotent."""
+        """Put a tag on something. Idempotent."""
 
         def transaction(session: Session) -> None:
             if not 0 < len(name) <= _MAX_TAG or not name.isprintable():
@@ -124,7 +124,7 @@ class Tags:
         self._database.write_session(transaction)
 
     def remove(self, name: str, about: About, about_id: int, *, by: str) -> None:
-        """Idempotent."""
+        """Remove a tag from something. Idempotent."""
 
         def transaction(session: Session) -> None:
             row = session.scalar(_tag(name, about, about_id))
@@ -147,7 +147,7 @@ class Refreshes:
         return self._database.read_session(lambda session: [_refresh(row) for row in session.scalars(query)])
 
     def request(self, namespace: str, source: str, reason: str, *, by: str) -> Refresh:
-        """CONFLICT while another refresh of the source is not finished."""
+        """Request a refresh of the source. CONFLICT while another one is not finished."""
 
         def transaction(session: Session) -> Refresh:
             row = lookups.source_row(session, namespace, source)
@@ -161,7 +161,7 @@ class Refreshes:
         return self._database.write_session(transaction)
 
     def update(self, refresh_id: int, status: RefreshStatus, rows_sent: int, *, by: str) -> Refresh:
-        """CONFLICT if it is finished."""
+        """Update a refresh. CONFLICT if it is finished."""
 
         def transaction(session: Session) -> Refresh:
             row = session.get(RefreshRow, refresh_id)
@@ -196,7 +196,7 @@ class History:
         return self._database.read_session(transaction)
 
     def changes(self, since: int = 0, namespace: str | None = None, limit: int = 1000) -> list[Change]:
-        """Those after the cursor `since`, at most `limit` of them."""
+        """Return the changes after the cursor `since`, at most `limit` of them."""
         query = select(ChangeRow).where(ChangeRow.id > since).order_by(ChangeRow.id).limit(limit)
         if namespace is not None:
             query = query.where(ChangeRow.namespace == namespace)

@@ -67,8 +67,9 @@ class Registering:
         return sorted(self._converters)
 
     def register(self, description: Description, *, by: str) -> Registration:
-        """Idempotent: the same description has the same topic and ids. INVALID for one that cannot be converted, or
-        that lacks the documentation that its namespace requires; CONFLICT for a schema that is read-only or disabled.
+        """Register a schema. Idempotent: the same description has the same topic and ids. INVALID for one that cannot
+        be converted, or that lacks the documentation that its namespace requires; CONFLICT for a schema that is
+        read-only or disabled.
         """
         wanted = self._convert(description)
 
@@ -210,7 +211,9 @@ def _known(session: Session, topic: TopicRow, new: NewSchema, wanted: _Wanted) -
 def _store(  # noqa: PLR0913, PLR0917 - a schema and its place
     session: Session, by: str, topic: TopicRow, part: Part, wanted: _Wanted, new: NewSchema
 ) -> int:
-    """In the registry as a version of the topic's subject, and in the catalogue; the schema's id."""
+    """Store a schema in the registry as a version of the topic's subject, and in the catalogue. Return
+    the schema's id.
+    """
     text = new.schema.canonical if part is Part.VALUE or new.key is None else new.key
     connection, subject = session.connection(), subject_of(topic.name, part)
     if registry_queries.settings_of(connection, subject).is_read_only:

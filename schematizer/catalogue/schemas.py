@@ -104,7 +104,7 @@ def primary_key(session: Session, used: TopicSchemaRow) -> Sequence[str]:
 
 
 def store_elements(session: Session, schema_id: int, text: str) -> None:
-    """Once for each schema."""
+    """Store the schema's elements, once for each schema."""
     if session.scalar(select(ElementRow.id).where(ElementRow.schema_id == schema_id).limit(1)) is not None:
         return
     rows = [

@@ -1,4 +1,4 @@
-"""Who may read a data target: its topics lie in the namespaces that its consumer groups read."""
+"""Decide who may read a data target: its topics lie in the namespaces that its consumer groups read."""
 
 from __future__ import annotations
 

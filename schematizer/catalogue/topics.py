@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TopicFilter:
-    """Which topics; None: whichever. `created_since`: this moment included."""
+    """A choice of topics; a field that is None admits all. `created_since`: this moment included."""
 
     namespace: str | None = None
     source: str | None = None
@@ -109,7 +109,7 @@ class Topics:
         return self._database.write_session(transaction)
 
     def view(self, row: TopicRow) -> Topic:
-        """Within the row's session."""
+        """Return the view of a row. Call it within the row's session."""
         pii = lookups.lines(row.pii)
         return Topic(
             id=row.id,
@@ -125,7 +125,9 @@ class Topics:
         )
 
     def _is_misplaced(self, row: TopicRow) -> bool:
-        """By the flags of today: a field may have been marked after the topic was made."""
+        """Return whether the topic has personal data by today's flags, and is not a topic for it. A field may have been
+        marked after the topic was made.
+        """
         flags = [field.path for field in row.source.fields if field.is_pii]
         if not flags or row.kind not in (TopicKind.CHANGE, TopicKind.OTHER) or row.name.startswith(self._pii_prefix):
             return False
@@ -188,7 +190,9 @@ def _all() -> Select[TopicRow]:
 
 
 def _is_read_by(data_target_id: int) -> ColumnElement[bool]:
-    """Only change topics and others: raw and dead topics are the materializer's own."""
+    """Return the condition that a data target reads the topic. It reads change topics and others only: raw and dead
+    topics are the materializer's own.
+    """
     read = (
         select(DataSourceRow.id)
         .join(ConsumerGroupRow)

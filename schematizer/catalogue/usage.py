@@ -1,4 +1,4 @@
-"""When schemas and topics were last used, and which have not been used for a long time."""
+"""Record when schemas and topics were last used, and find those that have not been used for a long time."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Usage:
 
 
 def touch(*used: TopicRow | TopicSchemaRow) -> None:
-    """They are in use now."""
+    """Note that these are in use now."""
     moment = now()
     for each in used:
         if moment - each.last_used_at > EXACT_TO:
@@ -139,6 +139,6 @@ def _note(session: Session, stale: list[tuple[int, int]], moment: datetime) -> N
 
 
 def _batched(ids: set[int]) -> Iterator[list[int]]:
-    """In order, as many as one statement takes at once."""
+    """Yield the ids in order, as many at a time as one statement takes."""
     every = sorted(ids)
     return (every[start : start + _AT_ONCE] for start in range(0, len(every), _AT_ONCE))

@@ -14,7 +14,9 @@ _MAX_WORD = 64
 
 
 def words(text: str) -> list[str]:
-    """In order, without case and accents: `orderTotal_net` and `Order total, net` are order, total, net."""
+    """Split a text into words, without case and accents: `orderTotal_net` and `Order total, net` are
+    order, total, net.
+    """
     plain = text if text.isascii() else _without_accents(text)
     return [word.casefold()[:_MAX_WORD] for word in _WORD.findall(_CAMEL.sub(" ", plain))]
 
@@ -28,13 +30,13 @@ def text_words(text: str) -> str:
 
 
 def name_words(name: str) -> str:
-    """With each part of the name as one word as well: `order_total` is also found by `ordertotal`."""
+    """Return a name's words, and each part of the name as one word: `order_total` is also found by `ordertotal`."""
     whole = ["".join(words(part)) for part in _NAME.findall(name)]
     return " ".join(dict.fromkeys((*words(name), *(word[:_MAX_WORD] for word in whole if word))))
 
 
 def first_match(text: str, wanted: list[str]) -> int:
-    """Where the first word begins that one of the wanted begins; 0 if none does."""
+    """Return the position of the first word that begins with one of the wanted; 0 if none does."""
     for found in _WORD.finditer(text):
         if any(word.startswith(tuple(wanted)) for word in words(found[0])):
             return found.start()

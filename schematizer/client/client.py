@@ -143,7 +143,7 @@ class SchematizerClient:
         return found
 
     def schema(self, schema_id: int) -> Schema:
-        """With its topics; not cached."""
+        """Return a schema with its topics. It is not cached."""
         return self._transport.get(_SCHEMA, "schemas", str(schema_id))
 
     def schema_text(self, schema_id: int) -> str:
@@ -181,7 +181,7 @@ class SchematizerClient:
         doc: str | None = None,
         fields: Mapping[str, Mapping[str, object]] | None = None,
     ) -> Registration:
-        """Idempotent. `fields`: by path, with `doc`, `owner`, `pii`."""
+        """Register a schema. Idempotent. `fields`: by path, with `doc`, `owner`, `pii`."""
         body = {"format": format, "text": text, "source": source, "key": key, "owner": owner, "doc": doc}
         body["fields"] = {path: dict(said) for path, said in (fields or {}).items()}  # type: ignore[assignment] # JSON
         made = self._transport.send(_REGISTRATION, "POST", ("namespaces", namespace, "schemas"), body)
@@ -227,7 +227,9 @@ class SchematizerClient:
     def register_producer(
         self, team: str, service: str, topic: str, schema_id: int, expected_frequency_seconds: int
     ) -> Producer:
-        """To be called again at least that often: each call counts as being seen."""
+        """Register a producer. Call it again at least every `expected_frequency_seconds`: each call counts as being
+        seen.
+        """
         body = {"team": team, "service": service, "topic": topic, "schema_id": schema_id}
         body["expected_frequency_seconds"] = expected_frequency_seconds
         return self._transport.send(_PRODUCER, "POST", ("producers",), body)
@@ -235,7 +237,9 @@ class SchematizerClient:
     def register_consumer(
         self, team: str, service: str, topic: str, consumer_group: str, expected_frequency_seconds: int
     ) -> Consumer:
-        """As register_producer."""
+        """Register a consumer. Call it again at least every `expected_frequency_seconds`: each call counts as being
+        seen.
+        """
         body = {"team": team, "service": service, "topic": topic, "consumer_group": consumer_group}
         return self._transport.send(
             _CONSUMER, "POST", ("consumers",), {**body, "expected_frequency_seconds": expected_frequency_seconds}
@@ -249,7 +253,7 @@ class SchematizerClient:
         return self._transport.get(_ELEMENTS, "namespaces", namespace, "sources", source, "elements")
 
     def lineage(self, namespace: str, source: str) -> Lineage:
-        """From the table to the consumers, in order."""
+        """Return the stages that a source's rows pass, in order from the table to the consumers."""
         return self._transport.get(_LINEAGE, "namespaces", namespace, "sources", source, "lineage")
 
     def document(self, namespace: str, source: str, said: SourceDocumentation) -> list[str]:

@@ -53,11 +53,11 @@ class Received:
 
 
 class SchemaConsumer:
-    """At least once: a message counts as processed when the next one is asked for, and is committed then. Order holds
-    within a partition of a topic, not between a source's topics. One thread uses it.
+    """Read messages at least once: a message counts as processed, and is committed, when the next one is asked for.
+    Order holds within a partition of a topic, not between a source's topics. Only one thread may use it.
 
-    The service is asked for the topics every `refresh_seconds`. While it is away, the topics and schemas that are known
-    are read on; a message under a schema that is not known yet waits. To start, it must answer.
+    The service is asked for the topics every `refresh_seconds`. While the service is away, known topics and schemas are
+    still read, and a message under an unknown schema waits. To start, the service must answer.
     """
 
     def __init__(  # noqa: PLR0913 - settings by keyword
@@ -103,7 +103,7 @@ class SchemaConsumer:
         self.close()
 
     def __iter__(self) -> Iterator[Received]:
-        """Without an end. Errors as of poll."""
+        """Yield messages without end. Errors as of poll."""
         while True:
             received = self.poll()
             if received is not None:
@@ -188,7 +188,7 @@ class SchemaConsumer:
         self._owned(lambda: self._consumer.seek(TopicPartition(topic, partition, offset)))
 
     def _owned(self, act: Callable[[], object]) -> None:
-        """Nothing to do where the partition has gone to another consumer, which gets the message too."""
+        """Call `act`. Do nothing if the partition has gone to another consumer, which gets the message too."""
         try:
             act()
         except KafkaException as error:
@@ -196,7 +196,7 @@ class SchemaConsumer:
                 raise
 
     def _subscribe(self) -> bool:
-        """To the topics as they are now; whether there are some."""
+        """Subscribe to the topics as they are now; return whether there are some."""
         wanted = self._wanted
         if wanted != self._subscribed:
             _logger.info("the group %s reads %s", self._group, wanted)
@@ -222,7 +222,7 @@ class SchemaConsumer:
 
 
 def _config(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """ValueError for settings with which messages could be lost."""
+    """Return the consumer's settings. ValueError for settings with which messages could be lost."""
     if not settings.get("group.id"):
         raise ValueError("The settings have no group.id: name the consumer group.")
     for name, needed in _NEEDED.items():

@@ -41,7 +41,7 @@ class Followed:
             self._sources = sorted({(each.namespace, each.source) for each in map(client.topic, sorted(in_topics))})
 
     def topics(self) -> list[Topic]:
-        """As the service knows them now. SchematizerError, also if a source has no topic."""
+        """Return the topics that the service knows now. SchematizerError, also if a source has no topic."""
         if self._data_target is not None:
             self._last = self._client.follow(self._data_target, self._last)
             return self._last.topics

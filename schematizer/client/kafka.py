@@ -26,8 +26,8 @@ _PASSING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Who produces or consumes. `expected_frequency_seconds`: Watson shows it as late when it was not seen for twice
-    this time.
+    """A service that produces or consumes. Watson shows it as late when it was not seen for twice
+    `expected_frequency_seconds`.
     """
 
     team: str
@@ -41,7 +41,7 @@ def is_passing(error: KafkaError) -> bool:
 
 
 def ensure_topic(admin: AdminClient, topic: str) -> None:
-    """It exists; if it is made, then as the broker's defaults say. KafkaException.
+    """Create the topic with the broker's defaults if it does not exist. KafkaException.
 
     It looks first: who may write a topic may not be allowed to make one.
     """

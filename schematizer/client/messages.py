@@ -41,7 +41,7 @@ class Encoder:
         self._schema = _parsed(text)
 
     def encode(self, value: object) -> bytes:
-        """MisfitError. Fields with a default may be missing."""
+        """Encode a value; MisfitError if it does not fit the schema. Fields with a default may be missing."""
         reason = self._misfit(value)
         if reason is None:
             buffer = BytesIO(self._header)

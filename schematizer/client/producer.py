@@ -32,7 +32,7 @@ _logger = logging.getLogger(__name__)  # the program's own: it decides what is s
 
 
 class _Target(NamedTuple):
-    """Where values go. `key`: None for keys without a schema."""
+    """The topic and encoders for values. `key`: None for keys without a schema."""
 
     topic: str
     value: Encoder
@@ -88,7 +88,7 @@ class SchemaProducer:
 
     @property
     def topic(self) -> str:
-        """Where the next message goes: for logs and metrics."""
+        """Return the topic of the next message, for logs and metrics."""
         return self._target.topic
 
     def set_schema(self, schema: AvroSchema | int, key: AvroSchema | None = None) -> None:

@@ -29,7 +29,7 @@ class Repeated:
         self._thread.start()
 
     def check(self) -> None:
-        """Raises what `work` has failed with."""
+        """Raise what `work` has failed with."""
         problem = self._problem
         if problem is not None:
             raise problem.with_traceback(None)
@@ -62,7 +62,7 @@ class Announcement:
         self._refusals: set[str] = set()
 
     def tell(self, register: Callable[[], object]) -> None:
-        """SchematizerError if the service is away."""
+        """Call `register`. SchematizerError if the service is away. Any other refusal is logged once."""
         try:
             register()
         except SchematizerError as error:

@@ -20,7 +20,7 @@ _ATTEMPTS = 3
 
 @contextmanager
 def service(settings: RegistrySettings) -> Iterator[SchematizerClient]:
-    """CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED in place of the client's errors."""
+    """Open a client. It raises CdcError REGISTRY_UNREACHABLE or REGISTRY_REFUSED in place of the client's errors."""
     login, tls = registry_login(settings), registry_tls(settings)
     try:
         with SchematizerClient(settings.url, login=login, tls=tls, attempts=_ATTEMPTS) as client:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def check(settings: Settings, paths: Sequence[Path], *, offline: bool) -> None:
-    """CdcError DOCUMENTATION if a file cannot be read or says too little; not offline, also if it does not fit the
-    newest schema of its source.
+    """Check documentation files. CdcError DOCUMENTATION if a file cannot be read or says too little; not offline, also
+    if it does not fit the newest schema of its source.
     """
     files, problems = read_files(paths)
     for path, file in files.items():

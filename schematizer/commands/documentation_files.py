@@ -45,7 +45,9 @@ class DocumentationFile(BaseModel):
         return f"{self.namespace}/{self.source}"
 
     def documentation(self, known_doc: str | None) -> SourceDocumentation:
-        """To be applied; `known_doc`: the source's doc in the catalogue."""
+        """Return the documentation to apply. `known_doc`: the source's doc in the catalogue, kept if the
+        file has none.
+        """
         fields = {path: FieldText(doc=each.doc, owner=each.owner, pii=each.pii) for path, each in self.fields.items()}
         return SourceDocumentation(doc=self.doc or known_doc, owner=self.owner, fields=fields)
 

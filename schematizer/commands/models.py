@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def check(place: str) -> None:
-    """CdcError DOCUMENTATION if a model lacks a doc or an owner: the gate for continuous integration."""
+    """Raise CdcError DOCUMENTATION if a model lacks a doc or an owner: the gate for continuous integration."""
     metadata = _load(place)
     missing = list(missing_documentation(metadata))
     for line in missing:

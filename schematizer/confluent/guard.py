@@ -1,4 +1,4 @@
-"""Which role each request of Confluent's API needs, and in which namespaces."""
+"""Check the role that each request of Confluent's API needs, and in which namespaces."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 class Scope(Enum):
-    """Where the role is needed: in the namespace of the path's subject, in one of those that use the path's schema, in
-    any (what the answer holds is chosen by the actor's grants, or says nothing of schemas), or in all.
+    """The namespaces in which the role is needed: that of the path's subject, one of those that use the path's schema,
+    any (the actor's grants choose what the answer holds, or it says nothing of schemas), or all.
     """
 
     SUBJECT = "subject"
@@ -72,7 +72,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("PUT", "/mode/{subject:path}"): Rule(Role.ADMIN, Scope.SUBJECT),
     ("DELETE", "/mode/{subject:path}"): Rule(Role.ADMIN, Scope.SUBJECT),
 }
-"""By method and route. A route that is missing here needs an administrator of all namespaces."""
+"""The rules by method and route. A route that is missing here needs an administrator of all namespaces."""
 _UNKNOWN = Rule(Role.ADMIN, Scope.ALL)
 
 
@@ -117,7 +117,9 @@ class Guard:
         return rule
 
     def _check_schema(self, request: Request, role: Role) -> None:
-        """Not found and not allowed are one answer to those who may not read everything."""
+        """Refuse a schema that the actor may not read. Actors who may not read everything get the same answer for a
+        schema that does not exist.
+        """
         actor = self._access.identify(request)
         schema_id = request.path_params["schema_id"]
         if actor.grants.allows(role, None) or not schema_id.isdecimal() or len(schema_id) > 10:

@@ -92,7 +92,7 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class SearchPage(Page):
-    """As Page, of a list that is never whole: its items are large."""
+    """A Page of a list that is never returned whole, because its items are large."""
 
     limit: int = SEARCH_LIMIT
 

@@ -23,7 +23,9 @@ GlobalFlag = Annotated[bool, Query(alias="defaultToGlobal")]
 
 
 def routers(store: Store, guard: Guard) -> list[APIRouter]:
-    """In this order: a subject may contain slashes, so that its paths match the most."""
+    """Return the routers in the order of matching. Paths with subjects come last: a subject may contain slashes, so
+    they match the most.
+    """
     return [
         _root(),
         _schemas(store, guard),

@@ -69,7 +69,7 @@ class Observer(Protocol):
     def deleted(self, connection: Connection, subject: str) -> None: ...
 
     def used(self, subject: str | None, schema_id: int) -> None:
-        """Outside of a transaction: a client asked for a schema by its id, or registered one again."""
+        """Note that a client asked for a schema by its id, or registered one again. Called outside of a transaction."""
 
 
 class Store:

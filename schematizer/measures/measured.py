@@ -32,7 +32,9 @@ class Measured:
 
 
 def measured(first: Sample | None, last: Sample) -> dict[str, Measured]:
-    """By topic; the rate is that between the two samples. A partition that was made again counts nothing."""
+    """Return each topic's measures. Rates are those between the two samples. A partition that was created again counts
+    0.
+    """
     partitions: dict[str, int] = {}
     written: dict[str, int] = {}
     for partition, end in last.ends.items():
@@ -49,7 +51,7 @@ def measured(first: Sample | None, last: Sample) -> dict[str, Measured]:
 
 
 def _lags(sample: Sample) -> dict[str, dict[str, int]]:
-    """By topic and group."""
+    """Return the lags by topic and group, in messages."""
     found: dict[str, dict[str, int]] = {}
     for group, offsets in sample.committed.items():
         for partition, offset in offsets.items():

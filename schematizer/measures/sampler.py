@@ -24,7 +24,7 @@ class Measures(Protocol):
     """What pages ask."""
 
     def of(self, topic: str) -> Measured | None:
-        """None: unknown."""
+        """Return the topic's measures; None if they are unknown."""
         ...
 
     @property
@@ -59,8 +59,8 @@ class Asked(Protocol):
 
 
 class Sampler:
-    """Within it, a thread takes a sample every `period` seconds; rates are means over the last few. What is older than
-    STALE_PERIODS is unknown.
+    """Take a sample every `period` seconds in a thread, as a context. Rates are means over the last few samples. What
+    is older than STALE_PERIODS is unknown.
     """
 
     def __init__(self, offsets: Asked, topics: Callable[[], Collection[str]], period: float) -> None:

@@ -91,7 +91,7 @@ def _write(connection: Connection, file: gzip.GzipFile) -> int:
 
 
 def _rows(connection: Connection, table: Table) -> Iterator[list[Any]]:
-    """In the order of the primary key, as the database stores them: times are numbers, enums texts."""
+    """Yield the rows ordered by primary key, as the database stores them: times are numbers, enums texts."""
     columns = [column.name for column in table.columns]
     quote = connection.dialect.identifier_preparer.quote
     order = ", ".join(quote(column.name) for column in table.primary_key.columns)
@@ -142,7 +142,7 @@ def _restore(connection: Connection, path: Path) -> int:
 
 
 def _insert(connection: Connection, table: Table, rows: list[list[Any]]) -> None:
-    """Without the types of the columns: what stands in the file is what the database stores."""
+    """Insert rows without the columns' types: the file contains what the database stores."""
     names = [column.name for column in table.columns]
     plain = text(
         f"INSERT INTO {connection.dialect.identifier_preparer.quote(table.name)} "  # noqa: S608 - our names

@@ -45,7 +45,7 @@ class Base(DeclarativeBase):
 
 
 def microseconds(moment: datetime) -> int:
-    """Since 1970, as times are stored."""
+    """Return the microseconds since 1970, as times are stored."""
     return (moment - _EPOCH) // _MICROSECOND
 
 

@@ -12,7 +12,9 @@ from schematizer.model.source_tables import NAME_LENGTH, NamespaceRow, SourceRow
 
 
 class DataTargetRow(Base):
-    """Where data ends: a warehouse, a search index. `kind`: redshift, elasticsearch, …; `destination`: its address."""
+    """A place where data ends: a warehouse, a search index. `kind`: redshift, elasticsearch, …; `destination`: its
+    address.
+    """
 
     __tablename__ = "data_targets"
 

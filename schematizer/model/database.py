@@ -52,7 +52,7 @@ class Database:
             return transaction(connection)
 
     def read_view(self, transaction: Callable[[Connection], T]) -> T:
-        """As read, for many statements: others' commits in between are not seen in any database."""
+        """Run many statements as `read` does, without seeing others' commits in between, in any database."""
         options = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
         with self._engine.connect().execution_options(**options) as connection, connection.begin():
             return transaction(connection)
@@ -67,7 +67,7 @@ class Database:
         return self._write_once(transaction)
 
     def read_session(self, transaction: Callable[[Session], T]) -> T:
-        """As read, with mapped classes."""
+        """Run a transaction as `read` does, with mapped classes."""
 
         def in_session(connection: Connection) -> T:
             with Session(connection) as session:
@@ -76,7 +76,7 @@ class Database:
         return self.read(in_session)
 
     def write_session(self, transaction: Callable[[Session], T]) -> T:
-        """As write, with mapped classes. What `transaction` returns must not need the database any more."""
+        """Run a transaction as `write` does, with mapped classes. Its result must not need the database any more."""
         return self.write(lambda connection: write_in_session(connection, transaction))
 
     def _write_once(self, transaction: Callable[[Connection], T]) -> T:

@@ -21,7 +21,8 @@ _LOCK = 0x5C4E3A  # of PostgreSQL: any number that no other program takes in thi
 
 
 def migrate(connection: Connection) -> None:
-    """Within the caller's transaction. Tables of a registry that was older than its migrations are kept.
+    """Migrate the tables within the caller's transaction. Tables of a registry from before the first migration are
+    kept.
 
     CdcError REGISTRY_DATABASE if the tables are newer than this program.
     """

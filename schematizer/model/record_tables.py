@@ -24,7 +24,7 @@ class About(StrEnum):
 
 
 class RefreshStatus(StrEnum):
-    """How far the new sending of a source's rows is."""
+    """The state of sending a source's rows again."""
 
     WAITING = "waiting"
     RUNNING = "running"

@@ -16,7 +16,7 @@ ABOUT_LENGTH = 1024
 
 
 class Result(StrEnum):
-    """How a request in the audit log ended. STARTED: it is being answered, or the registry ended before it was."""
+    """The result of a request in the audit log. STARTED: it is being answered, or the registry ended before it was."""
 
     STARTED = "started"
     DONE = "done"

@@ -58,13 +58,13 @@ def _column(field: dict[str, Any], docs: dict[str, str]) -> PlanColumn:
 
 
 def require_key(columns: Sequence[PlanColumn], primary_key: Sequence[str]) -> None:
-    """PlanError if the key names a column that is not there."""
+    """Raise PlanError if the key names a column that is not there."""
     unknown = [name for name in primary_key if name not in {column.name for column in columns}]
     if unknown:
         raise PlanError(f"the primary key names {', '.join(unknown)}, which the schema does not have")
 
 
 def require_same_key(old: Sequence[str], new: Sequence[str]) -> None:
-    """PlanError if both are known and differ."""
+    """Raise PlanError if both keys are known and differ."""
     if old and new and list(old) != list(new):
         raise PlanError(f"the primary key changes from ({', '.join(old)}) to ({', '.join(new)}): make a new table")

@@ -103,7 +103,7 @@ class SqlPlanner:
 
 
 def all_planners() -> Mapping[str, Planner]:
-    """By the warehouse's name. A package adds one by an entry point."""
+    """Return the planners by the warehouse's name. A package adds one by an entry point."""
     found: dict[str, Planner] = {
         "postgresql": SqlPlanner(types.POSTGRESQL, retypes_in_place=True, changes_nullability=True, using=True),
         # Redshift changes only the length of a VARCHAR in place, and never whether a column takes null.

@@ -51,7 +51,7 @@ class TableStatement:
     comment: str = ""
 
     def kind(self, column: str) -> str:
-        """As in system_schema.columns."""
+        """Return the column's kind, as in system_schema.columns."""
         if column in self.partition_key:
             return "partition_key"
         if column in self.clustering:
@@ -66,7 +66,7 @@ class TableStatement:
 
 
 def read_statements(text: str) -> list[TableStatement | TypeStatement]:
-    """ConversionError for any other statement, and for COMPACT STORAGE."""
+    """Read CREATE TABLE and CREATE TYPE. ConversionError for any other statement, and for COMPACT STORAGE."""
     reader = _Reader(text)
     found: list[TableStatement | TypeStatement] = []
     while reader.skip_semicolons():
@@ -196,7 +196,7 @@ class _Reader:
         return token.content
 
     def _type_text(self) -> str:
-        """Up to what follows a type, as it is written."""
+        """Read a type as it is written, up to what follows it."""
         start, depth = self._at, 0
         while self._at < len(self._tokens):
             token = self._tokens[self._at]

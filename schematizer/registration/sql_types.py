@@ -48,7 +48,7 @@ _AVRO: Mapping[exp.DType, Any] = {
 
 
 def avro_type(kind: exp.DataType, dialect: str, column: str) -> Any:  # noqa: ANN401 - JSON
-    """ConversionError for a type without one, and for a user's own types."""
+    """Return the Avro type. ConversionError for a type without one, and for a user's own types."""
     if kind.this is _T.ARRAY:
         [items] = kind.expressions or [None]
         if items is None:

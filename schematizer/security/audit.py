@@ -75,7 +75,7 @@ class AuditLog:
         self._database.write(lambda connection: connection.execute(query))
 
     def entries(self, since: int = 0, actor: str | None = None, limit: int = 1000) -> list[AuditEntry]:
-        """Those after the id `since`, the oldest first, at most `limit`."""
+        """Return the entries after the id `since`, the oldest first, at most `limit`."""
         query = select(AuditRow).where(AuditRow.id > since).order_by(AuditRow.id).limit(limit)
         if actor is not None:
             query = query.where(AuditRow.actor == actor)

@@ -91,7 +91,7 @@ class Authenticator:
         return self._checked(request, role, None, is_allowed=is_allowed)
 
     def verify_key(self, request: Request, key_id: str, secret: str) -> VerifiedKey:
-        """CatalogueError UNAUTHENTICATED or TOO_MANY."""
+        """Return the verified key. CatalogueError UNAUTHENTICATED or TOO_MANY."""
         caller = caller_of(request)
         found = self._keys.verify(key_id, secret)
         if found is None:

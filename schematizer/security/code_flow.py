@@ -63,8 +63,8 @@ class CodeFlow:
         return Begun(cookie, str(url))
 
     def finish(self, cookie: str, code: str, state: str, issuer: str | None) -> tuple[Actor, str]:
-        """Who signed in, and the path to go to. InvalidTokenError if the answer is not to this browser's question, or
-        proves nothing; CatalogueError UNAVAILABLE if the issuer does not give a token.
+        """Return who signed in, and the path to go to. InvalidTokenError if the answer is not to this browser's
+        question, or proves nothing; CatalogueError UNAVAILABLE if the issuer does not give a token.
         """
         if not cookie or not hmac.compare_digest(_derived(cookie, "state").encode(), state.encode()):
             raise InvalidTokenError("state")

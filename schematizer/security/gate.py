@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from schematizer.security.policy import Policy
 
 _REFUSALS_RECORDED_A_SECOND = 20.0
-"""For all callers together: one that is always refused must not fill the database. The metrics count every refusal."""
+"""The limit for all callers: one that is always refused must not fill the database. Metrics count every refusal."""
 _ALL = "all"
 
 
@@ -217,7 +217,7 @@ class _Answer:
         await self._send(message)
 
     async def refuse(self, error: CatalogueError) -> None:
-        """Nothing, if an answer has begun."""
+        """Answer with the error. Do nothing if an answer has begun."""
         if self._has_begun:
             return
         for message in refusal_messages(error):
@@ -226,7 +226,9 @@ class _Answer:
 
 
 def _gone(caller: Caller) -> CatalogueError:
-    """Nobody reads the answer; the metrics and the audit log have it."""
+    """Return the error for a client that has gone. It does not get the answer; the metrics and the audit
+    log count it.
+    """
     caller.refused = "disconnect"
     return CatalogueError(Refusal.TIMEOUT, "The client closed the connection within its request.", "Send it again.")
 

@@ -34,7 +34,7 @@ _LOGIN_WANTED = b'Basic realm="schema registry", charset="UTF-8"', b'Bearer real
 
 
 def answer_headers(start: Message, request: Request, caller: Caller) -> list[Header]:
-    """Those that the answer does not have yet. What a login may see is not kept by caches."""
+    """Return the headers to add, which the answer does not have yet. Caches do not keep what a login may see."""
     given = {name.lower(): value for name, value in start.get("headers", [])}
     is_page = given.get(b"content-type", b"").startswith(b"text/html")
     added = [*_ALWAYS, (b"content-security-policy", _PAGE if is_page else _NO_PAGE)]
@@ -52,8 +52,8 @@ def answer_headers(start: Message, request: Request, caller: Caller) -> list[Hea
 
 
 def refusal_messages(error: CatalogueError) -> Iterator[Message]:
-    """For clients of both interfaces: Confluent's error_code and message, the catalogue's error, message and fix. The
-    connection is closed, as the body may not have been read.
+    """Yield an answer that clients of both interfaces read: Confluent's error_code and message, the catalogue's error,
+    message and fix. The connection is closed, as the body may not have been read.
     """
     content = {
         "error_code": error.refusal.value,

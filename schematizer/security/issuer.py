@@ -55,7 +55,7 @@ class Issuer:
         self._lock = Lock()
 
     def endpoints(self) -> Endpoints:
-        """CatalogueError UNAVAILABLE if the issuer does not say them."""
+        """Return the issuer's endpoints. CatalogueError UNAVAILABLE if the issuer does not say them."""
         found = self._endpoints
         if found is None:
             found = self._endpoints = self._discover()

@@ -122,7 +122,7 @@ class ApiKeys:
         return self._database.read_session(lambda session: [_view(row) for row in session.scalars(query)])
 
     def revoke(self, key_id: str, *, by: str) -> ApiKey:
-        """Idempotent. Sessions that signed in with the key end with it."""
+        """Revoke a key. Idempotent. Sessions that signed in with the key end with it."""
 
         def transaction(session: Session) -> ApiKey:
             row = session.scalar(select(ApiKeyRow).where(ApiKeyRow.key_id == key_id))
@@ -164,12 +164,12 @@ class ApiKeys:
 
 
 def actor_name(name: str) -> str:
-    """How the actor of a key is named in changes and in the audit log."""
+    """Return the name of a key's actor in changes and in the audit log."""
     return f"key:{name}"
 
 
 def parsed_grants(texts: Sequence[str]) -> Grants:
-    """CatalogueError INVALID."""
+    """Parse the texts of grants. CatalogueError INVALID."""
     try:
         return Grants(tuple(grant_from_text(text) for text in texts))
     except ValueError as error:

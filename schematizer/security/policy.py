@@ -54,7 +54,7 @@ def policy_of(settings: SchematizerSettings) -> Policy:
 
 
 def check_logins(settings: SchematizerSettings, *, has_keys: bool) -> None:
-    """CdcError REGISTRY_OPEN if no client could write; CONFIG_INVALID for settings that need each other."""
+    """Raise CdcError REGISTRY_OPEN if no client could write; CONFIG_INVALID for settings that need each other."""
     if settings.oidc_issuer and not settings.oidc_audience:
         raise CdcError(
             Code.CONFIG_INVALID,

@@ -20,7 +20,7 @@ def hash_of(secret: str) -> str:
 
 
 def is_hash_of(expected: str, secret: str) -> bool:
-    """In a time that does not depend on where they differ."""
+    """Return whether it is the secret's hash, in a time that does not depend on where the two differ."""
     return hmac.compare_digest(expected, hash_of(secret))
 
 

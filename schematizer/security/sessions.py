@@ -46,7 +46,7 @@ class Sessions:
         return token
 
     def actor(self, token: str) -> Actor | None:
-        """Whose session it is."""
+        """Return the actor of a session; None if the session has ended, or its API key is not usable."""
 
         def transaction(session: Session) -> Actor | None:
             row = session.get(SessionRow, hash_of(token))

@@ -47,7 +47,7 @@ class Claims:
         self._rules = tuple(rules)
 
     def actor(self, claims: Mapping[str, Any]) -> Actor:
-        """InvalidTokenError if the claims name no one."""
+        """Return the actor. InvalidTokenError if the claims name no one."""
         name = claims.get(self._name_claim)
         if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME or not name.isprintable():
             raise InvalidTokenError("no-name")
@@ -71,7 +71,9 @@ class Tokens:
         )
 
     def claims(self, token: str) -> dict[str, Any]:
-        """InvalidTokenError; CatalogueError UNAVAILABLE if the issuer's keys are not known."""
+        """Return the token's claims. InvalidTokenError; CatalogueError UNAVAILABLE if the issuer's keys
+        are not known.
+        """
         if len(token) > MAX_TOKEN_BYTES:
             raise InvalidTokenError("too-long")
         try:

@@ -31,7 +31,9 @@ class Difference(NamedTuple):
 
 
 def differences(before: Sequence[Element], after: Sequence[Element]) -> list[Difference]:
-    """In the order of the fields of `after`; removed ones come last. A field that was renamed is removed and added."""
+    """Return the differences in the order of the fields of `after`, removed ones last. A renamed field is removed and
+    added.
+    """
     old = {each.path: each for each in before}
     new = {each.path: each for each in after}
     found: list[Difference] = []

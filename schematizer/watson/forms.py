@@ -22,12 +22,16 @@ class Forms(Protocol):
         ...
 
     def check(self, request: Request, token: str) -> None:
-        """CatalogueError FORBIDDEN for a form that is not from a page of Watson. `token`: what it carried, or empty."""
+        """Raise CatalogueError FORBIDDEN for a form that is not from a page of Watson. `token`: what it carried, or
+        empty.
+        """
         ...
 
 
 class FormsWithoutLogin:
-    """For a registry without sessions: no token. What a browser says to come from another site is refused."""
+    """Forms of a registry without sessions: no token. A request that the browser says comes from another site is
+    refused.
+    """
 
     def token(self, request: Request) -> str | None:  # noqa: ARG002 - Forms'
         return None

@@ -60,7 +60,7 @@ class Templates:
 
 
 def ago(moment: datetime) -> str:
-    """`3 days ago`, `just now`."""
+    """Return how long ago it was: `3 days ago`, `just now`."""
     seconds = max(timedelta(), now() - moment).total_seconds()
     for length, unit in _UNITS:
         if seconds >= length:
@@ -69,7 +69,7 @@ def ago(moment: datetime) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """`1 topic`, `2,000 topics`."""
+    """Return a number with its noun: `1 topic`, `2,000 topics`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 

@@ -74,7 +74,9 @@ class Site:
         return self.access.identify(request).grants
 
     def may(self, request: Request, role: Role, namespace: str | None) -> bool:
-        """For what a page shows. It leaves no trace in the audit log and the metrics, as `require` does."""
+        """Return whether a page may show something. Unlike `require`, it leaves no trace in the audit log and the
+        metrics.
+        """
         return self.grants(request).allows(role, namespace)
 
     def sees(self, request: Request) -> Callable[[str | None, str], bool]:
@@ -92,11 +94,11 @@ class Site:
         return is_seen
 
     def enters(self, request: Request) -> None:
-        """CatalogueError for one who may read no namespace."""
+        """Raise CatalogueError for one who may read no namespace."""
         self.access.require_somewhere(request, Role.READER)
 
     def reads(self, request: Request, namespace: str | None) -> None:
-        """CatalogueError for one who may not read the namespace."""
+        """Raise CatalogueError for one who may not read the namespace."""
         self.access.require(request, Role.READER, namespace)
 
     def reads_topic(self, request: Request, topic: str) -> str:

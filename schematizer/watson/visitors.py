@@ -1,4 +1,4 @@
-"""Who looks at a page, and where people sign in and out."""
+"""Find who looks at a page, and where people sign in and out."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def visitor_of(request: Request, sign_in_path: str | None, status: int = 200) ->
 
 
 def _address(request: Request) -> str:
-    """Where to come back to. No form is sent a second time."""
+    """Return the address to come back to; the front page for a form, as no form is sent a second time."""
     if request.method not in SAFE_METHODS:
         return Links(request.scope.get("root_path", "")).front()
     path, query = quote(request.scope["path"]), request.scope.get("query_string", b"").decode("latin-1")

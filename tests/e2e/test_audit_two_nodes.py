@@ -72,7 +72,7 @@ def start_repair(stack: Stack, client: CqlClient, *flags: str) -> RunningAudit:
 
 
 def await_ends(client: CqlClient, repair: UUID) -> None:
-    """Until each node has sent its part."""
+    """Wait until each node has sent its part."""
     query = f"SELECT state FROM cdc_filler.snapshots WHERE snapshot = {repair}"
     deadline = time.monotonic() + ASKED_SECONDS
     while sum(row["state"] == "ended" for row in client.execute(query)) < 2:

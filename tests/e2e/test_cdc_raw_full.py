@@ -96,7 +96,7 @@ class Load:
         self.written += 1
 
     def write_again(self) -> None:
-        """Until the node accepts one."""
+        """Write until the node accepts one."""
         deadline = time.monotonic() + MOST_SECONDS
         while not self.write():
             assert time.monotonic() < deadline, "the node accepts no writes again"
@@ -176,7 +176,9 @@ def the_alert(stack: Stack) -> dict[str, Any]:
 
 
 class Filling(NamedTuple):
-    """At half full: the seconds that were forecast, those that it took, and writes a second before and after."""
+    """The figures at half full: the seconds that were forecast, those that it took, and writes per second before and
+    after.
+    """
 
     forecast: float
     lasted: float

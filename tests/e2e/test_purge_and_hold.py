@@ -207,7 +207,7 @@ def values(changes: list[Change]) -> list[tuple[Any, Any]]:
 
 
 def await_folded(servers: Servers, k: int) -> None:
-    """Until the materializer has taken what is written to a partition."""
+    """Wait until the materializer has taken what is written to a partition."""
     raw, key = RawLog(servers, HELD, ["t"]), k.to_bytes(4, "big")
     raw.open()
     try:

@@ -95,7 +95,9 @@ def stack_of(version: str, total_mib: int) -> Iterator[tuple[Stack, Run]]:
 
 @contextmanager
 def filled_stack(version: str, seed: int, total_mib: int, partitions: int) -> Iterator[tuple[Stack, Run, Seed, float]]:
-    """With a table whose rows only the source datacenter has; the time when the last was written."""
+    """Yield a stack with a table whose rows only the source datacenter has, and the time when the last
+    row was written.
+    """
     with (
         stack_of(version, total_mib) as (stack, run),
         Seed(run, seed, KEYSPACE, [filled_table(partitions)]) as one,

@@ -147,8 +147,8 @@ def roll(nodes: Sequence[CassandraNode], steps: Iterable[Step], console: Console
 
 
 def published_messages(one: Seed, begun: dict[bytes, list[int]]) -> dict[bytes, Counter[tuple[int, int]]]:
-    """By host: how many messages came from segments that it began as each of its versions, by number and by their
-    messaging version. Segments are named by the time at which the node was started, and counted up from there.
+    """Return, by host, how many messages came from segments that it began as each of its versions, by number and by
+    their messaging version. A segment's name is the time at which the node was started, counted up from there.
     """
     counts: dict[bytes, Counter[tuple[int, int]]] = {host: Counter() for host in begun}
     for records in one.raw.records.values():
@@ -170,7 +170,7 @@ def wait_for_release(program: Program, release: str) -> None:
 
 
 def flushes_no_more(fillers: Sequence[Program]) -> None:
-    """As they had to while their nodes were of 3.11."""
+    """Check that the fillers do not flush any more, as they had to while their nodes were of 3.11."""
     before = [status(filler)["flushes"] for filler in fillers]
     assert sum(before) > 0
     time.sleep(2 * FLUSH_SECONDS)

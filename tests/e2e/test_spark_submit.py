@@ -121,7 +121,7 @@ def test_a_backlog_from_nothing_in_a_local_cluster(stack: Stack, scene: Scene, a
 
 
 def test_executors_import_all_from_the_archive(cluster: SparkCluster, archive: Path, tmp_path: Path) -> None:
-    """By spark-submit as the job itself, with a main file that asks each executor where its modules are."""
+    """The job runs by spark-submit, with a main file that asks each executor where its modules are."""
     asked = SubmittedJob(cluster.url, archive, folder=tmp_path, settings={}, main="tests/support/e2e/where_from.py")
     asked.start_process()
     assert asked.process is not None

@@ -62,7 +62,7 @@ def test_every_statement_comes_out_one_for_one_from_two_logs_in_other_orders(pai
 
 
 def test_what_comes_again_makes_no_message(pair: tuple[Stack, Run]) -> None:
-    """By hints, by a read that repairs, by a repair, and by a publisher that has forgotten where it stood."""
+    """Writes come again by hints, a read that repairs, a repair, and a publisher that has forgotten where it stood."""
     stack, run = pair
     first, second = stack.cassandra.nodes
     with Seed(run, 7, "again") as one:

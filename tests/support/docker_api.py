@@ -1,4 +1,4 @@
-"""As much of Docker's HTTP API as one container needs, for the real docker-py and testcontainers to speak to."""
+"""Serve the part of Docker's HTTP API that one container needs, for the real docker-py and testcontainers."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _json(value: dict[str, Any], status: int = 200) -> tuple[int, bytes]:
 
 
 def _frame(text: str) -> bytes:
-    """As Docker multiplexes the outputs of a container without a terminal."""
+    """Frame the text as Docker multiplexes the outputs of a container without a terminal."""
     return struct.pack(">BxxxL", STDOUT, len(text)) + text.encode()
 
 
@@ -120,6 +120,6 @@ def _handler(api: DockerApi) -> type[BaseHTTPRequestHandler]:
         do_GET = do_POST = do_DELETE = do_HEAD = _serve  # noqa: N815 - the library's names
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-            """Not on stderr."""
+            """Do not log on stderr."""
 
     return Handler

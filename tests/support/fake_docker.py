@@ -20,7 +20,7 @@ class DockerException(Exception):  # noqa: N818 - docker-py's own name
 
 @dataclass
 class FakeContainer:
-    """As docker.models.containers.Container: state is seen only after `reload`."""
+    """Like docker.models.containers.Container: a new state is seen only after `reload`."""
 
     image: str
     command: list[str]
@@ -85,7 +85,7 @@ class FakeEngine:
 
 
 def make_docker_container(engine: FakeEngine) -> type:
-    """As testcontainers.core.container.DockerContainer."""
+    """Return a class that replaces testcontainers.core.container.DockerContainer."""
 
     class DockerContainer:
         def __init__(self, image: str) -> None:

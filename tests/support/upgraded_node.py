@@ -13,7 +13,7 @@ from filler.keyspace import STRATEGY
 
 @dataclass
 class UpgradedNode:
-    """In the place of a CassandraClient. `live_settings`: None where it does not report them, as 3.11."""
+    """Takes the place of a CassandraClient. `live_settings`: None if it does not report them, as 3.11."""
 
     release: str = "3.11.19"
     live_settings: Mapping[str, str] | None = None

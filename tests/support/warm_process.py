@@ -59,7 +59,7 @@ def main(name: str, descriptor: int) -> None:
 
 
 def run(name: str, request: dict[str, object], connection: socket.socket, files: list[int]) -> NoReturn:
-    """As `python -m NAME` would, in the fork."""
+    """Run the module as `python -m NAME` does, in the fork."""
     arguments, environment, folder = request["arguments"], request["env"], request["cwd"]
     assert isinstance(arguments, list)
     assert isinstance(environment, dict)

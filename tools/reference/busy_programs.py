@@ -77,7 +77,7 @@ def _busy_job() -> JobStatus:
 
 
 def _busy_transformers() -> TransformStatus:
-    """As _busy_job, of a transformer."""
+    """Return the status of a transformer, as _busy_job does for a job."""
     partition, stopped = RawPartition("orders/cdc.shop.orders", 0), StoppedPartitions()
     stopped.stop(partition, Failure(CdcError(Code.TRANSFORM_FAILED, "It has no name.", "Name it.")))
     lags = LagWatch(_no_kafka, stopped.all)

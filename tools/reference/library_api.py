@@ -43,7 +43,9 @@ def library_api_page() -> str:
 
 
 def public_names(package: str) -> Iterator[Name]:
-    """In the order of their modules, and there in the order of the source. KeyError for a name without a definition."""
+    """Yield the package's public names by module, in each module in the order of the source. KeyError for a name
+    without a definition.
+    """
     for module, names in importlib.import_module(package)._MODULES.items():  # noqa: SLF001 - what __all__ comes from
         found = definitions(f"{package}/{module}.py")
         for name in sorted(names, key=lambda one: found[one].lineno):

@@ -57,7 +57,9 @@ def _table(families: Iterable[Metric]) -> str:
 
 
 def _without_times(families: Iterable[Metric]) -> list[Metric]:
-    """Without the `_created` gauges that prometheus_client adds to its counters and histograms."""
+    """Return the metrics by name, without the `_created` gauges that prometheus_client adds to counters
+    and histograms.
+    """
     return sorted((each for each in families if not each.name.endswith("_created")), key=lambda each: each.name)
 
 
@@ -68,6 +70,6 @@ def _row(family: Metric) -> tuple[str, ...]:
 
 
 def unit(name: str) -> str:
-    """By the end of the metric's name; empty for a number of things."""
+    """Return the unit from the end of the metric's name; empty for a number of things."""
     found = _UNIT.search(name)
     return _UNITS[found[1]] if found else ""

@@ -23,7 +23,9 @@ class Command(NamedTuple):
 
 
 def programs() -> dict[str, click.Group]:
-    """By name. Each module has its group as `main`, or as `group` if `main` is a function around it."""
+    """Return the programs by name. Each module has its group as `main`, or as `group` if `main` is a function around
+    it.
+    """
     file = project_root() / "pyproject.toml"
     found = {}
     for name, place in tomllib.loads(file.read_text())["project"]["scripts"].items():

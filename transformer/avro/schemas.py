@@ -104,7 +104,7 @@ def definition(tree: Tree, named: Named) -> dict[str, Any]:
 
 
 def references(tree: Tree, name: str) -> int:
-    """How often the named type stands in the tree, its definition counted, not looking into other references."""
+    """Return how often the tree names the type, including its definition, without looking into other references."""
     if isinstance(tree, str):
         return int(tree == name)
     if isinstance(tree, list):

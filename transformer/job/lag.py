@@ -1,4 +1,4 @@
-"""How far the streams are behind, for materializer.job.lag_watch."""
+"""Measure how far the streams are behind, for materializer.job.lag_watch."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class OpenStreams:
         return self._open[partition].source
 
     def of_transformer(self, name: str) -> list[RawPartition]:
-        """Its open partitions."""
+        """Return the transformer's open partitions."""
         return [each for each, opened in self._open.items() if opened.transformer.name == name]
 
     def keep(self, plan: TransformPlan, partitions: Collection[RawPartition]) -> None:
@@ -154,7 +154,9 @@ class OpenStreams:
             self._catalogue.close()
 
     def _has_had_messages(self, target: RawPartition) -> bool:
-        """Also of those that retention has deleted. Markers of aborted transactions alone are none."""
+        """Return whether the target has had messages, also those that retention has deleted. Markers of aborted
+        transactions alone are none.
+        """
         if next(read_partition(self._definitions.kafka, *target), None) is not None:  # waits for a leader
             return True
         first, _ = self._topics.bounds([target])[target]

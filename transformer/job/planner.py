@@ -57,7 +57,7 @@ class StreamPlanner:
         return self._shapes.keys() - self._streams.keys() - self.errors.keys()
 
     def plan_batch(self) -> TransformPlan:
-        """CdcError for what concerns the whole job. KAFKA_UNREACHABLE is temporary."""
+        """Plan a batch. CdcError for what concerns the whole job. KAFKA_UNREACHABLE is temporary."""
         if is_look := self._clock() >= self._next_look:
             self._next_look = self._clock() + _LOOK_SECONDS
             self._find_sources()
@@ -81,16 +81,20 @@ class StreamPlanner:
             self._next_look = -1.0
 
     def check_settings(self) -> None:
-        """CdcError(TRANSACTION_TIMEOUT) if the brokers do not allow the settings."""
+        """Raise CdcError(TRANSACTION_TIMEOUT) if the brokers do not allow the settings."""
         self._topics.check_transaction_timeout(self._definitions.settings.transaction_timeout_seconds)
 
     def check_steps(self) -> None:
-        """CdcError if a step does not fit the newest schema of its source. A source that is not there yet is logged."""
+        """Raise CdcError if a step does not fit the newest schema of its source. A source that is not there yet is
+        logged.
+        """
         for transformer in self._definitions.transformers:
             self._check_transformer(transformer)
 
     def check_any(self) -> None:
-        """CdcError if that is so for all transformers, or if the registry does not answer. A single one stops alone."""
+        """Check all transformers: CdcError if all have an error, or if the registry does not answer. A single one stops
+        alone.
+        """
         errors: list[CdcError] = []
         for transformer in self._definitions.transformers:
             try:
@@ -119,7 +123,7 @@ class StreamPlanner:
             )
 
     def _personal(self, transformer: Transformer) -> frozenset[str]:
-        """Also where nothing masks them: they stay personal in the target."""
+        """Return the source's personal fields, also where nothing masks them: they stay personal in the target."""
         if not (transformer.masks_pii or self._catalogue.knows_personal):
             return frozenset()
         return self._catalogue.personal(transformer.source)
@@ -146,7 +150,7 @@ class StreamPlanner:
             self._sources |= {stream_name(transformer, topic): (number, topic) for topic in topics}
 
     def _stop_transformer(self, number: int, error: CdcError) -> None:
-        """Its streams stop. One without any is stopped by the name of its source."""
+        """Stop the transformer's streams. One without any is stopped by the name of its source."""
         transformer = self._definitions.transformers[number]
         names = [name for name, (of, _) in self._sources.items() if of == number]
         for name in names or [stream_name(transformer, str(transformer.source))]:

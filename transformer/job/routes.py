@@ -1,4 +1,4 @@
-"""Where the messages of one stream go, and what they become: by the schemas that their headers name."""
+"""Route and transform the messages of one stream by the schemas that their headers name."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class MakeTopic(Protocol):
 
 class CheckTarget(Protocol):
     def __call__(self, partition: RawPartition, /) -> None:
-        """Called before the first message to a partition. CdcError if it must not be sent."""
+        """Check a partition before the first message to it. CdcError if the message must not be sent."""
         ...
 
 
 class _Route(NamedTuple):
-    """How and where messages of one pair of schemas go. Headers are those of Confluent's wire format."""
+    """The route of messages of one pair of schemas. Headers are those of Confluent's wire format."""
 
     topic: str
     key_header: bytes
@@ -84,7 +84,7 @@ class Routes:
         return message_refused(self._transformer, RawPartition(self._stream.topic, partition), record.offset, reason)
 
     def _route(self, record: SourceRecord) -> _Route:
-        """MessageError for a message that is not in Confluent's wire format."""
+        """Return the route of a message. MessageError for one that is not in Confluent's wire format."""
         key_id = None if record.key is None else wire.schema_id(record.key)
         if record.value is None:
             return self._tombstone_route(key_id)

@@ -50,12 +50,12 @@ def run_transformers(settings: Settings, file: Path) -> None:
 
 
 def definitions_of(settings: Settings, file: Path) -> Definitions:
-    """CdcError if the file is not valid."""
+    """Return the definitions in the file. CdcError if it is not valid."""
     return Definitions(load_transformers(file), settings.kafka, settings.registry, settings.transformer)
 
 
 def check_transformers(settings: Settings, file: Path) -> None:
-    """As at the start of the job, without Spark. CdcError."""
+    """Check the transformers as the job does at its start, without Spark. CdcError."""
     definitions = definitions_of(settings, file)
     with closing(open_catalogue(settings.registry)) as catalogue:
         StreamPlanner(definitions, catalogue).check_steps()

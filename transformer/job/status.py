@@ -46,7 +46,7 @@ class TransformStatus:
         self._progress: Progress | None = None
 
     def follow(self, partitions: Sequence[RawPartition]) -> None:
-        """These are the partitions of streams now."""
+        """Set the present partitions of streams."""
         self._partitions = partitions
         self._lags.follow(partitions)
 
@@ -86,7 +86,7 @@ class TransformStatus:
         }
 
     def metrics(self) -> Iterator[Metric]:
-        """For Prometheus."""
+        """Yield the Prometheus metrics of the transformers."""
         now, measured = time.time(), self._lags.measured_at
         yield from counters(_PREFIX, (("batches", "Batches completed.", self._batches),))
         yield from gauges(

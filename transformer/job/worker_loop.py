@@ -39,7 +39,7 @@ class TransformTask:
         self._plan = plan
 
     def __call__(self, assignment: Assignment, may_go_on: MayGoOn) -> list[TaskResult]:
-        """As materializer.job.worker_loop.Task."""
+        """Run a batch, as materializer.job.worker_loop.Task does."""
         os.umask(0o077)
         definitions = self._plan.definitions
         loop = _loops.get(definitions.settings.group_id)

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from transformer.avro.schemas import Tree
 
 Convert: TypeAlias = Callable[[bytes], bytes]
-"""From the encoding of a value to another. TransformError for a value that is refused."""
+"""Converts the encoding of a value to another. TransformError for a value that is refused."""
 MayConvert: TypeAlias = Callable[[bytes], bytes | None]
-"""As Convert; None for null."""
+"""Converts as Convert does; None for null."""
 
 _OF_THE_OLD_TYPE = ("type", "default", "pii", "cqlType", "sqlType")
 
@@ -38,7 +38,7 @@ class Column(NamedTuple):
         return name
 
     def with_type(self, tree: Tree, convert: Convert, **properties: object) -> Column:
-        """With another type. Only null survives as a default."""
+        """Return the column with another type. Of defaults, only null is kept."""
         kept = {key: value for key, value in self.field.items() if key not in _OF_THE_OLD_TYPE}
         made = {**kept, "type": tree, **({"default": None} if is_nullable(tree) else {}), **properties}
         return self._replace(field=made, converts=(*self.converts, convert))
@@ -52,14 +52,14 @@ class Record(NamedTuple):
 
     @property
     def names(self) -> str:
-        """For errors."""
+        """Return the columns' names, for error messages."""
         return ", ".join(column.name for column in self.columns)
 
     def find(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
 
     def replace(self, name: str, *columns: Column) -> Record:
-        """With these columns in place of the one of this name."""
+        """Return the record with `columns` in place of the column `name`."""
         made = [new for column in self.columns for new in (columns if column.name == name else (column,))]
         return self._replace(columns=made)
 

@@ -77,7 +77,7 @@ def matrix(console: Console, seed: int, point: FaultPoint | None) -> bool:
 
 
 def move_matrix(console: Console, seed: int, point: FaultPoint | None) -> bool:
-    """As matrix, of a move to another change topic."""
+    """Run the matrix of a move to another change topic."""
     with fresh_setups(console, make_move_setup) as setups:
         chosen = move_cells(reached_in_move(lambda: next(setups)), seed)
         outcomes = hurt(console, chosen, point, lambda cell: run_move_cell(next(setups), cell))
@@ -85,7 +85,7 @@ def move_matrix(console: Console, seed: int, point: FaultPoint | None) -> bool:
 
 
 def transform_matrix(console: Console, seed: int, point: TransformPoint | None) -> bool:
-    """As matrix, of the transformers' protocol."""
+    """Run the matrix of the transformers' protocol."""
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder, ExitStack() as end:
         port = free_ports(1)[0]
         program = schematizer(Path(folder), port).start()

@@ -48,7 +48,7 @@ class Runs(Protocol):
     def folder(self) -> str: ...
 
     def run(self, until: int | None = None, **settings: object) -> None:
-        """In this process, up to an offset, or to the end. `settings` are the program's."""
+        """Run the program in this process, up to an offset, or to the end. `settings` are the program's."""
         ...
 
 

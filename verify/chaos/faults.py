@@ -69,7 +69,7 @@ class Strike(NamedTuple):
 def strikes(
     seed: int, seconds: float, count: int, point: FaultPoint | None = None, *, has_spark_workers: bool = False
 ) -> list[Strike]:
-    """So many faults within so many seconds, in order: one of them by turns, so that consecutive seeds go through all
+    """Return `count` faults within `seconds`, in order: one of them by turns, so that consecutive seeds go through all
     kinds, the others by chance; `point` is in place of any other.
     """
     chance = random.Random(f"{seed}/faults")
@@ -188,7 +188,7 @@ class Hurter:
         return process
 
     def _kill_job(self) -> None:
-        """With its executors, wherever they are."""
+        """Kill the job and its executors, wherever they are."""
         self._stack.materializer.kill()
         _kill(*self._spark.executor_pids())
 

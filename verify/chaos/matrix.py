@@ -110,7 +110,7 @@ def finish(setup: Runs, until: int | None = None, defect: Defect = None) -> None
 
 
 def reached(make: Callable[[], Setup]) -> dict[str, dict[AnyPoint, int]]:
-    """How often each point is reached in each scenario."""
+    """Return how often each point is reached in each scenario."""
     found = {}
     for name, prepare in SCENARIOS.items():
         setup = make()

@@ -36,7 +36,7 @@ def move(setup: MoveSetup) -> MoveSetup:
 
 
 def restored_in_move(setup: MoveSetup) -> MoveSetup:
-    """As move. Some rows have moved when the worker dies and loses its local state."""
+    """Begin a move as `move` does, then kill the worker when some rows have moved, and delete its local state."""
     moving = move(setup)
     child = start(moving, Fault(FaultPoint.AFTER_PART, _PARTS_DONE, "kill"))
     assert child.wait() == -signal.SIGKILL, child.output()
@@ -54,17 +54,17 @@ def make_move_setup(bootstrap: str, prefix: str, folder: Path) -> MoveSetup:
 
 
 def reached_in_move(make: Callable[[], MoveSetup]) -> dict[str, dict[AnyPoint, int]]:
-    """How often each point is reached from the moment on at which the plan names the next topic."""
+    """Return how often each point is reached from the moment on at which the plan names the next topic."""
     return {name: census(prepare(make())) for name, prepare in MOVES.items()}
 
 
 def move_cells(found: Mapping[str, Mapping[AnyPoint, int]], seed: int) -> Iterator[Cell]:
-    """As matrix.cells, of all points of a task but the first one of a new raw partition."""
+    """Yield the cells of all points of a task, except the first point of a new raw partition. See matrix.cells."""
     return cells(found, seed, [point for point in FaultPoint if point is not FaultPoint.AFTER_ADOPT])
 
 
 def run_move_cell(setup: MoveSetup, cell: Cell, defect: Defect = None) -> Outcome:
-    """As matrix.run_cell."""
+    """Run one cell of the move matrix, as matrix.run_cell does."""
     began = time.monotonic()
     try:
         moving = MOVES[cell.scenario](setup)

@@ -36,12 +36,12 @@ def make_setup_of(bootstrap: str, registry: str, name: str, folder: Path) -> Tra
 
 
 def transform_cells(setup: TransformSetup, seed: int) -> Iterator[Cell]:
-    """As matrix.cells. The setup is used up."""
+    """Yield the cells of the transformers' protocol. See matrix.cells. The setup cannot be used again."""
     return cells({"fresh": census(setup)}, seed, TransformPoint)
 
 
 def run_transform_cell(setup: TransformSetup, cell: Cell, defect: Defect = None) -> Outcome:
-    """As matrix.run_cell."""
+    """Run one cell of the transformers' matrix, as matrix.run_cell does."""
     began = time.monotonic()
     try:
         hurt_and_finish(setup, cell, defect)

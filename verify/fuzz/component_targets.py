@@ -69,7 +69,7 @@ class _Indexed(NamedTuple):
     tokens: Sequence[int]
 
     def find(self, token: int) -> IndexEntry | None:
-        """Through its index, and the partition there, if there is one, can be read."""
+        """Find the partition through the SSTable's index, and read it if there is one."""
         entry = find_partition(self.sstable.file, token)
         if entry is not None:
             next(self.sstable.partitions(entry.position), None)

@@ -33,7 +33,7 @@ def segment() -> Target:
 
 
 def sealed(data: bytes) -> bytes:
-    """With the checksums of whatever the bytes say that they hold."""
+    """Return a segment with correct checksums of whatever the bytes say that they hold."""
     start = len(segment_builder.descriptor())
     fixed = bytearray(segment_builder.descriptor() + data[start:])
     while start + 8 <= len(fixed):
@@ -130,7 +130,7 @@ def entry() -> Target:
 
 
 def descriptor() -> Target:
-    """As it is, and with the length and the checksum that its parameters would have."""
+    """Read the descriptor as it is, and with the correct length and checksum of its parameters."""
 
     def run(data: bytes) -> bool:
         is_read(lambda: read_descriptor(data))

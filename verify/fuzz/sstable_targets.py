@@ -75,7 +75,7 @@ def _read(data: bytes, one: _Small, size: int) -> str:
 
 
 def statistics() -> Target:
-    """With checksums as they fall, and with right ones over the damage."""
+    """Read Statistics.db with the checksums of the input, and with correct ones over the damage."""
     small = _small()
 
     def run(data: bytes) -> bool:
@@ -89,7 +89,7 @@ def statistics() -> Target:
 
 
 def sealed_statistics(data: bytes) -> bytes:
-    """With the checksums of whatever the bytes say that they hold."""
+    """Return the data with correct checksums of whatever the bytes say that they hold."""
     fixed = bytearray(data)
     count = int.from_bytes(fixed[:4], "big")
     toc_end = 8 + 8 * count
@@ -149,7 +149,7 @@ def type_name() -> Target:
 
 
 def _text(name: bytes) -> bytes:
-    """Up to the first byte that is none of a type's name."""
+    """Return the name up to the first byte that cannot be part of a type's name."""
     end = next((place for place, byte in enumerate(name) if not 0x20 < byte < 0x7F), len(name))
     return name[:end]
 

@@ -36,8 +36,8 @@ def is_read(read: Callable[[], object]) -> bool:
 
 
 def folder(name: str) -> Path:
-    """For a target's files, as long as the process lives: in memory where there is such a place. On a disk each input
-    would wait for it: a file that is made shorter and closed is written at once (ext4's auto_da_alloc).
+    """Return a folder for a target's files, for as long as the process lives. It is in memory where possible, because
+    on a disk each input would wait: a file that is made shorter and closed is written at once (ext4's auto_da_alloc).
     """
     place = Path(_folder().name) / name
     place.mkdir(exist_ok=True)

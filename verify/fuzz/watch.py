@@ -25,7 +25,7 @@ EVERY = 30  # s between lines of progress
 
 
 class Hang(BaseException):
-    """Not an Exception, so that no reader takes it for its own."""
+    """Raised when a target hangs. It is not an Exception, so that no reader takes it for its own."""
 
 
 class Watch:

@@ -127,7 +127,9 @@ def with_reordering(stack: Stack, run: Run, seconds: float) -> Run:
 
 
 def every_event(run: Run, seed: int, count: int) -> list[str]:
-    """So many statements with rising timestamps: on one node each of them comes out, in their order."""
+    """Run `count` statements with rising timestamps: on one node each of them comes out, in their order. Return the
+    problems.
+    """
     keyspace = f"events_{seed}"
     with ChangeReader.of_keyspace(run.servers, keyspace) as reader:
         late_seconds = run.reorder_seconds / 2

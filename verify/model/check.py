@@ -118,7 +118,7 @@ class Seed:
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """As they are now."""
+        """Return the tables as they are now."""
         return tuple(self._tables.values())
 
     def generator(self, start_us: int | None = None) -> Generator:
@@ -128,7 +128,7 @@ class Seed:
         return Writer(self.run.client, self.keyspace, retries, change_schema=self._change_schema, disturb=self._disturb)
 
     def write(self, count: int) -> int:
-        """How many statements were sent."""
+        """Write at least `count` statements; return how many were sent."""
         generator, writer = self.generator(), self.writer()
         writer.write_statements(generator.statements(count))
         writer.write_statements(generator.end_of_changes())
@@ -159,7 +159,7 @@ class Seed:
         self.raw.follow(table.name for table in self.tables if table.is_cdc)
 
     def read_all_rows(self) -> None:
-        """At consistency ALL, which repairs."""
+        """Read all rows at consistency ALL, which repairs them."""
         for table in self.tables:
             for _ in self.run.client.rows(self.keyspace, table.name):
                 pass
@@ -199,7 +199,7 @@ class Seed:
         return any(key[: len(start)] == start for start in marked)
 
     def expiries(self) -> int:
-        """How many changes no write has made."""
+        """Return how many changes no write has made."""
         return sum(
             change.value["source"]["cause"] == "expiry"
             for changes in self.history.changes.values()

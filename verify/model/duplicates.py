@@ -71,7 +71,7 @@ def write_with_a_node_down(stack: Stack, one: Seed, statements: int) -> int:
 
 
 def await_hints(stack: Stack) -> None:
-    """Until no node has hints for another; a node writes them to files within the period of its settings."""
+    """Wait until no node has hints for another. A node writes them to files within the period of its settings."""
     time.sleep(HINTS_FLUSH_SECONDS * 2)
     deadline = time.monotonic() + HINT_SECONDS
     while left := [path for node in stack.cassandra.nodes for path in hints_of(node.cdc_raw.parent)]:

@@ -208,7 +208,9 @@ class Evolution:
     # Tables that are made again.
 
     def _recreate(self, table: Table) -> Iterator[Item]:
-        """Just after a row that will expire, most times; at once, or after statements to other tables."""
+        """Recreate the table, most times just after a row that will expire; at once, or after statements to other
+        tables.
+        """
         if self._pick.random() < 0.6:
             self._writes.is_bound = False
             using = cql(" USING TIMESTAMP {} AND TTL {}", timestamp(self._times.next()), integer(SHORT_TTL))

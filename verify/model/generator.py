@@ -76,7 +76,7 @@ class Generator:
         self._pause_left = 0
 
     def statements(self, count: int) -> Iterator[Item]:
-        """So many statements, and what happens between them."""
+        """Yield `count` statements, and what happens between them."""
         for number in range(count):
             self._times.step()
             yield from self._evolution.due()
@@ -172,8 +172,8 @@ class Generator:
         return Statement((self._part(table),), is_bound=self._writes.is_bound)
 
     def _can_be_bound(self, table: Table) -> bool:
-        """Not where ALTER TYPE leaves prepared statements with the former type: 3.11 prepares the same text no second
-        time.
+        """Return whether statements for the table can be prepared. After ALTER TYPE, prepared statements keep the
+        former type: 3.11 does not prepare the same text again.
         """
         return self._course.version != "3.11" or table.evolution != "types"
 
@@ -192,7 +192,7 @@ class Generator:
         return Statement((Part(table, partition, self._writes.insert_at(table, at)),))
 
     def _batch(self) -> Statement:
-        """Over some tables and partitions; or of many writes to one partition, which make one mutation.
+        """Return a batch over some tables and partitions, or of many writes to one partition, which make one mutation.
 
         A mutation of several tables is quarantined if the publisher has never seen one of them: tables that come and go
         have batches of their own.

@@ -58,7 +58,7 @@ def not_found(
 
 
 def not_found_in_snapshot(console: Console, name: str) -> list[str]:
-    """On servers of its own."""
+    """Check a defect of snapshots on its own servers. Return the defect if it goes unnoticed."""
 
     def seed_defect(stack: Stack) -> None:
         start_with(stack, name)

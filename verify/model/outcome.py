@@ -75,7 +75,7 @@ def base_of(topic: str) -> str:
 
 
 def newest_topics(history: History) -> dict[str, str]:
-    """By table, the topic with the newest message."""
+    """Return, by table, the topic with the newest message."""
     latest: dict[str, int] = defaultdict(int)
     for (topic, _), changes in history.changes.items():
         latest[topic] = max(latest[topic], *(change.value["ts_ms"] for change in changes if change.value))

@@ -1,4 +1,4 @@
-"""Where a problem is: the table and the partition that its line names."""
+"""Find the place of a problem: the table and the partition that its line names."""
 
 from __future__ import annotations
 

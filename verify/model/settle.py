@@ -38,9 +38,9 @@ class Marker(NamedTuple):
 
 
 class Settler:
-    """For the tables of one keyspace, as they are now, whose writes come from `hosts` nodes.
+    """Waits until the present tables of one keyspace, whose writes come from `hosts` nodes, are settled.
 
-    `push` makes the nodes hand over what they have in their logs, where they would wait.
+    `push` makes the nodes hand over what is in their logs, where they would otherwise wait.
     """
 
     def __init__(

@@ -25,11 +25,11 @@ class Part(NamedTuple):
         return [key[term.position] if isinstance(term, KeyPart) else term for term in self.cql.terms]
 
     def marked(self, keyspace: str) -> str:
-        """With a marker for each value."""
+        """Return the CQL with a marker for each value."""
         return self.cql.text.replace("$k", keyspace)
 
     def literal(self, keyspace: str) -> str:
-        """With its values."""
+        """Return the CQL with its values."""
         first, *others = self.marked(keyspace).split("?")
         return first + "".join(value.text + text for value, text in zip(self.values(), others, strict=True))
 
@@ -48,7 +48,7 @@ class Statement(NamedTuple):
     is_bound: bool = False
 
     def cql(self, keyspace: str) -> str:
-        """With literals; what is bound can be UNSET, which has no literal."""
+        """Return the CQL with literals. What is bound can be UNSET, which has no literal."""
         return self._render([part.literal(keyspace) for part in self.parts])
 
     def marked(self, keyspace: str) -> str:
@@ -59,7 +59,7 @@ class Statement(NamedTuple):
         return [value.data for part in self.parts for value in part.values()]
 
     def script(self, keyspace: str) -> str:
-        """As a line of a script to read."""
+        """Return the statement as a line of a script to read."""
         return f"{self.cql(keyspace)};{' -- prepared, values bound' if self.is_bound else ''}"
 
     def tables(self) -> frozenset[str]:

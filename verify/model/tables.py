@@ -82,7 +82,7 @@ class Table:
 
     @property
     def least_columns(self) -> int:
-        """How many columns an INSERT names at least beside the key's."""
+        """Return how many columns an INSERT names at least beside the key's."""
         return int(self.is_compact and bool(self.regular))
 
     @property
@@ -91,7 +91,7 @@ class Table:
         return bool(self.clustering) and not self.is_compact
 
     def key_values(self, number: int) -> list[Value]:
-        """In a key of several columns a blob is empty now and then: alone it must not be."""
+        """Return the key's values. In a key of several columns a blob is sometimes empty; a single column cannot be."""
         can_be_empty = len(self.key) > 1 and number % 4 == 0
         return [EMPTY_BLOB if can_be_empty and kind == BLOB else kind.numbered(number) for _, kind in self.key]
 

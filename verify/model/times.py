@@ -75,7 +75,7 @@ class Times:
         return integer(self._pick.choice(self._ttls))
 
     def _extreme(self) -> int:
-        """Without ties each is another."""
+        """Return an extreme timestamp. Without ties, each is different."""
         self._number += 1
         near = self._pick.randrange(3) if self.has_ties else self._number
         return self._pick.choice((SMALLEST + near, -near, near, LARGEST - near, -1_000_000 - near))

@@ -90,7 +90,9 @@ DURATIONS: Mapping[str, tuple[int, int, int]] = {
 
 
 class Native(NamedTuple):
-    """How a type writes and serializes a Python value, its pool, and `number`: as many values as there are numbers."""
+    """The way a type writes and serializes a Python value, its pool, and `number`: as many values as
+    there are numbers.
+    """
 
     literal: Callable[[Any], str]
     serialize: Callable[[Any], bytes]

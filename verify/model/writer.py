@@ -70,7 +70,9 @@ class Writer:
         self._await_answers()
 
     def run_prepared(self, text: str, batches: Iterable[Iterable[Sequence[object]]]) -> None:
-        """As `run`: one statement, in which `$k` stands for the keyspace, with the values of each row; in batches."""
+        """Run one prepared statement with the values of each row, in batches. `$k` in it stands for the keyspace. See
+        `run`.
+        """
         prepared = self._client.prepare(text.replace("$k", self._keyspace))
         for rows in batches:
             self._send(self._client.batch(prepared, rows))

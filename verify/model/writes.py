@@ -31,7 +31,7 @@ class Writes:
         self.is_bound = False
 
     def part(self, table: Table, partition: int | None = None) -> tuple[Part, bool]:
-        """And whether it deletes a range or a partition."""
+        """Return a part, and whether it deletes a range or a partition."""
         kind = self._pick.choices(*zip(*self._kinds(table), strict=True))[0]
         number = self._pick.randrange(table.partitions) if partition is None else partition
         return Part(table, number, kind(table)), kind in (self._delete_range, self.delete_partition)
@@ -80,7 +80,7 @@ class Writes:
         return joined(" AND ", (table.partition_where, *(self._equal(table, one) for one in table.clustering)))
 
     def list_element(self, table: Table) -> Cql:
-        """By index, or by value: the node reads before it writes."""
+        """Return a write of a list's element by index, or by value. The node reads before it writes."""
         name, kind = self._pick.choice([one for one in multi_cell(table.regular) if one[1].name == "list"])
         index, value, row = integer(self._pick.randrange(3)), kind.parts[0].value(self._pick), self.row(table)
         using = self._using(table)
@@ -132,7 +132,9 @@ class Writes:
         return cql("UPDATE $k.{}{} SET {} WHERE {}", table.name, using, change, table.partition_where)
 
     def _insert_static(self, table: Table) -> Cql:
-        """Without clustering: the static row alone; with it: both in one mutation."""
+        """Return an INSERT of a static column. Without clustering it writes the static row alone; with it, both in one
+        mutation.
+        """
         name, kind = self._pick.choice(table.static)
         value = self._written(kind)
         if self._pick.random() < 0.5:

@@ -226,7 +226,7 @@ def shapes(_: Path) -> Target:
 
 
 def _fold_any(rng: random.Random, counts: Counts, made: Reshaped) -> None:
-    """As check_plain_messages, with nothing to compare."""
+    """Fold any messages as check_plain_messages does, with nothing to compare."""
     table = PlainTable(rng)
     catalog = replace(catalog_of(table.table), encoders={digest(canonical(table.table)): encoder_of(table.table)})
     state = ReshapedState(made)

@@ -75,7 +75,7 @@ def purges(now: int) -> tuple[Purge, ...]:
 
 
 def judge_version(name: str, partitions: int, seed: int, report: Report) -> SSTableTally:
-    """At least so many merged partitions of one of FORMS."""
+    """Judge at least `partitions` merged partitions of one of FORMS."""
     cluster = make_cluster(name, report)
     line = FORMS[name][0]
     has_negative = line != "5.0-NONE"

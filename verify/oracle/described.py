@@ -32,7 +32,7 @@ def described(update: PartitionUpdate) -> Said:
 
 
 def plain(updates: Iterable[PartitionUpdate]) -> list[Said]:
-    """As JSON gives it back: comparable with what Cassandra said."""
+    """Return the updates as JSON returns them, comparable with what Cassandra said."""
     found: list[Said] = json.loads(compact([described(update) for update in updates]))
     return found
 

@@ -185,7 +185,7 @@ def normalised(said: Said) -> Said:
 
 
 def first_difference(ours: Any, theirs: Any, path: str = "") -> str | None:  # noqa: ANN401 - JSON
-    """Where the first difference is and what it is; None if there is none."""
+    """Return the place of the first difference and what it is; None if there is none."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for name in {**ours, **theirs}:
             found = first_difference(ours.get(name, "nothing"), theirs.get(name, "nothing"), f"{path}.{name}")
@@ -226,7 +226,7 @@ def _compare_split(
 
 
 def _compare_end(name: str, rest: list[str], tally: Tally) -> None:
-    """After our last entry it says how many mutations it passed over, and nothing before."""
+    """Compare the end: after our last entry, Cassandra says how many mutations it passed over, and nothing before."""
     for line in rest[:-1]:
         tally.differ(f"{name}: we miss {line[:300]}")
     if rest[-1:] != [compact({"end": True, "unknown": tally.unknown})]:

@@ -94,7 +94,9 @@ class RowMaker:
         return Merge(how, self._rng.randrange(_ACTIVE), tuple(self._rng.randrange(POOL) for _ in range(count)))
 
     def row(self, table: MergedTable) -> Row:
-        """Not empty. It may hold what its own deletions shadow, as Cassandra's builders never leave it."""
+        """Return a row that is not empty. It may hold what its own deletions shadow, which Cassandra's builders never
+        leave.
+        """
         while (row := self._row(table)).is_empty:
             pass
         return row

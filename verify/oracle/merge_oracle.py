@@ -43,7 +43,7 @@ OTHERWISE: Mapping[str, Mapping[str, str]] = {
         "        DatabaseDescriptor.setConcurrentValidations(1);\n": "",
     },
 }
-"""By version, what it calls otherwise than 5.0: text of MergeOracle.java -> its own, put in one after the other."""
+"""What each version calls otherwise than 5.0: text of MergeOracle.java -> its own, replaced one after the other."""
 
 
 class MergeOracle:

@@ -30,7 +30,7 @@ BOUNDS = (Kind.EXCL_END_BOUND, Kind.INCL_START_BOUND, Kind.INCL_END_BOUND, Kind.
 
 
 class Compared(NamedTuple):
-    """How many pairs Cassandra could order, and those that we order otherwise, in words."""
+    """The number of pairs that Cassandra could order, and those that we order otherwise, in words."""
 
     pairs: int
     differences: list[str]
@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _check(version: str, wanted: int, seed: int) -> int:
-    """How many pairs differ."""
+    """Return how many pairs differ."""
     started = told = time.monotonic()
     pairs, differences = 0, 0
     for one in compare_orders(version, sys.maxsize, seed):

@@ -90,7 +90,7 @@ def _names_nothing(part: SingleRowUpdate, read: PartitionUpdate, version: int) -
 
 
 def _meaning(update: PartitionUpdate) -> PartitionUpdate:
-    """Without empty rows."""
+    """Return the update without empty rows."""
     static_row = update.static_row
     return update._replace(
         static_row=None if static_row is None or static_row.is_empty else static_row,

@@ -43,8 +43,8 @@ MESSAGING = {"3.11": (11,), "4.0": (12,), "4.1": (12,), "5.0": (12, 13), "5.0-NO
 def judge_version(
     version: str, chosen: Sequence[str], mutations: int, seed: int, report: Report, made: int = MADE
 ) -> Tally:
-    """At least so many mutations, spread over the forms, each written by a node and read by both readers; then `made`
-    mutations that no statement makes, in each messaging version.
+    """Judge at least `mutations` mutations, spread over the forms, each written by a node and read by both readers;
+    then `made` mutations that no statement makes, in each messaging version.
     """
     with tempfile.TemporaryDirectory(prefix="oracle-") as name:
         folder = Path(name)

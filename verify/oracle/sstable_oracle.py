@@ -179,7 +179,7 @@ def _partitions(sstable: SSTable, tally: SSTableTally) -> Iterator[str]:
 def partition_lines(
     partition: Partition | MergedPartition, unfiltereds: Iterable[Unfiltered], tally: SSTableTally
 ) -> Iterator[str]:
-    """As Description.partition and Description.unfiltered have it."""
+    """Yield the partition's lines, as Description.partition and Description.unfiltered write them."""
     tally.partitions += 1
     tally.deletions += not partition.deletion.is_live
     static = partition.static_row

@@ -53,7 +53,7 @@ FORMS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "5.0-oa": ("5.0-NONE", {}),
     "5.0-bti": ("5.0-NONE", {"sstable": {"selected_format": "bti"}}),
 }
-"""By name: the line of VERSIONS, and what is laid over cassandra.yaml."""
+"""The forms by name: the line of VERSIONS, and what is laid over cassandra.yaml."""
 
 
 def compressions(name: str) -> tuple[str, ...]:
@@ -61,7 +61,7 @@ def compressions(name: str) -> tuple[str, ...]:
 
 
 def judge_version(name: str, partitions: int, seed: int, report: Report) -> SSTableTally:
-    """At least so many partitions of SSTables of one of FORMS."""
+    """Judge at least `partitions` partitions of SSTables of one of FORMS."""
     cluster = make_cluster(name, report)
     line = FORMS[name][0]
     workload = Workload(line, seed, has_negative_partition_deletions=line != "5.0-NONE", fresh=FRESH)

@@ -228,7 +228,7 @@ class TypeValues:
         return count.to_bytes(4, "big") + b"".join(len(value).to_bytes(4, "big") + value for value in values)
 
     def _tuple(self, types: tuple[CqlType, ...]) -> bytes:
-        """Without its last fields now and then, as if they were added later."""
+        """Return a tuple, sometimes without its last fields, as if they were added later."""
         given = self.rng.randint(1, len(types)) if self.rng.random() < 0.3 else len(types)
         parts = []
         for type_ in types[:given]:

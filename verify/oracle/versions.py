@@ -22,7 +22,9 @@ class Judged(NamedTuple):
 def make_parser(
     name: str, description: str | None, versions: Iterable[str], units: str, count: int
 ) -> argparse.ArgumentParser:
-    """With --versions, --seed and `--UNITS`, such as --mutations: each version is judged by `count` of them."""
+    """Return a parser with --versions, --seed and `--UNITS`, such as --mutations: each version is judged by `count` of
+    them.
+    """
     parser, chosen = argparse.ArgumentParser(name, description=description), list(versions)
     parser.add_argument("--versions", default=",".join(chosen), help=f"by commas (default: all): {', '.join(chosen)}")
     parser.add_argument(f"--{units}", type=int, default=count, help=f"for each version (default: {count})")

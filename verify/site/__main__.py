@@ -85,7 +85,7 @@ class Reader(Visitor):
         return [*(f"{where}: broken image {each}" for each in broken), *super().problems(where)]
 
     def search(self, text: str) -> None:
-        """From the page that is open, by its search box."""
+        """Search from the open page, with its search box."""
         self.page.fill(SEARCH_BOX, text)
         self.page.press(SEARCH_BOX, "Enter")
         self.page.wait_for_selector(RESULTS)

@@ -62,7 +62,7 @@ class SnapshotSeed(Seed):
         return self
 
     def catch_up(self, quiet_after: float | None = None) -> None:
-        """As of each seed; a million changes fit in memory."""
+        """Wait until the seed's changes are there, and read them. A million changes fit in memory."""
         self._settle(quiet_after or time.time())
         self.history.add(map(without_unchecked, self._reader.each_change()))
 
@@ -76,7 +76,7 @@ class SnapshotSeed(Seed):
         self.raw.open()
 
     def write_before(self) -> None:
-        """Without changes of the schema."""
+        """Write before the snapshots, without changes of the schema."""
         start = int(time.time() * 1e6)
         course = Course(self.run.version)
         early = Generator(self.seed, self.first_tables, start, has_ties=self.run.has_ties, course=course)
@@ -87,7 +87,7 @@ class SnapshotSeed(Seed):
         writer.write_statements(early.statements(self._size.statements - half))
 
     def write_beside(self, is_over: Callable[[], bool]) -> None:
-        """With changes of the schema; goes on until the snapshots are over, and ends as a seed of `model` does."""
+        """Write, with changes of the schema, until the snapshots are over; then end as a seed of `model` does."""
         late = generator_of(self.run, self.seed + 1_000_000, self.first_tables)
         writer = self.writer(retries=20)
         deadline = time.monotonic() + SNAPSHOT_SECONDS
@@ -106,7 +106,7 @@ class SnapshotSeed(Seed):
 
 
 def without_unchecked(change: Change) -> Change:
-    """Without the fields of `source` that no check looks at, which are most of a change's memory."""
+    """Return the change without the fields of `source` that no check looks at, which take most of a change's memory."""
     if change.value is None:
         return change
     source = change.value["source"]
@@ -124,7 +124,7 @@ def taken(items: Iterator[Item], count: int) -> Iterator[Item]:
 
 
 def tables_of(run: Run, seed: int, rows: int) -> tuple[Table, ...]:
-    """Without the one whose `cdc` goes off and on: what is written in between is nowhere."""
+    """Return the run's tables, without the one whose `cdc` goes off and on: what is written in between is nowhere."""
     return (*(table for table in run.tables(seed) if table.name != SWITCHED.name), bulk.table(rows))
 
 

@@ -1,4 +1,4 @@
-"""How far the snapshots of tables are, as running publishers say."""
+"""Follow how far the snapshots of tables are, as running publishers say."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def status_of(publisher: Program) -> dict[str, Any]:
 def pass_present_log(
     client: CqlClient, keyspace: str, publishers: Sequence[Program], push: Callable[[], None] = lambda: None
 ) -> None:
-    """Until every publisher is past what was written so far. The log has it, and shows it with the next change. `push`:
-    as Run's.
+    """Wait until every publisher is past what was written so far. The log contains it, and shows it with the next
+    change. `push`: as Run's.
     """
     client.execute(f"CREATE TABLE {keyspace}.mark (p int PRIMARY KEY) WITH cdc = true")
     before = [int(status_of(each).get("messages", 0)) for each in publishers]

@@ -105,7 +105,7 @@ class Upgrade:
 
 
 def changes_by_version(one: Seed) -> Counter[str]:
-    """How many changes each release's materializer has made."""
+    """Return how many changes each release's materializer has made."""
     return Counter(
         change.value["source"]["version"]
         for changes in one.history.changes.values()

@@ -47,7 +47,7 @@ class Features(NamedTuple):
 
 
 def features_of(release: Release) -> Features:
-    """By its settings, which came with the features."""
+    """Return the release's features, judged by its settings, which came with the features."""
     known = release.settings
     return Features(
         truncate_and_drop=known is None or {"materializer.truncate_seconds", "publisher.drop_seconds"} <= known,
@@ -118,7 +118,7 @@ class Workload(Seed):
         return found, rows
 
     def _reads(self, table: str) -> int:
-        """How many of its rows came by a snapshot."""
+        """Return how many of the table's rows came by a snapshot."""
         return sum(
             change.value is not None and change.value["op"] == "r"
             for changes in self.history.changes.values()

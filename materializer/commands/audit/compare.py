@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from materializer.commands.audit.shown import Side
 
 CLOCK_SECONDS = 5
-"""By how much the clocks of the nodes and of this machine may differ."""
+"""The most by which the clocks of the nodes and of this machine may differ."""
 ROW = ""
 """Stands for the unit as a whole, beside the names of its columns."""
 

@@ -200,7 +200,7 @@ class _Ahead:
         self._next = next(self._left, None)
 
     def until(self, place: tuple[int, bytes, bytes]) -> Iterator[StateUnit]:
-        """Those before a place."""
+        """Yield the units before a place."""
         while self._next is not None and self._next.place < place:
             yield self._pop()
 

@@ -1,4 +1,4 @@
-"""How far an audit is, in the checkpoint location: a run that was stopped continues there."""
+"""Store an audit's progress in the checkpoint location. A run that was stopped continues from there."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class RepairLook(NamedTuple):
 
 
 def look_for_repair(settings: Settings, look: RepairLook) -> dict[bytes, Outcome]:
-    """How far the repair of each Cassandra partition is in the committed state. A task in Spark."""
+    """Return how far the repair of each Cassandra partition is in the committed state. Runs as a task in Spark."""
     found: dict[bytes, Outcome] = dict.fromkeys(look.keys, "unknown")
     with open_committed(settings, look.raw_partition) as state:
         if state is not None:

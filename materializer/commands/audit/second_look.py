@@ -138,7 +138,7 @@ class SecondLook:
         return self._units.read(candidate.partition_key, self._table.state_key(candidate.clustering))
 
     def _select(self, candidate: Candidate) -> Side:
-        """PageUnreadableError if it cannot be read."""
+        """Return what Cassandra has of the candidate. PageUnreadableError if it cannot be read."""
         clustering = candidate.clustering or ()
         values = [*partition_key_values(self._table.table, candidate.partition_key), *clustering]
         bound = [value for value in values if value is not None]

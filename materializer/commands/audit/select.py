@@ -34,14 +34,14 @@ class Unread(NamedTuple):
 
 
 class Pace:
-    """At most so many rows a second; 0 for no limit."""
+    """Limit reading to a number of rows per second; 0 means no limit."""
 
     def __init__(self, rows_per_second: float) -> None:
         self._rate = rows_per_second
         self._next = time.monotonic()
 
     def wait(self, rows: int) -> None:
-        """After so many rows were read."""
+        """Sleep as long as the limit requires after reading `rows` rows."""
         if not self._rate:
             return
         now = time.monotonic()
@@ -118,8 +118,8 @@ class SelectedUnits:
 
 
 class _Walk:
-    """How far a span is read. last: the place of the last unit, (token, partition key, unit); None before the first.
-    What is before it was read by another walk.
+    """The progress in a span. last: the place of the last unit, (token, partition key, unit); None before the first.
+    Another walk has read what is before it.
     """
 
     def __init__(self, span: Span, last: tuple[int, bytes, bytes] | None = None) -> None:

@@ -10,7 +10,7 @@ _TOKENS = MAXIMUM - MINIMUM + 1
 
 
 def divide(span: Span, count: int) -> list[Span]:
-    """At most `count` spans of nearly the same size, in order."""
+    """Divide the span into at most `count` spans of nearly the same size, in order."""
     first, last = span
     size = last - first + 1
     starts = sorted({first + size * number // count for number in range(count)})
@@ -30,7 +30,7 @@ class SpanIndex:
         self._starts = [span.first for span in spans]
 
     def find(self, token: int) -> int | None:
-        """Its number; None if no span has the token."""
+        """Return the number of the token's span; None if no span has the token."""
         number = bisect.bisect_right(self._starts, token) - 1
         return number if number >= 0 and token <= self._spans[number].last else None
 

@@ -106,7 +106,7 @@ def audit_folder(settings: MaterializerSettings) -> Path:
 
 
 def delete_local_stores(settings: MaterializerSettings) -> None:
-    """Those of this machine that no other audit has open."""
+    """Delete the local stores of this machine that no other audit has open."""
     folder = audit_folder(settings)
     if folder.exists():
         delete_unused(folder, [], UnusedLimits(0.0, 0), time.time() + _LATER_SECONDS)

@@ -50,7 +50,7 @@ class _RowDeletion(NamedTuple):
 
 
 class DeletedRows(NamedTuple):
-    """How many rows were deleted, and the largest row_sequence of their `d` messages."""
+    """The number of deleted rows, and the largest row_sequence of their `d` messages."""
 
     rows: int
     max_row_sequence: int

@@ -35,7 +35,7 @@ _NEVER = 2**40  # seconds: nothing is purged here, so that messages that are fol
 
 
 class Folded(NamedTuple):
-    """How much of the backlog was folded, and the positions of its targets."""
+    """The positions of the backlog's targets, and the numbers of messages and changes that were folded."""
 
     positions: Mapping[int, Position]
     messages: int
@@ -95,7 +95,7 @@ def fold_backlog(plan: BatchPlan, survey: Survey, targets: Sequence[int]) -> Fol
 
 
 def _processor(plan: BatchPlan, survey: Survey) -> Processor:
-    """It purges nothing, and knows the publisher of ticks."""
+    """Return a processor that purges nothing, and knows the publisher of ticks."""
     settings = plan.materializer
     forgotten = frozenset({*settings.forgotten_publishers, UUID(bytes=TICK_HOST)})
     here = settings.model_copy(update={"purge_margin_seconds": _NEVER, "forgotten_publishers": forgotten})

@@ -82,7 +82,9 @@ class ReshardedPartition:
         return changes
 
     def _messages(self, result: ChunkResult, found: Sequence[RawMessageAt], processor: Processor) -> Iterator[Message]:
-        """Like Processor.messages. A dead letter names the raw partition that holds it, which may be another one."""
+        """Return the messages of a chunk as Processor.messages does. Each dead letter names the raw partition that its
+        message came from, which may be another one.
+        """
         sources = {(each.record.key, each.record.value, each.record.offset): each.source for each in found}
         placed = (
             (sources.get((each.key, each.value or b"", each.offset), self._raw_partition), each)
@@ -101,7 +103,7 @@ class ReshardedPartition:
 def opened(
     plan: BatchPlan, raw_partition: RawPartition, expected: Position, begun: Position
 ) -> Iterator[ReshardedPartition]:
-    """CdcError(STATE_MISMATCH) if another process has committed since.
+    """Open the raw partition for a step. CdcError(STATE_MISMATCH) if another process has committed since.
 
     begun: the position as this step leaves it, whatever the version: an earlier try of the step may have got there.
     """
@@ -116,7 +118,7 @@ def opened(
 
 
 def overtaken(raw_partition: RawPartition) -> CdcError:
-    """CdcError(STATE_MISMATCH)."""
+    """Return the CdcError(STATE_MISMATCH) for a raw partition whose position another process has moved."""
     return CdcError(
         Code.STATE_MISMATCH,
         f"Another process has moved the group's position of {raw_partition}.",

@@ -32,7 +32,7 @@ _HEAD = Head(NOTHING, 0, 0, 0)  # a part is not a state
 
 
 class PartsPlace(NamedTuple):
-    """Where parts are: a folder of the location; "" for the checkpoint location."""
+    """The place of stored parts: a folder of `location`. An empty `location` is the checkpoint location."""
 
     location: str
     folder: str

@@ -94,7 +94,7 @@ class StateFacts(NamedTuple):
 
 
 class Redistribution(NamedTuple):
-    """How states are redistributed to `target_count` targets.
+    """A plan to redistribute states to `target_count` targets.
 
     times: those of each target. initial: the entries that each target starts with.
     schema_numbers: for each source state, the targets' schema numbers by its own.
@@ -135,7 +135,9 @@ def read_facts(reader: StateReader) -> StateFacts:
 
 
 def plan_redistribution(states: Sequence[StateFacts], target_count: int, times: Times) -> Redistribution:
-    """ValueError if the states show their rows with different schemas, or publish them to different topics."""
+    """Plan the redistribution. ValueError if the states show their rows with different schemas, or publish them to
+    different topics.
+    """
     shown = {facts.shown for facts in states if facts.shown is not None}
     if len(shown) > 1:
         raise ValueError("the states show their rows under several schemas")

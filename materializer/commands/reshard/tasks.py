@@ -1,4 +1,4 @@
-"""Where the work of `state reshard` is done: in this process, or in Spark's executors (job.spark_tasks)."""
+"""Run the tasks of `state reshard` in this process, or in Spark's executors (job.spark_tasks)."""
 
 from __future__ import annotations
 

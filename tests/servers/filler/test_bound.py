@@ -1,4 +1,4 @@
-"""On an idle node a write is in a segment that is complete, and so can be deleted once it is published, in time."""
+"""A write on an idle node is in a complete segment in time, and so can be deleted once it is published."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_a_busy_node_is_left_alone(pair: CassandraCluster, tmp_path: Path) -> No
 @own_clusters
 @pytest.mark.servers
 def test_an_idle_node_hands_over_a_write_in_time(pair: CassandraCluster, tmp_path: Path) -> None:
-    """With what two busy cores may take; `make exhaustive` has the bound by itself."""
+    """The limit includes what two busy cores may take; `make exhaustive` checks the bound alone."""
     node = pair.cdc_nodes[0]
     filler = FillerProcess(tmp_path / "filler.log", settings(node, keyspace="idle_filler"))
     try:

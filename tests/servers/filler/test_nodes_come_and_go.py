@@ -100,7 +100,9 @@ def writers(fillers: list[FillerProcess]) -> list[FillerProcess]:
 
 
 def write_once(nodes: list[CassandraNode], fillers: list[FillerProcess]) -> None:
-    """In some rounds, what all fillers write together is what one node's log lacks, and one of them writes it."""
+    """Wait for some rounds, and check that all fillers together write what one node's log lacks, and that one of them
+    writes it.
+    """
     begun = [filler.status()["written"] for filler in fillers]
     done = [len(completed(node)) for node in nodes]
     wait_completed(nodes[0], ROUNDS)

@@ -33,7 +33,7 @@ SYNC_SECONDS = 1.5  # the tests' commit log syncs once a second
 
 
 class _Registry(BaseHTTPRequestHandler):
-    """As much of a registry as registering takes."""
+    """The part of a registry that registering needs."""
 
     def do_GET(self) -> None:
         self._answer(200, [])

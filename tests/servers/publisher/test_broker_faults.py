@@ -141,7 +141,7 @@ class TestDisk:
 class TestTopic:
     @pytest.fixture
     def broker_settings(self) -> dict[str, str]:
-        """As Kafka has it by default: what a client asks for is made, with the broker's own settings."""
+        """Return Kafka's defaults: the broker creates what a client asks for, with its own settings."""
         return {"auto.create.topics.enable": "true", "num.partitions": "1"}
 
     @pytest.fixture

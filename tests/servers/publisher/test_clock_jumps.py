@@ -118,7 +118,7 @@ def test_the_nodes_clock_jumps(kafka_side: dict[str, object], sent: SentBy, tmp_
 
 
 def set_clock(ahead: Path, seconds: str) -> None:
-    """At once: a program that read an empty file would know no time."""
+    """Set the clock atomically: a program that read an empty file would know no time."""
     fresh = ahead.with_suffix(".new")
     fresh.write_text(seconds)
     fresh.replace(ahead)

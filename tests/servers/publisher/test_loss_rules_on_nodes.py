@@ -36,7 +36,7 @@ WATCHED_SECONDS = 150.0  # it looks once a minute
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[CassandraCluster]:
-    """With a table in each of KEYSPACES."""
+    """Yield a cluster with a table in each of KEYSPACES."""
     datacenters = {"main": 1, "cdc": 1}
     with CassandraCluster(datacenters=datacenters, options=OPTIONS, folder=tmp_path / "cluster") as cluster:
         with cql.connect([cluster.contact_points[0]], cluster.port) as client:

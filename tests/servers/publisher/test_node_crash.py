@@ -112,7 +112,7 @@ class Follower:
                 tail.file.delete()
 
     def wait_for(self, text: bytes) -> None:
-        """Until a mutation that holds it has been read."""
+        """Wait until a mutation that contains `text` has been read."""
         deadline = time.monotonic() + READ_SECONDS
         while not any(text in found[-1] for found in list(self.mutations)):
             assert self._thread.is_alive(), self._error

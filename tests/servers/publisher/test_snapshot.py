@@ -212,7 +212,7 @@ def given_up_at_once(publisher: PublisherProcess, records: Records) -> UUID:
 
 
 def rows_sent(publishers: list[PublisherProcess], records: list[Records], *options: str) -> list[int]:
-    """By each node, in a snapshot of both.t with these options."""
+    """Return the rows that each node sends in a snapshot of both.t with these options."""
     status, said = publishers[0].command("snapshot", "both.t", *options)
     assert status == 0, said
     begun = records[0].read("both.t")

@@ -85,7 +85,7 @@ def read(records: Records) -> Record:
 
 
 def start(publisher: PublisherProcess, client: cql_client.CqlClient, node: CassandraNode, **changed: object) -> None:
-    """With a snapshot of the table that is asked for, and begins."""
+    """Start the publisher with a snapshot of the table that is asked for, and begins."""
     fill_table(client, TABLE, lambda: node.nodetool("flush", KEYSPACE))
     publisher.start(**changed)
     pass_present_log(publisher, client, KEYSPACE)

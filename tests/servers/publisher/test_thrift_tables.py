@@ -46,7 +46,7 @@ def record(*fields: bytes) -> bytes:
 
 
 class Thrift:
-    """As much of Cassandra's Thrift interface as the test takes (TBinaryProtocol, framed)."""
+    """The part of Cassandra's Thrift interface that the test needs (TBinaryProtocol, framed)."""
 
     def __init__(self, address: str) -> None:
         self._socket = socket.create_connection((address, PORT), timeout=60)
@@ -76,7 +76,7 @@ def node(own_cluster: Callable[..., CassandraCluster]) -> CassandraNode:
 
 
 def mutations_of(node: CassandraNode, table_id: bytes) -> Iterator[bytes]:
-    """In the log, which the node still writes."""
+    """Yield the table's mutations in the log, which the node still writes."""
     for file in list_segments(node.commitlog):
         for entry in OpenSegment(file.path, 0).events(file.path.stat().st_size):
             if not isinstance(entry, CorruptEntry) and first_table(entry.mutation) == table_id:

@@ -72,7 +72,7 @@ def kept(sent: list[Sent]) -> set[bytes | None]:
 
 
 def ends(sent: list[Sent], kind: str) -> list[int]:
-    """In which raw partitions they are."""
+    """Return the raw partitions that messages of this kind are in, sorted."""
     return sorted(each.partition for each in sent if each.message.kind == kind)
 
 

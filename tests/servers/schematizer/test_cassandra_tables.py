@@ -45,7 +45,7 @@ TABLES = {
 
 @pytest.fixture
 def tables(cql: Session, fresh_keyspace: str) -> dict[str, TableMetadata]:
-    """By name, as the publisher reads them."""
+    """Return the tables by name, as the publisher reads them."""
     cql.set_keyspace(fresh_keyspace)
     for statement in [*TYPES, *TABLES.values()]:
         if "MASKED" not in statement:

@@ -199,7 +199,7 @@ def in_transaction(engine: Engine, condition: str = "true") -> int:
 
 
 def test_plans_run_and_make_the_table_of_the_schema(url: str) -> None:
-    """From each schema to each other one; the columns are then those of a table that was made for it."""
+    """A plan from each schema to each other one gives the columns of a table that was created for it."""
     types = {
         "a": ["null", "int"],
         "b": ["null", "string"],

@@ -101,7 +101,7 @@ def test_a_lost_group_stops_also_if_the_targets_messages_have_expired(scene: Sce
 
 
 class TestBrokerThatMakesTopics:
-    """As Kafka is by default: it makes what a client asks for, with its own settings."""
+    """The broker has Kafka's defaults: it creates what a client asks for, with its own settings."""
 
     @pytest.fixture
     def kafka(self, tmp_path: Path) -> Iterator[KafkaBroker]:

@@ -127,5 +127,5 @@ def count(scene: Scene, target: str) -> int:
 
 
 def wait_for(scene: Scene, messages: int) -> None:
-    """At the end of the chain."""
+    """Wait for so many messages at the end of the chain."""
     wait_until(lambda: count(scene, scene.targets[1]) >= messages, f"{messages} messages", WAIT_SECONDS)

@@ -40,7 +40,7 @@ def broker() -> Iterator[KafkaBroker]:
 def test_a_broker_that_dies_in_a_transaction(
     broker: KafkaBroker, topic_prefix: str, tmp_path: Path, point: FaultPoint, action: str
 ) -> None:
-    """With its task, and under a task that goes on: its next call finds another broker process."""
+    """The broker dies with its task, or under a task that goes on: its next call finds another broker process."""
     setup = make_setup(broker.bootstrap_servers, topic_prefix, tmp_path)
     child = start(setup, Fault(point, NTH, action))
     if action == "stop":

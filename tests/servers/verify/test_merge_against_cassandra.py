@@ -50,7 +50,7 @@ def test_merges(line: str, tmp_path: Path) -> None:
 
 
 def test_cassandra_itself_depends_on_the_order_where_a_deletion_is_shadowable(tmp_path: Path) -> None:
-    """As ours: tests/unit/cassandra_storage/test_merge.py has the same rows."""
+    """Our merge does too: tests/unit/cassandra_storage/test_merge.py has the same rows."""
     deleted = Row((), {}, deletion=RowDeletion(DeletionTime(1, 100), is_shadowable=True))
     cell, inserted = Row((), {"c0": Cell(1, b"x")}), Row((), {}, LivenessInfo(2))
     with MergeOracle(tmp_path, "5.0") as oracle:

@@ -118,7 +118,7 @@ def _damaged(rng: random.Random, value: bytes) -> bytes:
 
 
 def _plain(value: object) -> object:  # noqa: PLR0911  one for each kind of value
-    """As CassandraTypes.java tells it."""
+    """Return the value as CassandraTypes.java prints it."""
     match value:
         case None:
             return None

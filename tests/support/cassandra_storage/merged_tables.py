@@ -138,7 +138,7 @@ class Expected(NamedTuple):
 
 
 def order(values: Clustering, kind: Kind = Kind.CLUSTERING) -> Order:
-    """Where a clustering or bound of WIDE or COUNTERS lies: `d` is in reversed order."""
+    """Return the place of a clustering or bound of WIDE or COUNTERS in the order: `d` is in reversed order."""
     numbers = [float(int.from_bytes(values[0] or b"", "big", signed=True))] if values else []
     numbers += [-float(ord(value or b"")) for value in values[1:]]
     if kind is Kind.CLUSTERING:
@@ -188,7 +188,7 @@ class CaseMaker:
         return values[: min(count, len(table.clustering))]
 
     def _markers(self, table: TableMetadata) -> list[Marker]:
-        """Between neighbours of some places a deletion or none."""
+        """Return markers with a deletion or none between neighbours of some places."""
         rng = self._rng
         places: dict[Order, Clustering] = {}
         for _ in range(rng.choice((0, 0, 2, 3, 5))):
@@ -318,7 +318,7 @@ def _partition(case: Case, key: bytes) -> Expected:
 
 
 def place_in(case: Case, whole: list[Expected], rng: random.Random) -> Place:
-    """At one of the partitions, or at any clustering in it."""
+    """Return a place at one of the partitions, or at any clustering in it."""
     key = rng.choice(whole).key
     place = Place(token(key), key)
     if not case.table.clustering or rng.random() < 0.2:

@@ -158,7 +158,7 @@ def _maps(of: MapType) -> Values:
 def _records(
     names: list[str], types: tuple[CqlType, ...], make: Callable[[list[str], tuple[Value | None, ...]], Value]
 ) -> Values:
-    """Not all fields are null: that is how an empty one looks, and how a multi-cell one that is null."""
+    """Return records with at least one field that is not null. Empty and null multi-cell ones have only null fields."""
     fields = st.tuples(*(st.none() | values(of) for of in types))
     return fields.filter(any).map(lambda items: make(names, items))
 

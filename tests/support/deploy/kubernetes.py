@@ -46,7 +46,7 @@ class Container(NamedTuple):
 
     @property
     def environment(self) -> dict[str, Any]:
-        """By name: a value, or where it comes from."""
+        """Return the variables by name: a value, or where it comes from."""
         return {each["name"]: each.get("value", each.get("valueFrom")) for each in self.spec.get("env", [])}
 
 
@@ -88,5 +88,5 @@ def pods() -> Iterator[Pod]:
 
 
 def containers() -> dict[str, Container]:
-    """By pod and name: cassandra-cdc/publisher."""
+    """Return the containers by pod and name: cassandra-cdc/publisher."""
     return {f"{pod.name}/{spec['name']}": Container(pod, spec) for pod in pods() for spec in pod.spec["containers"]}

@@ -1,4 +1,4 @@
-"""As much of PromQL as the alerts and the dashboards use, evaluated at one moment.
+"""Evaluate, at one moment, the part of PromQL that the alerts and the dashboards use.
 
 Prometheus's own promtool is asked for the same of the alerts where it is, and `make verify WHAT=dashboards` asks a
 Prometheus for all of it.
@@ -29,7 +29,7 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {"==": operator.eq, ">"
 
 
 def _divided(first: float, second: float) -> float:
-    """By 0 as in floating point."""
+    """Divide as floating point does, also by 0."""
     if second:
         return first / second
     return math.nan if not first else math.copysign(math.inf, first)

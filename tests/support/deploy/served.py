@@ -20,7 +20,7 @@ def served() -> set[str]:
 
 
 def scraped() -> list[Sample]:
-    """As Prometheus has them, with `job` and `instance`; each has grown by one a second."""
+    """Return the samples as Prometheus has them, with `job` and `instance`. Each has grown by one per second."""
     found = []
     for job, registry in registries().items():
         own = {("job", job), ("instance", "here:1")}

@@ -40,7 +40,9 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def fenced(page: str, text: str) -> Iterator[Shown]:
-    """In the order of the page. Of a block without a language: only lines that begin with `$ ` or a known program."""
+    """Yield the commands in the order of the page. Of a block without a language, yield only lines that begin with `$ `
+    or a known program.
+    """
     for _, language, block in _FENCE.findall(text):
         if language in SHELLS or not language:
             for line in _lines(block):
@@ -58,7 +60,9 @@ def inline(page: str, text: str) -> Iterator[Shown]:
 
 
 def _lines(block: str) -> Iterator[str]:
-    """Without comments, prompts of output and the bodies of here-documents; continued lines are joined."""
+    """Yield the lines without comments, prompts of output and the bodies of here-documents. Continued
+    lines are joined.
+    """
     here = None
     for line in re.sub(r"\\\n\s*", " ", block).splitlines():
         if here is not None:

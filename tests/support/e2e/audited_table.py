@@ -113,7 +113,9 @@ def loaded(
 
 
 def plant(stack: Stack, client: CqlClient) -> None:
-    """In the state only: a changed value, a write time that is too new, another value of the same time, a row."""
+    """Plant differences in the state only: a changed value, a write time that is too new, another value of the same
+    time, a row.
+    """
     now_us = time.time_ns() // 1000
     for c, v in ((101, "changed"), (102, "too new"), (104, "same time")):
         client.execute(f"INSERT INTO {NAME} (p, c, v) VALUES (1, {c}, '{v}') USING TIMESTAMP {now_us}")

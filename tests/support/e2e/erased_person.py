@@ -83,8 +83,8 @@ class Person:
     seen: set[str] = field(default_factory=set)
 
     def places(self, text: str) -> dict[str, list[str]]:
-        """By the page's name of each place: files and topics that have the text there. What the page does not name is
-        under `elsewhere`.
+        """Return files and topics that contain the text, by the page's name of each place. What the page does not name
+        is under `elsewhere`.
         """
         found = self.files(text)
         for topic in sorted(topics_with(self.stack.servers.kafka, text)):
@@ -92,7 +92,7 @@ class Person:
         return found
 
     def files(self, text: str) -> dict[str, list[str]]:
-        """As `places`, without what Kafka is asked for."""
+        """Return what `places` returns, without asking Kafka."""
         found: dict[str, list[str]] = defaultdict(list)
         for root in self.roots():
             for file in files_with(root, text):
@@ -100,7 +100,7 @@ class Person:
         return dict(found)
 
     def roots(self) -> list[Path]:
-        """Where Cassandra, Kafka, our programs and this test write."""
+        """Return the folders in which Cassandra, Kafka, our programs and this test write."""
         node, programs = self.stack.cassandra.cdc_nodes[0], self.stack.materializer.folder
         return [node.folder, self.stack.kafka.folder.path, programs, self.folder]
 
@@ -110,7 +110,7 @@ class Person:
         return self.seen
 
     def wait_for(self, *places: str) -> None:
-        """Until the value was in all of them."""
+        """Wait until the value was in all of them."""
         wait_until(lambda: self.look() >= set(places), f"the value in {places}", SECONDS)
 
     def _place_of(self, file: Path) -> str:

@@ -32,7 +32,7 @@ def event_problems(
 
 
 def problems_of(workload: Workload, reader: ChangeReader, count: int) -> list[str]:
-    """As `event_problems`, of a workload that has not begun."""
+    """Run the workload, and return what `event_problems` finds."""
     client, keyspace = workload.client, workload.keyspace
     workload.run(count)
     workload.close()

@@ -43,7 +43,9 @@ class Table:
             self.client.execute(statement.replace("$t", f"{KEYSPACE}.{self.name}"))
 
     def run_on_all(self, *statements: str) -> None:
-        """As `run`, and each is in every replica's log when it returns: what comes after it in one, comes after it."""
+        """Run statements as `run` does. When it returns, each is in every replica's log, before whatever is written
+        later.
+        """
         for statement in statements:
             self.client.execute_at_all(statement.replace("$t", f"{KEYSPACE}.{self.name}"))
 

@@ -90,7 +90,7 @@ class Topics:
         return [value for value in values if value["source"]["cause"] == "moved"]
 
     def wait_for_marks(self, topic: str, number: int, seconds: float) -> None:
-        """Until each Cassandra partition's mark of this number has come."""
+        """Wait until each Cassandra partition's mark of this number has come."""
         deadline = time.monotonic() + seconds
         wanted = {(p, END + number) for p in PARTITIONS}
         while not wanted <= {tuple(change.key.values()) for change in self.of(topic)}:

@@ -65,7 +65,7 @@ class Planter:
         send_all(self._kafka, [Message(self._topic, number, partition_key, encode(message, 0))])
 
     def wait_until_folded(self, group: str) -> None:
-        """Until the job has folded what is in the raw topic now."""
+        """Wait until the job has folded what is in the raw topic now."""
         raw_partitions = [RawPartition(self._topic, number) for number in range(self._partitions)]
         ends = {each: end for each, (_, end) in Topics(self._kafka).bounds(raw_partitions).items()}
         positions = GroupPositions(self._kafka, group, stable=False)

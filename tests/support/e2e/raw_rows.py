@@ -84,7 +84,7 @@ class ExactMessages:
         )
 
     def read(self, is_enough: Callable[[list[Record]], bool]) -> list[Record]:
-        """From the beginning until it is enough, tombstones left out."""
+        """Read from the beginning until it is enough, without tombstones."""
         deadline = time.monotonic() + MOST_SECONDS
         while (about := self._consumer.list_topics(timeout=10).topics.get(self._topic)) is None:
             assert time.monotonic() < deadline, f"no topic {self._topic}"

@@ -48,7 +48,7 @@ def cut_off(node: CassandraNode, peer: CassandraNode) -> Iterator[None]:
 
 
 def _await_state(peer: CassandraNode, node: CassandraNode, state: str) -> None:
-    """Until the peer knows it of the node."""
+    """Wait until the peer sees the node in this state."""
     deadline = time.monotonic() + _SEEN_SECONDS
     while not any(line.startswith(f"{state}  {node.address} ") for line in peer.nodetool("status").splitlines()):
         assert time.monotonic() < deadline, peer.nodetool("status")

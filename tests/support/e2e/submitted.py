@@ -39,7 +39,9 @@ OWN: dict[str, Setting] = {"log.level": "debug", "materializer.operations_port":
 def submitted_job(
     stack: Stack, master: str, archive: Path, folder: Path, options: tuple[str, ...] = (), **settings: Setting
 ) -> SubmittedJob:
-    """In the place of the stack's own job, with its group and checkpoint location; `settings` of the materializer."""
+    """Return a job that takes the place of the stack's own, with its group and checkpoint location. `settings`: of the
+    materializer.
+    """
     given = {f"materializer.{name}": value for name, value in settings.items()}
     taken = {**stack.materializer.settings, "materializer.state_directory": "state", **OWN, **given}
     return SubmittedJob(master, archive, folder=folder, settings=taken, options=options)
@@ -70,7 +72,7 @@ class Scene:
                 self.client.execute(f"INSERT INTO {of}.{table} (id, v) VALUES (%s, %s)", (number, word))
 
     def wait_for_changes(self, count: int) -> None:
-        """Until so many more have come."""
+        """Wait until `count` more have come."""
         wanted = self.history.count + count
 
         def has_come() -> bool:
@@ -80,7 +82,9 @@ class Scene:
         wait_until(has_come, f"{count} changes", WAIT_SECONDS)
 
     def settle(self) -> int:
-        """Until what came out is what SELECT shows; no chain may be broken, nothing may come again. Rows compared."""
+        """Wait until what came out is what SELECT shows, and return the number of rows compared. No chain may be
+        broken, and nothing may come again.
+        """
         deadline = time.monotonic() + WAIT_SECONDS
         while True:
             self.history.add(self.reader.read_all())
@@ -98,7 +102,7 @@ class Scene:
 
 
 def raw_messages(stack: Stack, tables: list[tuple[str, str]]) -> int:
-    """In the raw topics of these tables that are there, heartbeats among them."""
+    """Return the number of messages, with heartbeats, in those raw topics of these tables that exist."""
     servers = stack.servers
     consumer = Consumer({"bootstrap.servers": servers.kafka, "group.id": "tests", "allow.auto.create.topics": False})
     try:

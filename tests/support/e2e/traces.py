@@ -1,4 +1,6 @@
-"""Where bytes of a text still are: in records of topics, and in files, also where these encode or compress them."""
+"""Find where bytes of a text still are: in records of topics, and in files, also where these encode or
+compress them.
+"""
 
 from __future__ import annotations
 

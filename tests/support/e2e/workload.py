@@ -208,7 +208,7 @@ class Workload:
         self._send(f"DELETE FROM {self.keyspace}.{table} USING TIMESTAMP ? WHERE {_where(names)}", key, (table, key[0]))
 
     def _send(self, text: str, parameters: tuple[Any, ...], partition: object, *, timestamp_last: bool = False) -> None:
-        """In order, one statement of a partition at a time, so that the log has them so."""
+        """Send in order, one statement of a partition at a time, so that the log has them in this order."""
         self.timestamp += 1
         self.count += 1
         values = (*parameters, self.timestamp) if timestamp_last else (self.timestamp, *parameters)

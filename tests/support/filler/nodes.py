@@ -62,8 +62,8 @@ def host_id(node: CassandraNode) -> bytes:
 
 
 def seconds_to_deletable(node: CassandraNode, replicas: int, folder: Path, most: float) -> float:
-    """From a write's acknowledgement until the segment that holds it is complete and read to its end. replicas: nodes
-    of the datacenter.
+    """Return the seconds from a write's acknowledgement until the segment that holds it is complete and read to its
+    end. replicas: nodes of the datacenter.
     """
     folder.mkdir()
     marker = f"a value to be found {time.time_ns()}".encode()

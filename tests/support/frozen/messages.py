@@ -183,7 +183,9 @@ def make_changes() -> list[Vector]:
 
 
 def read_changes(name: str, data: Mapping[str, bytes]) -> Any:  # noqa: ANN401 - JSON
-    """By the present schema of the same table, as Avro resolves it: consumers that have it read old messages."""
+    """Read the data with the present schema of the same table, as Avro resolves it: consumers that have it read old
+    messages.
+    """
     if name in ("key schema", "value schema"):
         return json.loads(data[name])
     part = name.partition(" ")[0]

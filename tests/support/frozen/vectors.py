@@ -71,7 +71,7 @@ def plain(value: object) -> Any:  # noqa: ANN401 - JSON
 
 
 def differences(recorded: Any, found: Any, where: str = "") -> list[str]:  # noqa: ANN401 - JSON
-    """Where `found` is not what was recorded. Fields that it has besides are later ones."""
+    """Return where `found` is not what was recorded. Fields that it has besides are later ones."""
     if isinstance(recorded, dict) and isinstance(found, dict):
         missing = [f"{where}.{name} is missing" for name in recorded if name not in found]
         shared = [name for name in recorded if name in found]

@@ -93,7 +93,7 @@ class MemoryTable:
 
 
 def raw_row(row: PlainRow) -> list[bytes | None]:
-    """As AuditedTable's SELECT gives it from Cassandra 5.0."""
+    """Return the row as AuditedTable's SELECT returns it from Cassandra 5.0."""
     token = decorated_token(row.partition_key).to_bytes(_LONG, "big", signed=True)
     time = row.time.to_bytes(_LONG, "big", signed=True)
     ttl = None if row.ttl is None else int_bytes(row.ttl)

@@ -36,7 +36,7 @@ class DifferenceError(AssertionError):
 
 
 class Counts:
-    """How many records were folded, and how many of them by the core."""
+    """The number of records that were folded, and how many of them by the core."""
 
     def __init__(self) -> None:
         self.records = self.native = 0
@@ -51,8 +51,8 @@ def fold_both(
     counts: Counts | None = None,
     is_state_damaged: bool = False,
 ) -> ChunkResult:
-    """As fold_chunk, which it is put in place of; DifferenceError where the two folds differ. is_state_damaged: in
-    several places perhaps; each fold may find another one first.
+    """Fold in place of fold_chunk; DifferenceError if the two folds differ. is_state_damaged: perhaps in several
+    places; each fold may find another one first.
     """
     encoders = {key[1]: encoder_of(table) for key, table in catalog.schemas.items()}
     with pytest.MonkeyPatch.context() as patch:

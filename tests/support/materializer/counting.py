@@ -41,7 +41,7 @@ class CountingProcessor(Processor):
         self._topic = change_topic_of(raw_topic)
 
     def fold(self, state: StateReader, records: Sequence[RawRecord]) -> ChunkResult:
-        """As many of the records as one chunk is good for."""
+        """Fold as many of the records as one chunk is good for."""
         if records[0].value == WIDE_VALUE:
             return _count_wide(state, records)
         count = next((number for number, record in enumerate(records) if record.value == WIDE_VALUE), len(records))

@@ -222,7 +222,7 @@ class EightTables:
         self._producer.flush()
 
     def _receive(self) -> None:
-        """Until all that was sent is there, or the scene ends."""
+        """Receive until all that was sent is there, or the scene ends."""
         own = {"group.id": "eight", "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
         own |= {"fetch.wait.max.ms": "10", "topic.metadata.refresh.interval.ms": "1000"}
         consumer = Consumer({"bootstrap.servers": self._kafka.bootstrap_servers, **own, "enable.auto.commit": False})

@@ -56,7 +56,7 @@ class FailingPlan(BatchPlan):
 
 
 class FailingProcessor(Processor):
-    """As the whole one, unless the file exists."""
+    """Works as the whole processor does, unless the file exists."""
 
     def __init__(self, whole: Processor, file: Path) -> None:
         self.shape = whole.shape

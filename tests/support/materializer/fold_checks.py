@@ -112,7 +112,9 @@ def in_batches(data: st.DataObject, records: list[RawRecord]) -> list[list[RawRe
 
 
 def check_batches(writer: TableWriter, data: st.DataObject, fold_settings: FoldSettings = NEVER_PURGE) -> None:
-    """In order of their timestamps, writes come out alike in any batches, each expiry at its second among them."""
+    """Check that writes in order of their timestamps come out the same in any batches, each expiry at its second among
+    them.
+    """
     made = data.draw(timed_writes(writer.table, rising=True))
     records = [record(writer, write, second, offset) for offset, (second, write) in enumerate(made)]
     one_by_one, batched = FoldRun(writer, NEVER_PURGE), FoldRun(writer, fold_settings)

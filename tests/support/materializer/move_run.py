@@ -62,7 +62,7 @@ Rows = dict[tuple[int, int], tuple[str, str]]
 
 
 class MoveSetup(NamedTuple):
-    """Where a run finds its servers and folders. `has_moved`: the plan names the next topic."""
+    """The servers and folders of a run. `has_moved`: the plan names the next topic."""
 
     bootstrap: str
     prefix: str
@@ -90,7 +90,7 @@ class MoveSetup(NamedTuple):
             future.result()
 
     def send(self, *writes: Written) -> None:
-        """To the raw partition. Each is newer than all before."""
+        """Send writes to the raw partition. Each is newer than all before."""
         first = 1 + sum(1 for _ in read_topic(self.bootstrap, self.raw.topic, 1))
         producer = Producer({"bootstrap.servers": self.bootstrap})
         for number, write in enumerate(writes, first):
@@ -115,7 +115,7 @@ class MoveSetup(NamedTuple):
         return BatchPlan({self.raw.topic: TopicPlan(1, (schema,), (topic,))}, kafka, settings)
 
     def run(self, until: int | None = None, **_settings: object) -> None:
-        """In this process, up to an offset. A part is done at a time, as by a worker whose time is over."""
+        """Run in this process, up to an offset. It does one part at a time, like a worker whose time is over."""
         records = [
             RawRecord(each.key() or b"", each.value() or b"", each.offset() or 0, each.timestamp()[1])
             for each in read_topic(self.bootstrap, self.raw.topic, 1)
@@ -131,8 +131,8 @@ class MoveSetup(NamedTuple):
             open_partitions.close_all()
 
     def check(self, *writes: Written) -> None:
-        """After these writes and a move after BEFORE: all rows have left the first topic, each once, and the next topic
-        shows them; each key's changes are one chain over both.
+        """Check the topics after these writes and a move after BEFORE: all rows have left the first topic, each once,
+        and the next topic shows them; each key's changes are one chain over both.
         """
         found = [list(self._changes(topic)) for topic in self.topics]
         shown = [_latest(changes) for changes in found]

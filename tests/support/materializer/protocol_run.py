@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 class Setup(NamedTuple):
-    """Where a run finds its servers and folders; raw messages are those of partition 0 of the topic.
+    """The servers and folders of a run; raw messages are those of partition 0 of the topic.
 
     `location` is the checkpoint location, if it is none in the folder.
     """
@@ -86,7 +86,7 @@ class Setup(NamedTuple):
         ]
 
     def run(self, until: int | None = None, **settings: object) -> None:
-        """In this process, up to an offset."""
+        """Run in this process, up to an offset."""
         plan = self.plan(**settings)
         records = self.records()[:until]
         open_partitions = OpenPartitions()

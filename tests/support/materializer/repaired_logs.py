@@ -80,7 +80,7 @@ class DamagedState:
         ]
 
     def _again(self, host: int, up_to: int) -> list[RawRecord]:
-        """After a crash."""
+        """Return what comes again after a crash."""
         first = self._data.draw(st.integers(0, up_to))
         return [self._record(host, number) for number in range(first, up_to) if self._arrives(self.logs[host][number])]
 
@@ -106,7 +106,7 @@ def check_repair(writer: TableWriter, data: st.DataObject, fold_settings: FoldSe
 
 
 def check_timeout(writer: TableWriter, data: st.DataObject, fold_settings: FoldSettings = NEVER_PURGE) -> None:
-    """If one host does not end, all is as if there had been no repair."""
+    """Check that all is as if there had been no repair if one host does not end."""
     damaged = DamagedState(writer, data, fold_settings.reorder_ms)
     run, without = FoldRun(writer, fold_settings), FoldRun(writer, fold_settings)
     silent, gives_up = data.draw(st.sampled_from(HOSTS)), data.draw(st.booleans())

@@ -42,7 +42,7 @@ class Job:
         return self.workers.run_task(noting, assignments, lambda: is_cut)
 
     def run_until_all(self) -> None:
-        """Until each raw partition is folded in one round: at first some executor may not be there."""
+        """Run until each raw partition is folded in one round: at first some executor may be missing."""
         deadline = time.monotonic() + 60
         while len(self.run()) < len(RAW):
             assert time.monotonic() < deadline

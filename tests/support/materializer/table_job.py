@@ -89,7 +89,7 @@ def send_schema(settings: Settings, table: TableMetadata, cluster: str = "") -> 
 
 
 def run_task(plan: BatchPlan, raw: RawPartition, records: list[RawRecord]) -> TaskResult:
-    """As a worker runs a raw partition, and forgets it."""
+    """Run a raw partition as a worker does, and forget it."""
     open_partitions = OpenPartitions()
     try:
         return TaskResult(raw, open_partitions.process(plan, raw, records), None)
@@ -129,7 +129,7 @@ class TableJob(NamedTuple):
         return RawPartition(f"{self.settings.kafka.topic_prefix}.raw.shop.orders", 0)
 
     def send(self, *records: RawRecord) -> None:
-        """To the raw partition, which gives them offsets and times."""
+        """Send records to the raw partition, which gives them offsets and times."""
         producer = Producer({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
         for record in records:
             producer.produce(self.raw.topic, record.value, record.key, self.raw.partition)

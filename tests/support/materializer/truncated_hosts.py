@@ -168,7 +168,7 @@ class _SendingHost(Generic[W]):
             self._sent.append(Sent(self._log[self._pending], "truncate"))
 
     def _may_settle(self, pending: int) -> bool:
-        """Not if another truncation comes too soon after it."""
+        """Return False if another truncation comes too soon after it."""
         at, *later = self._truncated_from(pending)
         return not later or later[0] > at + self._limits.settle_ms
 

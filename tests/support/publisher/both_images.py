@@ -161,7 +161,7 @@ class MemorySSTable(NamedTuple):
 
 
 class MemoryTable:
-    """As TableSSTables, of SSTables in memory."""
+    """Like TableSSTables, for SSTables in memory."""
 
     def __init__(self, table: TableMetadata, sstables: Iterable[MemorySSTable]) -> None:
         self.table = table
@@ -178,7 +178,7 @@ class MemoryTable:
 
 
 class MemorySource:
-    """As table_sstables.Source; the whole ring."""
+    """Like table_sstables.Source, for the whole ring."""
 
     first_token = MINIMUM
 
@@ -231,7 +231,7 @@ def in_memory(case: Case, rng: random.Random) -> MemoryTable:
 
 
 def damaged(table: MemoryTable, rng: random.Random) -> MemoryTable:
-    """With damage to one of its SSTables. Their headers are sound."""
+    """Return the table with damage to one of its SSTables. Their headers are sound."""
     at = rng.randrange(len(table.sstables))
     others = [each.data for each in table.sstables]
     data = mutated(rng, others[at], others)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class Read(NamedTuple):
-    """How a segment is read: from which position on, how far it is durable before it is complete, and how many bytes at
-    once.
+    """A way to read a segment: from which position on, how far it is durable before it is complete, and how many bytes
+    at once.
     """
 
     resume_from: int = 0
@@ -46,7 +46,7 @@ def events(reader: SegmentReader, data: bytes, read: Read) -> Iterator[Event | S
 
 
 def _events(reader: SegmentReader, data: bytes, read: Read) -> Iterator[object]:
-    """As `events`; the text of an error is the last."""
+    """Yield what `events` yields, and the text of an error last."""
     try:
         yield from events(reader, data, read)
     except FormatError as error:

@@ -56,7 +56,7 @@ class PublisherProcess(ProgramProcess):
         self.process = self._launch(self._changed(changed))
 
     def wait_for(self, words: str, since: int = 0) -> None:
-        """Until the log has them after its first `since` characters."""
+        """Wait until the log contains the words after its first `since` characters."""
         deadline = time.monotonic() + READY_SECONDS
         while words not in self.log()[since:]:
             assert self.running.poll() is None, self.log()
@@ -76,7 +76,7 @@ class PublisherProcess(ProgramProcess):
         self.running.send_signal(signal.SIGCONT)
 
     def most_memory_mib(self) -> float:
-        """By the kernel's own high-water mark of what was resident."""
+        """Return the kernel's own high-water mark of resident memory, in MiB."""
         status = Path(f"/proc/{self.running.pid}/status").read_text()
         [line] = [line for line in status.splitlines() if line.startswith("VmHWM")]
         return int(line.split()[1]) / 1024

@@ -96,7 +96,7 @@ class PublisherWithoutKafka:
         return [{"schema_version": HOST}] if "schema_version" in query else []
 
     def check_reachable(self) -> None:
-        """As TopicAdmin, which really calls Kafka for the first calls; then as if Kafka answered."""
+        """Check as TopicAdmin does, which really calls Kafka, for the first calls; then return as if Kafka answered."""
         if len(self.seen) < FAILED_CALLS:
             try:
                 self.admin.check_reachable()

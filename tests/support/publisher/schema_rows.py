@@ -89,7 +89,7 @@ class SchemaRows:
         self.version = uuid4()
 
     def truncate(self, table_id: bytes, segment: int, position: int, at: int) -> None:
-        """As SystemKeyspace.saveTruncationRecord; `at` in ms."""
+        """Store a record as SystemKeyspace.saveTruncationRecord does; `at` in ms."""
         self.truncated[UUID(bytes=table_id)] = struct.pack(">qiq", segment, position, at)
 
     def run_query(self, query: str) -> list[dict[str, Any]]:

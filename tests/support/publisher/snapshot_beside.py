@@ -194,7 +194,7 @@ class Beside:
 
 
 class Link:
-    """As `Beside`, with the names of the real one where they collide."""
+    """Works as `Beside` does, with the names of the real link where they collide."""
 
     def __init__(self, beside: Beside) -> None:
         self._beside = beside
@@ -208,7 +208,7 @@ class Link:
 
 
 def make_beside(vectors: IndexedVectors, folder: Path, patch: pytest.MonkeyPatch) -> Beside:
-    """With small batches, each of which is recorded, and without pauses."""
+    """Return a Beside with small batches, each of which is recorded, and without pauses."""
     patch.setattr(run_module, "sleep", lambda _seconds: None)
     patch.setattr(run_module, "RECORD_SECONDS", 0.0)
     patch.setattr(sending, "BATCH_UNITS", 9)
@@ -218,7 +218,7 @@ def make_beside(vectors: IndexedVectors, folder: Path, patch: pytest.MonkeyPatch
 
 
 def make_records(beside: Beside, folder: Path) -> Records:
-    """With a snapshot of the whole table."""
+    """Return records with a snapshot of the whole table."""
     made = Records(folder)
     made.make_folder()
     made.write(new_record(beside.table.table))

@@ -92,13 +92,13 @@ class Host:
         self.supervisor.serve(self.now, percent, PUBLISHED)
 
     def tell(self, state: PartState) -> None:
-        """As the worker, before it sends that state to the raw partitions."""
+        """Report the state as the worker does before it sends that state to the raw partitions."""
         record = self.records.read(NAME)
         assert record is not None
         tell_hosts(self._rows, record, self._host_id, state)
 
     def end(self, phase: PartState = "ended") -> None:
-        """As the worker, whose end the raw partitions have."""
+        """End as the worker does once the raw partitions have its end."""
         self.tell(phase)
         record = self.records.read(NAME)
         assert record is not None

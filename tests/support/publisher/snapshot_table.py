@@ -57,7 +57,7 @@ class Folded:
 
 
 def fill_table(cql: Session | CqlClient, table: str, flush: Callable[[], object]) -> None:
-    """In several SSTables: rows, statics, collections, TTLs, and deletions of each kind."""
+    """Fill the table in several SSTables: rows, statics, collections, TTLs, and deletions of each kind."""
     pick = random.Random(1)
     cql.execute(
         f"CREATE TABLE {table} (p int, c int, st text STATIC, v text, n int, s set<text>, m map<text, int>,"
@@ -84,8 +84,8 @@ def fill_table(cql: Session | CqlClient, table: str, flush: Callable[[], object]
 
 
 def pass_present_log(publisher: PublisherProcess, cql: Session | CqlClient, keyspace: str) -> None:
-    """Until the publisher is past what was written before cdc = true: the log has it, too, and shows it once another
-    table has changes there.
+    """Wait until the publisher is past what was written before cdc = true: the log contains it, too, and shows it once
+    another table has changes there.
     """
     cql.execute(f"CREATE TABLE {keyspace}.mark (p int PRIMARY KEY) WITH cdc = true")
     eventually(lambda: publisher.status()["tables"] == 1)

@@ -12,7 +12,7 @@ _FIELDS: list[dict[str, Any]] = [
 
 
 def order(*more: dict[str, Any]) -> dict[str, Any]:
-    """With these fields after its own."""
+    """Return the schema with these fields after its own."""
     return {"type": "record", "name": "Order", "namespace": "shop", "fields": [*_FIELDS, *more]}
 
 

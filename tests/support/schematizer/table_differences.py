@@ -1,4 +1,4 @@
-"""How a database's tables differ from those that the program maps."""
+"""Find how a database's tables differ from those that the program maps."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ TARGETS = {
 
 
 def check_search(store: Store, catalogue: Catalogue) -> None:
-    """On a catalogue that watson_data has filled."""
+    """Check the search of a catalogue that watson_data has filled."""
 
     def find(query: str) -> list[str]:
         return [f"{each.about.value} {each.name}" for each in catalogue.search.find(query)]

@@ -116,8 +116,8 @@ class Scene(NamedTuple):
         topic: str = "",
         names: Mapping[str, str] | None = None,
     ) -> None:
-        """In one transaction. Message `number` is of the key `number % KEYS`, which gives its partition; every fifth is
-        a tombstone. names: new names of columns.
+        """Send messages in one transaction. Message `number` has the key `number % KEYS`, which gives its partition;
+        every fifth is a tombstone. names: new names of columns.
         """
         key_id, value_id = self.register(schema, topic)
         producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": f"{self.prefix}-source"})

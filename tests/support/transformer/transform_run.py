@@ -42,7 +42,9 @@ class TransformSetup(NamedTuple):
         return Scene(self.bootstrap, self.registry, self.prefix, Path(self.folder))
 
     def run(self, until: int | None = None, **settings: object) -> None:
-        """In this process, until the group's offset is there, by default at the end. Raises what a task fails with."""
+        """Run in this process until the group's offset is there, by default at the end. Raise what a
+        task fails with.
+        """
         definitions = definitions_of(self.scene.settings(**settings), self.scene.file)
         with closing(open_catalogue(definitions.registry)) as catalogue:
             plan = _plan(StreamPlanner(definitions, catalogue))
@@ -54,7 +56,7 @@ class TransformSetup(NamedTuple):
             loop.close()
 
     def check(self, count: int) -> None:
-        """So many messages came out, each once, in order."""
+        """Check that `count` messages came out, each once, in order."""
         expected = self.scene.expected(range(count))[PARTITION]
         received = self.scene.received(self.scene.targets[0])[PARTITION]
         assert received == expected, f"{len(received)} messages came out of {len(expected)}, or others"

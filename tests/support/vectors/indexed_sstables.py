@@ -60,7 +60,7 @@ def load(form: str) -> IndexedVectors:
 
 
 def entry_starts(index: bytes) -> list[int]:
-    """Where the entries of an Index.db begin, by the layout alone."""
+    """Return where the entries of an Index.db begin, by the layout alone."""
     found, at = [], 0
 
     def vint() -> int:

@@ -20,7 +20,7 @@ SEED = 4
 
 
 def make(version: str) -> None:
-    """From a node of that version."""
+    """Make the segments with a node of that version."""
     target = FOLDER / version
     shutil.rmtree(target, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="vectors-") as name:

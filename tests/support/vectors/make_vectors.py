@@ -121,7 +121,7 @@ def _selected(column: dict[str, Any]) -> list[str]:
 
 
 def wait_synced(node: CassandraNode, session: Session) -> None:
-    """Until all that was written so far is in cdc_raw: three more syncs with CDC writes."""
+    """Wait until all that was written so far is in cdc_raw: three more syncs with CDC writes."""
     for _ in range(3):
         before = {path: path.read_bytes() for path in node.cdc_raw.glob("*_cdc.idx")}
         session.execute("INSERT INTO viewed (id, v) VALUES (0, 0)")

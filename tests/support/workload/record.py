@@ -56,9 +56,9 @@ def forms(version: CassandraVersion) -> list[str]:
 def record(
     cluster: CassandraCluster, workload: Workload, forms: Sequence[str], mutations: int, folder: Path
 ) -> Iterator[Recording]:
-    """For each form, start the cluster's one node again, let it take at least so many mutations, move its segments to
-    `folder`/form. The node is stopped whenever a recording is given out; the schema between them changes. In `folder`
-    lie the keystore and, after the last form, what the publisher remembers of the schema.
+    """Start the cluster's one node again for each form, let it take at least `mutations` mutations, and move its
+    segments to `folder`/form. The node is stopped whenever a recording is given out; the schema between them changes.
+    `folder` contains the keystore and, after the last form, what the publisher remembers of the schema.
     """
     cluster.install(cluster.version)
     keystore = make_keystore(folder / KEYSTORE, cluster.java)

@@ -145,7 +145,7 @@ def test_no_room_for_the_head_of_an_entry(form: Form, size: int) -> None:
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 def test_a_section_of_nothing(form: Form) -> None:
-    """As the servers' DeflateCompressor writes one without entries."""
+    """The servers' DeflateCompressor writes such a section without entries."""
     nothing = Form(form.name, form.parameters, lambda content: form.encode(content) if content else b"")
     sections = [[], [b"mutation" * 3], [], []]
     assert read_all(nothing.segment(sections)) == expected(form, sections)

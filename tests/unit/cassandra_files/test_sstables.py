@@ -93,7 +93,7 @@ def test_all_versions_have_vectors() -> None:
 
 
 def test_a_planted_difference_is_found(vectors: sstables.SSTableVectors) -> None:
-    """Without it the test above could not fail."""
+    """This shows that the test above can fail."""
     file, table, lines = next(each for each in vectors.files() if each[1].name == "natives")
     changed = [line.replace('"deletion":[-9', '"deletion":[-8', 1) for line in lines]
     assert changed != lines

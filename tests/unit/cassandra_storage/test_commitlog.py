@@ -29,7 +29,7 @@ HEADER_SIZE = len(descriptor())
 
 
 def read_all(data: bytes, *, window: int = 1 << 20, resume_from: int = 0, is_completed: bool = True) -> list[Event]:
-    """As a publisher does: windows of the file at the reader's position, until nothing moves."""
+    """Read as a publisher does: windows of the file at the reader's position, until nothing moves."""
     reader = SegmentReader(NAME, resume_from)
     events: list[Event] = []
     length = len(data) if is_completed else None

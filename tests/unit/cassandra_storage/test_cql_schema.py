@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def plain(table: TableMetadata) -> TableMetadata:
-    """Without what CQL does not say."""
+    """Return the table without what CQL does not say."""
     return replace(table, id=UUID(int=0), cdc=False, altered_at=0, dropped_columns=MappingProxyType({}))
 
 

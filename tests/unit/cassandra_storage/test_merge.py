@@ -97,7 +97,8 @@ def test_a_deletion_may_come_before_or_after(a: Row, b: Row, active: DeletionTim
 
 
 def test_shadowable_deletions_depend_on_the_order() -> None:
-    """In Cassandra too (verify/oracle): a newer row liveness lifts the deletion, but not from what it has deleted.
+    """Cassandra depends on it too (verify/oracle): a newer row liveness lifts the deletion, but not from what it has
+    deleted.
 
     No supported release writes them, and the materializer refuses them by name (decision 0007).
     """

@@ -197,7 +197,7 @@ def test_markers_without_a_start_or_with_two_deletion_times() -> None:
 
 
 def test_a_range_without_an_end_deletes_nothing() -> None:
-    """As in Cassandra, whose MutableDeletionInfo.Builder forgets it."""
+    """Cassandra's MutableDeletionInfo.Builder forgets such a range too."""
     for markers, expected in (((OPEN,), 0), ((OPEN, OPEN, CLOSE), 1), ((OPEN, CLOSE, OPEN), 1)):
         data = marked(*markers)
         assert len(read_partition_update(data, 0, VERSION, TABLES)[0].range_tombstones) == expected

@@ -251,7 +251,7 @@ def _refuses(sources: list[MemorySource], reason: str) -> bool:
 
 @contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
-    """For mutants that never end."""
+    """Raise TimeoutError after `seconds`, for mutants that never end."""
 
     def end(*_: object) -> None:
         raise TimeoutError

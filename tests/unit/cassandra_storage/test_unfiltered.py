@@ -74,7 +74,7 @@ def test_round_trip_in_older_versions(generated: tuple[Row, SerializationHeader,
 
 
 def up_to_2038(part: Any) -> Any:  # noqa: ANN401  all that rows are made of
-    """With the local deletion times that versions before 5.0 can hold."""
+    """Return the part with the local deletion times that versions before 5.0 can hold."""
     if isinstance(part, dict):
         return {name: up_to_2038(data) for name, data in part.items()}
     if not hasattr(part, "_replace"):

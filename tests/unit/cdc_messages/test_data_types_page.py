@@ -116,7 +116,7 @@ def _described(schema: Any) -> Iterable[str]:  # noqa: ANN401  a schema
 
 
 def _json(value: Any) -> Any:  # noqa: ANN401  any value
-    """As Avro's JSON encoding writes it: bytes as characters."""
+    """Return the value as Avro's JSON encoding writes it: bytes as characters."""
     if isinstance(value, bytes):
         return value.decode("latin-1")
     if isinstance(value, dict):

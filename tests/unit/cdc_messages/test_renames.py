@@ -20,7 +20,7 @@ def schema(*names: str) -> dict[str, Any]:
 
 
 def table(*names: str) -> TableMetadata:
-    """With a column of a user type, and a list of it, whose fields have these names."""
+    """Return a table with a column of a user type, and a list of it, whose fields have these names."""
     user_type = UserType("ks", "pair", names, (NativeType("int"),) * len(names), is_multi_cell=False)
     columns = (
         ColumnMetadata("u", user_type, ColumnKind.REGULAR),

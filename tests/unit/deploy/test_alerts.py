@@ -358,7 +358,7 @@ def test_each_alert_says_what_to_do() -> None:
 
 
 def anchor_of(heading: str) -> str:
-    """As Git hosts name a heading."""
+    """Return the anchor that Git hosts give a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 

@@ -113,7 +113,9 @@ def run_here(each: Shown, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def run_up_to_the_work(each: Shown, work: Work, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a function of the same signature in the place of the one that needs servers. Files that it reads exist."""
+    """Run the command with a function of the same signature in place of the one that needs servers. Files that it reads
+    exist.
+    """
     module, _, name = work.function.partition(":")
     function = getattr(import_module(module), name)
     done = create_autospec(function, return_value=0)

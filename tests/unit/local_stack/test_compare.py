@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def kind(name: str, *parts: Any, cassname: str = "") -> Any:  # noqa: ANN401
-    """As the driver's type classes: `cassname` is the class, a user type's `name` its own."""
+    """Return an object like the driver's type classes: `cassname` is the class, a user type's `name` its own."""
     return SimpleNamespace(typename=name, cassname=cassname, subtypes=parts, fieldnames=None)
 
 

@@ -22,7 +22,7 @@ TYPES = [f"{statement};" for statement in shop.SCHEMA if statement.startswith("C
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Iterator[Registry]:
-    """With the demo's tables."""
+    """Yield a registry with the demo's tables."""
     running = Registry(tmp_path / "registry.db").start()
     for statement in TABLES:
         body = {"format": "cql", "text": "\n".join([*TYPES, statement])}

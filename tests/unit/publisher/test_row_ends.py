@@ -135,7 +135,7 @@ class Node:
         return [(each.message.kind, each.message.segment, each.message.position) for each in self.sent]
 
     def read_message(self, segment: int, position: int) -> None:
-        """As the publisher's loop, for one mutation of the table."""
+        """Read one mutation of the table as the publisher's loop does."""
         origin = Origin(HOST, segment, f"CommitLog-7-{segment}.log", VERSION_40, position)
         table = self.schema.published[self.table_id]
         self.ends.send_before([type("Outgoing", (), {"table": table})], origin)  # type: ignore[list-item]
@@ -205,7 +205,9 @@ def test_what_was_read_after_an_end_is_sent_again_when_no_other_one_follows(node
 
 
 def test_an_end_that_is_noticed_while_a_newer_schema_is_read_comes_late_too(node: Node) -> None:
-    """Between two mutations of one segment: the decoder reads the schema when it meets an unknown column."""
+    """It is noticed between two mutations of one segment: the decoder reads the schema when it meets an
+    unknown column.
+    """
     node.log = {6: [Entry(node.mutation(key), 50 * key) for key in range(1, 5)]}
     node.read = {6: 150}
     node.read_message(6, 150)

@@ -25,7 +25,7 @@ SECOND = 1_000_000  # µs
 
 
 class Clock:
-    """As time_ns, in steps of a second."""
+    """A clock like time_ns, in steps of a second."""
 
     def __init__(self) -> None:
         self._us = 1_700_000_000 * SECOND

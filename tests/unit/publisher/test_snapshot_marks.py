@@ -48,7 +48,7 @@ class Kafka:
     def poll(self, _seconds: float) -> None: ...
 
     def mark(self, table_id: bytes) -> int:
-        """As the materializer sees it."""
+        """Return the mark as the materializer sees it."""
         value = dict(self.tables).get(table_id)
         return 0 if value is None else mark_from_json(value)
 
@@ -88,7 +88,7 @@ class Host:
         self.tables.follow_schema()
 
     def end_snapshot(self, table_id: bytes, begun: int) -> None:
-        """As Publisher, when it has seen that all hosts have ended."""
+        """End the snapshot as Publisher does when it has seen that all hosts have ended."""
         self.schema.note_snapshot(table_id, begun)
         self.tables.follow_schema()
         self.tables.clear_mark(table_id, begun)

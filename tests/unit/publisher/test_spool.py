@@ -47,7 +47,7 @@ class Usage(NamedTuple):
 
 
 class Killed(BaseException):
-    """As SIGKILL: nothing is cleaned up."""
+    """Raised in place of SIGKILL: nothing is cleaned up."""
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def opened(folder: Path, *, max_mib: int = 100) -> Spool:
 
 
 def read(cdc_raw: Path, spool: Spool) -> list[bytes]:
-    """As a publisher that starts."""
+    """Read as a publisher that starts does."""
     tails = SegmentTails(cdc_raw, Positions.load(cdc_raw / "position.json", HOST), spool=spool)
     return [entry.mutation for tail in tails.poll() for entry in tail.entries()]
 
@@ -91,7 +91,7 @@ def another_filesystem(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def die_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the so many-th call that changes something on the disk."""
+    """Raise before call number `step` of those that change something on the disk."""
     count = 0
 
     def counted(function: Callable[..., object]) -> Callable[..., object]:

@@ -46,7 +46,7 @@ class World:
         self.database.write_session(lambda session: session.execute(statement))
 
     def counted(self, *what: str) -> dict[tuple[str, str, str], int]:
-        """Without zeros."""
+        """Return the counts without zeros."""
         return {
             (each.what, each.namespace, each.state): each.number
             for each in self.catalogue.census.take()

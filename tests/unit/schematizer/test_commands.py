@@ -56,7 +56,7 @@ class Done(NamedTuple):
 
 
 def run(folder: Path, *arguments: str) -> Done:
-    """In this process: each Python that starts costs a second."""
+    """Run the command in this process: each Python that starts costs a second."""
     with contextlib.chdir(folder):
         result = CliRunner().invoke(main, arguments)
     return Done(result.exit_code, result.stdout, result.stderr)
@@ -64,7 +64,7 @@ def run(folder: Path, *arguments: str) -> Done:
 
 @pytest.fixture(scope="module")
 def users(registry: Registry) -> Registry:
-    """With a source of two fields."""
+    """Return the registry with a source of two fields."""
     fields = [{"name": "id", "type": "int"}, {"name": "email", "type": ["null", "string"], "default": None}]
     schema = {"type": "record", "name": "users", "primaryKey": ["id"], "fields": fields}
     made = registry.call("POST", "/api/v1/namespaces/docs.shop/schemas", {"format": "avro", "text": json.dumps(schema)})

@@ -112,7 +112,7 @@ def test_deletion_and_what_is_not_there(java: JavaConfluent, registry: Registry,
 
 
 def test_logins(java: JavaConfluent, tmp_path: Path) -> None:
-    """By name and password, and by a token; without either every request is refused."""
+    """A login by name and password, or by a token, is accepted; without either every request is refused."""
     schema = java.schema(json.dumps(ORDER))
     with SecuredRegistry(tmp_path) as secured:
         key = secured.new_key("writer:cdc.shop")

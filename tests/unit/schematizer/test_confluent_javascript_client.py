@@ -104,7 +104,7 @@ def test_deletion_and_what_is_not_there(registry: Registry, client: JavaScriptCl
 
 
 def test_logins(tmp_path: Path) -> None:
-    """By name and password, and by a token; without either every request is refused."""
+    """A login by name and password, or by a token, is accepted; without either every request is refused."""
     with SecuredRegistry(tmp_path) as secured:
         key = secured.new_key("writer:cdc.shop")
         basic = {"credentialsSource": "USER_INFO", "userInfo": f"{key.key_id}:{key.secret}"}

@@ -20,7 +20,7 @@ CONVERTERS = all_converters()
 
 
 def fields(format_: str, text: str) -> Mapping[str, dict[str, Any]]:
-    """By name; the schema is one of Avro's."""
+    """Return the fields by name. The converted schema is a valid Avro schema."""
     converted = CONVERTERS[format_].convert(text, "shop")
     schema = json.loads(parse(converted.value).canonical)
     assert list(converted.primary_key) == ["id"]

@@ -96,7 +96,7 @@ def test_uses_are_noted_from_time_to_time_and_at_the_end(database: Database, mon
 
 
 def test_a_registration_does_not_wait_for_kafka(tmp_path: Path) -> None:
-    """In the running service: it answers, says in its log what waits, and ends."""
+    """The running service answers, says in its log what waits, and ends."""
     registry = Registry(tmp_path / "registry.db", settings=KAFKA_IS_AWAY).start()
     try:
         made = registry.call("POST", "/api/v1/namespaces/cdc.shop/schemas", {"format": "avro", "text": SCHEMA}).body

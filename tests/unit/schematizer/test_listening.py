@@ -8,7 +8,7 @@ from schematizer.server import _listen
 
 
 def test_answers_do_not_wait_for_acknowledgements() -> None:
-    """Without TCP_NODELAY on its connections, an answer of two packets takes 40 ms."""
+    """An answer of two packets takes 40 ms without TCP_NODELAY on the connections."""
     with (
         _listen("127.0.0.1", 0) as listener,
         socket.create_connection(listener.getsockname()),

@@ -165,7 +165,7 @@ def signed_with_the_public_key(issuer: TestIssuer) -> str:
 
 
 def signed_otherwise(issuer: TestIssuer) -> str:
-    """By the issuer's own key, with an algorithm that the key is not for."""
+    """Return a token signed by the issuer's own key, with an algorithm that the key is not for."""
     key = RSAKey.import_key(
         {name: value for name, value in issuer.first.as_dict(private=True).items() if name != "alg"}
     )

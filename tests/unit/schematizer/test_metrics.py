@@ -32,7 +32,7 @@ def own(tmp_path: Path) -> Iterator[Registry]:
 
 
 def samples(registry: Registry) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """By name and labels."""
+    """Return the values by name and labels."""
     status, text = get(registry.operations_port, "/metrics")
     assert status == 200
     return {

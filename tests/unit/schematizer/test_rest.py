@@ -128,7 +128,7 @@ def test_a_group_gets_and_loses_sources_and_keeps_the_others(client: Schematizer
 
 
 def test_a_new_table_reaches_the_data_target_of_its_namespace(registry: Registry, client: SchematizerClient) -> None:
-    """As the materializer registers it; its raw topic does not."""
+    """The table is registered as the materializer does it; its raw topic does not reach the data target."""
     registry.register("follow.shop.a-value", "string")
     registry.call("PUT", f"{REST}/data-targets/follow", {"kind": "search", "destination": "index"})
     reads = {"data_sources": [{"namespace": "follow.shop"}]}

@@ -166,7 +166,7 @@ def test_rest_rules_are_kept(secured: Secured) -> None:
 
 
 def test_a_schema_is_read_by_readers_of_its_topics(secured: Secured) -> None:
-    """With those of its topics that they may read; what is missing looks like what is forbidden."""
+    """Readers see it with those of its topics that they may read; what is missing looks like what is forbidden."""
     schema_id = secured.store.register("cdc.elsewhere.t-value", RECORD).schema_id
     mine, other = secured.client(secured.key("reader:cdc.elsewhere")), secured.client(secured.key("reader:cdc.none"))
     found = mine.get(f"{REST_PATH}/schemas/{schema_id}").json()

@@ -67,7 +67,7 @@ def test_statements_of_a_registration(
     known_topic: int,
     known_schema: int,
 ) -> None:
-    """At most so many, whether a topic has two schemas or ten."""
+    """A registration takes at most so many statements, whether a topic has two schemas or ten."""
     limits = [new_topic, *[known_topic] * (rows.PER_TOPIC - 1)]
     for number, limit in enumerate(limits, FIRST):
         asked.clear()

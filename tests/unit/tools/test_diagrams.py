@@ -30,7 +30,7 @@ def test_the_picture_is_fresh(source: Path) -> None:
 
 @pytest.mark.parametrize("source", ALL)
 def test_a_picture_stands_alone(source: Path) -> None:
-    """As an image it may load nothing; it has a title for who hears it."""
+    """An image may load nothing; it has a title for those who hear it."""
     picture = ET.fromstring(draw(read(source)))  # noqa: S314 - the project's own
     names = {element.tag.partition("}")[2] for element in picture.iter()}
     assert names <= {"svg", "title", "defs", "style", "rect", "text", "path", "line"}

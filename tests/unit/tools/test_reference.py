@@ -121,7 +121,7 @@ def test_each_command_has_its_section_and_says_what_it_does() -> None:
 
 
 def test_each_list_of_commands_has_whole_sentences() -> None:
-    """On a terminal of 80 columns; each says what the command does: Prints, Checks, Sends."""
+    """The sentences fit a terminal of 80 columns; each says what the command does: Prints, Checks, Sends."""
     for name, group in programs().items():
         for words, each, _ in commands(name, group):
             if isinstance(each, click.Group):

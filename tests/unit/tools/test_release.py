@@ -168,7 +168,9 @@ def test_an_archive_packed_again_depends_on_its_files_only(tmp_path: Path) -> No
 @pytest.mark.exhaustive
 @pytest.mark.timeout(3600)
 def test_a_whole_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a clone that has a section for its version; it takes this tree's installation, so nothing is fetched twice."""
+    """The release is made in a clone that has a section for its version. It takes this tree's installation, so nothing
+    is fetched twice.
+    """
     root, clone, project = project_root(), tmp_path / "clone", read_project()
     git(root, "clone", "--quiet", "--no-hardlinks", str(root), str(clone))
     (clone / ".local").symlink_to(root / ".local")

@@ -90,7 +90,7 @@ def build(source: Path, target: Path, **variables: str) -> tuple[Path, str]:
 
 
 def test_the_wheel_adds_these_import_names(source: Path, tmp_path: Path) -> None:
-    """Without the core: `make install` has just compiled it, and the wheels of make dist are checked below."""
+    """The wheel has no core: `make install` has just compiled it, and the wheels of make dist are checked below."""
     wheel, _ = build(source, tmp_path, CDC_BUILD_CORE="0")
     with zipfile.ZipFile(wheel) as packed:
         files = packed.namelist()

@@ -105,13 +105,13 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 def _once(schema: Any) -> Any:  # noqa: ANN401 - JSON
-    """With each named type defined once, as Avro demands."""
+    """Return the schema with each named type defined once, as Avro demands."""
     tree, named = to_tree(schema)
     return from_tree(tree, named)
 
 
 def plain_type(schema: Any) -> Any:  # noqa: ANN401 - JSON
-    """Without null."""
+    """Return the type without null."""
     return next(branch for branch in schema if branch != "null") if isinstance(schema, list) else schema
 
 
@@ -121,7 +121,7 @@ def is_number(schema: Any) -> bool:  # noqa: ANN401 - JSON
 
 @st.composite
 def steps_for(draw: st.DrawFn, columns: list[Any]) -> list[Any]:
-    """At most one for each column; one column at least stays."""
+    """Draw at most one step for each column; at least one column stays."""
     steps: list[Any] = []
     for number, schema in enumerate(columns):
         kinds = ["none", "null", "redact", "hash", *(["drop"] if number else [])]

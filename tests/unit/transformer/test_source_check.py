@@ -53,7 +53,7 @@ def test_nothing_is_asked_if_nothing_was_read() -> None:
 
 
 def test_messages_of_another_topic_are_left_out() -> None:
-    """With the offset after them, which would be committed for a partition at rest."""
+    """The offset after them is left out too, which would be committed for a partition at rest."""
     for shape, problem in [
         (TopicShape(2, "other"), "was deleted and recreated"),
         (TopicShape(3, "id"), "has 3 partitions now; it had 2"),

@@ -120,7 +120,7 @@ def test_a_later_start_shifts_timestamps_and_nothing_else() -> None:
     ],
 )
 def test_there_are_many_of_every_kind(words: tuple[str, ...], least: int) -> None:
-    """In two seeds."""
+    """Two seeds have them."""
     found = [text for seed in (1, 2) for text in scripts(seed) if all(word in text for word in words)]
     assert len(found) >= least, words
 
@@ -168,7 +168,7 @@ def test_what_is_written_while_cdc_is_off_is_deleted_at_once_when_it_is_on() -> 
 
 
 def test_what_is_purged_soon_is_never_written_much_later_than_its_deletion() -> None:
-    """By as much as tombstones are kept: Cassandra itself leaves open what then comes out."""
+    """The limit is the time for which tombstones are kept: past it, Cassandra itself leaves open what comes out."""
     newest = 0
     for one in statements(1):
         for part in one.parts:

@@ -117,7 +117,7 @@ def test_on_an_object_store_the_state_is_as_if_the_partitions_had_always_been_th
 
 @pytest.mark.exhaustive
 def test_a_late_publishers_writes_are_merged_and_only_the_newest_are_changes(run: Run) -> None:
-    """As size.md says, a late message stops the job; if newer writes were folded first, it is not a change."""
+    """A late message stops the job, as size.md says. It is not a change if newer writes were folded first."""
     grow(run)
     assert run.reshard()[-1].endswith("start the materializer")
     overtaken = run.next_number()

@@ -73,7 +73,7 @@ def _arm_and_work(faults: Faults, work: Callable[[T], R], item: T) -> R:
 
 
 def reshard(job: TableJob, faults: Faults) -> None:
-    """In a process of its own, which starts Spark."""
+    """Reshard in a separate process, which starts Spark."""
     os.environ["PYTHONPATH"] = str(project_root())
     if faults.of_command is not None:
         fault_points.armed = Fault(faults.of_command, 1, "kill")

@@ -94,7 +94,9 @@ def test_a_location_that_hangs_for_a_while(setup: Setup, s3: S3Server) -> None:
 def test_a_restore_from_a_location_that_hangs(
     setup: Setup, s3: S3Server, monkeypatch: pytest.MonkeyPatch, doing: str
 ) -> None:
-    """Before anything is read, or before the files of a snapshot: given up long before the client's own 100 s."""
+    """The location hangs before anything is read, or before a snapshot's files. The restore gives up long before the
+    client's own 100 s.
+    """
     setup.run(until=100)
     before = setup.counts()
     shutil.rmtree(setup.state)

@@ -132,7 +132,7 @@ def test_dynamic_allocation_adds_executors_while_it_is_behind_and_removes_idle_o
 
 @pytest.mark.exhaustive
 def test_an_executor_that_is_decommissioned_gives_its_raw_partitions_away(tmp_path: Path) -> None:
-    """As a cloud does with a machine that it takes back: the executor ends its tasks, and gets no more."""
+    """A cloud does the same with a machine that it takes back: the executor ends its tasks, and gets no more."""
     with spark("local-cluster[2,1,1024]", decommission_enabled="true") as session:
         job = Job(session, tmp_path)
         job.run(0.2)

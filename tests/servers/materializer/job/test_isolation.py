@@ -121,7 +121,7 @@ def check_all_changes(scene: EightTables) -> None:
 
 
 def show_latencies(scene: EightTables, begun: float, broken: float, repaired: float) -> None:
-    """From a write to its change, side by side: before, and while three are stopped."""
+    """Print the times from a write to its change side by side: before, and while three are stopped."""
     click.echo(f"\n{'':<6}{'before':>24}{'while three are stopped':>32}")
     click.echo(f"{'':<6}{'changes':>8}{'p50':>8}{'p99 ms':>8}{'changes':>16}{'p50':>8}{'p99 ms':>8}")
     for names in (*((name,) for name in OTHERS), OTHERS):

@@ -209,7 +209,7 @@ def test_partitions_added_under_load_stop_their_topic_before_a_moved_key_is_coun
     ],
 )
 def test_it_stops_cleanly(job: Job, number: signal.Signals, master: str) -> None:
-    """With an executor, its working folder goes too."""
+    """An executor's working folder is deleted too."""
     job.make_topics()
     job.send(500)
     job.start(spark_master=master)

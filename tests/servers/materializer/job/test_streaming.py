@@ -147,7 +147,7 @@ def test_two_jobs_in_one_spark_do_not_meet(session: SparkSession, job: Job, tmp_
 
 
 def test_it_stops_between_two_micro_batches(session: SparkSession, tmp_path: Path) -> None:
-    """In the middle of one, Spark 4.0 ends with a StackOverflowError."""
+    """Spark 4.0 ends with a StackOverflowError if it is stopped in the middle of one."""
     for number in range(5):
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -82,7 +82,7 @@ def write(job: TableJob, number: int, lives: int = 0) -> None:
 
 
 def run_until_idle(job: TableJob, plan: BatchPlan) -> Position:
-    """Until a heartbeat alone moves no position."""
+    """Run batches until a heartbeat alone moves no position."""
     for _ in range(10):
         before = read_position(job)
         heartbeat(job)

@@ -76,7 +76,9 @@ def read_whole(settings: KafkaSettings) -> Callable[[], bool]:
 
 
 def read_on(settings: KafkaSettings) -> Callable[[], bool]:
-    """As the driver follows the tables' schemas: it had read all before the broker froze."""
+    """Return a question that reads as the driver follows the tables' schemas: it had read all before the
+    broker froze.
+    """
     reader = TopicReader(settings, TOPIC)
     assert len(reader.read_messages()) == MESSAGES
     return lambda: reader.read_messages() == []
@@ -140,7 +142,9 @@ def test_who_asks_all_the_while_is_answered_again(broker: KafkaBroker) -> None:
 
 
 def ask_on(question: Callable[[], bool], awake: threading.Event) -> float:
-    """As `ask`, but already while the broker is frozen: after how many seconds it was answered once that is awake."""
+    """Ask as `ask` does, but already while the broker is frozen. Return after how many seconds it was answered once the
+    broker is awake.
+    """
     while not awake.wait(0.5):
         with suppress(CdcError):
             question()

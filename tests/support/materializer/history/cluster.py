@@ -24,7 +24,7 @@ _SKEWS = {"tie": 0, "past": -2, "future": 3}  # s from the whole second
 
 
 class _Mutation(NamedTuple):
-    """Where a statement is logged, and under which schema."""
+    """The place where a statement is logged, and under which schema."""
 
     partition_key: bytes
     position: int
@@ -146,7 +146,7 @@ class Cluster:
         return [self._snapshot_step(host, "running") for host in HOSTS]
 
     def _send_images(self, count: int) -> list[RawRecord]:
-        """So many, and those that have the same timestamp as the last one."""
+        """Send `count` images, and those that have the same timestamp as the last one."""
         assert self._images is not None
         sent: list[_Logged] = []
         while self._images and (len(sent) < count or self._images[-1].timestamp == sent[-1].timestamp):

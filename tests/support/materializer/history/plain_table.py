@@ -38,7 +38,7 @@ class PlainCell(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a cell is; `path` None in a simple column, `clustering` STATIC in the static row."""
+    """The place of a cell; `path` None in a simple column, `clustering` STATIC in the static row."""
 
     partition_key: bytes
     clustering: Clustering | None

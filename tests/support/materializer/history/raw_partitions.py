@@ -63,9 +63,8 @@ class RawPartitions:
         return all(is_settled(each.state) for each in self.all)
 
     def reshard(self, count: int, catalog: TableCatalog, now_ms: int) -> tuple[list[RowChange], int]:
-        """As the command does it: each state is settled at one time, redistributed, and then gets the unread records.
-
-        The changes, and the time of the states.
+        """Reshard as the command does: each state is settled at one time, redistributed, and then gets the unread
+        records. Return the changes, and the time of the states.
         """
         changes = [change for each in self.all for change in self._finish_record(each, catalog)]
         known = [read_facts(each.state) for each in self.all]

@@ -220,7 +220,7 @@ class _Checkpoint:
             self._compare_one(changes)
 
     def _compare_expiry(self, changes: list[RowChange], last: int) -> None:
-        """Only time has passed: what expires comes out, each at its second."""
+        """Compare after only time has passed: what expires comes out, each at its second."""
         cluster = self._run.cluster
         expected = [
             (key, clustering, second * 1_000_000, before.get(clustering), after.get(clustering))

@@ -24,7 +24,7 @@ class Op(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where a statement's mutation is logged, and when.
+    """The place and time at which a statement's mutation is logged.
 
     hosts: 2 sends nothing before the next `HandOver`. versions_behind: how many of the last schema changes the node has
     not heard of. skew: the write timestamp. is_joined: it is a part of the mutation before it.

@@ -225,7 +225,9 @@ class TableVersions:
         return f"ALTER TABLE RENAME {column.name} TO {renamed.name}"
 
     def catalog(self) -> TableCatalog:
-        """As materializer.job.plan makes it of the tables topic: a schema that comes back is the newest again."""
+        """Return the catalog that materializer.job.plan makes of the tables topic: a schema that comes back is the
+        newest again.
+        """
         schemas = {(table.id.bytes, writer_of(table).digest): table for table in self.tables}
         newest = {table.id.bytes: writer_of(table).digest for table in self.tables}
         for key in newest.items():  # older ones that no batch has seen are never registered

@@ -53,8 +53,8 @@ VALUE = value_schema(TABLE, "cdc")
 
 
 class DistantTasks:
-    """As Spark's: work, items and results are pickled, tasks run in any order, and one that dies is run again. So are
-    some that do not. `deaths`: how many tasks have died.
+    """Runs tasks as Spark does: work, items and results are pickled, tasks run in any order, and one that dies is run
+    again. So are some that do not. `deaths`: how many tasks have died.
     """
 
     is_here = False

@@ -60,7 +60,7 @@ class Partition:
         self.task = self._open_task()
 
     def write(self, second: int, ttl: int = 0) -> None:
-        """At this second of the broker's clock."""
+        """Write at this second of the broker's clock."""
         number = len(self.log)
         stamp = START * 1_000_000 + number
         end = (START + ttl, ttl) if ttl else (NO_DELETION_TIME, NO_TTL)
@@ -69,7 +69,7 @@ class Partition:
         self.log.append(raw_record(int_bytes(1), "row", row, offset=number, timestamp_ms=1000 * second))
 
     def heartbeat(self, second: int, clock: int, host: int = 1) -> None:
-        """At this second of the broker's clock; `clock` is that of the publisher's node."""
+        """Send a heartbeat at this second of the broker's clock; `clock` is that of the publisher's node."""
         self.log.append(
             raw_record(
                 *(b"", "heartbeat", None),

@@ -35,7 +35,7 @@ LATER = 9  # after the drop
 
 
 def dropped(time: int = 5, *, as_tuple: bool = True, altered_at: int = 1) -> TableWriter:
-    """After the DROP of both columns, as 3.11 records them, or as a publisher that knew them does."""
+    """Return the table after the DROP of both columns, as 3.11 records them, or as a publisher that knew them does."""
     columns = [replace(each, type=TupleType(FIELDS) if as_tuple else each.type) for each in (U, SU)]
     drops = {each.name: DroppedColumn(each, BASE_US + time) for each in columns}
     return TableWriter(

@@ -161,7 +161,7 @@ def test_the_state_holds_what_was_written() -> None:
 
 
 def test_a_batch_is_shown_before_anything_of_it_expires() -> None:
-    """With the row that stands for the partition, which goes for the rows and comes back after them."""
+    """The row that stands for the partition goes when the rows come, and comes back after them."""
     run = FoldRun(FORWARD, NEVER_PURGE)
     run.chunk(record(FORWARD, static(0, "s", ttl=0), BASE_S, 0))
     batch = mutation(row(1, 1, a=cell(1, "a")), row(2, 1, a=cell(1, "b")), static(1, "t", ttl=0), offset=1)

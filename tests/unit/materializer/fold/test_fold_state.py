@@ -27,7 +27,7 @@ RULES = FoldSettings(reorder_ms=1000, purge_margin_seconds=1, purged_per_chunk=3
 
 
 def apply(state: LocalStore, writes: dict[bytes, bytes | None], offset: int) -> None:
-    """As a task does it, by way of the changelog's file."""
+    """Apply the writes as a task does, by way of the changelog's file."""
     head = Head(next_version(state.version), offset, 0, 1)
     state.apply(changelog.decode(changelog.encode(Changelog(head, state.version, offset - 1, writes))))
 

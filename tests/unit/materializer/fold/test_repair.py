@@ -107,7 +107,7 @@ def step(state: str, **more: object) -> RawRecord:
 
 
 def repaired(run: FoldRun, *images: RawRecord, flushed_to: int = 100) -> None:
-    """By one host."""
+    """Fold a repair by one host."""
     run.chunk(step("running"), *images, step("ended", flushed_to=flushed_to))
 
 

@@ -84,7 +84,7 @@ def folded(random: Random, limits: Limits) -> tuple[RawPartition, set[tuple[int,
 
 
 def check_kept(random: Random) -> None:
-    """Within the limits it has exactly what the hosts have."""
+    """Check that within the limits it has exactly what the hosts have."""
     raw_partition, left = folded(random, KEPT)
     assert raw_partition.merged == left
     assert not raw_partition.lost

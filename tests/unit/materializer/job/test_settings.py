@@ -1,4 +1,4 @@
-"""From settings to the fold's rules."""
+"""The fold's settings follow from the program's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After a failure, a new client asks; the old one may wait minutes after an answer of a starting broker."""
+"""A new client asks after a failure; the old one may wait minutes after an answer of a starting broker."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ class Attempt:
         self._stopped.release()
 
     def _work(self, checkpoints: CheckpointStore) -> None:
-        """As PartitionTask does."""
+        """Work as PartitionTask does."""
         self._pause("begin")
         stored = checkpoints.snapshots()
         snapshot: Manifest | None = None
@@ -278,7 +278,7 @@ def run(world: World, attempt: Attempt, count: int) -> None:
 @given(st.lists(steps, max_size=25), st.sampled_from(KEPT[:2]))
 @settings(max_examples=EXAMPLES // 3)
 def test_what_crashed_attempts_left_goes_in_time(script: list[Step], kept: RetentionSettings) -> None:
-    """After any past, an attempt that is left alone keeps two snapshots, their files and the changelogs asked for."""
+    """An attempt that is left alone keeps, after any past, two snapshots, their files and the changelogs asked for."""
     with tempfile.TemporaryDirectory() as folder:
         world = World(Path(folder), kept)
         attempts = [Attempt(world)]

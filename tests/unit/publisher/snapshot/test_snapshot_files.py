@@ -29,7 +29,7 @@ def vectors(request: pytest.FixtureRequest) -> IndexedVectors:
 
 
 def in_parts(beside: Beside, parts: int) -> None:
-    """By the size of its files."""
+    """Make the snapshot have this many parts, by the size of its files."""
     size = sum(file.data_path.stat().st_size for file in beside.vectors.files())
     beside.settings = {**NO_BOUNDS, "snapshot_part_gib": size / (parts - 0.5) / (1 << 30)}
 
@@ -142,7 +142,7 @@ def test_files_are_given_up_while_the_disk_is_short_and_taken_again(
 def test_a_snapshot_that_is_held_gives_up_its_files_when_the_disk_is_short(
     beside: Beside, records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For hours, while cdc_raw is full: Orders.serve does not return, and calls `while_held`."""
+    """It may be held for hours, while cdc_raw is full: Orders.serve does not return, and calls `while_held`."""
     on_disk(beside, monkeypatch, 50.0)
     beside.published_after = 1
     held: list[int] = []

@@ -77,7 +77,7 @@ def test_from_each_place_of_a_batch_the_rest_follows(drawn: tuple[random.Random,
 @given(cases)
 @settings(max_examples=300, deadline=None)
 def test_damaged_bytes_are_the_format_s_error(drawn: tuple[random.Random, Case]) -> None:
-    """With the core and without it the same is sent and the same is said."""
+    """The core and the Python code send the same and report the same error."""
     rng, case = drawn
     check_same(damaged(in_memory(case, rng), rng), case.purge.purger(), batch=(rng.choice((1, 1 << 18)), 50_000))
 

@@ -209,7 +209,7 @@ def test_one_of_a_table_that_is_excluded_meanwhile_ends(beside: Beside, records:
 def test_a_column_that_is_added_before_the_files_are_there_is_in_the_images(
     vectors: IndexedVectors, beside: Beside, records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the parts of a large table there may be days."""
+    """There may be days between the parts of a large table."""
     whole = beside.table
     columns = vectors.table.regular_columns[:-1]
     beside.table = whole._replace(table=replace(vectors.table, regular_columns=columns))

@@ -223,7 +223,7 @@ def test_without_the_rows_several_hosts_begin_nothing_by_themselves(tmp_path: Pa
 
 
 def repair_row(hosts: Sequence[UUID], until: float, number: int = 1) -> Part:
-    """As an audit writes it."""
+    """Return the row that an audit writes."""
     request = RepairRequest(int(until * 1000), (b"key",))
     return Part(UUID(int=number), NO_HOST, TABLE.table.id, NAME, tuple(hosts), str(request), "running", 5)
 
@@ -282,7 +282,9 @@ def test_a_snapshot_that_is_asked_for_while_a_repair_waits_for_a_host_is_taken_t
 
 
 def test_one_that_is_given_up_and_replaced_at_once_is_given_up_by_all(tmp_path: Path, rows: Rows) -> None:
-    """Before any publisher has looked: the raw partitions wait for all of its hosts, which do not send it."""
+    """It happens before any publisher has looked: the raw partitions wait for all of its hosts, which do
+    not send it.
+    """
     hosts = (ONE, TWO, THREE)
     one, two, three = (Host(tmp_path / str(each), rows, each, "never", hosts) for each in hosts)
     asked = [new_record(TABLE.table, hosts=hosts) for _ in range(2)]
@@ -404,7 +406,7 @@ def test_a_snapshot_is_not_taken_again_when_the_row_of_its_end_has_expired(tmp_p
 
 
 def clear_marks(host: Host) -> list[UUID]:
-    """As the publisher's loop: the ids of the snapshots whose tables' marks go."""
+    """Clear marks as the publisher's loop does; return the ids of the snapshots whose tables' marks go."""
     ended = host.supervisor.ended()
     for each in ended:
         host.supervisor.mark_cleared(each)

@@ -49,7 +49,7 @@ def watson(database: Database) -> Watson:
 
 @pytest.fixture(scope="session")
 def shown(filled_file: Path) -> Iterator[Watson]:
-    """For tests that only look."""
+    """Yield Watson for tests that only look."""
     database = Database(f"sqlite:///{filled_file}")
     yield watson_over(database)
     database.close()

@@ -138,7 +138,7 @@ def test_what_cannot_be_read_is_said_on_a_page(shown: Watson, path: str) -> None
 
 
 def test_hostile_names_and_docs_are_text(watson: Watson) -> None:
-    """In every place where someone else's words stand."""
+    """They are text in every place where someone else's words stand."""
     catalogue = watson.catalogue
     fields = {"total": FieldText(doc=HOSTILE, owner=HOSTILE[:200]), "id": FieldText(doc="</td></table>")}
     catalogue.documentation.put(
@@ -218,7 +218,7 @@ def test_a_list_that_is_cut_says_so(watson: Watson) -> None:
     [("/", "Namespaces"), ("/topics?kind=change", "Topics"), ("/data-targets", "Data targets"), ("/unused", "Unused")],
 )
 def test_the_section_that_is_shown_is_marked(shown: Watson, path: str, section: str) -> None:
-    """For those who hear the page."""
+    """The mark is for those who hear the page."""
     found = re.findall(r'<a href="[^"]*" aria-current="page">([^<]*)</a>', shown.page(path))
     assert found == [section]
 

@@ -25,7 +25,7 @@ def test_search_on_sqlite(watson: Watson) -> None:
 
 
 def test_sqlites_index_is_what_the_documents_say(watson: Watson, database: Database) -> None:
-    """After changes and removals: FTS5 compares its index with the table."""
+    """This holds after changes and removals: FTS5 compares its index with the table."""
     check_search(watson.store, watson.catalogue)
     database.write(
         lambda connection: connection.execute(
@@ -42,7 +42,7 @@ def test_records_of_a_union_may_have_the_same_fields(watson: Watson) -> None:
 
 
 def test_a_catalogue_without_documents_gets_them(watson: Watson, database: Database) -> None:
-    """As after a restored backup."""
+    """A restored backup has none."""
     found = [watson.catalogue.search.find(query) for query in ("tax", "shop", "warehouse")]
     database.write(lambda connection: connection.execute(text("DELETE FROM search_documents")))
     assert watson.catalogue.search.find("tax") == []
