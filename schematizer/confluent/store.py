@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, false, func, insert, select, true, update
 
+from schematizer.avro_schemas import elements
 from schematizer.avro_schemas.compatibility import Level, conflicts
 from schematizer.avro_schemas.parsing import AvroSchema, InvalidSchemaError, parse
 from schematizer.confluent import errors
@@ -73,7 +74,7 @@ class Observer(Protocol):
 
 
 class Store:
-    """The registry's operations, each in one transaction; RegistryError if it is refused."""
+    """The registry's operations, each in one transaction; RegistryError or InvalidSchemaError if it is refused."""
 
     def __init__(self, database: Database, observer: Observer) -> None:
         self._database = database
@@ -122,10 +123,8 @@ class Store:
     def versions(self, subject: str, *, deleted: bool, only_deleted: bool) -> list[int]:
         def transaction(connection: Connection) -> list[int]:
             found = _versions(connection, subject, deleted=deleted or only_deleted)
-            if only_deleted:
-                alive = set(_version_numbers(connection, subject, deleted=False))
-                return [each.version for each in found if each.version not in alive]
-            return [each.version for each in found]
+            alive = set(_version_numbers(connection, subject, deleted=False)) if only_deleted else set()
+            return [each.version for each in found if each.version not in alive]
 
         return self._database.read(transaction)
 
@@ -362,6 +361,7 @@ def _register(connection: Connection, subject: str, schema: AvroSchema, digest: 
     messages = conflicts(level, schema, _parsed(_compared(connection, subject, level)))
     if messages:
         raise errors.incompatible(subject, [*messages, f"level: {level.name}"])
+    elements.check_number(schema.canonical)
     schema_id = registry_queries.ensure_schema(connection, digest, schema.canonical)
     version = registry_queries.add_version(connection, subject, schema_id)
     return Registered(subject, version, schema_id, schema.canonical, digest)

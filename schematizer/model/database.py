@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from cdc_program.describe import mask_url
 from cdc_program.errors import CdcError, Code
+from schematizer.model.kept import refuse_large_numbers
 from schematizer.model.migrating import migrate
 from schematizer.model.registry_tables import GLOBAL, subject_settings
 
@@ -187,6 +188,7 @@ def _engine(url: URL) -> Engine:
     engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_SECONDS}, max_overflow=-1)
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
+    refuse_large_numbers(engine)
     return engine
 
 
