@@ -50,12 +50,12 @@ class Routes:
         self._catalogue = catalogue
         self._make_topic = make_topic
         self._routes: dict[tuple[int | None, int], _Route] = {}
-        self._of_tombstones: dict[int | None, _Route] = {}
+        self._of_tombstones: dict[tuple[int, int | None], _Route] = {}  # by partition and key schema
 
     def transform(self, record: SourceRecord, partition: int, check_target: CheckTarget) -> Message:
         """The target's message. CdcError: TRANSFORM_FAILED, TRANSFORM_STEP, or one of the registry or of Kafka."""
         try:
-            route = self._route(record)
+            route = self._route(record, partition)
             check_target(RawPartition(route.topic, partition))
             key = None if record.key is None else route.transform_key(record.key[wire.HEADER_SIZE :])
             value = None if record.value is None else route.transform_value(record.value[wire.HEADER_SIZE :])
@@ -83,29 +83,30 @@ class Routes:
     def _refused(self, record: SourceRecord, partition: int, reason: str) -> Exception:
         return message_refused(self._transformer, RawPartition(self._stream.topic, partition), record.offset, reason)
 
-    def _route(self, record: SourceRecord) -> _Route:
+    def _route(self, record: SourceRecord, partition: int) -> _Route:
         """MessageError for a message that is not in Confluent's wire format."""
         key_id = None if record.key is None else wire.schema_id(record.key)
         if record.value is None:
-            return self._tombstone_route(key_id)
+            return self._tombstone_route(key_id, partition)
         value_id = wire.schema_id(record.value)
         route = self._routes.get((key_id, value_id))
         if route is None:
             route = self._routes[key_id, value_id] = self._make_route(key_id, value_id)
-        self._of_tombstones[key_id] = route
+        self._of_tombstones[partition, key_id] = route
         return route
 
-    def _tombstone_route(self, key_id: int | None) -> _Route:
-        """A tombstone follows the deletion of its key. Without one before it in this process, the newest schema says
-        which topic it is.
+    def _tombstone_route(self, key_id: int | None, partition: int) -> _Route:
+        """A tombstone follows the deletion of its key, in its partition: messages of other partitions may have other
+        schemas, and so another topic, already. Without one before it in this process, the newest schema says which
+        topic it is.
         """
-        route = self._of_tombstones.get(key_id)
+        route = self._of_tombstones.get((partition, key_id))
         if route is None:
             newest = self._catalogue.newest(self._stream.topic)
             if newest is None:
                 raise TransformError("it is a tombstone, and its topic has no schema of values")
             route = self._routes.get((key_id, newest.value_id)) or self._make_route(key_id, newest.value_id)
-            self._of_tombstones[key_id] = self._routes[key_id, newest.value_id] = route
+            self._of_tombstones[partition, key_id] = self._routes[key_id, newest.value_id] = route
         return route
 
     def _schema(self, part: Part, schema_id: int) -> Any:  # noqa: ANN401 - JSON
