@@ -40,7 +40,7 @@ class SqlConverter:
         except RecursionError:
             raise ConversionError("it is nested too deeply") from None
 
-    def _read(self, statements: Sequence[exp.Expression]) -> Table:
+    def _read(self, statements: Sequence[exp.Expr]) -> Table:
         comments = [each for each in statements if isinstance(each, exp.Comment)]
         tables = [each for each in statements if isinstance(each, exp.Create) and each.kind == "TABLE"]
         others = len(statements) - len(comments) - len(tables)
