@@ -51,7 +51,8 @@ EXPLANATIONS = {
         "Unsupported state or message format",
         meaning="""A stored state or a message has a format version that this build does not read. A build reads its own
         version and all earlier ones.""",
-        cause="A later build wrote it: this build is older than another one that runs, or than the one that ran before.",
+        cause="""A later build wrote it: this build is older than another one that runs, or than the one that ran
+        before.""",
         fix="""Run the build that wrote it, or a later one. Each release's changelog says whether a format changed.""",
     ),
     Code.RAW_PARTITIONS_CHANGED: Explanation(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cdc_messages import wire
 from cdc_messages.errors import MessageError
@@ -109,16 +109,26 @@ class Routes:
             self._of_tombstones[partition, key_id] = self._routes[key_id, newest.value_id] = route
         return route
 
-    def _schema(self, part: Part, schema_id: int) -> Any:  # noqa: ANN401 - JSON
+    def _version(self, part: Part, schema_id: int) -> int:
         """A schema of another topic could hold under another name what is masked."""
-        if not self._catalogue.has_schema(self._stream.topic, part, schema_id):
+        found = self._catalogue.version(self._stream.topic, part, schema_id)
+        if found is None:
             raise TransformError(f"the schema {schema_id} of its {part} is none of the topic's")
-        return self._catalogue.schema(schema_id)
+        return found
+
+    def _is_older(self, value_id: int) -> bool:
+        """Than the schema with which the stream was planned: a newer one must have the columns, too."""
+        version = self._version("value", value_id)
+        newest = self._catalogue.version(self._stream.topic, "value", self._stream.newest_id)
+        return newest is not None and version < newest
 
     def _make_route(self, key_id: int | None, value_id: int) -> _Route:
-        key = None if key_id is None else self._schema("key", key_id)
-        must_exist = value_id >= self._stream.newest_id
-        source = Source(self._stream.topic, key, self._schema("value", value_id), self._stream.pii, must_exist)
+        key = None
+        if key_id is not None:
+            self._version("key", key_id)
+            key = self._catalogue.schema(key_id)
+        must_exist = not self._is_older(value_id)
+        source = Source(self._stream.topic, key, self._catalogue.schema(value_id), self._stream.pii, must_exist)
         try:
             derived = derive(self._transformer, source)
         except StepError as error:

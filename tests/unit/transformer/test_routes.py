@@ -118,6 +118,19 @@ def test_an_older_schema_need_not_have_the_column_and_a_newer_one_must() -> None
     assert caught.value.code is Code.TRANSFORM_STEP
 
 
+def test_a_newer_schema_may_have_a_lower_id() -> None:
+    """Another topic had it before. Taken for an older one, it would let the renamed column through."""
+    without = json.loads(json.dumps(ENVELOPE).replace('"email"', '"mail"'))
+    value = encode(without, envelope(None, {**ORDER, "mail": None}, "c"))
+    scene = Scene()
+    scene.catalogue.schemas |= {0: without, 9: without}
+    scene.catalogue.versions = {9: 1, VALUE_ID: 2, 0: 3}
+    assert scene.transform(ID, wire.header(9) + value)[1] is not None
+    with pytest.raises(CdcError) as caught:
+        scene.transform(ID, wire.header(0) + value)
+    assert caught.value.code is Code.TRANSFORM_STEP
+
+
 @pytest.mark.parametrize("schema_id", [7, 999])
 def test_a_schema_of_another_topic_or_of_none_is_refused(schema_id: int) -> None:
     """A new name of a column would let its values through."""
