@@ -151,13 +151,14 @@ class Store:
 
         return self._database.read(transaction)
 
-    def schema(self, schema_id: int) -> tuple[str, str]:
+    def schema(self, schema_id: int, *, is_use: bool = True) -> tuple[str, str]:
         """(text, guid) of an id, even if its versions are deleted."""
         query = select(schemas.c.text, schemas.c.digest).where(schemas.c.id == schema_id)
         row = self._database.read(lambda connection: connection.execute(query).first())
         if row is None:
             raise errors.schema_not_found(schema_id)
-        self._observer.used(None, schema_id)
+        if is_use:
+            self._observer.used(None, schema_id)
         return row.text, guid_of(row.digest)
 
     def schema_of_guid(self, guid: str) -> str:
@@ -181,12 +182,11 @@ class Store:
         return self._database.read(transaction)
 
     def max_id(self) -> int:
-        query = select(func.max(schemas.c.id))
-        return self._database.read(lambda connection: connection.execute(query).scalar()) or 0
+        return self._database.read(lambda connection: connection.execute(select(func.max(schemas.c.id))).scalar()) or 0
 
     def uses(self, schema_id: int, *, deleted: bool) -> list[tuple[str, int]]:
         """The (subject, version)s of an id."""
-        self.schema(schema_id)
+        self.schema(schema_id, is_use=False)
         query = (
             select(versions.c.subject, versions.c.version)
             .where(versions.c.schema_id == schema_id, _alive(deleted=deleted))
