@@ -65,6 +65,12 @@ def test_watson_says_what_is_wrong(client: TestClient) -> None:
     assert "owner holds 249 characters, not 250" in answer.text
 
 
+def test_a_time_without_a_zone_is_utc(client: TestClient) -> None:
+    for since, count in (("2020-01-01T00:00:00", 1), ("2020-01-01T00:00:00Z", 1), ("9000-01-01T00:00:00", 0)):
+        answer = client.get(f"{REST_PATH}/topics", params={"created_since": since})
+        assert (answer.status_code, len(answer.json())) == (200, count), answer.text
+
+
 def test_what_fits_is_kept(client: TestClient) -> None:
     answer = client.put(f"{REST_PATH}/namespaces/cdc.shop", json={"owner": LONG[1:], "doc": LONG * 1000})
     assert answer.json()["owner"] == LONG[1:]
