@@ -70,6 +70,11 @@ class Routes:
             None if value is None else route.value_header + value,
         )
 
+    def forget(self, partition: int) -> None:
+        """Another process may have read on in the partition since: what came last in it is not known here."""
+        for known in [each for each in self._of_tombstones if each[0] == partition]:
+            del self._of_tombstones[known]
+
     def make_targets(self) -> None:
         """Make target topics again that were deleted. CdcError, KafkaException."""
         for topic, is_keyed in {(route.topic, bool(route.key_header)) for route in self._routes.values()}:

@@ -91,6 +91,9 @@ def test_a_tombstone_follows_the_message_before_it_in_its_partition() -> None:
     assert topic_of(1, wire.header(3) + VALUE[wire.HEADER_SIZE :]) == "orders-v2"
     assert topic_of(0, None) == "orders-v1"
     assert topic_of(1, None) == "orders-v2"
+    catalogue.value_id = 3
+    routes.forget(0)
+    assert topic_of(0, None) == "orders-v2", "opened again: the newest schema says it"
 
 
 def test_a_key_may_be_null() -> None:
