@@ -131,6 +131,7 @@ class Guard:
 
     def _namespaces_of(self, schema_id: int) -> set[str | None]:
         try:
-            return {self.namespace_of(subject) for subject, _ in self._store.uses(schema_id, deleted=True)}
+            found = {self.namespace_of(subject) for subject, _ in self._store.uses(schema_id, deleted=True)}
         except RegistryError:
             return set()
+        return found | {parse_topic(topic, self._pii_prefix).namespace for topic in self._store.topics(schema_id)}

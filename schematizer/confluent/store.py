@@ -6,7 +6,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, false, func, insert, select, true, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, false, func, select, true, update
 
 from schematizer.avro_schemas import elements
 from schematizer.avro_schemas.compatibility import Level, conflicts
@@ -195,6 +195,10 @@ class Store:
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return [(row.subject, row.version) for row in rows]
 
+    def topics(self, schema_id: int) -> list[str]:
+        """Those that have or had the schema: also after its versions were deleted for good."""
+        return self._database.read(lambda connection: registry_queries.topics_with(connection, schema_id))
+
     def check_compatibility(self, subject: str, text: str, version: str | None) -> list[str]:
         """The conflicts of the schema with one version, or (None) with those that the subject's level requires."""
         schema = read_schema(text)
@@ -266,7 +270,9 @@ class Store:
         return self._database.read(transaction)
 
     def set_level(self, subject: str, level: Level) -> None:
-        self._database.write(lambda connection: _set(connection, subject, "compatibility", level.name))
+        self._database.write(
+            lambda connection: registry_queries.change(connection, subject, "compatibility", level.name)
+        )
 
     def delete_level(self, subject: str) -> Level:
         """Reset to the global level, or the global level to the default. Returns the previous level."""
@@ -275,7 +281,7 @@ class Store:
             own = registry_queries.setting(connection, subject, "compatibility")
             if own is None and subject != GLOBAL:
                 raise errors.subject_not_found(subject)
-            _set(connection, subject, "compatibility", None)
+            registry_queries.change(connection, subject, "compatibility", None)
             return DEFAULT_LEVEL if own is None else Level[own]
 
         return self._database.write(transaction)
@@ -290,14 +296,14 @@ class Store:
         return self._database.read(transaction)
 
     def set_mode(self, subject: str, mode: str) -> None:
-        self._database.write(lambda connection: _set(connection, subject, "mode", mode))
+        self._database.write(lambda connection: registry_queries.change(connection, subject, "mode", mode))
 
     def delete_mode(self, subject: str) -> str:
         def transaction(connection: Connection) -> str:
             own = registry_queries.setting(connection, subject, "mode")
             if own is None and subject != GLOBAL:
                 raise errors.subject_not_found(subject)
-            _set(connection, subject, "mode", None)
+            registry_queries.change(connection, subject, "mode", None)
             return own or registry_queries.READ_WRITE
 
         return self._database.write(transaction)
@@ -391,10 +397,3 @@ def _level(connection: Connection, subject: str) -> Level:
 
 def _level_in(settings: registry_queries.Settings) -> Level:
     return Level[settings.compatibility] if settings.compatibility else DEFAULT_LEVEL
-
-
-def _set(connection: Connection, subject: str, name: str, value: str | None) -> None:
-    this = subject_settings.c.subject == subject
-    if connection.execute(select(subject_settings.c.subject).where(this)).first() is None:
-        connection.execute(insert(subject_settings).values(subject=subject))
-    connection.execute(update(subject_settings).where(this).values({name: value}))
